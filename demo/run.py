@@ -165,8 +165,8 @@ def ago(**units: float) -> datetime:
 
 
 def follow_requirements() -> None:
-    from pypi_assets.catalog.reports.scope_status import scope_status, why
-    from pypi_assets.catalog.work.scopes import ScopePlan, require_scope
+    from pypi_assets.catalog.scopes.status import scope_status, why
+    from pypi_assets.catalog.scopes.stored_scopes import ScopePlan, require_scope
     from pypi_assets.cli.opening import opened_crawler
     from pypi_assets.crawl.scope_crawl import run_scope, start_scope
     from pypi_assets.scopes.root_files import read_roots

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pypi_assets.catalog.database import CatalogError
-from pypi_assets.catalog.work.scopes import ScopePlan, bring_in_line, differing, find_scope
+from pypi_assets.catalog.scopes.stored_scopes import ScopePlan, bring_in_line, differing, find_scope
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.scope_crawl import start_scope
 from pypi_assets.errors import ExpectedError, SettingsError

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from sqlalchemy import select
 
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.scopes.stored_scopes import Scope, ScopePlan, add_ruleset, require_scope
 from pypi_assets.catalog.tables import distribution_data, distributions, projects, scope_projects, visit_queue
-from pypi_assets.catalog.work.scopes import Scope, ScopePlan, add_ruleset, require_scope
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.incremental_crawl import RangeResult, crawl_incremental
 from pypi_assets.crawl.scope_crawl import ScopeResult, run_scope, start_scope

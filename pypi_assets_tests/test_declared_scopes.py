@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import func, select
 
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.scopes.stored_scopes import ScopePlan, all_scopes, change_scope, require_scope, rulesets_of
 from pypi_assets.catalog.tables import scope_marks
-from pypi_assets.catalog.work.scopes import ScopePlan, all_scopes, change_scope, require_scope, rulesets_of
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.scope_crawl import start_scope
 from pypi_assets.declared_scopes import declared_scopes, keep_in_line

@@ -164,8 +164,9 @@ CATALOG_ROOMS = {
     "observed": {"tables", "database", "ledger"},
     "reads": {"tables", "database", "counters", "coordination", "ledger"},
     "work": {"tables", "database", "counters", "coordination", "ledger", "observed", "reads"},
-    "derived": {"tables", "database", "counters", "ledger", "observed", "reads", "work"},
     "publications": {"tables", "database", "coordination", "ledger", "observed", "reads"},
+    "scopes": {"tables", "database", "coordination", "ledger", "observed", "reads", "work", "publications"},
+    "derived": {"tables", "database", "counters", "ledger", "observed", "reads", "work", "scopes"},
     "pruning": {"tables", "database", "ledger", "reads", "publications"},
     "reports": {
         "tables",
@@ -176,6 +177,7 @@ CATALOG_ROOMS = {
         "observed",
         "reads",
         "work",
+        "scopes",
         "derived",
         "publications",
     },

@@ -12,7 +12,7 @@ from pypi_assets.terminal import Output, by_depth, counted, plain, print_facts, 
 from pypi_assets.times import utc_text
 
 if TYPE_CHECKING:
-    from pypi_assets.catalog.reports.scope_status import ScopeStatus
+    from pypi_assets.catalog.scopes.status import ScopeStatus
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -64,7 +64,7 @@ def scope_create_command(
     Roots are PROJECTS, also with extras as in 'requests[socks]', and what the files of --roots require. `scope run`
     follows them.
     """
-    from pypi_assets.catalog.work.scopes import ScopePlan
+    from pypi_assets.catalog.scopes.stored_scopes import ScopePlan
     from pypi_assets.crawl.scope_crawl import start_scope
     from pypi_assets.scopes.root_files import named_roots, read_roots
     from pypi_assets.scopes.ruleset import read_rules
@@ -125,7 +125,7 @@ def scope_run_command(name: str | None, tag: str | None, match_only: bool, as_js
         if crawler.index.is_observed:  # what was seen for the first time is in no range yet
             crawl_incremental(crawler)
         with crawler.catalog.read() as connection:
-            from pypi_assets.catalog.reports.scope_status import scope_status
+            from pypi_assets.catalog.scopes.status import scope_status
 
             states = [scope_status(connection, result.scope, crawler.catalog.clock()) for result in results]
     if as_json:
@@ -152,8 +152,8 @@ def scope_run_command(name: str | None, tag: str | None, match_only: bool, as_js
 def scope_list_command(output: Output) -> None:
     """List the scopes, in the order of their turns."""
     from pypi_assets.catalog.observed.followed import follows_all
-    from pypi_assets.catalog.reports.scope_status import scope_status
-    from pypi_assets.catalog.work.scopes import all_scopes
+    from pypi_assets.catalog.scopes.status import scope_status
+    from pypi_assets.catalog.scopes.stored_scopes import all_scopes
     from pypi_assets.settings import load_settings
 
     with existing_catalog(load_settings()) as catalog, catalog.read() as connection:
@@ -186,8 +186,8 @@ def scope_list_command(output: Output) -> None:
 @JSON
 def scope_show_command(name: str, as_json: bool) -> None:
     """Show how scope NAME stands."""
-    from pypi_assets.catalog.reports.scope_status import scope_status
-    from pypi_assets.catalog.work.scopes import require_scope
+    from pypi_assets.catalog.scopes.status import scope_status
+    from pypi_assets.catalog.scopes.stored_scopes import require_scope
     from pypi_assets.settings import load_settings
 
     with existing_catalog(load_settings()) as catalog, catalog.read() as connection:
@@ -256,8 +256,8 @@ def scope_why_command(name: str, project: str, as_json: bool) -> None:
 
     Exits with 1 where it is not.
     """
-    from pypi_assets.catalog.reports.scope_status import why
-    from pypi_assets.catalog.work.scopes import require_scope
+    from pypi_assets.catalog.scopes.status import why
+    from pypi_assets.catalog.scopes.stored_scopes import require_scope
     from pypi_assets.settings import load_settings
 
     with existing_catalog(load_settings()) as catalog, catalog.read() as connection:
@@ -284,7 +284,7 @@ def scope_rules_command(name: str, path: Path | None, version: int | None, as_js
     from functools import partial
 
     from pypi_assets.catalog.database import CatalogError
-    from pypi_assets.catalog.work.scopes import add_ruleset, require_scope, rulesets_of
+    from pypi_assets.catalog.scopes.stored_scopes import add_ruleset, require_scope, rulesets_of
     from pypi_assets.scopes.ruleset import read_rules
     from pypi_assets.settings import load_settings
 
@@ -318,7 +318,7 @@ def scope_set_command(name: str, **values: Any) -> None:
     """Change how the work of scope NAME is done."""
     from functools import partial
 
-    from pypi_assets.catalog.work.scopes import change_scope, require_scope
+    from pypi_assets.catalog.scopes.stored_scopes import change_scope, require_scope
     from pypi_assets.settings import load_settings
 
     given = {key: value for key, value in values.items() if value is not None}
@@ -343,8 +343,8 @@ def scope_prune_command(name: str, as_json: bool) -> None:
     """
     from functools import partial
 
-    from pypi_assets.catalog.derived.settling import prune_scope
-    from pypi_assets.catalog.work.scopes import require_scope
+    from pypi_assets.catalog.scopes.members import prune_scope
+    from pypi_assets.catalog.scopes.stored_scopes import require_scope
     from pypi_assets.settings import load_settings
 
     with existing_catalog(load_settings()) as catalog:
@@ -361,8 +361,8 @@ def scope_remove_command(name: str, as_json: bool) -> None:
     """Remove scope NAME; what no other scope leads to is no longer followed."""
     from functools import partial
 
-    from pypi_assets.catalog.derived.settling import remove_scope
-    from pypi_assets.catalog.work.scopes import require_scope
+    from pypi_assets.catalog.scopes.members import remove_scope
+    from pypi_assets.catalog.scopes.stored_scopes import require_scope
     from pypi_assets.settings import load_settings
 
     with existing_catalog(load_settings()) as catalog:
@@ -398,7 +398,7 @@ def scope_resume_command(name: str) -> None:
 def _set_aborted(name: str, *, is_aborted: bool) -> None:
     from functools import partial
 
-    from pypi_assets.catalog.work.scopes import require_scope, set_aborted
+    from pypi_assets.catalog.scopes.stored_scopes import require_scope, set_aborted
     from pypi_assets.settings import load_settings
 
     with existing_catalog(load_settings()) as catalog:

@@ -12,7 +12,6 @@ from functools import partial
 from sqlalchemy import Connection
 
 from pypi_assets.catalog.database import CatalogError
-from pypi_assets.catalog.derived.settling import prune_scope
 from pypi_assets.catalog.derived.visits import recompute_explained
 from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
@@ -20,6 +19,9 @@ from pypi_assets.catalog.observed.events import changed_projects
 from pypi_assets.catalog.observed.projects import know_from_the_beginning, projects_in_shards
 from pypi_assets.catalog.reads.read_outcomes import ShardReads, reads_by_shard
 from pypi_assets.catalog.reports.range_states import unexplained_projects
+from pypi_assets.catalog.scopes.discovery import tasks_of
+from pypi_assets.catalog.scopes.members import prune_scope
+from pypi_assets.catalog.scopes.stored_scopes import follow_selected, members_of
 from pypi_assets.catalog.work.finished_workloads import forget_visits, queue_again
 from pypi_assets.catalog.work.full_crawls import (
     CrawlListing,
@@ -35,8 +37,6 @@ from pypi_assets.catalog.work.full_crawls import (
     read_crawl,
     require_last_crawl,
 )
-from pypi_assets.catalog.work.scope_discovery import tasks_of
-from pypi_assets.catalog.work.scopes import follow_selected, members_of
 from pypi_assets.catalog.work.visit_queue import (
     WorkloadProgress,
     progress_by_shard,

@@ -44,6 +44,7 @@ from pypi_assets.catalog.observed.events import (
 from pypi_assets.catalog.observed.index_state import count_broken_rows
 from pypi_assets.catalog.observed.visit_statistics import revisits_for
 from pypi_assets.catalog.reports.range_states import count_unexplained
+from pypi_assets.catalog.scopes.stored_scopes import has_scopes
 from pypi_assets.catalog.work.finished_workloads import (
     forget_done,
     projects_of_range,
@@ -54,7 +55,6 @@ from pypi_assets.catalog.work.finished_workloads import (
 from pypi_assets.catalog.work.full_crawls import require_all_followed, require_followable
 from pypi_assets.catalog.work.listed_projects import exact_again_from
 from pypi_assets.catalog.work.read_queue import is_read_pending
-from pypi_assets.catalog.work.scopes import has_scopes
 from pypi_assets.catalog.work.visit_queue import (
     REVISITS,
     WorkloadProgress,

@@ -1,6 +1,6 @@
 """Follows scopes: visits and reads what their roots lead to, until nothing new is found and nothing is left.
 
-What they lead to is found in `catalog/work/scope_discovery.py`. A range does the same for what its uploads bring in.
+What they lead to is found in `catalog/scopes/discovery.py`. A range does the same for what its uploads bring in.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,16 +10,13 @@ from functools import partial
 from sqlalchemy import Connection
 
 from pypi_assets.catalog.database import CatalogError
-from pypi_assets.catalog.derived.settling import entering_in, explain_entering, settle_projects
-from pypi_assets.catalog.derived.visits import parts_of_work
+from pypi_assets.catalog.derived.visits import explain_entering, parts_of_work
 from pypi_assets.catalog.ledger.range_ledger import complete_range, first_range, require_range
 from pypi_assets.catalog.observed.observations import begin_counter, require_counter
-from pypi_assets.catalog.work.finished_workloads import forget_visits
-from pypi_assets.catalog.work.full_crawls import find_open_crawl
-from pypi_assets.catalog.work.read_queue import is_read_pending
-from pypi_assets.catalog.work.scope_discovery import Discovered, discover
-from pypi_assets.catalog.work.scope_reading import apply_rules, projects_to_rule, queue_lifted
-from pypi_assets.catalog.work.scopes import (
+from pypi_assets.catalog.scopes.discovery import Discovered, discover
+from pypi_assets.catalog.scopes.members import entering_in, settle_projects
+from pypi_assets.catalog.scopes.reading_rules import apply_rules, projects_to_rule, queue_lifted
+from pypi_assets.catalog.scopes.stored_scopes import (
     Scope,
     ScopePlan,
     all_scopes,
@@ -30,6 +27,9 @@ from pypi_assets.catalog.work.scopes import (
     require_scope,
     take_resting,
 )
+from pypi_assets.catalog.work.finished_workloads import forget_visits
+from pypi_assets.catalog.work.full_crawls import find_open_crawl
+from pypi_assets.catalog.work.read_queue import is_read_pending
 from pypi_assets.catalog.work.visit_queue import (
     WorkloadProgress,
     is_visit_pending,

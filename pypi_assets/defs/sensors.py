@@ -19,7 +19,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial
 from pypi_assets.catalog.observed.events import events_through
 from pypi_assets.catalog.publications.allocated_names import allocate_version, last_allocated_version
-from pypi_assets.catalog.work.scopes import all_scopes
+from pypi_assets.catalog.scopes.stored_scopes import all_scopes
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
 from pypi_assets.crawl.scope_crawl import discover_all
 from pypi_assets.crawl.simple_lister import LIST_PAUSE_S

@@ -25,10 +25,11 @@ from packaging.version import Version
 from sqlalchemy import Connection, Table, func, select
 
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.derived.settling import prune_scope, remove_scope
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, ledger
 from pypi_assets.catalog.reports.catalog_status import count_differences, ledger_faults
 from pypi_assets.catalog.reports.live_files import live_files
+from pypi_assets.catalog.scopes.members import prune_scope, remove_scope
+from pypi_assets.catalog.scopes.stored_scopes import Scope, StoredRuleset, all_scopes, rulesets_of, set_aborted
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,
@@ -39,7 +40,6 @@ from pypi_assets.catalog.tables import (
     visit_queue,
     yanked_intervals,
 )
-from pypi_assets.catalog.work.scopes import Scope, StoredRuleset, all_scopes, rulesets_of, set_aborted
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental, crawl_range
 from pypi_assets.crawl.retry_failures import retry

@@ -16,8 +16,8 @@ from pypi_assets.catalog.reads.past_generations import past_generations_of
 from pypi_assets.catalog.reports.catalog_status import read_followed
 from pypi_assets.catalog.reports.live_files import files_with_sha256, live_files
 from pypi_assets.catalog.reports.project_history import read_history
-from pypi_assets.catalog.reports.scope_status import scope_status
-from pypi_assets.catalog.work.scopes import ScopePlan, require_scope
+from pypi_assets.catalog.scopes.status import scope_status
+from pypi_assets.catalog.scopes.stored_scopes import ScopePlan, require_scope
 from pypi_assets.crawl.crawler import Crawler, observe
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental

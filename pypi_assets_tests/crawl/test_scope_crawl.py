@@ -7,8 +7,8 @@ from starlette.responses import PlainTextResponse, Response
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
+from pypi_assets.catalog.scopes.stored_scopes import ScopePlan
 from pypi_assets.catalog.tables import followed_intervals, projects, scope_projects
-from pypi_assets.catalog.work.scopes import ScopePlan
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental

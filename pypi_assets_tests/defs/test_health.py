@@ -6,8 +6,8 @@ from sqlalchemy import delete, insert
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pypi_assets.catalog.scopes.stored_scopes import ScopePlan
 from pypi_assets.catalog.tables import audits
-from pypi_assets.catalog.work.scopes import ScopePlan
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.index_audit import audit_index

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.catalog.work.scopes import Scope, ScopePlan, find_scope
+from pypi_assets.catalog.scopes.stored_scopes import Scope, ScopePlan, find_scope
 from pypi_assets.crawl.scope_crawl import start_scope
 from pypi_assets.definitions import build_defs
 from pypi_assets.defs import policy

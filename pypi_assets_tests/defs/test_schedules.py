@@ -9,7 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from pypi_assets.catalog.work.scopes import ScopePlan, create_scope
+from pypi_assets.catalog.scopes.stored_scopes import ScopePlan, create_scope
 from pypi_assets.definitions import build_defs, defs
 from pypi_assets.defs.resources import Resources, build_resources
 from pypi_assets.settings import load_settings

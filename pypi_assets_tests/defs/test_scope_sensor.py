@@ -5,7 +5,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from pypi_assets.catalog.work.scopes import ScopePlan, change_scope, find_scope
+from pypi_assets.catalog.scopes.stored_scopes import ScopePlan, change_scope, find_scope
 from pypi_assets.crawl.scope_crawl import start_scope
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.versions.publish import build_version

@@ -16,7 +16,6 @@ from pypi_assets.catalog import counters as counted
 from pypi_assets.catalog import pruning
 from pypi_assets.catalog.coordination.claims import claim_workload
 from pypi_assets.catalog.counters import add_counts, read_counts
-from pypi_assets.catalog.derived.settling import remove_scope
 from pypi_assets.catalog.derived.visits import begin_visits
 from pypi_assets.catalog.ledger.epochs import note_change
 from pypi_assets.catalog.ledger.serial_range import SerialRange
@@ -26,6 +25,10 @@ from pypi_assets.catalog.publications.allocated_names import allocate_version, b
 from pypi_assets.catalog.publications.journal_deliveries import NewLetter, delete_letter, letters_of, store_letters
 from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome
 from pypi_assets.catalog.reads.stored_contents import store_shared_details
+from pypi_assets.catalog.scopes import discovery
+from pypi_assets.catalog.scopes.discovery import discover
+from pypi_assets.catalog.scopes.members import remove_scope
+from pypi_assets.catalog.scopes.stored_scopes import ScopePlan, create_scope, require_scope
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,
@@ -39,11 +42,8 @@ from pypi_assets.catalog.tables import (
     visit_queue,
     visit_statuses,
 )
-from pypi_assets.catalog.work import scope_discovery
 from pypi_assets.catalog.work.finished_workloads import forget_visits
 from pypi_assets.catalog.work.read_queue import claim_reads, finish_reads, queue_reads
-from pypi_assets.catalog.work.scope_discovery import discover
-from pypi_assets.catalog.work.scopes import ScopePlan, create_scope, require_scope
 from pypi_assets.catalog.work.visit_queue import queue_visits, range_workload
 from pypi_assets.dumps.compaction import compact
 from pypi_assets.extracts.packs import PackedExtract
@@ -304,8 +304,8 @@ def marked(upkeep: Upkeep) -> Iterator[None]:
     upkeep.catalog.transact(mark)
     yield
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scope_discovery, "_MARKS_AT_ONCE", 1)
-        patch.setattr(scope_discovery, "mark_projects", lambda *_: None)  # what enters is marked too
+        patch.setattr(discovery, "_MARKS_AT_ONCE", 1)
+        patch.setattr(discovery, "mark_projects", lambda *_: None)  # what enters is marked too
         upkeep.catalog.transact(partial(discover, now=0.0))
 
 

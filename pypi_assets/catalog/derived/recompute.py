@@ -37,6 +37,7 @@ from pypi_assets.catalog.observed.sightings import StoredSighting
 from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.past_generations import keep_past_generations
 from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.scopes.reading_rules import ReadingRules, reading_rules, skip, uploaded_time
 from pypi_assets.catalog.tables import (
     changes,
     distribution_data,
@@ -46,7 +47,6 @@ from pypi_assets.catalog.tables import (
     yanked_intervals,
 )
 from pypi_assets.catalog.work.read_queue import queue_reads
-from pypi_assets.catalog.work.scope_reading import ReadingRules, reading_rules, skip, uploaded_time
 from pypi_assets.index.models import ProjectPage
 from pypi_assets.scopes.ruleset import RuledFile, ScopeFile
 from pypi_assets.scopes.spans import Spans, span

@@ -30,7 +30,15 @@ from pypi_assets.catalog.observed.snapshots import snapshot_content
 from pypi_assets.catalog.observed.visit_statistics import EndedVisit, note_ended
 from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.read_outcomes import NO_PAGE, Outcome
-from pypi_assets.catalog.tables import distribution_data, distributions, events, projects, visit_statuses, visits
+from pypi_assets.catalog.tables import (
+    distribution_data,
+    distributions,
+    events,
+    projects,
+    scope_projects,
+    visit_statuses,
+    visits,
+)
 from pypi_assets.index.models import BrokenEntry, ProjectPage
 
 
@@ -216,6 +224,17 @@ def recompute_explained(connection: Connection, project_ids: Sequence[int], sinc
     bound_sightings(connection, project_ids, since, through)
     discard_checkpoints(connection, project_ids)
     recompute(connection, load_projects(connection, project_ids), {})
+
+
+def explain_entering(connection: Connection, project_ids: Sequence[int], through: int) -> None:
+    """Computes these projects again, now that the events are stored up to `through`: the index's last serial after
+    their first pages were fetched."""
+    since: dict[int, float] = {}
+    for ids in at_a_time(project_ids):
+        of = scope_projects.c
+        query = select(of.project_id, func.min(of.entered_at)).where(of.project_id.in_(ids)).group_by(of.project_id)
+        since.update((project_id, at) for project_id, at in connection.execute(query))
+    recompute_explained(connection, project_ids, min(since.values(), default=0.0), through)
 
 
 def _append_statuses(

@@ -34,7 +34,8 @@ from pypi_assets.catalog.reads.file_counts import live_outcomes, recount_files
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reports.failures import VISIT, count_failures
 from pypi_assets.catalog.reports.range_states import count_unexplained
-from pypi_assets.catalog.reports.scope_status import ScopeStatus, scope_status
+from pypi_assets.catalog.scopes.status import ScopeStatus, scope_status
+from pypi_assets.catalog.scopes.stored_scopes import all_scopes
 from pypi_assets.catalog.tables import (
     catalog_state,
     changes,
@@ -48,7 +49,6 @@ from pypi_assets.catalog.tables import (
 from pypi_assets.catalog.work.audits import find_open_audit
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, followed_index, has_baseline, last_completed_crawl
 from pypi_assets.catalog.work.read_queue import QUEUED_READS, count_pending_reads, count_queued_reads
-from pypi_assets.catalog.work.scopes import all_scopes
 from pypi_assets.catalog.work.visit_queue import WorkloadProgress, progress_by_shard, range_workload, workload_progress
 from pypi_assets.index.observing.comparison import KnownPage
 

@@ -15,6 +15,7 @@ from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.observed.followed import answered_at, follows_all
 from pypi_assets.catalog.publications.dump_rows import holds_at
 from pypi_assets.catalog.reads.past_generations import content_spans, contents_at, has_past_generations
+from pypi_assets.catalog.scopes.reading_rules import uploaded_time
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,
@@ -25,7 +26,6 @@ from pypi_assets.catalog.tables import (
     releases,
     yanked_intervals,
 )
-from pypi_assets.catalog.work.scope_reading import uploaded_time
 from pypi_assets.distributions.record import DistributionKind
 
 

@@ -6,8 +6,8 @@ import dagster as dg
 
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reports.catalog_status import read_followed
-from pypi_assets.catalog.reports.scope_status import ScopeStatus, scope_status
-from pypi_assets.catalog.work.scopes import require_scope
+from pypi_assets.catalog.scopes.status import ScopeStatus, scope_status
+from pypi_assets.catalog.scopes.stored_scopes import require_scope
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.scope_crawl import find_scope_projects, run_scope
 from pypi_assets.defs.factories import crawl_asset

@@ -10,7 +10,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_range
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.projects import enter_projects, project_ids
-from pypi_assets.catalog.reports.scope_status import (
+from pypi_assets.catalog.scopes.status import (
     Following,
     Reason,
     ScopeState,
@@ -21,8 +21,8 @@ from pypi_assets.catalog.reports.scope_status import (
     unpublished_sentence,
     why,
 )
+from pypi_assets.catalog.scopes.stored_scopes import ScopePlan, change_scope, create_scope, set_aborted
 from pypi_assets.catalog.tables import catalog_state, followed_intervals, visit_queue
-from pypi_assets.catalog.work.scopes import ScopePlan, change_scope, create_scope, set_aborted
 from pypi_assets.errors import NotAnsweredError
 from pypi_assets_tests.naming import mentions, naming
 from pypi_assets_tests.scoped_index import SDIST, ScopedFollower, scoped

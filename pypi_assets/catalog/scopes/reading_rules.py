@@ -13,6 +13,7 @@ from pypi_assets.catalog.database import at_a_time, lock_rows
 from pypi_assets.catalog.observed.followed import follows_all, newest_version
 from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.scopes.stored_scopes import StoredRuleset
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,
@@ -25,7 +26,6 @@ from pypi_assets.catalog.tables import (
 )
 from pypi_assets.catalog.work.finished_workloads import queue_done
 from pypi_assets.catalog.work.read_queue import queue_reads, remove_reads
-from pypi_assets.catalog.work.scopes import StoredRuleset
 from pypi_assets.scopes.ruleset import RuledFile, ScopeFile, selected_spans
 from pypi_assets.scopes.spans import OPEN_END, Spans, intersection
 

@@ -1,6 +1,6 @@
 """Scopes: what to follow, by which rules, and the queue of visits that is a scope's own.
 
-What the roots of a scope lead to is found in `scope_discovery.py`.
+What the roots of a scope lead to is found in `discovery.py`.
 """
 
 import json

@@ -16,6 +16,16 @@ from pypi_assets.catalog.ledger.range_ledger import complete_serial, lock_state,
 from pypi_assets.catalog.observed.followed import follow, followed_of, mark_projects
 from pypi_assets.catalog.observed.projects import enter_projects, project_ids
 from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.scopes.edges import Edges, compute_edges, force_spans, load_edges, store_edges
+from pypi_assets.catalog.scopes.stored_scopes import (
+    SEARCH_ALL,
+    Scope,
+    StoredRuleset,
+    all_scopes,
+    lock_scopes,
+    note_left,
+    rulesets_of,
+)
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,
@@ -25,16 +35,6 @@ from pypi_assets.catalog.tables import (
     scope_projects,
 )
 from pypi_assets.catalog.work.read_queue import queue_reads
-from pypi_assets.catalog.work.scope_edges import Edges, compute_edges, force_spans, load_edges, store_edges
-from pypi_assets.catalog.work.scopes import (
-    SEARCH_ALL,
-    Scope,
-    StoredRuleset,
-    all_scopes,
-    lock_scopes,
-    note_left,
-    rulesets_of,
-)
 from pypi_assets.catalog.work.visit_queue import LEAST_NICE, MOST_NICE, queue_visits
 from pypi_assets.index.actions import NO_FILE_CHANGE
 from pypi_assets.scopes.spans import OPEN_END, Reached, Spans, closure, intersection, union

@@ -15,6 +15,9 @@ from pypi_assets.catalog.observed.followed import count_answered, follows_all
 from pypi_assets.catalog.observed.projects import find_project
 from pypi_assets.catalog.publications.dump_rows import holds_at
 from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.scopes.discovery import accepted_by, names_of
+from pypi_assets.catalog.scopes.edges import Edges, load_edges
+from pypi_assets.catalog.scopes.stored_scopes import Scope, StoredRuleset, all_scopes, files_by_outcome, rulesets_of
 from pypi_assets.catalog.tables import (
     distributions,
     followed_intervals,
@@ -25,9 +28,6 @@ from pypi_assets.catalog.tables import (
     visit_queue,
 )
 from pypi_assets.catalog.work.read_queue import count_pending_reads
-from pypi_assets.catalog.work.scope_discovery import accepted_by, names_of
-from pypi_assets.catalog.work.scope_edges import Edges, load_edges
-from pypi_assets.catalog.work.scopes import Scope, StoredRuleset, all_scopes, files_by_outcome, rulesets_of
 from pypi_assets.catalog.work.visit_queue import TaskState, WorkloadProgress, scope_workload, workload_progress
 from pypi_assets.errors import NotAnsweredError
 from pypi_assets.scopes.spans import OPEN_END, shortest_path

@@ -10,7 +10,6 @@ from dataclasses import replace
 from sqlalchemy import Connection, delete, func, or_, select, update
 
 from pypi_assets.catalog.database import at_a_time, lock_rows
-from pypi_assets.catalog.derived.visits import recompute_explained
 from pypi_assets.catalog.ledger.epochs import note_change
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, first_range, lock_state, log_changes, sealed_end
 from pypi_assets.catalog.observed.events import events_through
@@ -25,6 +24,9 @@ from pypi_assets.catalog.observed.followed import (
 )
 from pypi_assets.catalog.observed.projects import load_projects, project_ids
 from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.scopes.discovery import search, store_members
+from pypi_assets.catalog.scopes.edges import load_edges
+from pypi_assets.catalog.scopes.stored_scopes import Scope, all_scopes, lock_scopes, note_left, rulesets_of
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,
@@ -40,9 +42,6 @@ from pypi_assets.catalog.tables import (
     visit_queue,
 )
 from pypi_assets.catalog.work.read_queue import remove_reads
-from pypi_assets.catalog.work.scope_discovery import search, store_members
-from pypi_assets.catalog.work.scope_edges import load_edges
-from pypi_assets.catalog.work.scopes import Scope, all_scopes, lock_scopes, note_left, rulesets_of
 from pypi_assets.catalog.work.visit_queue import TaskState, move_projects, scope_workload
 from pypi_assets.index.actions import Action
 
@@ -80,17 +79,6 @@ def entering_in(connection: Connection, workload: str, more_files_than: int | No
         .order_by(visit_queue.c.project_id)
     )
     return list(connection.scalars(query))
-
-
-def explain_entering(connection: Connection, project_ids: Sequence[int], through: int) -> None:
-    """Computes these projects again, now that the events are stored up to `through`: the index's last serial after
-    their first pages were fetched."""
-    since: dict[int, float] = {}
-    for ids in at_a_time(project_ids):
-        of = scope_projects.c
-        query = select(of.project_id, func.min(of.entered_at)).where(of.project_id.in_(ids)).group_by(of.project_id)
-        since.update((project_id, at) for project_id, at in connection.execute(query))
-    recompute_explained(connection, project_ids, min(since.values(), default=0.0), through)
 
 
 def settle_projects(connection: Connection, workload: str, project_ids: Sequence[int]) -> int:

@@ -8,9 +8,9 @@ from sqlalchemy import func, select, update
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.followed import mark_projects
 from pypi_assets.catalog.observed.projects import project_ids
+from pypi_assets.catalog.scopes import discovery
+from pypi_assets.catalog.scopes.discovery import discover
 from pypi_assets.catalog.tables import followed_intervals, scope_edges, scope_marks
-from pypi_assets.catalog.work import scope_discovery
-from pypi_assets.catalog.work.scope_discovery import discover
 from pypi_assets.crawl import incremental_crawl
 from pypi_assets.crawl.retry_failures import retry
 from pypi_assets.crawl.scope_crawl import discover_all
@@ -237,7 +237,7 @@ def test_what_a_project_required_before_the_roots_led_to_it_is_no_reason_to_sear
     follower.crawl()
     assert follower.depths() == {"app": 0, "library": 1}
     searched = []
-    monkeypatch.setattr(scope_discovery, "search", lambda *given: searched.append(given) or {})
+    monkeypatch.setattr(discovery, "search", lambda *given: searched.append(given) or {})
     discover_again(follower, "library")
     assert searched == []
     with follower.catalog.write() as connection:

@@ -5,8 +5,8 @@ from sqlalchemy import select
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.projects import project_ids
 from pypi_assets.catalog.reports.catalog_status import count_differences
+from pypi_assets.catalog.scopes.reading_rules import apply_rules, projects_to_rule, reading_rules
 from pypi_assets.catalog.tables import distribution_data, read_attempts, visits
-from pypi_assets.catalog.work.scope_reading import apply_rules, projects_to_rule, reading_rules
 from pypi_assets_tests.naming import mentions
 from pypi_assets_tests.scoped_index import SDIST, ScopedFollower, scoped
 

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Table, bindparam, delete, insert, or_, select
 from pypi_assets.catalog.database import at_a_time
 from pypi_assets.catalog.observed.projects import project_ids as project_ids_of
 from pypi_assets.catalog.reads.stored_contents import StoredLists
+from pypi_assets.catalog.scopes.stored_scopes import Scope, StoredRuleset
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,
@@ -21,7 +22,6 @@ from pypi_assets.catalog.tables import (
     scope_edges,
     yanked_intervals,
 )
-from pypi_assets.catalog.work.scopes import Scope, StoredRuleset
 from pypi_assets.distributions.metadata import normalized_extra
 from pypi_assets.distributions.requirements import CONDITIONS, parse_requirement
 from pypi_assets.scopes.ruleset import RequirementRules, ScopeFile, selected_spans

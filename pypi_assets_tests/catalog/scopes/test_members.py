@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import select
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.derived.settling import entering_in, prune_scope, remove_scope
 from pypi_assets.catalog.observed.projects import project_ids
 from pypi_assets.catalog.reports.catalog_status import count_differences
+from pypi_assets.catalog.scopes.members import entering_in, prune_scope, remove_scope
 from pypi_assets.catalog.tables import (
     followed_intervals,
     live_intervals,

@@ -6,7 +6,7 @@ import pytest
 
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
-from pypi_assets.catalog.work.scopes import (
+from pypi_assets.catalog.scopes.stored_scopes import (
     all_scopes,
     change_scope,
     has_scopes,
