@@ -24,7 +24,8 @@ from sqlalchemy import Connection
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.observed.followed import mark_projects
 from pypi_assets.catalog.scopes.discovery import discover
-from pypi_assets.catalog.scopes.stored_scopes import ScopePlan, create_scope
+from pypi_assets.catalog.scopes.stored_scopes import create_scope
+from pypi_assets.scopes.plan import ScopePlan
 
 POPULAR = 200
 SERIAL = 10_000_000

@@ -166,13 +166,13 @@ def ago(**units: float) -> datetime:
 
 def follow_requirements() -> None:
     from pypi_assets.catalog.scopes.status import scope_status, why
-    from pypi_assets.catalog.scopes.stored_scopes import ScopePlan, require_scope
+    from pypi_assets.catalog.scopes.stored_scopes import require_scope
     from pypi_assets.cli.opening import opened_crawler
     from pypi_assets.crawl.scope_crawl import run_scope, start_scope
-    from pypi_assets.scopes.root_files import read_roots
+    from pypi_assets.scopes.plan import read_plan
 
     step(3, "A scope", "What demo/requirements.txt leads to: five projects, and all that they require.")
-    plan = ScopePlan("demo", read_roots(ROOT / "demo" / "requirements.txt").extras)
+    plan = read_plan("demo", {"roots": "requirements.txt"}, ROOT / "demo")
     with opened_crawler(creates=True) as crawler:
         start_scope(crawler, plan)
         timed(lambda: run_scope(crawler, plan.name))

@@ -34,7 +34,8 @@ from pypi_assets.index.rate import RateLimit, Rates
 from pypi_assets.index.transport import Retries, Timeouts
 from pypi_assets.index.urls import addresses_of, redact, with_credentials_of
 from pypi_assets.progress import Progress
-from pypi_assets.setting_variables import read_variables
+from pypi_assets.scopes.plan import ScopePlan
+from pypi_assets.setting_variables import read_all_indexes, read_variables
 from pypi_assets.settings import AUTO_HOSTS, Settings, is_loopback
 from pypi_assets.storage.root_owner import NEW, Owner, claimed_on_write, require_claimable
 from pypi_assets.storage.store import Storage, open_storage
@@ -251,3 +252,13 @@ def crawler_from(
     )
     crawler = crawler if report is None else replace(crawler, report=report)
     return crawler if notify is None else replace(crawler, notify=notify)
+
+
+def declared_scopes(settings: Settings) -> list[ScopePlan]:
+    """Return the plans of the scopes that the file of indexes declares for the index of `settings`.
+
+    Raises SettingsError, also for what is wrong in the files that a scope names.
+    """
+    indexes = None if settings.index is None else read_all_indexes()
+    index = None if indexes is None or settings.index is None else indexes.named(settings.index)
+    return [] if index is None else index.scope_plans()

@@ -10,13 +10,12 @@ import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit, urlunsplit
 
-from pypi_assets.errors import SettingsError
-from pypi_assets.scope_tables import ScopeTable, read_scope_tables
+from pypi_assets.errors import ExpectedError, SettingsError
+from pypi_assets.scopes.plan import PlanError, ScopePlan, check_fields, read_plan
 
 INDEXES_ACCEPTS = "a file of indexes in TOML, a table each (docs/indexes.md); default: there is one index"
 ALL_INDEXES = "all"
@@ -68,7 +67,8 @@ class Credentials:
 class IndexTable:
     """One index of the file. `values` has what it sets, by setting name; `keys` the key of each in the file.
 
-    `also_public` has the normalized names that a private index shares with public ones on purpose.
+    `also_public` has the normalized names that a private index shares with public ones on purpose, and `scopes` the
+    fields of each declared scope by its name.
     """
 
     name: str
@@ -76,7 +76,7 @@ class IndexTable:
     is_default: bool
     is_private: bool
     also_public: tuple[str, ...]
-    scopes: tuple[ScopeTable, ...]
+    scopes: Mapping[str, Mapping[str, Any]]
     values: Mapping[str, str | Variable]
     keys: Mapping[str, str]
     credentials: Credentials | None
@@ -84,6 +84,16 @@ class IndexTable:
     def label(self, setting: str) -> str:
         """How a message names this index and the key of a setting."""
         return f"{self.path}: index {self.name}: {self.keys[setting]}"
+
+    def scope_plans(self) -> list[ScopePlan]:
+        """Return the plans of the declared scopes. Raises SettingsError, also for the files that they name."""
+        plans = []
+        for name, fields in self.scopes.items():
+            try:
+                plans.append(read_plan(name, fields, self.path.absolute().parent))
+            except ExpectedError as error:
+                raise _error(self.path, self.name, f"scopes.{name}", str(error)) from error
+        return plans
 
     def texts(self, variables: Mapping[str, str]) -> dict[str, str]:
         """What the table sets, as texts of settings. Raises SettingsError where a variable that it names is not set."""
@@ -210,11 +220,23 @@ def _read_table(path: Path, name: str, table: Any, setting_names: Collection[str
         is_default=_flag(path, name, table, "default") or name == DEFAULT_INDEX,
         is_private=_flag(path, name, table, "private"),
         also_public=tuple(re.sub(r"[-_.]+", "-", one).lower() for one in _names(path, name, table, "also_public")),
-        scopes=read_scope_tables(name, table.get("scopes", {}), path.absolute().parent, partial(_error, path, name)),
+        scopes=_scopes(path, name, table.get("scopes", {})),
         values=values,
         keys={setting: next((key for key, one in _RENAMED.items() if one == setting), setting) for setting in values},
         credentials=_credentials(path, name, table.get("credentials")),
     )
+
+
+def _scopes(path: Path, index: str, value: Any) -> Mapping[str, Mapping[str, Any]]:
+    """Return the fields of each scope, after a check that reads none of the files that they name."""
+    if not isinstance(value, dict) or not all(isinstance(table, dict) for table in value.values()):
+        raise _error(path, index, "scopes", f"each scope is a table, such as [{index}.scopes.tools]")
+    for name, fields in value.items():
+        try:
+            check_fields(name, fields)
+        except PlanError as error:
+            raise _error(path, index, ".".join(("scopes", *error.place)), error.problem) from None
+    return value
 
 
 def _refuse_unknown(path: Path, index: str, key: str, allowed: Collection[str]) -> None:

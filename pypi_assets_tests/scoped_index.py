@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from sqlalchemy import select
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.scopes.stored_scopes import Scope, ScopePlan, add_ruleset, require_scope
+from pypi_assets.catalog.scopes.stored_scopes import Scope, add_ruleset, require_scope
 from pypi_assets.catalog.tables import distribution_data, distributions, projects, scope_projects, visit_queue
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.incremental_crawl import RangeResult, crawl_incremental
@@ -17,6 +17,7 @@ from pypi_assets.distributions.reader_pool import FinishedReading
 from pypi_assets.distributions.record import DistributionKind, DistributionRecord
 from pypi_assets.index.errors import TransientError
 from pypi_assets.index.models import ListedProject
+from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets.scopes.root_files import named_roots
 from pypi_assets_tests.crawl.followers import Follower, SilentIndex
 from pypi_assets_tests.crawl.model_following import draining_in_place

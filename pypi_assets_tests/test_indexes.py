@@ -8,7 +8,6 @@ import pytest
 
 from pypi_assets.errors import SettingsError
 from pypi_assets.indexes import read_indexes
-from pypi_assets.scope_tables import ScopeTable
 from pypi_assets.setting_variables import (
     load_locations,
     read_all_indexes,
@@ -103,7 +102,7 @@ def test_a_table_has_what_is_of_no_setting_too(write: Write) -> None:
     company = indexes.named("company-internal")
     assert company is not None
     assert (indexes.default.name, indexes.default.is_private, company.is_private) == ("public", False, True)
-    assert (company.scopes, company.also_public) == ((ScopeTable("tools", ("httpx",)),), ("some-tool",))
+    assert (company.scopes, company.also_public) == ({"tools": {"projects": ["httpx"]}}, ("some-tool",))
 
 
 @pytest.mark.parametrize(
@@ -171,6 +170,8 @@ WRONG = [
     (ONE + "contact = {env = 'NOT_SET'}", "one contact NOT_SET"),
     (ONE + "private = 'yes'", "one private true false"),
     (ONE + "scopes = 'x'", "one scopes [one.scopes.tools]"),
+    (ONE + "scopes = ['tools']", "one scopes [one.scopes.tools]"),
+    (ONE + "scopes.tools = ['httpx']", "one scopes [one.scopes.tools]"),
     (ONE + "scopes.'a b'.projects = ['x']", "one scopes 'a b'"),
     (ONE + "[one.scopes.a]\n[one.scopes.a]", "TOML"),
     (ONE + "scopes.a.projects = [1]", "one scopes.a.projects '[1]'"),

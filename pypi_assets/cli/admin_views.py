@@ -193,7 +193,7 @@ def _index_row(table: "IndexTable | None") -> dict[str, Any]:
         "lister": settings.lister,
         "default": table.is_default if table else True,
         "private": table.is_private if table else False,
-        "scopes": [scope.name for scope in table.scopes] if table else [],
+        "scopes": list(table.scopes) if table else [],
         "database": make_url(settings.resolved_database_url).render_as_string(hide_password=True),
         "storage": settings.resolved_storage_url,
     }

@@ -67,10 +67,11 @@ def crawl_incremental_command(now: bool, as_json: bool) -> None:
     Continues open ranges. Of an index without serials, it looks at the projects that are due, and prints what waits to
     be confirmed by a later look.
     """
+    from pypi_assets.assembly import declared_scopes
     from pypi_assets.catalog.ledger.range_ledger import SIMPLE, complete_serial
     from pypi_assets.catalog.reports.catalog_status import observed_state
     from pypi_assets.crawl.incremental_crawl import crawl_incremental
-    from pypi_assets.declared_scopes import declared_scopes, keep_in_line
+    from pypi_assets.crawl.scope_crawl import keep_in_line
     from pypi_assets.settings import load_settings
 
     settings = load_settings()

@@ -34,7 +34,7 @@ def follow_command(once: bool, begin: bool, now: bool) -> None:
     Prints a line of JSON for each step; with PYPI_ASSETS_LOG_FORMAT=json, they are lines of the log. Errors that can
     disappear by themselves are tried again; any other one ends the command with exit code 1.
     """
-    from pypi_assets.declared_scopes import declared_scopes
+    from pypi_assets.assembly import declared_scopes
     from pypi_assets.following.follower import Builds, Pace, follow
     from pypi_assets.following.once import follow_once, is_begun
     from pypi_assets.settings import load_settings

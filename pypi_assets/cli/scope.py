@@ -1,5 +1,9 @@
 """Commands about scopes: which projects are followed, and why."""
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,13 +12,17 @@ import click
 from pypi_assets.cli.crawl import describe_reads, reads_to_json, report_failed
 from pypi_assets.cli.opening import existing_catalog, opened_crawler
 from pypi_assets.cli.options import JSON, command, row_output
+from pypi_assets.scopes import LEAST_NICE, MOST_NICE
+from pypi_assets.scopes.plan import PlanError, check_field, read_plan
 from pypi_assets.terminal import Output, by_depth, counted, plain, print_facts, print_json, print_message, print_table
 from pypi_assets.times import utc_text
 
 if TYPE_CHECKING:
+    from pypi_assets.catalog.database import Catalog
     from pypi_assets.catalog.scopes.status import ScopeStatus
+    from pypi_assets.catalog.scopes.stored_scopes import Scope
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
+_FILE = click.Path(dir_okay=False)
 
 
 @click.group("scope")
@@ -26,15 +34,24 @@ class _Depth(click.ParamType[int | str]):
     name = "number or all"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        if value == "all":
-            return "all"
+        depth = int(value) if re.fullmatch(r"-?[0-9]{1,10}", str(value)) else value
         try:
-            depth = int(value)
-        except ValueError:
-            depth = -1
-        if depth < 0:
-            self.fail(f"{value!r} is neither a whole number from 0 on nor 'all'", param, ctx)
+            check_field("NAME", "depth", depth)
+        except PlanError as error:
+            self.fail(error.problem, param, ctx)
         return depth
+
+
+@contextmanager
+def _scope_in_catalog(name: str) -> "Iterator[tuple[Catalog, Scope]]":
+    """Yield the existing catalog and its scope of this name. Raises CatalogError without either."""
+    from pypi_assets.catalog.scopes.stored_scopes import require_scope
+    from pypi_assets.settings import load_settings
+
+    with existing_catalog(load_settings()) as catalog:
+        with catalog.read() as connection:
+            scope = require_scope(connection, name)
+        yield catalog, scope
 
 
 @command("create", "tools httpx rich", group=scope_group)
@@ -51,49 +68,32 @@ class _Depth(click.ParamType[int | str]):
     "--depth", type=_Depth(), default="all", show_default=True, help="How many requirements away from a root at most."
 )
 @click.option("--rules", type=_FILE, help="Rules in TOML: see docs/scopes.md.")
-@click.option("--nice", type=click.IntRange(-10_000, 10_000), default=0, help="Its turn: lower comes first.")
+@click.option("--nice", type=click.IntRange(LEAST_NICE, MOST_NICE), default=0, help="Its turn: lower comes first.")
 @click.option("--concurrency", type=click.IntRange(0), help="How many requests at once at most; 0 pauses it.")
 @click.option("--tag", help="Only workers for this tag, or for none, take its work.")
 @click.option("--match-only", is_flag=True, help="Only workers for its tag take its work.")
 @JSON
 def scope_create_command(
-    name: str, projects: tuple[str, ...], files: tuple[Path, ...], as_json: bool, **how: Any
+    name: str, projects: tuple[str, ...], files: tuple[str, ...], as_json: bool, **how: Any
 ) -> None:
     """Create a scope of root projects, and visit nothing yet.
 
     Roots are PROJECTS, also with extras as in 'requests[socks]', and what the files of --roots require. `scope run`
     follows them.
     """
-    from pypi_assets.catalog.scopes.stored_scopes import ScopePlan
     from pypi_assets.crawl.scope_crawl import start_scope
-    from pypi_assets.scopes.root_files import named_roots, read_roots
-    from pypi_assets.scopes.ruleset import read_rules
 
-    roots = named_roots(projects)
-    for file in files:
-        roots |= read_roots(file)
-    rules = "" if how["rules"] is None else read_rules(how["rules"], roots.extras)
-    plan = ScopePlan(
-        name,
-        roots.extras,
-        None if how["depth"] == "all" else how["depth"],
-        rules,
-        how["nice"],
-        how["concurrency"],
-        how["tag"],
-        how["match_only"],
-    )
+    stated = {key: value for key, value in how.items() if value is not None}
+    plan = read_plan(name, {"projects": projects, "roots": files, **stated})
     with opened_crawler(creates=True) as crawler:
         scope = start_scope(crawler, plan)
-    for sentence in roots.skipped:
+    for sentence in plan.skipped:
         print_message(f"left out: {sentence}")
     if as_json:
-        print_json(
-            {"scope": name, "serial": scope.created_serial, "roots": list(roots.extras), "left_out": roots.skipped}
-        )
+        print_json({"scope": name, "serial": scope.created_serial, "roots": list(plan.roots), "left_out": plan.skipped})
     else:
         click.echo(
-            f"scope {name} from serial {scope.created_serial} on: {counted(len(roots.extras), 'root')}, a request each;"
+            f"scope {name} from serial {scope.created_serial} on: {counted(len(plan.roots), 'root')}, a request each;"
             f" what they require follows (`pypi-assets scope run {name}`)"
         )
 
@@ -113,9 +113,9 @@ def scope_run_command(name: str | None, tag: str | None, match_only: bool, as_js
         raise click.UsageError("--tag goes with no NAME: it selects scopes")
     if match_only and tag is None:
         raise click.UsageError("--match-only goes with --tag")
+    from pypi_assets.assembly import declared_scopes
     from pypi_assets.crawl.incremental_crawl import crawl_incremental
-    from pypi_assets.crawl.scope_crawl import run_ready_scopes
-    from pypi_assets.declared_scopes import declared_scopes, keep_in_line
+    from pypi_assets.crawl.scope_crawl import keep_in_line, run_ready_scopes
     from pypi_assets.settings import load_settings
 
     declared = declared_scopes(load_settings())
@@ -187,15 +187,12 @@ def scope_list_command(output: Output) -> None:
 def scope_show_command(name: str, as_json: bool) -> None:
     """Show how scope NAME stands."""
     from pypi_assets.catalog.scopes.status import scope_status
-    from pypi_assets.catalog.scopes.stored_scopes import require_scope
-    from pypi_assets.settings import load_settings
 
-    with existing_catalog(load_settings()) as catalog, catalog.read() as connection:
-        state = scope_status(connection, require_scope(connection, name), catalog.clock())
+    with _scope_in_catalog(name) as (catalog, scope), catalog.read() as connection:
+        state = scope_status(connection, scope, catalog.clock())
     if as_json:
         print_json(_to_json(state))
         return
-    scope = state.scope
     print_facts(
         [
             ("scope", scope.name),
@@ -257,11 +254,9 @@ def scope_why_command(name: str, project: str, as_json: bool) -> None:
     Exits with 1 where it is not.
     """
     from pypi_assets.catalog.scopes.status import why
-    from pypi_assets.catalog.scopes.stored_scopes import require_scope
-    from pypi_assets.settings import load_settings
 
-    with existing_catalog(load_settings()) as catalog, catalog.read() as connection:
-        reason = why(connection, require_scope(connection, name), project)
+    with _scope_in_catalog(name) as (catalog, scope), catalog.read() as connection:
+        reason = why(connection, scope, project)
     if as_json:
         print_json({"project": reason.project, "is_in": reason.is_in, "path": reason.path, "reasons": reason.sentences})
     else:
@@ -273,26 +268,26 @@ def scope_why_command(name: str, project: str, as_json: bool) -> None:
 
 @command("rules", "tools --set rules.toml", group=scope_group)
 @click.argument("name")
-@click.option("--set", "path", type=_FILE, help="Put these rules in force, as the next version.")
+@click.option(
+    "--set",
+    "path",
+    type=_FILE,
+    help="Put these rules in force, as the next version.",
+)
 @click.option("--version", type=click.IntRange(1), help="Show this version; default: the newest.")
 @JSON
-def scope_rules_command(name: str, path: Path | None, version: int | None, as_json: bool) -> None:
+def scope_rules_command(name: str, path: str | None, version: int | None, as_json: bool) -> None:
     """Show the rules of scope NAME, or change them.
 
     What changed rules let in or lift is visited and read by the next run.
     """
-    from functools import partial
-
     from pypi_assets.catalog.database import CatalogError
-    from pypi_assets.catalog.scopes.stored_scopes import add_ruleset, require_scope, rulesets_of
+    from pypi_assets.catalog.scopes.stored_scopes import add_ruleset, rulesets_of
     from pypi_assets.scopes.ruleset import read_rules
-    from pypi_assets.settings import load_settings
 
-    with existing_catalog(load_settings()) as catalog:
-        with catalog.read() as connection:
-            scope = require_scope(connection, name)
+    with _scope_in_catalog(name) as (catalog, scope):
         if path is not None:
-            content = read_rules(path, scope.roots)
+            content = read_rules(Path(path), scope.roots)
             catalog.transact(partial(add_ruleset, scope=scope, content=content, now=catalog.clock()))
         with catalog.read() as connection:
             known = {stored.version: stored for stored in rulesets_of(connection, scope.id)}
@@ -310,26 +305,21 @@ def scope_rules_command(name: str, path: Path | None, version: int | None, as_js
 
 @command("set", "tools --concurrency 0", group=scope_group)
 @click.argument("name")
-@click.option("--nice", type=click.IntRange(-10_000, 10_000), help="Its turn: lower comes first.")
+@click.option("--nice", type=click.IntRange(LEAST_NICE, MOST_NICE), help="Its turn: lower comes first.")
 @click.option("--concurrency", type=click.IntRange(0), help="How many requests at once at most; 0 pauses it.")
 @click.option("--tag", help="Only workers for this tag, or for none, take its work; empty: no tag.")
 @click.option("--match-only/--no-match-only", default=None, help="Whether only workers for its tag take its work.")
 def scope_set_command(name: str, **values: Any) -> None:
     """Change how the work of scope NAME is done."""
-    from functools import partial
-
-    from pypi_assets.catalog.scopes.stored_scopes import change_scope, require_scope
-    from pypi_assets.settings import load_settings
+    from pypi_assets.catalog.scopes.stored_scopes import change_scope
 
     given = {key: value for key, value in values.items() if value is not None}
     if not given:
         raise click.UsageError("pass what to change: --nice, --concurrency, --tag or --match-only")
-    with existing_catalog(load_settings()) as catalog:
-        with catalog.read() as connection:
-            scope = require_scope(connection, name)
-        catalog.transact(
-            partial(change_scope, scope=scope, values=given | ({"tag": given["tag"] or None} if "tag" in given else {}))
-        )
+    if "tag" in given:
+        given["tag"] = given["tag"] or None
+    with _scope_in_catalog(name) as (catalog, scope):
+        catalog.transact(partial(change_scope, scope=scope, values=given))
     click.echo(f"scope {name}: changed")
 
 
@@ -341,15 +331,9 @@ def scope_prune_command(name: str, as_json: bool) -> None:
 
     The next dumps no longer have it. Past serials keep their answers.
     """
-    from functools import partial
-
     from pypi_assets.catalog.scopes.members import prune_scope
-    from pypi_assets.catalog.scopes.stored_scopes import require_scope
-    from pypi_assets.settings import load_settings
 
-    with existing_catalog(load_settings()) as catalog:
-        with catalog.read() as connection:
-            scope = require_scope(connection, name)
+    with _scope_in_catalog(name) as (catalog, scope):
         left = catalog.transact(partial(prune_scope, scope=scope, now=catalog.clock()))
     _print_left(name, left, as_json)
 
@@ -359,15 +343,9 @@ def scope_prune_command(name: str, as_json: bool) -> None:
 @JSON
 def scope_remove_command(name: str, as_json: bool) -> None:
     """Remove scope NAME; what no other scope leads to is no longer followed."""
-    from functools import partial
-
     from pypi_assets.catalog.scopes.members import remove_scope
-    from pypi_assets.catalog.scopes.stored_scopes import require_scope
-    from pypi_assets.settings import load_settings
 
-    with existing_catalog(load_settings()) as catalog:
-        with catalog.read() as connection:
-            scope = require_scope(connection, name)
+    with _scope_in_catalog(name) as (catalog, scope):
         left = catalog.transact(partial(remove_scope, scope=scope))
     _print_left(name, left, as_json)
 
@@ -396,12 +374,7 @@ def scope_resume_command(name: str) -> None:
 
 
 def _set_aborted(name: str, *, is_aborted: bool) -> None:
-    from functools import partial
+    from pypi_assets.catalog.scopes.stored_scopes import set_aborted
 
-    from pypi_assets.catalog.scopes.stored_scopes import require_scope, set_aborted
-    from pypi_assets.settings import load_settings
-
-    with existing_catalog(load_settings()) as catalog:
-        with catalog.read() as connection:
-            scope = require_scope(connection, name)
+    with _scope_in_catalog(name) as (catalog, scope):
         catalog.transact(partial(set_aborted, scope=scope, is_aborted=is_aborted))

@@ -3,7 +3,7 @@
 What they lead to is found in `catalog/scopes/discovery.py`. A range does the same for what its uploads bring in.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,10 +18,12 @@ from pypi_assets.catalog.scopes.members import entering_in, settle_projects
 from pypi_assets.catalog.scopes.reading_rules import apply_rules, projects_to_rule, queue_lifted
 from pypi_assets.catalog.scopes.stored_scopes import (
     Scope,
-    ScopePlan,
     all_scopes,
+    bring_in_line,
     create_scope,
+    differing,
     discovered_so_far,
+    find_scope,
     note_completed,
     note_left,
     require_scope,
@@ -43,6 +45,8 @@ from pypi_assets.crawl.reading import ReadCounts, read_workload
 from pypi_assets.crawl.stored_events import store_all_events
 from pypi_assets.crawl.visiting import visit_workload
 from pypi_assets.index.urls import redact
+from pypi_assets.scopes.plan import ScopePlan
+from pypi_assets.scopes.states import STATES
 
 ENTERING_IN_A_RANGE = 200
 """How many projects enter within one range at most; the others are left to the workloads of their scopes."""
@@ -86,6 +90,44 @@ def start_scope(crawler: Crawler, plan: ScopePlan) -> Scope:
     )
     discover_all(crawler)
     return scope
+
+
+def keep_in_line(crawler: Crawler, plans: Iterable[ScopePlan]) -> None:
+    """Create the scopes of these plans that do not exist, and give the others what their plans state.
+
+    It notifies people of what it changes. A repetition changes nothing. Raises CatalogError and RulesError.
+    """
+    for plan in plans:
+        changed = _apply(crawler, plan)
+        if changed is None:
+            crawler.notify(f"scope {plan.name}: created, since the file of indexes declares it")
+        elif changed:
+            crawler.notify(f"scope {plan.name}: as the file of indexes has it now: {', '.join(changed)}")
+        if changed is None or "roots" in changed:
+            for sentence in plan.skipped:
+                crawler.notify(f"scope {plan.name}: left out: {sentence}")
+
+
+def _apply(crawler: Crawler, plan: ScopePlan) -> list[str] | None:
+    """Return the fields that changed of a scope that exists; None if it was created."""
+    catalog = crawler.catalog
+    if not _exists(crawler, plan.name):
+        try:
+            start_scope(crawler, plan)
+        except CatalogError:
+            if not _exists(crawler, plan.name):  # else another process was first
+                raise
+        else:
+            return None
+    with catalog.read() as connection:
+        if not differing(connection, plan):
+            return []
+    return catalog.transact(partial(bring_in_line, plan=plan, now=catalog.clock()))
+
+
+def _exists(crawler: Crawler, name: str) -> bool:
+    with crawler.catalog.read() as connection:
+        return find_scope(connection, name) is not None
 
 
 def run_scope(crawler: Crawler, name: str) -> ScopeResult:
@@ -133,10 +175,9 @@ def _for_scope(crawler: Crawler, name: str) -> tuple[Crawler, Scope]:
     """The scope, if it may be worked on, and the crawler with as many connections as it may take."""
     with crawler.catalog.read() as connection:
         scope = require_scope(connection, name)
-    if scope.is_aborted:
-        raise CatalogError(f"the scope {name} is aborted: `pypi-assets scope resume {name}` lets it go on")
-    if scope.concurrency == 0:
-        raise CatalogError(f"the scope {name} rests, since its concurrency is 0: see `pypi-assets scope set {name}`")
+    state = scope.state(left=1, free=1)
+    if remedy := STATES[state].remedy:
+        raise CatalogError(f"scope {name} is {state}: {remedy.format(name=name)}")
     if scope.concurrency is None:
         return crawler, scope
     most = scope.concurrency

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from pypi_assets.assembly import declared_scopes
 from pypi_assets.catalog.coordination.claims import FOLLOWER, workloads_at_work
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial
@@ -21,9 +22,8 @@ from pypi_assets.catalog.observed.events import events_through
 from pypi_assets.catalog.publications.allocated_names import allocate_version, last_allocated_version
 from pypi_assets.catalog.scopes.stored_scopes import all_scopes
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
-from pypi_assets.crawl.scope_crawl import discover_all
+from pypi_assets.crawl.scope_crawl import discover_all, keep_in_line
 from pypi_assets.crawl.simple_lister import LIST_PAUSE_S
-from pypi_assets.declared_scopes import declared_scopes, keep_in_line
 from pypi_assets.defs.attempts import attempts, failures_in_a_row
 from pypi_assets.defs.done_elsewhere import Cursor, Partitions, report_ranges, report_version
 from pypi_assets.defs.factories import sensor

@@ -27,9 +27,8 @@ from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_range
-from pypi_assets.crawl.scope_crawl import run_ready_scopes
+from pypi_assets.crawl.scope_crawl import keep_in_line, run_ready_scopes
 from pypi_assets.crawl.simple_lister import LIST_PAUSE_S
-from pypi_assets.declared_scopes import DeclaredScope, keep_in_line
 from pypi_assets.dumps import dump_writer
 from pypi_assets.dumps.compaction import compact
 from pypi_assets.dumps.cover import cover
@@ -38,6 +37,7 @@ from pypi_assets.journal import publishing
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import newest_serials
 from pypi_assets.leveldbs.versions.publish import BuildResult, build_version
+from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets.upkeep.due import due_crawl, due_datasets, due_ranges, due_scopes
 
 RANGES_AT_ONCE = 3
@@ -86,7 +86,7 @@ def follow(
     pace: Pace,
     log: Log,
     stopping: threading.Event,
-    declared: Sequence[DeclaredScope] = (),
+    declared: Sequence[ScopePlan] = (),
 ) -> bool:
     """Follows the index until `stopping` is set. Returns whether all that was under way has ended.
 
@@ -119,7 +119,7 @@ class _Follower:
         self._dumped = threading.Event()
         self._built_at = -math.inf
 
-    def start(self, declared: Sequence[DeclaredScope]) -> None:
+    def start(self, declared: Sequence[ScopePlan]) -> None:
         lanes = self.lanes
         lanes.patiently("scopes", partial(keep_in_line, self._crawler, declared))
         lanes.log({"step": "started", "poll_s": self._pace.poll_s, "leveldb_s": self._pace.leveldb_s})

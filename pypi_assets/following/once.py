@@ -14,8 +14,7 @@ from pypi_assets.catalog.publications.dump_facts import FULL_DUMP_SHARDS, MOST_S
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
-from pypi_assets.crawl.scope_crawl import run_ready_scopes
-from pypi_assets.declared_scopes import DeclaredScope, keep_in_line
+from pypi_assets.crawl.scope_crawl import keep_in_line, run_ready_scopes
 from pypi_assets.dumps import dump_writer
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.full_dump import full_dump
@@ -23,6 +22,7 @@ from pypi_assets.following.follower import Builds
 from pypi_assets.following.lanes import Log
 from pypi_assets.journal import publishing
 from pypi_assets.progress import Progress
+from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets.upkeep.due import due_crawl, due_datasets, due_full_dump, due_journal
 from pypi_assets.upkeep.live_totals import live_totals
 
@@ -33,7 +33,7 @@ def follow_once(
     crawler: Crawler,
     builds: Builds,
     log: Log,
-    declared: Sequence[DeclaredScope] = (),
+    declared: Sequence[ScopePlan] = (),
     *,
     everything: bool = False,
     dump_concurrency: int = 1,

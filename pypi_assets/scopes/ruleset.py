@@ -18,11 +18,11 @@ from packaging.version import InvalidVersion, Version
 from pypi_assets.distributions.path_patterns import matches_glob
 from pypi_assets.distributions.pyproject import parse_toml
 from pypi_assets.errors import ExpectedError
+from pypi_assets.scopes import LEAST_NICE, MOST_NICE
 from pypi_assets.scopes.root_files import read_bytes
 from pypi_assets.scopes.spans import Spans, difference, intersection, union
 
 Kind = Literal["wheel", "sdist", "egg"]
-LEAST_NICE, MOST_NICE = -10_000, 10_000
 _RULE = re.compile(r"rule\[(\d+)\](?:\.(\w+).*)?")
 _ACCEPTED = {
     "projects": 'a list of patterns such as ["torch*"]',

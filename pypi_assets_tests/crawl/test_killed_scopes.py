@@ -9,10 +9,11 @@ from sqlalchemy import select
 
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.reports.catalog_status import count_differences
-from pypi_assets.catalog.scopes.stored_scopes import ScopePlan, require_scope
+from pypi_assets.catalog.scopes.stored_scopes import require_scope
 from pypi_assets.catalog.tables import followed_intervals, projects, scope_projects, visit_queue
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental
 from pypi_assets.crawl.scope_crawl import run_ready_scopes, run_scope, start_scope
+from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets.scopes.root_files import named_roots
 from pypi_assets_tests.crawl.test_exactness import content
 from pypi_assets_tests.crawl.test_kill import kill_at

@@ -17,7 +17,7 @@ from pypi_assets.catalog.reports.catalog_status import read_followed
 from pypi_assets.catalog.reports.live_files import files_with_sha256, live_files
 from pypi_assets.catalog.reports.project_history import read_history
 from pypi_assets.catalog.scopes.status import scope_status
-from pypi_assets.catalog.scopes.stored_scopes import ScopePlan, require_scope
+from pypi_assets.catalog.scopes.stored_scopes import require_scope
 from pypi_assets.crawl.crawler import Crawler, observe
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
@@ -25,6 +25,7 @@ from pypi_assets.crawl.index_audit import audit_index
 from pypi_assets.crawl.scope_crawl import run_scope, start_scope
 from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets.index.errors import PackageIndexError
+from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets.scopes.root_files import named_roots
 from pypi_assets.settings import load_settings
 from pypi_assets.status import measure_lag, query_last_serial

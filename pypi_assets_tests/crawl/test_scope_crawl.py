@@ -7,12 +7,12 @@ from starlette.responses import PlainTextResponse, Response
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
-from pypi_assets.catalog.scopes.stored_scopes import ScopePlan
 from pypi_assets.catalog.tables import followed_intervals, projects, scope_projects
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.scope_crawl import run_scope, start_scope
+from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets.scopes.root_files import named_roots
 from pypi_assets_tests.served_index import ServedIndex, live
 

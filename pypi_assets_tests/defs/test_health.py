@@ -6,13 +6,13 @@ from sqlalchemy import delete, insert
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pypi_assets.catalog.scopes.stored_scopes import ScopePlan
 from pypi_assets.catalog.tables import audits
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.index_audit import audit_index
 from pypi_assets.crawl.scope_crawl import run_scope, start_scope
 from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets.scopes.root_files import named_roots
 from pypi_assets_tests.defs.conftest import Pipeline
 from pypi_assets_tests.named import unnamed

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.catalog.scopes.stored_scopes import Scope, ScopePlan, find_scope
+from pypi_assets.catalog.scopes.stored_scopes import Scope, find_scope
 from pypi_assets.crawl.scope_crawl import start_scope
 from pypi_assets.definitions import build_defs
 from pypi_assets.defs import policy
@@ -13,6 +13,7 @@ from pypi_assets.defs.jobs import TagsOfPartition, tags_of
 from pypi_assets.defs.naming import Naming
 from pypi_assets.defs.policy import RANGE_END_TAG, RANGE_START_TAG, with_tag
 from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets_tests.defs.conftest import Pipeline
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from pypi_assets.catalog.scopes.stored_scopes import ScopePlan, create_scope
+from pypi_assets.catalog.scopes.stored_scopes import create_scope
 from pypi_assets.definitions import build_defs, defs
 from pypi_assets.defs.resources import Resources, build_resources
+from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.defs.conftest import Pipeline
 from pypi_assets_tests.named import unnamed

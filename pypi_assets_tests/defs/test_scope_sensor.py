@@ -5,11 +5,12 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from pypi_assets.catalog.scopes.stored_scopes import ScopePlan, change_scope, find_scope
+from pypi_assets.catalog.scopes.stored_scopes import change_scope, find_scope
 from pypi_assets.crawl.scope_crawl import start_scope
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup.latest import open_latest
+from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets.scopes.root_files import named_roots
 from pypi_assets_tests.defs.conftest import Pipeline, settings_for
 from pypi_assets_tests.served_index import ServedIndex

@@ -28,7 +28,7 @@ from pypi_assets.catalog.reads.stored_contents import store_shared_details
 from pypi_assets.catalog.scopes import discovery
 from pypi_assets.catalog.scopes.discovery import discover
 from pypi_assets.catalog.scopes.members import remove_scope
-from pypi_assets.catalog.scopes.stored_scopes import ScopePlan, create_scope, require_scope
+from pypi_assets.catalog.scopes.stored_scopes import create_scope, require_scope
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,
@@ -48,6 +48,7 @@ from pypi_assets.catalog.work.visit_queue import queue_visits, range_workload
 from pypi_assets.dumps.compaction import compact
 from pypi_assets.extracts.packs import PackedExtract
 from pypi_assets.index.models import BrokenEntry
+from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets.settings import load_settings
 from pypi_assets.upkeep.deletion import DeletionChain, Pruning, kept_from
 from pypi_assets_tests.extracts.stored_packs import put

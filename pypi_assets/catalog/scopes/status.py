@@ -31,6 +31,7 @@ from pypi_assets.catalog.work.read_queue import count_pending_reads
 from pypi_assets.catalog.work.visit_queue import TaskState, WorkloadProgress, scope_workload, workload_progress
 from pypi_assets.errors import NotAnsweredError
 from pypi_assets.scopes.spans import OPEN_END, shortest_path
+from pypi_assets.scopes.states import ScopeState
 
 
 class Following(StrEnum):
@@ -152,17 +153,6 @@ def _has_live_files(connection: Connection, normalized: str, serial: int) -> boo
     return connection.execute(query.limit(1)).first() is not None
 
 
-class ScopeState(StrEnum):
-    """ACTIVE: work is ready. DRAINING: none is ready, some is claimed. FINISHED: neither; an event may bring new work.
-    PAUSED: its concurrency is 0. ABORTED: it rests until it is resumed."""
-
-    ACTIVE = "active"
-    DRAINING = "draining"
-    FINISHED = "finished"
-    PAUSED = "paused"
-    ABORTED = "aborted"
-
-
 @dataclass(frozen=True, slots=True)
 class ScopeStatus:
     """How a scope stands. `depths` counts its projects by depth, `beyond` those beyond the greatest depth, `late` those
@@ -205,7 +195,7 @@ def scope_status(connection: Connection, scope: Scope, now: float, *, counts_fil
     none = {outcome.value: 0 for outcome in Outcome}
     return ScopeStatus(
         scope=scope,
-        state=_state(scope, visits.todo + reads_left, _count_free(connection, workload, now)),
+        state=scope.state(visits.todo + reads_left, _count_free(connection, workload, now)),
         depths=counts,
         beyond=_count(connection, of_scope, of.is_beyond.is_(True)),
         late=_count(connection, *followed, of.is_late.is_(True)),
@@ -227,17 +217,7 @@ def _is_ready(connection: Connection, scope: Scope, now: float) -> bool:
     if not scope.may_go_on:
         return False
     left = workload_progress(connection, scope.workload).todo + count_pending_reads(connection, scope.workload)
-    return _state(scope, left, _count_free(connection, scope.workload, now)) == ScopeState.ACTIVE
-
-
-def _state(scope: Scope, left: int, free: int) -> ScopeState:
-    if scope.is_aborted:
-        return ScopeState.ABORTED
-    if not left and scope.completed_at is not None:
-        return ScopeState.FINISHED
-    if scope.concurrency == 0:
-        return ScopeState.PAUSED
-    return ScopeState.DRAINING if left and not free else ScopeState.ACTIVE
+    return scope.state(left, _count_free(connection, scope.workload, now)) is ScopeState.ACTIVE
 
 
 def _count_free(connection: Connection, workload: str, now: float) -> int:

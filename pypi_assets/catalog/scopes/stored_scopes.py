@@ -4,7 +4,6 @@ What the roots of a scope lead to is found in `discovery.py`.
 """
 
 import json
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -34,29 +33,13 @@ from pypi_assets.catalog.tables import (
 )
 from pypi_assets.catalog.work.full_crawls import SELECTED, begin_catalog
 from pypi_assets.catalog.work.visit_queue import move_projects, scope_workload
+from pypi_assets.scopes.plan import ScopePlan, check_field
 from pypi_assets.scopes.ruleset import Ruleset, parse_ruleset
+from pypi_assets.scopes.states import ScopeState, state_of
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}")
-_TAG = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
-"""A label of Kubernetes, which is a name for a queue of Celery too."""
 _LOCK = "scopes"
 SEARCH_ALL = 0
 """In place of a project's id: a mark that has the closure of each scope searched."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScopePlan:
-    """What a person wants of a scope: its name, its roots by normalized name with the extras that are followed too, and
-    how its work is done. `most_depth` None: any. `concurrency` None: as in the settings, 0: it rests."""
-
-    name: str
-    roots: Mapping[str, frozenset[str]]
-    most_depth: int | None = None
-    rules: str = ""
-    nice: int = 0
-    concurrency: int | None = None
-    tag: str | None = None
-    match_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +70,20 @@ class Scope:
     def workload(self) -> str:
         return scope_workload(self.id)
 
+    def state(self, left: int, free: int) -> ScopeState:
+        """Return its state with `left` visits and reads, of which no worker has claimed `free`."""
+        return state_of(
+            is_aborted=self.is_aborted,
+            is_paused=self.concurrency == 0,
+            is_completed=self.completed_at is not None,
+            left=left,
+            free=free,
+        )
+
     @property
     def may_go_on(self) -> bool:
-        """Whether something is left to do, and it neither rests nor is aborted."""
-        return self.completed_at is None and not self.is_aborted and self.concurrency != 0
+        """Whether something is left to do that workers may do."""
+        return self.state(left=0, free=0) is ScopeState.ACTIVE
 
     def is_for(self, tag: str | None, *, is_match_only: bool = False) -> bool:
         """Whether a worker for `tag` (None: for none) takes its work; `is_match_only`: only of its tag."""
@@ -126,34 +119,17 @@ def lock_scopes(connection: Connection) -> None:
 def create_scope(connection: Connection, plan: ScopePlan, serial: int, index_url: str, now: float) -> Scope:
     """Enters a scope. On an empty catalog `serial`, the index's last one, is where everything begins.
 
-    Raises CatalogError for a name that is taken or unusable, or where the catalog follows another index.
+    Raises CatalogError for a name that is taken, or where the catalog follows another index.
     """
     lock_scopes(connection)
-    if not _NAME.fullmatch(plan.name):
-        raise CatalogError(
-            f"{plan.name!r} is no name for a scope: it takes 1 to 60 of a-z, 0-9, '.', '_' and '-', and begins with a"
-            " letter or a digit"
-        )
     if find_scope(connection, plan.name) is not None:
         raise CatalogError(
             f"there is a scope {plan.name} already: choose another name, or remove it (`pypi-assets scope remove"
             f" {plan.name}`)"
         )
-    if not plan.roots:
-        raise CatalogError("a scope needs at least one root: name projects, or pass --roots FILE")
-    _require_tag(plan.tag)
     created_serial = _first_serial(connection, serial, index_url, now)
     parse_ruleset(plan.rules)
     return _enter(connection, plan, created_serial, now)
-
-
-def _require_tag(tag: str | None) -> None:
-    """Raises CatalogError for a tag that workers cannot have."""
-    if tag is not None and not _TAG.fullmatch(tag):
-        raise CatalogError(
-            f"{tag!r} is no tag: it becomes a label of Kubernetes and the name of a queue of Celery, so it takes 1 to"
-            " 63 of A-Z, a-z, 0-9, '.', '_' and '-', and begins and ends with a letter or a digit"
-        )
 
 
 def _enter(connection: Connection, plan: ScopePlan, created_serial: int, now: float) -> Scope:
@@ -344,26 +320,26 @@ def take_resting(connection: Connection, scope: Scope) -> None:
             move_projects(connection, resting, members_of(connection, scope.id), {scope.id: scope.workload})
 
 
-def differing(connection: Connection, plan: ScopePlan, given: Collection[str]) -> list[str]:
-    """Which of the fields of the plan that `given` names the scope of its name has otherwise, in order.
+def differing(connection: Connection, plan: ScopePlan) -> list[str]:
+    """Return which of the stated fields of the plan the scope of its name has otherwise, in order.
 
     Raises CatalogError where there is no such scope, and RulesError.
     """
     scope = require_scope(connection, plan.name)
-    found = [key for key in set(given) - {"rules"} if getattr(scope, key) != getattr(plan, key)]
-    if "rules" in given and rulesets_of(connection, scope.id)[-1].ruleset != parse_ruleset(plan.rules):
+    found = [key for key in plan.stated - {"rules"} if getattr(scope, key) != getattr(plan, key)]
+    if "rules" in plan.stated and rulesets_of(connection, scope.id)[-1].ruleset != parse_ruleset(plan.rules):
         found.append("rules")
     return sorted(found)
 
 
-def bring_in_line(connection: Connection, plan: ScopePlan, given: Collection[str], now: float) -> list[str]:
-    """Gives the scope of the plan's name those fields of the plan that `given` names. Returns those that it changed.
+def bring_in_line(connection: Connection, plan: ScopePlan, now: float) -> list[str]:
+    """Gives the scope of the plan's name the stated fields of the plan. Returns those that it changed.
 
     What is in stays until the scope is pruned, also where it is no root any more, or the depth is less. Raises
     CatalogError as `create_scope` does, and RulesError.
     """
     lock_scopes(connection)
-    changed = differing(connection, plan, given)
+    changed = differing(connection, plan)
     scope = require_scope(connection, plan.name)
     if "rules" in changed:  # which locks the state, before scopes
         add_ruleset(connection, scope, plan.rules, now)
@@ -378,11 +354,11 @@ def bring_in_line(connection: Connection, plan: ScopePlan, given: Collection[str
 def change_scope(connection: Connection, scope: Scope, values: Mapping[str, int | str | bool | None]) -> None:
     """Changes `nice`, `concurrency`, `tag` or `match_only` of a scope, for what is queued from now on.
 
-    Raises CatalogError for a tag that workers cannot have.
+    Raises PlanError for a tag that workers cannot have.
     """
     lock_scopes(connection)
-    if isinstance(tag := values.get("tag"), str):
-        _require_tag(tag)
+    if (tag := values.get("tag")) is not None:
+        check_field(scope.name, "tag", tag)
     connection.execute(update(scopes).where(scopes.c.id == scope.id).values(dict(values)))
 
 

@@ -21,9 +21,10 @@ from pypi_assets.catalog.scopes.status import (
     unpublished_sentence,
     why,
 )
-from pypi_assets.catalog.scopes.stored_scopes import ScopePlan, change_scope, create_scope, set_aborted
+from pypi_assets.catalog.scopes.stored_scopes import change_scope, create_scope, set_aborted
 from pypi_assets.catalog.tables import catalog_state, followed_intervals, visit_queue
 from pypi_assets.errors import NotAnsweredError
+from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets_tests.naming import mentions, naming
 from pypi_assets_tests.scoped_index import SDIST, ScopedFollower, scoped
 

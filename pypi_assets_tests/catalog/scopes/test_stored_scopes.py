@@ -21,21 +21,9 @@ from pypi_assets_tests.naming import naming
 from pypi_assets_tests.scoped_index import scoped
 
 
-@pytest.mark.parametrize("name", ["", "Mine", "-mine", "a b", "über", "a" * 61, "a/b", "a\n"])
-def test_a_name_that_is_unusable_is_refused_and_nothing_is_stored(sqlite_catalog: Catalog, name: str) -> None:
+def test_a_taken_name_and_an_unknown_scope_are_refused(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0")
-    with pytest.raises(CatalogError, match=naming(repr(name))):
-        follower.create("app", name=name)
-    with sqlite_catalog.read() as connection:
-        assert not has_scopes(connection)
-
-
-def test_a_taken_name_no_root_and_an_unknown_scope_are_refused(sqlite_catalog: Catalog) -> None:
-    follower = scoped(sqlite_catalog)
-    follower.index.upload("app", "1.0")
-    with pytest.raises(CatalogError, match=naming("--roots")):
-        follower.create()
     with pytest.raises(CatalogError, match=naming("mine")):
         follower.scope()
     follower.create("app")

@@ -1,7 +1,7 @@
 """Scopes as partitions: what a run of one leaves behind."""
 
-from pypi_assets.catalog.scopes.stored_scopes import ScopePlan
 from pypi_assets.crawl.scope_crawl import start_scope
+from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets.scopes.root_files import named_roots
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text
 from pypi_assets_tests.named import unnamed

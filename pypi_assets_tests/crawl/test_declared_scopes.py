@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
+from pypi_assets.assembly import declared_scopes
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.scopes.stored_scopes import ScopePlan, all_scopes, change_scope, require_scope, rulesets_of
+from pypi_assets.catalog.scopes.stored_scopes import all_scopes, change_scope, require_scope, rulesets_of
 from pypi_assets.catalog.tables import scope_marks
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.crawl.scope_crawl import start_scope
-from pypi_assets.declared_scopes import declared_scopes, keep_in_line
+from pypi_assets.crawl.scope_crawl import keep_in_line, start_scope
 from pypi_assets.errors import SettingsError
+from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.scoped_index import ScopedFollower, scoped
@@ -136,7 +137,7 @@ def test_of_two_processes_at_once_one_creates_it(
         start_scope(crawler, plan)
         start_scope(crawler, plan)
 
-    monkeypatch.setattr("pypi_assets.declared_scopes.start_scope", late)
+    monkeypatch.setattr("pypi_assets.crawl.scope_crawl.start_scope", late)
     assert kept(follower, folder, TOOLS) == []
 
 
@@ -145,11 +146,13 @@ def test_of_two_processes_at_once_one_creates_it(
     [
         ("[public.scopes.a]\nprojects = ['x==1']", "'x==1'"),
         ("[public.scopes.a]\nroots = 'missing.txt'", "missing.txt"),
+        ("[public.scopes.a]\nroots = 'empty.txt'", "--roots"),
         ("[public.scopes.a]\nprojects = ['x']\nrules = 'requirements.txt'", "TOML"),
         ("[public.scopes.a]\nprojects = ['x']\nrules = 'refusing.toml'", "rule 1"),
     ],
 )
 def test_what_is_wrong_in_a_file_that_a_scope_names_is_one_line(text: str, named: str, folder: Path) -> None:
+    (folder / "empty.txt").write_text("# nothing yet")
     (folder / "refusing.toml").write_text("[[rule]]\naccept = false")
     (folder / "indexes.toml").write_text(FILE + text)
     with pytest.raises(SettingsError) as caught:
