@@ -12,7 +12,6 @@ import pytest
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.projects import Selection
-from pypi_assets.catalog.publications import journal_deliveries
 from pypi_assets.catalog.publications.journal_deliveries import find_consumer, letters_of, resend_letters
 from pypi_assets.catalog.publications.journal_segments import add_takedown
 from pypi_assets.catalog.reports.journal_format import Stream
@@ -29,6 +28,7 @@ from pypi_assets.storage.store import Storage
 from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.journal.hook_receiver import SECRET, Receiver, receiving
 from pypi_assets_tests.journal.written import simple_record, write_streams
+from pypi_assets_tests.kills import killed_at
 
 AT_ONCE = (0.0,) * 5
 
@@ -256,7 +256,6 @@ def test_a_kill_at_any_step_repeats_but_loses_nothing(
     growing: Growing,
     receiver: Receiver,
     sender: Sender,
-    monkeypatch: pytest.MonkeyPatch,
     step: str,
     is_done: bool,
 ):
@@ -265,22 +264,10 @@ def test_a_kill_at_any_step_repeats_but_loses_nothing(
     growing.grow(12)
     failures = iter([500, 200, 200, 500])
     receiver.status = lambda _body: next(failures, 200)
-    original, calls = getattr(journal_deliveries, step), iter(range(100))
-
-    class KilledError(BaseException):
-        pass
-
-    def killed(*arguments: object, **named: object) -> object:
-        if next(calls) == 1 or step == "store_letters":
-            if is_done:
-                original(*arguments, **named)
-            raise KilledError
-        return original(*arguments, **named)
-
-    monkeypatch.setattr(delivering, step, killed)
-    with pytest.raises(KilledError):
+    call = 1 if step == "store_letters" else 2
+    with killed_at(2 * call - 1 + is_done, (delivering, step)) as reached:
         deliver(catalog, growing.journal, hooks, sender, pauses_s=AT_ONCE)
-    monkeypatch.setattr(delivering, step, original)
+    assert reached
     for _ in range(3):
         deliver(catalog, growing.journal, hooks, sender, pauses_s=AT_ONCE)
     assert rest(catalog) == []

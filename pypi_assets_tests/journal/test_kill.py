@@ -4,20 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.reports.journal_format import Stream
-from pypi_assets.catalog.tables import leases
 from pypi_assets.journal.publishing import write_missing
 from pypi_assets.journal.verification import verify_stream
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.demo_catalog import demo_catalog
-from pypi_assets_tests.killed_puts import run_and_kill
+from pypi_assets_tests.kills import forget_leases, run_and_kill
 
-_PROGRAM = """
-from pypi_assets.journal.publishing import write_missing
 
-list(write_missing(catalog, storage))
-print("whole", flush=True)
-"""
+def write(catalog: Catalog, storage: Storage) -> None:
+    list(write_missing(catalog, storage))
 
 
 def published(storage: Storage) -> dict[str, bytes]:
@@ -33,19 +30,18 @@ def test_a_kill_at_any_write_ends_in_the_same_chain(tmp_path: Path, step: int) -
     small.add(120, "new", "1", "new-1.tar.gz")
     small.complete(150)
     storage = open_storage((tmp_path / "storage").as_uri())
-    reached = run_and_kill(_PROGRAM, small.catalog, storage, step)
+    reached = run_and_kill(write, small.catalog, storage, step)
     assert reached.startswith("after" if step % 2 == 0 else "before")
     for stream in Stream:  # what is there is sound at each moment
         found = verify_stream(storage, stream)
         assert found.is_sound or found.head is None, found.fault
-    with small.catalog.write() as connection:
-        connection.execute(leases.delete())  # that of the killed process, which would end by itself in time
-    list(write_missing(small.catalog, storage))
+    forget_leases(small.catalog)
+    write(small.catalog, storage)
     undisturbed = open_storage((tmp_path / "undisturbed").as_uri())
     other = demo_catalog(tmp_path / "other")
     other.add(120, "new", "1", "new-1.tar.gz")
     other.complete(150)
-    list(write_missing(other.catalog, undisturbed))
+    write(other.catalog, undisturbed)
     assert published(storage) == published(undisturbed)
     assert all(verify_stream(storage, stream).is_sound for stream in Stream)
     small.catalog.close()

@@ -3,6 +3,7 @@
 import os
 import random
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,10 @@ from pypi_assets_tests.crawl.model_following import draining_in_place
 from pypi_assets_tests.crawl.model_steps import draw_history
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.examples import examples
-from pypi_assets_tests.forked import run_forked
 from pypi_assets_tests.journal.model_journal import follow_with_journal
 from pypi_assets_tests.journal.overwritten import follow_overwritten
 from pypi_assets_tests.journal.replayed import answers_at, histories, require_equal
+from pypi_assets_tests.kills import run_and_kill
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.scoped_index import ScopedFollower, ScopedIndex
 
@@ -253,26 +254,9 @@ def place(one: Any) -> tuple[Any, ...]:
     return one.filename, one.generation, one.until, one.sha256
 
 
-_PROGRAM = """
-import os, signal, sys
-from pypi_assets.catalog.database import open_catalog
-from pypi_assets.journal import replay as module
-from pypi_assets.storage.store import open_storage
-
-module.BATCH_RECORDS = 5
-left = int(sys.argv[3])
-entered = module.enter_records
-
-def enter(connection, records, known_since):
-    global left
-    entered(connection, records, known_since)
-    left -= 1
-    if left == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-module.enter_records = enter
-module.replay(open_storage(sys.argv[1]), open_catalog(sys.argv[2]), from_dump=sys.argv[4] == "dump")
-"""
+def replay_in_small_batches(catalog: Catalog, storage: Storage, *, from_dump: bool = False) -> None:
+    replay_module.BATCH_RECORDS = 5
+    replay(storage, catalog, from_dump=from_dump)
 
 
 @pytest.mark.nightly
@@ -287,10 +271,11 @@ def test_a_kill_at_any_transaction_is_gone_on_from(tmp_path: Path, follower: Fol
     middle = follower.index.serial
     followed_on = followed_again(follower)
     list(write_missing(follower.catalog, storage))
-    url = sqlite_database(tmp_path / "killed.sqlite")
+    catalog = open_catalog(sqlite_database(tmp_path / "killed.sqlite"))
+    work = partial(replay_in_small_batches, from_dump=begin == "dump")
     for left in (1, 2, 1):
-        assert run_forked(_PROGRAM, storage.url, url, left, begin).returncode == -9
-    catalog = open_catalog(url)
+        reached = run_and_kill(work, catalog, storage, 2 * left, (replay_module, "enter_records"))
+        assert reached == "after enter_records"
     with catalog.read() as connection:
         assert connection.scalar(select(func.count()).select_from(events)) is not None
         assert (find_consumer(connection, CONSUMER) is None) == False  # noqa: E712

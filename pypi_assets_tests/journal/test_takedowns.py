@@ -1,6 +1,6 @@
 """What is taken down is in no file of the journal any more, and the chain holds, whatever is killed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -22,6 +22,7 @@ from pypi_assets.journal.unused_segments import clean_journal
 from pypi_assets.journal.verification import verify_stream
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.journal.written import plain_files, simple_record, write_streams
+from pypi_assets_tests.kills import killed_at
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 LATER = 4e9
@@ -155,42 +156,16 @@ def test_what_names_nothing_is_refused(arguments: dict[str, str]) -> None:
         wanted_takedown(" ", "a")
 
 
-class Killed(BaseException):
-    pass
-
-
-def killed_at(storage: Storage, step: int) -> Storage:
-    """The storage, of which the put or delete number `step` does not take place."""
-    calls = iter(range(1, 1_000))
-
-    class Dying(Storage):
-        __slots__ = ()
-
-        def put(self, path: str, content: object) -> None:
-            self._step(lambda: Storage.put(self, path, content))  # type: ignore[arg-type]
-
-        def delete(self, path: str) -> None:
-            self._step(lambda: Storage.delete(self, path))
-
-        def _step(self, done: Callable[[], None]) -> None:
-            if next(calls) == step:
-                raise Killed
-            done()
-
-    return Dying(storage.url, storage.objects, storage.root)
-
-
 def test_a_kill_at_any_write_is_made_up_for_by_the_next_writer(small: SmallCatalog, storage: Storage) -> None:
     add_takedown(small.catalog, wanted_takedown("x", "secret", hides_name=True))
     step = 0
     while with_secrets(storage):
         step += 1
-        try:
-            complete_takedowns(small.catalog, killed_at(storage, step))
-        except Killed:
+        with killed_at(step, (Storage, "put"), (Storage, "delete"), moments=["before"]) as reached:
+            complete_takedowns(small.catalog, storage)
+        if reached:
             require_sound(storage)
-            if step % 2:  # otherwise it begins where the last one was stopped
-                step += 1
+            step += step % 2  # otherwise it begins where the last one was stopped
     assert step > 5
     require_sound(storage)
     list(write_missing(small.catalog, storage))
@@ -201,19 +176,12 @@ def test_a_kill_at_any_write_is_made_up_for_by_the_next_writer(small: SmallCatal
     require_sound(storage)
 
 
-def test_a_segment_whose_writer_was_killed_before_its_head_is_not_lost(
-    small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_segment_whose_writer_was_killed_before_its_head_is_not_lost(small: SmallCatalog, storage: Storage) -> None:
     small.add(30, "secret", "30.0", "secret-30.0.tar.gz")
     small.complete(30)
-
-    def die(*_: object) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(publishing, "write_head", die)
-        with pytest.raises(Killed):
-            list(write_missing(small.catalog, storage))
+    with killed_at(1, (publishing, "write_head")) as reached:
+        list(write_missing(small.catalog, storage))
+    assert reached
     assert take(small, storage, wanted_takedown("x", "secret", hides_name=True)) > 0
     list(write_missing(small.catalog, storage))
     require_sound(storage)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.catalog.tables import leases
+from pypi_assets.catalog.database import Catalog
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.full_dump import full_dump
@@ -12,19 +12,19 @@ from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.lookup.latest import open_latest
-from pypi_assets.storage.store import open_storage
+from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.demo_catalog import add_range, demo_catalog
-from pypi_assets_tests.killed_puts import run_and_kill
+from pypi_assets_tests.kills import forget_leases, run_and_kill
 from pypi_assets_tests.small_catalog import small_catalog
 
-_PROGRAM = """
-from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.leveldbs.versions.publish import build_version
 
-full_dump(catalog, storage, 1)
-build_version("modules", storage=storage, catalog=catalog)
-print("whole", flush=True)
-"""
+def dump_and_build(catalog: Catalog, storage: Storage) -> None:
+    full_dump(catalog, storage, 1)
+    build(catalog, storage)
+
+
+def build(catalog: Catalog, storage: Storage) -> None:
+    build_version("modules", storage=storage, catalog=catalog)
 
 
 # Two moments a put: the shard, its manifest, two files of the LevelDB (its table is linked), manifest, input list.
@@ -36,11 +36,10 @@ def test_a_kill_at_any_step_ends_in_the_same_state(tmp_path: Path, step: int) ->
         small.add(number + 1, f"project{number}", "1", f"project{number}-1.tar.gz")
     small.complete(100)
     catalog, storage = small.catalog, open_storage((tmp_path / "storage").as_uri())
-    reached = run_and_kill(_PROGRAM, catalog, storage, step)
+    reached = run_and_kill(dump_and_build, catalog, storage, step)
     assert reached.startswith("after" if step % 2 == 0 else "before")
     assert (published_versions(storage, "modules") == []) == (reached != "after modules/input_lists/00001")
-    with catalog.write() as connection:
-        connection.execute(leases.delete())  # that of the killed process, which would end by itself in time
+    forget_leases(catalog)
     full_dump(catalog, storage, 1)
     newest = build_version("modules", storage=storage, catalog=catalog)
     assert newest.published
@@ -53,14 +52,6 @@ def test_a_kill_at_any_step_ends_in_the_same_state(tmp_path: Path, step: int) ->
     catalog.close()
 
 
-_UPDATE = """
-from pypi_assets.leveldbs.versions.publish import build_version
-
-build_version("modules", storage=storage, catalog=catalog)
-print("whole", flush=True)
-"""
-
-
 # Two moments a put, again: two files of the LevelDB, manifest, input list.
 @pytest.mark.nightly
 @pytest.mark.parametrize("step", range(1, 9))
@@ -70,11 +61,10 @@ def test_a_kill_at_any_step_of_an_update_ends_in_the_same_state(tmp_path: Path, 
     full_dump(catalog, storage, 1)
     build_version("modules", storage=storage, catalog=catalog)
     add_range(small, storage, 100)
-    reached = run_and_kill(_UPDATE, catalog, storage, step)
+    reached = run_and_kill(build, catalog, storage, step)
     assert reached.startswith("after" if step % 2 == 0 else "before")
     assert (published_versions(storage, "modules") == [1]) == (reached != "after modules/input_lists/00002")
-    with catalog.write() as connection:
-        connection.execute(leases.delete())
+    forget_leases(catalog)
     add_range(small, storage, 150)
     newest = build_version("modules", storage=storage, catalog=catalog)
     assert newest.base_version == published_versions(storage, "modules")[-2]

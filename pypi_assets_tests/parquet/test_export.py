@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
+from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.tables import leases
 from pypi_assets.distributions.record import DistributionKind, DistributionRecord
 from pypi_assets.dumps import dump_manifest
 from pypi_assets.dumps.dump_format import DumpDamagedError, Row
@@ -38,7 +38,7 @@ from pypi_assets_tests.demo_catalog import add_range
 from pypi_assets_tests.dump_rows import dump_row, histories, in_order, write_dump
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.fewer_columns import FEWER_COLUMNS, cut_dumps
-from pypi_assets_tests.killed_puts import run_and_kill
+from pypi_assets_tests.kills import forget_leases, run_and_kill
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.parquet.exports import exported, rows_of
 from pypi_assets_tests.s3_server import BUCKET, s3_server
@@ -256,12 +256,9 @@ def test_exports_lie_in_s3_too(small: SmallCatalog) -> None:
         assert len(rows_of(storage, export)) == 4
 
 
-_PROGRAM = """
-from pypi_assets.parquet import export
-
-export.ROWS_OF_SEVERAL_SHARDS = -1
-export.export_parquet(catalog, storage)
-"""
+def export_shards(catalog: Catalog, storage: Storage) -> None:
+    export_module.ROWS_OF_SEVERAL_SHARDS = -1
+    export_parquet(catalog, storage)
 
 
 @pytest.mark.nightly
@@ -277,11 +274,10 @@ export.export_parquet(catalog, storage)
 def test_a_kill_at_any_step_leaves_a_whole_export_or_none(
     small: SmallCatalog, storage: Storage, step: int, reached: str, committed: bool
 ) -> None:
-    moment, _, path = run_and_kill(_PROGRAM, small.catalog, storage, step).partition(" ")
+    moment, _, path = run_and_kill(export_shards, small.catalog, storage, step).partition(" ")
     assert f"{moment} {path.rpartition('/')[2]}" == reached
     assert committed_exports(storage) == (["0-100"] if committed else [])
-    with small.catalog.write() as connection:
-        connection.execute(leases.delete())  # that of the killed process, which would end by itself in time
+    forget_leases(small.catalog)
     result = export_parquet(small.catalog, storage)
     assert (result.published, result.export.directory) == (not committed, "0-100" if committed else "0-100.2")
     assert len(rows_of(storage, result.export)) == 3

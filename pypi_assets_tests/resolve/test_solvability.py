@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.epochs import note_change
 from pypi_assets.catalog.reports.moments import NotExactError
 from pypi_assets.resolve import solvability
@@ -30,7 +31,7 @@ from pypi_assets.resolve.solvability import (
     stored_days,
 )
 from pypi_assets.storage.store import Storage, open_storage
-from pypi_assets_tests.killed_puts import run_and_kill
+from pypi_assets_tests.kills import run_and_kill
 from pypi_assets_tests.naming import mentions, naming
 from pypi_assets_tests.resolve.dated_catalog import FIRST, PROJECTS, DatedCatalog, dated_catalog
 from pypi_assets_tests.resolve.made_index import MadeIndex
@@ -276,24 +277,20 @@ def test_a_file_of_the_day_before_is_used_and_a_damaged_one_is_not(
     assert resolutions() == 16
 
 
-_PROGRAM = """
-from datetime import date
-from pypi_assets.resolve.solvability import publish_day
-publish_day(catalog, storage, [("app", 3), ("lib", 2)], date(2026, 3, 2))
-print("published", flush=True)
-"""
+def publish(catalog: Catalog, storage: Storage) -> None:
+    publish_day(catalog, storage, [("app", 3), ("lib", 2)], date(2026, 3, 2))
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("step", "reached"),
-    [(1, "before solvability/2026-03-02.json.gz"), (2, "after solvability/2026-03-02.json.gz"), (3, "published")],
+    [(1, "before solvability/2026-03-02.json.gz"), (2, "after solvability/2026-03-02.json.gz"), (3, "done")],
 )
 def test_a_kill_at_any_step_leaves_a_whole_day_or_none(
     dated: DatedCatalog, storage: Storage, step: int, reached: str
 ) -> None:
     fill(dated)
-    assert run_and_kill(_PROGRAM, dated.catalog, storage, step) == reached
+    assert run_and_kill(publish, dated.catalog, storage, step) == reached
     if step == 1:
         assert stored_days(storage) == []
     else:

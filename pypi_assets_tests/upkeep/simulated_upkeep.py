@@ -38,10 +38,6 @@ HOUR = 3600.0
 KEPT = 2
 
 
-class Killed(BaseException):
-    pass
-
-
 @dataclass
 class Upkeep:
     """A catalog and a storage whose time passes as tests say, and files that come and go."""

@@ -44,8 +44,9 @@ from pypi_assets.upkeep.deletion import LEASE_NAME, CleanedUp, DeletionChain, Ke
 from pypi_assets.upkeep.old_partitions import OldPartitions
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.examples import examples
+from pypi_assets_tests.kills import killed_at
 from pypi_assets_tests.served_index import ServedIndex, served_index
-from pypi_assets_tests.upkeep.simulated_upkeep import HOUR, Killed, Upkeep, directories
+from pypi_assets_tests.upkeep.simulated_upkeep import HOUR, Upkeep, directories
 
 DAY_S = 24 * 3600.0
 KEPT = Kept(grace_s=DAY_S, versions=1, exports=1, partition_days=90)
@@ -337,7 +338,8 @@ def test_after_any_sequence_all_is_whole_and_nothing_is_left_over(steps: list[st
                 build = begin_build(catalog, "modules", allocate_version(catalog, upkeep.serial))
                 storage.put(f"{leveldb_path('modules', build.directory)}/000005.ldb", b"table")
             elif step == "killed clean":
-                _kill_clean_up(upkeep, int(choose("0123456789")))
+                with killed_at(1 + int(choose("0123456789")), (Storage, "delete"), moments=["before"]):
+                    upkeep.clean()
             elif step == "lease":
                 held.close()
                 held.enter_context(lease(catalog, "publish depgraph", ttl_s=20 * HOUR))
@@ -357,20 +359,3 @@ def _clean_meanwhile(upkeep: Upkeep, hours: float) -> None:
     """Time passes for a build, in which others clean up."""
     upkeep.wait(hours)
     upkeep.clean()
-
-
-def _kill_clean_up(upkeep: Upkeep, moment: int) -> None:
-    """Ends a clean-up at its deletion number `moment`, if it comes so far."""
-    delete, deleted = Storage.delete, 0
-
-    def counted(self: Storage, path: str) -> None:
-        nonlocal deleted
-        if deleted == moment:
-            raise Killed
-        deleted += 1
-        delete(self, path)
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Storage, "delete", counted)
-        with suppress(Killed):
-            upkeep.clean()
