@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
+from itertools import count
 from pathlib import Path
+from threading import Event
 
 import pytest
 import requests
@@ -36,6 +38,21 @@ from pypi_assets_tests.environment import clear_settings
 
 JSON = "application/vnd.pypi.simple.v1+json"
 _USUAL_LIMITS = Limits()
+
+
+@dataclass(frozen=True)
+class Held:
+    """Requests that an index does not answer yet."""
+
+    reached: Event = field(default_factory=Event)
+    released: Event = field(default_factory=Event)
+
+    def wait(self) -> None:
+        """Wait until one is held."""
+        assert self.reached.wait(300)
+
+    def release(self) -> None:
+        self.released.set()
 
 
 @dataclass
@@ -98,6 +115,23 @@ class ServedIndex:
         self.faults = lambda request: (
             Response(page, media_type=JSON) if request.url.path == f"/simple/{project}/" else None
         )
+
+    @contextmanager
+    def holding(self, path: str, number: int = 1, user_agent: str = "") -> Iterator["Held"]:
+        """Hold requests whose path contains `path` from the given number on, until the block or `release` ends that."""
+        held, numbers = Held(), count(1)
+
+        def hold(request: Request) -> None:
+            if path in request.url.path and user_agent in request.headers["user-agent"] and next(numbers) >= number:
+                held.reached.set()
+                held.released.wait(300)
+
+        self.faults = hold  # type: ignore[assignment]
+        try:
+            yield held
+        finally:
+            held.release()
+            self.faults = None
 
     def client(self, **options: object) -> IndexClient:
         """A client without pauses, so that tests need not wait."""

@@ -12,10 +12,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from pypi_assets.catalog.database import Catalog
-
-
-class KilledError(BaseException):
-    """Ends a worker. It is no Exception, so that no handler catches it."""
+from pypi_assets_tests.kills import KilledError
 
 
 class Worker:

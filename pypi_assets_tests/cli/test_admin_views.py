@@ -5,7 +5,6 @@ import io
 import json
 import os
 import subprocess
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,6 @@ import click
 import pytest
 import yaml
 from click.testing import CliRunner
-from starlette.requests import Request
 
 from pypi_assets.cli import cli
 from pypi_assets_tests.cli.commands import PROCESS, Commands
@@ -56,20 +54,16 @@ def test_a_range_is_running_until_its_process_is_killed(
     commands.done("crawl", "full")
     for version in ("2.0", "3.0", "4.0"):
         index.wheel("demo", version)
-    reached, killed = threading.Event(), threading.Event()
-
-    def hold(request: Request) -> None:
-        if "/packages/" in request.url.path and not killed.is_set():
-            reached.set()
-            killed.wait(120)
 
     def counts_of_the_last_range() -> dict[str, object]:
         row = commands.json("admin", "ranges")[-1]
         return {name: row[name] for name in ("state", "projects", "visited", "to_visit", "to_read")}
 
-    index.faults = hold
-    with ForkedProgram(COMMAND_LINE, "crawl", "incremental", stderr=subprocess.DEVNULL, strict=True) as process:
-        assert reached.wait(120)
+    with (
+        index.holding("/packages/") as held,
+        ForkedProgram(COMMAND_LINE, "crawl", "incremental", stderr=subprocess.DEVNULL, strict=True) as process,
+    ):
+        held.wait()
         counts = {"projects": 1, "visited": 1, "to_visit": 0, "to_read": 3}
         assert counts_of_the_last_range() == {"state": "running"} | counts
         status = commands.json("status")
@@ -77,7 +71,6 @@ def test_a_range_is_running_until_its_process_is_killed(
         assert unnamed(commands.done("status").stdout, "1") == []
         assert not any("crawl incremental" in line for line in status["to_do"])
         process.kill()
-    killed.set()
     assert counts_of_the_last_range() == {"state": "interrupted"} | counts
     status = commands.json("status")
     assert (status["open_ranges"], status["running_ranges"]) == (1, 0)

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -312,26 +311,18 @@ def on_a_terminal(*arguments: str) -> str:
 def test_after_ctrl_c_the_same_command_continues(commands: Commands, index: ServedIndex) -> None:
     for number in range(20):
         index.wheel(f"demo{number}", "1.0")
-    reached = threading.Event()
-    stopped = threading.Event()
-
-    def hold(request: Request) -> Response | None:
-        if request.url.path.endswith("/demo5/"):
-            reached.set()
-            stopped.wait(timeout=120)
-        return None
-
-    index.faults = hold
-    with subprocess.Popen(
-        [*PROCESS, "crawl", "full"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert reached.wait(timeout=120)
+    with (
+        index.holding("/demo5/") as held,
+        subprocess.Popen(
+            [*PROCESS, "crawl", "full"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process,
+    ):
+        held.wait()
         process.send_signal(signal.SIGINT)
-        stopped.set()
+        held.release()
         output, errors = process.communicate(timeout=120)
     assert (process.returncode, output) == (INTERRUPTED, "")
     assert "Traceback" not in errors
-    index.faults = None
     opened = commands.json("status")["open_crawl"]
     assert (opened["serial"], opened["projects"]) == (index.serial, 20)
     assert commands.json("crawl", "full")["complete_serial"] == index.serial
@@ -358,24 +349,16 @@ with patch({place!r}, lambda *_, **__: signal.raise_signal(signal.SIGINT)):
 @pytest.mark.nightly
 def test_a_second_ctrl_c_does_not_wait(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
-    reached = threading.Event()
-    released = threading.Event()
-
-    def hold(request: Request) -> Response | None:
-        if request.url.path.endswith("/demo/"):
-            reached.set()
-            released.wait(timeout=120)
-        return None
-
-    index.faults = hold
-    with subprocess.Popen([*PROCESS, "crawl", "full"], stderr=subprocess.PIPE, text=True) as process:
-        assert reached.wait(timeout=120)
+    with (
+        index.holding("/demo/") as held,
+        subprocess.Popen([*PROCESS, "crawl", "full"], stderr=subprocess.PIPE, text=True) as process,
+    ):
+        held.wait()
         while process.poll() is None:  # a signal that comes on the heels of another can be lost
             process.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=0.1)
-        assert not released.is_set()
-        released.set()
+        held.release()
         _, errors = process.communicate(timeout=120)
     assert process.returncode == INTERRUPTED
     assert "Traceback" not in errors

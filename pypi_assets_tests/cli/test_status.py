@@ -3,11 +3,9 @@
 import json
 import re
 import subprocess
-import threading
 from platform import node
 
 import pytest
-from starlette.requests import Request
 from starlette.responses import Response
 
 from pypi_assets_tests.cli.commands import PROCESS, Commands, commands_in
@@ -37,22 +35,16 @@ def test_a_young_lag_is_shown_all_the_same(commands: Commands, index: ServedInde
 def test_a_running_crawl_is_shown_with_how_far_it_is(commands: Commands, index: ServedIndex) -> None:
     for number in range(3):
         index.wheel(f"demo{number}", "1.0")
-    reached, released = threading.Event(), threading.Event()
-
-    def hold(request: Request) -> Response | None:
-        if request.url.path.endswith("/demo1/"):
-            reached.set()
-            released.wait(timeout=120)
-        return None
-
-    index.faults = hold
-    with subprocess.Popen([*PROCESS, "crawl", "full"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with (
+        index.holding("/demo1/") as held,
+        subprocess.Popen([*PROCESS, "crawl", "full"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process,
+    ):
         try:
-            assert reached.wait(timeout=120)
+            held.wait()
             shown = commands.done("status").stdout
             [running] = commands.json("status")["running"]
         finally:
-            released.set()
+            held.release()
             process.communicate(timeout=120)
     assert (running["name"], running["processes"], running["projects"]) == (
         f"full crawl at serial {index.serial}",

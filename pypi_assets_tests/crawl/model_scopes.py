@@ -50,6 +50,7 @@ from pypi_assets_tests.crawl.model_dumps import DumpReader
 from pypi_assets_tests.crawl.model_following import draining_in_place
 from pypi_assets_tests.crawl.model_steps import file_of
 from pypi_assets_tests.databases import prepare_catalogs, sqlite_database
+from pypi_assets_tests.kills import KilledError
 from pypi_assets_tests.model_truth import Spans
 from pypi_assets_tests.scoped_index import SDIST, WHEEL, ScopedFollower, ScopedIndex
 
@@ -68,10 +69,6 @@ RULES = (
 CHANGES = ("yank", "unyank", "remove-file", "remove-release", "remove-project", "quarantine", "unquarantine")
 EXTRA = " ; extra == 'more'"
 FOREVER = 2**62
-
-
-class KilledError(BaseException):
-    """The process is gone, as far as the catalog can know."""
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from pypi_assets.index.observing.shown_pages import ShownFile, ShownList, ShownP
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.crawl.followers import empty_catalog
 from pypi_assets_tests.crawl.model_following import _InPlace, _NoThread
+from pypi_assets_tests.kills import KilledError
 from pypi_assets_tests.model_index import EmptyRanges, ModelReaders
 from pypi_assets_tests.simulated_index import version_of
 
@@ -47,10 +48,6 @@ POLICY = PollingPolicy(requests=50, shortest_s=100.0, longest_s=1_000.0, confirm
 LONGER_THAN_A_LEASE_S = 700.0
 Files = Mapping[str, tuple[str, bool]]
 """The files of a page: the digit that its sha256 consists of, and whether it is yanked."""
-
-
-class KilledError(Exception):
-    """The poller is killed in the middle of a look."""
 
 
 @dataclass

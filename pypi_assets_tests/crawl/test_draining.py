@@ -153,25 +153,17 @@ def test_where_one_is_killed_the_others_finish_its_work(index: ServedIndex, cata
     if work == "incremental":
         crawl_full(index.crawler(catalog))
         fill(index, "2.0")
-    reached, killed = threading.Event(), threading.Event()
-    seen: list[str] = []
-
-    def hold(request: Request) -> None:
-        """Holds the third request of the one that is to be killed."""
-        if path in request.url.path and "killed@" in request.headers["user-agent"]:
-            seen.append(request.url.path)
-            if len(seen) >= 3:
-                reached.set()
-                killed.wait(300)
-
-    index.faults = hold
-    with worker(index, catalog, work, "killed") as victim, worker(index, catalog, work, "other") as other:
+    with (
+        index.holding(path, 3, "killed@") as held,
+        worker(index, catalog, work, "killed") as victim,
+        worker(index, catalog, work, "other") as other,
+    ):
         begin(victim)
-        assert reached.wait(300)
+        held.wait()
         begin(other)
         victim.kill()
         victim.wait(300)
-        killed.set()
+        held.release()
         assert other.wait(300) == 0
     assert live(catalog) == index.shown()
     assert catalog_status(catalog).complete_serial == index.serial

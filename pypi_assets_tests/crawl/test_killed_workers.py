@@ -8,16 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.assembly import catalog_from, crawler_from, index_from, readers_from, storage_from
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.ledger.range_ledger import ledger
 from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
-from pypi_assets.settings import load_settings
+from pypi_assets_tests.crawl.crawl_processes import crawl_process
 from pypi_assets_tests.crawl.test_exactness import PROJECTS, VERSIONS, do
 from pypi_assets_tests.examples import examples
-from pypi_assets_tests.forked import processes
 from pypi_assets_tests.served_index import ServedIndex, live, served_index
 
 HISTORIES = examples(3)
@@ -29,26 +27,6 @@ KINDS = (
 )
 
 
-def follow(index_url: str, database_url: str, storage_url: str, work: str) -> None:
-    """What a process does: a crawl, as the settings put it together."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    settings = load_settings(
-        index_url=index_url,
-        database_url=database_url,
-        storage_url=storage_url,
-        requests_per_second=10_000,
-        max_connections=2,
-        request_attempts=1,
-        range_events=10,
-        retry_pause_s=0.01,
-        retry_deadline_s=5,
-    )
-    catalog = catalog_from(settings)
-    with readers_from(settings) as readers:
-        crawler = crawler_from(settings, index_from(settings, catalog), catalog, storage_from(settings), readers)
-        {"full": crawl_full, "incremental": crawl_incremental}[work](crawler)
-
-
 def change(index: ServedIndex, chance: random.Random, kinds: Sequence[str]) -> None:
     for _ in range(8):
         do(index, chance.choice(kinds), chance.choice(PROJECTS), chance.choice(VERSIONS))
@@ -58,8 +36,7 @@ def follow_and_die(index: ServedIndex, database_url: str, work: str, chance: ran
     """Two or three processes do the work; each is killed after a while, or lives to its end."""
     started = []
     for _ in range(chance.choice([2, 3])):
-        arguments = (index.url, database_url, index.storage.url, work)
-        process = processes.Process(target=follow, args=arguments)
+        process = crawl_process(index, database_url, work, range_events=10, retry_pause_s=0.01, retry_deadline_s=5)
         process.start()
         lifetime = chance.choice([None, *[chance.uniform(0.05, 1.0)] * 3])
         started.append((process, None if lifetime is None else time.monotonic() + lifetime))
