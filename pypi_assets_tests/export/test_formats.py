@@ -1,10 +1,23 @@
-"""All formats are made of one answer, and what they lack is named."""
+"""All formats are made of one answer: which distribution each module is from, what they lack, and in each spelling."""
+
+import tomllib
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pypi_assets.export.formats import FORMATS, SUMMARIES, remarks
+from pypi_assets.export.module_owners import (
+    described_modules,
+    module_owners,
+    nearest,
+    stub_only,
+    toml_lines,
+    top_level_names,
+    topmost,
+)
 from pypi_assets.locks.pins import RemarkKind
-from pypi_assets_tests.export.pinned import USUAL, answer, of_modules, release
+from pypi_assets_tests.export.pinned import USUAL, answer, of_modules, release, with_parents
 
 
 def test_each_format_has_a_sentence() -> None:
@@ -30,3 +43,99 @@ def test_where_a_module_has_one_owner_alone_collisions_are_named(name: str, coun
 def test_requirements_that_only_a_build_shows_are_named() -> None:
     [remark] = remarks("uv-metadata", answer(release("a", ["a"], filename="a-1.zip", requires=None)))
     assert (remark.kind, remark.project) == (RemarkKind.NO_REQUIREMENTS, "a")
+
+
+modules = st.sets(st.sampled_from(["a", "a.b", "a.b.c", "a.d", "e", "e.f", "e.f.g", "h.b.c"]), max_size=5)
+locks = st.dictionaries(st.sampled_from(["one", "two", "three", "a"]), modules, max_size=4)
+
+
+@given(locks)
+def test_a_module_of_one_distribution_is_of_this_one_however_it_is_looked_up(lock: dict[str, set[str]]) -> None:
+    lock = {project: with_parents(names) for project, names in lock.items()}
+    owners = module_owners(of_modules(lock))
+    mapping = owners.simplified()
+    for project, names in lock.items():
+        for module in names:
+            if not any(module in others for other, others in lock.items() if other != project):
+                assert owners.owners[module] == nearest(mapping, module) == project
+    for module, owner in owners.owners.items():
+        assert nearest(mapping, module) == owner
+        assert module in lock[owner]
+
+
+@given(locks)
+def test_no_line_could_be_left_out(lock: dict[str, set[str]]) -> None:
+    mapping = module_owners(of_modules(lock)).simplified()
+    for module, project in mapping.items():
+        assert nearest({name: one for name, one in mapping.items() if name != module}, module) != project
+
+
+def test_of_a_module_of_several_the_one_counts_that_pip_installs_last() -> None:
+    owners = module_owners(of_modules({"opencv-python": ["cv2.cv2"], "opencv-python-headless": ["cv2.cv2"]}))
+    assert owners.owners == {"cv2": "opencv-python", "cv2.cv2": "opencv-python"}
+    after = answer(release("a", ["x"], requires=("b",)), release("b", ["x"]))
+    assert module_owners(after).owners == {"x": "a"}
+
+
+def test_a_package_is_of_the_distribution_that_all_others_require() -> None:
+    found = module_owners(
+        answer(
+            release("apache-airflow", ["airflow", "airflow.models"]),
+            release("provider-a", ["airflow", "airflow.a"], requires=("apache-airflow>=2",)),
+            release("provider-b", ["airflow", "airflow.b"], requires=("apache_airflow",)),
+        )
+    )
+    assert found.simplified() == {
+        "airflow": "apache-airflow",
+        "airflow.a": "provider-a",
+        "airflow.b": "provider-b",
+    }
+
+
+def test_a_package_is_of_the_distribution_of_its_name_and_else_of_none() -> None:
+    assert module_owners(of_modules({"a": ["a.x"], "b": ["a.y"]})).owners["a"] == "a"
+    assert "n" not in module_owners(of_modules({"a": ["n.x"], "b": ["n.y"]})).owners
+
+
+def test_a_package_with_a_file_of_one_distribution_is_of_this_one() -> None:
+    assert module_owners(of_modules({"core": ["n"], "other": ["n.y"]})).owners == {"n": "core", "n.y": "other"}
+
+
+@given(modules)
+def test_topmost_modules_are_around_all_others(names: set[str]) -> None:
+    found = topmost(names)
+    assert all(any(f"{name}.".startswith(f"{top}.") for top in found) for name in names)
+    assert topmost(found) == found
+
+
+def test_what_has_stubs_alone_describes_modules() -> None:
+    assert stub_only(USUAL) == {"types-pyyaml": ["yaml"]}
+    assert described_modules(release("types-x", [], stubs=["google.cloud.x", "google.cloud.x.y"])) == ["google.cloud.x"]
+
+
+def test_what_has_modules_too_is_no_distribution_of_stubs() -> None:
+    assert described_modules(release("a", ["a"], stubs=["a._c"])) == []
+    assert described_modules(release("a", None)) == []
+
+
+NAMES = {
+    "PyYAML": ["_yaml", "yaml"],
+    "google-auth": ["google"],
+    "google-cloud-storage": ["google"],
+    "old": ["no", "null"],
+    "protobuf": ["google"],
+    "pyyaml": ["_yaml", "yaml"],
+    "types-PyYAML": ["yaml-stubs"],
+    "types-pyyaml": ["yaml-stubs"],
+    "zope-interface": ["zope"],
+    "zope.interface": ["zope"],
+}
+
+
+def test_each_spelling_has_the_top_level_names() -> None:
+    assert top_level_names(USUAL) == NAMES
+    assert list(top_level_names(USUAL)) == sorted(NAMES)
+
+
+def test_toml_has_the_same() -> None:
+    assert tomllib.loads(toml_lines(USUAL)) == NAMES

@@ -1,4 +1,4 @@
-"""A lookup that finds nothing is followed by what may have been meant, from what is in the datasets alone."""
+"""What may have been meant by a name that is not known, published and in the catalog."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -9,6 +9,7 @@ import pytest
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.publish import build_version
+from pypi_assets.lookup.catalog_hints import past_module_hints, past_project_hints, unknown_project_hints
 from pypi_assets.lookup.commands_reader import CommandsReader
 from pypi_assets.lookup.depgraph_reader import DepgraphReader
 from pypi_assets.lookup.hints import (
@@ -187,3 +188,28 @@ def test_each_hint_has_what_it_names_as_meanings(storage: Storage, open_other: O
         Meaning(Kind.PROJECT, "requests"),
     }
     assert all(meaning.name in hint for hint in found for meaning in hint.meanings)
+
+
+def test_hints_about_a_project_and_a_module(tmp_path: Path) -> None:
+    small = small_catalog(tmp_path)
+    small.add(1, "PyYAML", "6.0", "PyYAML-6.0.tar.gz", modules=("yaml", "yaml.loader"))
+    small.add(2, "requests", "2.0", "requests-2.0.tar.gz", modules=("requests",))
+    small.add(3, "no-modules", "2.0", "no-modules-2.0.tar.gz", modules=None)
+    with small.catalog.read() as connection:
+        for name, expected in {
+            "yaml": ["yaml", "PyYAML"],
+            "PyYML": ["pyyaml"],
+            "pyyaml": [],
+            "Requests.": ["requests"],
+            "something": [],
+            "half \udc80\0": [],
+        }.items():
+            hints = list(unknown_project_hints(connection, name))
+            assert (len(hints), unnamed(" ".join(hints), *expected)) == (bool(expected), []), name
+    [hint] = past_project_hints(small.catalog, "requets")
+    assert unnamed(hint, "requests") == []
+    [hint] = past_module_hints(small.catalog, "yamll.loader")
+    assert unnamed(hint, "yaml") == []
+    assert list(past_module_hints(small.catalog, "yaml.loader2")) == []
+    assert list(past_module_hints(small.catalog, "half \udc80")) == []
+    small.catalog.close()

@@ -1,10 +1,13 @@
-"""Terms are sets of versions, and the steps of PubGrub find a solution wherever there is one."""
+"""Sets of versions, their terms, and the steps of PubGrub."""
 
 from itertools import product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pypi_assets.resolve.pubgrub import ROOT_BITS, Incompatibility, NoSolutionError, PartialSolution, Term
+from pypi_assets.resolve.version_sets import Notes, VersionSet
 
 VERSIONS = range(3)
 TERMS = [Term(is_positive, bits) for is_positive in (True, False) for bits in range(8)]
@@ -109,3 +112,41 @@ def test_versions_that_are_excluded_for_one_reason_are_one_fact() -> None:
         if one.causes is None and one.origin is not None:
             facts[one.origin] = one.terms["a"].bits
     assert facts == {"reason": 0b101, "other": 0b010}
+
+
+SETS = st.builds(VersionSet, st.integers(-(2**9), 2**9), st.sampled_from([*Notes, Notes.PINNED | Notes.BOUNDED]))
+MEMBERS = range(12)
+
+
+def members(some: VersionSet) -> set[int]:
+    return {number for number in MEMBERS if number in some}
+
+
+@given(SETS, SETS)
+def test_operations_are_those_of_sets(one: VersionSet, other: VersionSet):
+    assert members(one & other) == members(one) & members(other)
+    assert members(one | other) == members(one) | members(other)
+    assert members(one - other) == members(one) - members(other)
+    assert members(~one) == set(MEMBERS) - members(one)
+    relation = one.relation(other)
+    assert relation.is_subset == one.is_subset(other) == other.is_superset(one) == (members(one) <= members(other))
+    assert relation.is_disjoint == one.is_disjoint(other) == (not members(one) & members(other))
+    assert one.is_empty == (not members(one))
+    assert one.is_subset((one - other) | other)  # without which a solver may never end
+
+
+@given(SETS, SETS)
+def test_an_intersection_has_the_notes_of_both_and_no_note_changes_the_members(one: VersionSet, other: VersionSet):
+    assert (one & other).notes == one.notes | other.notes
+    assert (one - other).notes == one.notes
+    assert (~one).notes == Notes.NONE
+    assert members(VersionSet(one.bits)) == members(one)
+    assert one == VersionSet(one.bits, one.notes)
+    assert hash(one) == hash(VersionSet(one.bits, one.notes))
+
+
+def test_the_ends():
+    assert VersionSet.empty().is_empty
+    assert members(VersionSet.full()) == set(MEMBERS)
+    assert members(VersionSet.singleton(3)) == {3}
+    assert ~VersionSet.empty() == VersionSet.full()

@@ -1,10 +1,26 @@
+"""Releases and their requirements, as resolvers ask for them."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pypi_assets.catalog.reports.moments import NotExactError
 from pypi_assets.lookup.latest import open_latest
+from pypi_assets.resolve.blame import CatalogHistory, Outcomes, all_changes, blame
 from pypi_assets.resolve.candidates import Row
+from pypi_assets.resolve.provider import Provider
+from pypi_assets.resolve.questions import ReleaseRequirements, Wanted
 from pypi_assets.resolve.releases import ReleaseIndex, past_index
 from pypi_assets.resolve.resolving import resolve
 from pypi_assets_tests.lookup.conftest import publisher  # noqa: F401 - a fixture
 from pypi_assets_tests.lookup.publisher import Publisher
-from pypi_assets_tests.resolve.made_index import MadeIndex, question
+from pypi_assets_tests.naming import mentions, naming
+from pypi_assets_tests.resolve.made_index import LINUX, MadeIndex, question
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 COLUMNS = ("version", "filename", "kind", "sha256", "uploaded_at", "requires_python", "yanked", "requires_dist")
 
@@ -37,3 +53,86 @@ def test_what_was_read_is_forgotten_when_it_is_much(monkeypatch):
     for one in (*questions, questions[2], questions[1], questions[0]):
         resolve(index, one)
     assert index.reads == ["a", "b", "c", "a"]
+
+
+COMPARISONS = st.sampled_from(
+    [
+        *("extra == 'a'", "'A' == extra", "extra == 'b_C'", "extra != 'a'", "extra in 'a b-c'", "os_name == 'extra'"),
+        *("python_version > '3'", "python_version < '3'", "'b-c' != extra"),
+    ]
+)
+MARKERS = st.recursive(
+    COMPARISONS,
+    lambda some: st.tuples(some, st.sampled_from(["and", "or"]), some).map(lambda one: f"({' '.join(one)})"),
+)
+
+
+def holds(wanted: Wanted, extra: str) -> bool:
+    return wanted.marker is None or LINUX.with_extra(extra).holds(str(wanted.marker)) is not False
+
+
+@given(
+    markers=st.lists(MARKERS, max_size=6), extras=st.lists(st.sampled_from(["a", "b-c", "d"]), max_size=3, unique=True)
+)
+def test_they_are_those_whose_markers_hold(markers, extras):
+    texts = ["plain", "not a requirement", *(f"p{place}; {marker}" for place, marker in enumerate(markers))]
+    found = ReleaseRequirements(texts, holds)
+    every = found.held_with(["a", "b-c", "d", "e"])
+    [error] = found.errors
+    assert mentions(str(error), "not a requirement")
+    parsed = {one.text: one for one in [*every, *found.held]}
+    given = [parsed[text] for text in texts if text in parsed]
+    assert list(found.held) == [one for one in given if holds(one, "")]
+    assert found.held_with(extras) == [one for one in given if any(holds(one, each) for each in extras or [""])]
+    for extra in ("a", "b-c", "d"):
+        assert found.added(extra) == [one for one in given if holds(one, extra) and not holds(one, "")]
+
+
+def test_thousands_of_extras_take_little():
+    texts = [f"p{number}; extra == 'e{number}'" for number in range(2_000)]
+    began = time.process_time()
+    found = ReleaseRequirements(texts, holds)
+    assert all([one.project for one in found.added(f"e{number}")] == [f"p{number}"] for number in range(2_000))
+    assert time.process_time() - began < 10
+
+
+@pytest.fixture
+def small(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[SmallCatalog]:
+    monkeypatch.setattr("pypi_assets.catalog.reports.moments.has_baseline", lambda _: True)
+    small = small_catalog(tmp_path, database_url)
+    small.add(2, "app", "1", "app-1-py3-none-any.whl", requires_dist=("Lib>=1",))
+    small.add(4, "Lib", "1", "lib-1-py3-none-any.whl")
+    small.add(6, "other", "1", "other-1-py3-none-any.whl")
+    small.add(8, "Lib", "2", "lib-2-py3-none-any.whl", requires_dist=("six>=2",))
+    small.yank(10, "lib-2-py3-none-any.whl")
+    small.complete(12)
+    yield small
+    small.catalog.close()
+
+
+def test_it_finds_what_happened_in_the_catalog(small: SmallCatalog):
+    history = CatalogHistory(small.catalog)
+    found = blame(Outcomes(history, question("app")), 4, 9)
+    assert found.change is None  # lib 2 cannot be installed, so lib 1 still is
+    found = blame(Outcomes(history, question("app", "lib>1")), 4, 12)
+    assert found.change is None
+    found = blame(Outcomes(history, question("app")), 0, 4)
+    assert found.change is not None
+    assert (found.change.serial, found.change.projects) == (4, ("lib",))
+    [(project, entry)] = history.entries(found.change)
+    assert (project, entry.serial, entry.live) == ("Lib", 4, ("lib-1-py3-none-any.whl",))
+    assert list(all_changes(Outcomes(history, question("six")), 0, 12)) == []
+    assert [one.serial for one in all_changes(Outcomes(history, question("other")), 0, 12)] == [6]
+
+
+def test_a_serial_without_an_answer_is_refused(small: SmallCatalog):
+    with pytest.raises(NotExactError, match=naming(99, 0, 12)):
+        blame(Outcomes(CatalogHistory(small.catalog), question("app")), 4, 99)
+
+
+def test_an_extra_requires_its_project_and_what_it_adds():
+    projects = {"app": {"1": ["a", "b; extra == 'x'", "c<2; extra == 'x'", "c; extra == 'x'"]}}
+    provider = Provider(MadeIndex(projects), question("app"), {})
+    assert set(provider.known("app", 0).sets) == {"a"}
+    assert set(provider.known("app[x]", 0).sets) == {"app", "b", "c"}
+    assert [one.text for one in provider.known("app[x]", 0).wanted["c"]] == ["c<2; extra == 'x'", "c; extra == 'x'"]

@@ -1,4 +1,4 @@
-"""Rows and intervals of files, as they are loaded for a recomputation."""
+"""What a recomputation loads: rows and intervals of files, and what was seen of them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,10 +6,17 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
+from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.derived.folding import load_sightings
 from pypi_assets.catalog.derived.project_state import Interval
+from pypi_assets.catalog.derived.seen_pages import Sighting, seen_pages
 from pypi_assets.catalog.derived.stored_files import PageFacts, intervals_of_projects, load_files
+from pypi_assets.catalog.derived.visits import begin_visits
+from pypi_assets.catalog.observed.sightings import SeenNow, store_sightings
+from pypi_assets.catalog.observed.snapshots import snapshot_content
 from pypi_assets.catalog.tables import distributions, live_intervals, projects, yanked_intervals
-from pypi_assets.index.models import IndexFile
+from pypi_assets.index.models import ChangelogEvent, IndexFile
+from pypi_assets_tests.catalog.ended_visits import enter, visit
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 
@@ -47,3 +54,68 @@ def test_files_and_intervals_are_those_of_the_projects(small: SmallCatalog):
     assert (second.filename, second.version) == ("demo-2.0-py3-none-any.whl", "2.0")
     assert live == {first.id: (Interval(1, 5), Interval(7, None)), second.id: (Interval(2, None),)}
     assert yanked == {first.id: (Interval(4, None),)}
+
+
+def page(serial: int, through: int, shown: dict[str, bool], seen_at: float) -> Sighting:
+    return Sighting(serial, through, shown, is_page=True, seen_at=seen_at)
+
+
+def test_sightings_are_those_of_visits_that_saw_a_page_or_its_absence(catalog: Catalog):
+    with catalog.write() as connection:
+        one, other = enter(connection, 2)
+        visit(connection, [one], "page", 1.0)  # of serial 5
+        visit(connection, [one], "exhausted", 2.0)
+        visit(connection, [other], "no page", 3.0)  # explained by serial 7
+        [visit_id] = begin_visits(connection, [one.id], "full", "crawl:1", 4.0).values()
+        store_sightings(connection, [SeenNow(one.id, visit_id, 6, 1_100, snapshot_content([]), "active")], 4.0)
+        found = load_sightings(connection, [one.id, other.id])
+    assert found == {
+        one.id: [page(5, 1_000, {}, 1.5), page(6, 1_100, {}, 4.0)],
+        other.id: [Sighting(7, 1_000, {}, is_page=False, seen_at=3.5)],
+    }
+
+
+ONE, OTHER = {"one-1.0.zip": False}, {"other-1.0.zip": True}
+
+
+def events(*serials: int) -> list[ChangelogEvent]:
+    return [ChangelogEvent("Demo", None, 0, "docupdate", serial) for serial in serials]
+
+
+def sighting(serial: int, through: int, shown: dict[str, bool]) -> Sighting:
+    return Sighting(serial, through, shown, is_page=True)
+
+
+def seen(sightings: list[Sighting], known: list[ChangelogEvent], known_since: int) -> list[tuple[int, object]]:
+    return [(one.serial, one.yanked) for one in seen_pages(sightings, known, known_since)]
+
+
+def test_a_page_holds_at_its_serial_and_up_to_where_events_were_stored():
+    assert seen([sighting(5, 9, ONE)], [], 0) == [(5, ONE), (9, ONE)]
+
+
+def test_an_event_or_a_newer_page_in_between_ends_that():
+    assert seen([sighting(5, 9, ONE)], events(7), 0) == [(5, ONE)]
+    assert seen([sighting(5, 9, ONE), sighting(8, 8, OTHER)], [], 0) == [
+        (5, ONE),
+        (8, OTHER),
+        (8, OTHER),
+    ]
+
+
+def test_what_a_later_page_of_the_same_serial_shows_counts_from_where_it_was_seen():
+    assert seen([sighting(5, 6, ONE), sighting(5, 9, OTHER)], [], 0) == [
+        (5, ONE),
+        (6, ONE),
+        (9, OTHER),
+    ]
+
+
+def test_an_unexplained_404_counts_from_where_it_was_seen():
+    assert seen([Sighting(None, 9, {}, is_page=False)], events(3), 0) == [(9, {})]
+
+
+def test_before_the_stored_events_only_the_newest_page_counts():
+    found = list(seen_pages([sighting(2, 2, ONE), sighting(4, 4, OTHER), sighting(12, 12, ONE)], [], 10))
+    assert [seen.serial for seen in found if seen.yanked == OTHER] == [4, 4]
+    assert [seen.serial for seen in found if seen.yanked == ONE] == [2, 12, 12]

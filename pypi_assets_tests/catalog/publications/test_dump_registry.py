@@ -1,17 +1,27 @@
 """What a dump holds: what is live at its end, what changed in its range, and what came too late for the one before."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from starlette.responses import PlainTextResponse
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import UnknownRangeError, complete_serial
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_facts import DumpFile
+from pypi_assets.catalog.publications.allocated_names import (
+    UnknownVersionError,
+    allocate_export,
+    allocate_version,
+    require_version,
+)
+from pypi_assets.catalog.publications.dump_facts import NO_LEAVES, DumpFile, DumpKind, Leaves, all_leaves
 from pypi_assets.catalog.publications.dump_registry import (
     DumpError,
+    DumpState,
     allocate_file_name,
     begin_commit,
     committed_dumps,
@@ -22,7 +32,9 @@ from pypi_assets.catalog.publications.dump_registry import (
     open_range_dump,
     range_dump_rows,
     record_file,
+    recorded_files,
 )
+from pypi_assets.catalog.publications.restored_dumps import restore_dump
 from pypi_assets.catalog.work.finished_workloads import retry_failed_reads
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental
@@ -30,6 +42,7 @@ from pypi_assets.crawl.reading import read_workload
 from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.served_index import ServedIndex, served_index
+from pypi_assets_tests.small_catalog import small_catalog
 
 
 @pytest.fixture
@@ -185,3 +198,65 @@ def test_names_are_allocated_once_and_the_last_file_of_a_shard_counts(index: Ser
     assert [one.directory for one in committed_dumps(catalog)] == [dump.directory]
     again = open_full_dump(catalog, 1)
     assert (again.directory, again.sequence) == (f"0-{index.serial}.2", dump.sequence + 1)
+
+
+def test_versions_are_known_by_the_name_under_which_they_were_allocated(tmp_path: Path) -> None:
+    catalog = small_catalog(tmp_path).catalog
+    assert require_version(catalog, f"{allocate_version(catalog, 5):05d}").serial == 5
+    for name in ("1", "00002", "nonsense", ""):
+        with pytest.raises(UnknownVersionError):
+            require_version(catalog, name)
+    catalog.close()
+
+
+def test_each_attempt_has_a_name_of_its_own(tmp_path: Path, database_url: str) -> None:
+    catalog = small_catalog(tmp_path, database_url).catalog
+    assert [allocate_export(catalog, serial) for serial in (1350, 1350, 1400, 1350)] == [
+        "0-1350",
+        "0-1350.2",
+        "0-1400",
+        "0-1350.3",
+    ]
+    catalog.close()
+
+
+NAMES = st.lists(st.text("0123456789-.", min_size=1, max_size=12), unique=True, max_size=12)
+
+
+@given(NAMES, st.lists(st.integers(0, 12), max_size=4))
+def test_the_way_of_joining_makes_no_difference(names: list[str], cuts: list[int]) -> None:
+    edges = [0, *sorted(cuts), len(names)]
+    parts = [Leaves.of(names[start:end]) for start, end in pairwise(edges)]
+    whole = Leaves.of(names)
+    assert all_leaves(parts) == whole
+    assert sum(parts, NO_LEAVES) == whole
+    assert (whole.count, len(whole.digest)) == (len(names), 64)
+
+
+@given(NAMES, NAMES)
+def test_other_dumps_are_other_leaves(some: list[str], others: list[str]) -> None:
+    assert (Leaves.of(some) == Leaves.of(others)) == (set(some) == set(others))
+
+
+def test_the_index_of_dumps_is_restored_from_manifests(index: ServedIndex, catalog: Catalog):
+    index.wheel("one", "1.0")
+    crawl_full(index.crawler(catalog))
+    serials = SerialRange(0, index.serial)
+    file = DumpFile(0, "python_distribution_data0000.json.gz", 1, 10, "a" * 64)
+    for _ in range(2):
+        restore_dump(
+            catalog,
+            kind=DumpKind.FULL,
+            serials=serials,
+            directory=serials.key,
+            sequence=41,
+            shards=1,
+            inputs=[],
+            files=[file],
+            columns=["project", "filename"],
+        )
+    [dump] = committed_dumps(catalog)
+    assert (dump.sequence, dump.state, recorded_files(catalog, dump)) == (41, DumpState.COMMITTED, [file])
+    assert dump.columns == ("project", "filename")
+    later = open_full_dump(catalog, 1)
+    assert (later.directory, later.sequence) == (f"{serials.key}.2", 42)

@@ -1,0 +1,151 @@
+"""Answers of a resolver as text, as requirements, as a tree and in JSON."""
+
+import json
+import tomllib
+
+import pytest
+from packaging.pylock import Pylock
+
+from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
+from pypi_assets.resolve.formats.json_answer import ResolutionResult, as_json, proof_as_json
+from pypi_assets.resolve.formats.pylock import as_pylock
+from pypi_assets.resolve.formats.text import as_requirements, described, for_targets, remarks_on, tree_nodes
+from pypi_assets.resolve.questions import ResolveError
+from pypi_assets.resolve.universal import UnsolvableTargetError
+from pypi_assets_tests.naming import mentions, naming
+from pypi_assets_tests.resolve.formats.answers import PROJECTS, answer
+from pypi_assets_tests.resolve.made_index import question
+
+
+def test_remarks_name_what_is_yanked_and_what_is_not_known():
+    unknown, yanked = remarks_on(answer())
+    assert mentions(unknown, "extra-of-lib 2.0")
+    assert mentions(yanked, "tool 3")
+
+
+def test_an_answer_is_described_by_its_serial_and_its_environments():
+    assert mentions(described(answer()), 100, "CPython 3.12", "linux-x86_64")
+    assert mentions(for_targets(answer(universal=True)), "CPython 3.12", "linux-x86_64", "windows-x86_64")
+
+
+def test_each_project_is_opened_once_below_what_requires_it():
+    nodes = [(node.depth, node.name, node.requirement, node.note) for node in tree_nodes(answer())]
+    assert nodes == [
+        (0, "app 1.0", "app", ""),
+        (1, "lib[x] 1.5", "lib[x]>=1", ""),
+        (2, "app 1.0", "app", "see above"),
+        (2, "extra-of-lib 2.0", "extra-of-lib; extra == 'x'", "unknown requirements"),
+        (0, "tool 3", "tool==3", "yanked"),
+    ]
+
+
+def test_what_is_for_some_environments_alone_has_a_marker():
+    names = [node.name for node in tree_nodes(answer("app", "tool==3; sys_platform == 'win32'", universal=True))]
+    assert "tool 3 ; sys_platform == 'win32'" in names
+    assert "app 1.0" in names
+
+
+HASH = "ab" * 32
+
+
+def test_each_release_has_its_hashes_and_what_it_is_there_for():
+    lines = as_requirements(answer()).text.splitlines()
+    assert lines[0].startswith("#")
+    assert mentions(lines[0], "pypi-assets resolve --format requirements", 100)
+    place = lines.index("app==1.0 \\")
+    assert lines[place + 1 : place + 3] == [f"    --hash=sha256:{HASH}", "    # via the requirements, lib"]
+
+
+def test_a_marker_stands_behind_the_version():
+    text = as_requirements(answer("app", "tool==3; sys_platform == 'win32'", universal=True)).text
+    assert "tool==3 ; sys_platform == 'win32' \\\n    --hash=" in text
+
+
+def test_without_a_hash_there_is_no_lock(monkeypatch):
+    monkeypatch.setitem(PROJECTS, "tool", {"3": {"sha256": None, "requires_dist": []}})
+    with pytest.raises(ResolveError, match=naming("tool", 3)):
+        as_requirements(answer("tool"))
+    names = ["tool-3-py3-none-any.whl", "tool-3.tar.gz"]
+    monkeypatch.setitem(PROJECTS, "tool", {"3": {"filenames": names, "requires_dist": []}})
+    assert as_requirements(answer("tool")).remarks == ()
+
+
+def test_all_is_there_that_other_formats_are_made_of():
+    found = json.loads(json.dumps(as_json(answer())))
+    assert set(found) == set(ResolutionResult.__annotations__)
+    assert (found["serial"], found["roots"], found["proof"]) == (100, ["app", "tool"], None)
+    assert [one["platform"] for one in found["environments"]] == ["linux-x86_64"]
+    app, extra, lib, tool = found["releases"]
+    assert (app["normalized"], app["version"], app["marker"]) == ("app", "1.0", None)
+    assert app["requires"] == [{"normalized": "lib", "version": "1.5"}]
+    assert app["required_by"] == [
+        {"normalized": None, "requirement": "app"},
+        {"normalized": "lib", "requirement": "app"},
+    ]
+    assert lib["extras"] == ["x"]
+    assert extra["requirements_known"] is False
+    assert tool["yanked"] is True
+    assert [file["filename"] for file in tool["files"]] == ["tool-3-py3-none-any.whl"]
+    assert len(found["remarks"]) == 2
+
+
+def test_a_proof_has_its_steps():
+    with pytest.raises(UnsolvableTargetError) as raised:
+        answer("app", "lib>2")
+    found = proof_as_json(100, question("app", "lib>2"), raised.value, ["did you mean"])
+    assert set(found) == set(ResolutionResult.__annotations__)
+    assert found["releases"] is None
+    assert found["proof"] is not None
+    assert found["proof"]["steps"] == list(raised.value.proof.steps)
+    assert found["proof"]["hints"] == ["did you mean"]
+    assert found["roots"] == ["app", "lib"]
+
+
+class Shown:
+    """Pages that show each file at an address, apart from those that are `hidden`."""
+
+    def __init__(self, *hidden: str) -> None:
+        self.hidden = hidden
+
+    def page(self, project: str, /) -> SimplePage:
+        names = [f"{project.replace('-', '_')}-{one}" for one in ("1.0", "1.5", "2.0", "3")]
+        files = []
+        for name in [f"{one}{end}" for one in names for end in ("-py3-none-any.whl", ".tar.gz")]:
+            url = None if name in self.hidden else f"https://files.example.org/{name}"
+            files.append(SimpleFile(name, "1", "wheel", url, HASH, 10, None, None, False, None, False))
+        return SimplePage(project, None, tuple(files))
+
+
+def test_it_is_a_lock_by_pep_751():
+    rendered = as_pylock(answer(), Shown())
+    content = tomllib.loads(rendered.text)
+    lock = Pylock.from_dict(content)
+    assert [(one.name, str(one.version)) for one in lock.packages] == [
+        ("app", "1.0"),
+        ("extra-of-lib", "2.0"),
+        ("lib", "1.5"),
+        ("tool", "3"),
+    ]
+    app, extra, *_ = lock.packages
+    assert app.wheels is not None
+    assert app.wheels[0].url == "https://files.example.org/app-1.0-py3-none-any.whl"
+    assert app.wheels[0].hashes == {"sha256": HASH}
+    assert extra.sdist is not None
+    assert [one["name"] for one in content["packages"][0]["dependencies"]] == ["lib"]
+    assert content["tool"]["pypi-assets"]["serial"] == 100
+    assert lock.environments is not None
+    assert len(lock.environments) == 1
+
+
+def test_markers_and_environments_of_several():
+    rendered = as_pylock(answer("app", "tool==3; sys_platform == 'win32'", universal=True), Shown())
+    lock = Pylock.from_dict(tomllib.loads(rendered.text))
+    assert lock.environments is not None
+    assert len(lock.environments) == 2
+    [tool] = [one for one in lock.packages if one.name == "tool"]
+    assert str(tool.marker) == 'sys_platform == "win32"'
+
+
+def test_a_release_without_an_address_cannot_be_locked():
+    with pytest.raises(ResolveError, match=naming("tool", 3)):
+        as_pylock(answer("tool==3"), Shown("tool-3-py3-none-any.whl"))
