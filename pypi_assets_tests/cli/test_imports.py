@@ -22,7 +22,6 @@ PARTS_OF_LOOKUP = {
     "distributions",
     "errors",
     "inert",
-    "inert_logs",
     "leveldbs",
     "logs",
     "lookup",
