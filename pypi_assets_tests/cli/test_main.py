@@ -19,6 +19,7 @@ from starlette.responses import Response
 import pypi_assets.cli
 from pypi_assets.cli import INTERRUPTED, cli
 from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.questions.question import all_questions
 from pypi_assets_tests.builders import make_wheel
 from pypi_assets_tests.cli.commands import PROCESS, Commands, commands_in, every_command
 from pypi_assets_tests.served_index import ServedIndex
@@ -173,96 +174,6 @@ def test_each_module_of_a_command_is_in_the_list() -> None:
     texts = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.py")}
     defined = {name for name, text in texts.items() if f'@command("{name}"' in text or f'@click.group("{name}"' in text}
     assert defined | {"devindex"} | DERIVED == {*cli.commands, *BELOW}
-
-
-def test_the_commands_are_these() -> None:
-    assert {" ".join(path) for path, _ in every_command() if path[0] != "devindex"} == {
-        "status",
-        "admin metrics",
-        "crawl full",
-        "crawl incremental",
-        "dump full",
-        "dump incremental",
-        "dump redo",
-        "dump compact",
-        "dump clean",
-        "dump parquet",
-        "admin restore",
-        "leveldb update",
-        "leveldb list",
-        "leveldb verify",
-        "lookup module",
-        "lookup releases",
-        "lookup release",
-        "lookup purl",
-        "lookup project",
-        "lookup dependents",
-        "lookup command",
-        "lookup hash",
-        "export uv-metadata",
-        "export deptry",
-        "export gazelle",
-        "export owners",
-        "export fawltydeps",
-        "export pants",
-        "lookup page",
-        "serve",
-        "mcp",
-        "owners",
-        "lookup collisions",
-        "impact",
-        "lookup breaks",
-        "resolve",
-        "blame",
-        "admin report removals",
-        "admin report solvability",
-        "lookup files",
-        "history",
-        "up",
-        "admin visits",
-        "admin where",
-        "admin ranges",
-        "failures list",
-        "failures retry",
-        "admin audit",
-        "admin reprocess",
-        "admin extracts clean",
-        "admin prune",
-        "init",
-        "admin inspect",
-        "admin settings",
-        "admin migrate",
-        "admin indexes",
-        "lookup confusion",
-        "scope create",
-        "scope run",
-        "scope list",
-        "scope show",
-        "scope why",
-        "scope rules",
-        "scope set",
-        "scope prune",
-        "scope abort",
-        "scope resume",
-        "scope remove",
-        "follow",
-        "journal write",
-        "journal restart",
-        "journal verify",
-        "journal sign",
-        "journal replay",
-        "journal tail",
-        "journal consumers",
-        "journal deliver",
-        "journal letters",
-        "journal publish",
-        "journal takedown",
-        "journal takedowns",
-        "journal prune",
-        "mirror run",
-        "mirror status",
-    }
-    assert ("devindex", "serve") in {path for path, _ in every_command()}
 
 
 def test_without_a_terminal_lines_are_plain(commands: Commands, index: ServedIndex) -> None:
@@ -529,9 +440,7 @@ def test_each_command_needs_a_catalog_or_makes_one_or_has_none() -> None:
         ("admin", "settings"),
         ("admin", "indexes"),
         ("lookup", "confusion"),
-        ("lookup", "collisions"),
-        *(("lookup", name) for name in ("page", "releases", "release", "purl")),
-        ("owners",),
+        *(tuple(question.command.split()) for question in all_questions()),  # which declare it: `needs_catalog`
         ("serve",),
         ("mcp",),
         ("up",),

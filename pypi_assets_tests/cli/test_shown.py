@@ -18,6 +18,7 @@ import pytest
 from click.testing import Result
 
 from pypi_assets.metrics import StatusMetrics
+from pypi_assets.questions.question import all_questions
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.cli.commands import Commands, every_command
 from pypi_assets_tests.hostile_index import (
@@ -44,6 +45,8 @@ PROJECTS = [[PROJECT], [FIELDS], [BROKEN], [XML_TEXT]]
 STORED = HOSTILE.replace("\0", "\ufffd")
 """The hostile text as a database keeps it, which has no NUL."""
 
+BY_ARGUMENT = {"PROJECT": PROJECTS, "NAME==VERSION": [[f"{FIELDS}==1.0"], ["good==1"], [XML_TEXT]]}
+"""What a question is asked about, by what its command calls the argument."""
 RUNS: dict[str, list[list[str]]] = {
     "crawl full": [[]],
     "crawl incremental": [[]],
@@ -56,22 +59,23 @@ RUNS: dict[str, list[list[str]]] = {
     "leveldb update": [["--force"]],
     "leveldb list": [[]],
     "leveldb verify": [[]],
+    **{
+        question.command: BY_ARGUMENT.get(question.argument, [["good"], [XML_TEXT]])
+        for question in all_questions()
+        if not question.has_body
+    },
     "lookup module": [["good"], ["g", "--prefix"], [XML_TEXT]],
-    "lookup releases": [*PROJECTS],
-    "lookup release": [[f"{FIELDS}==1.0"], ["good==1"], [XML_TEXT]],
     "lookup purl": [[f"pkg:pypi/{FIELDS}"], [XML_TEXT]],
     "lookup project": [*PROJECTS, ["", "--prefix"], [*PROJECTS[0], "--at", "1"]],
     "lookup dependents": [["demo"], ["demo", "--transitive"], ["", "--prefix"], [XML_TEXT]],
     "lookup command": [["good"], ["", "--prefix"], [STORED], [XML_TEXT]],
     "lookup hash": [["--file", WHEEL], ["--file", WHEEL, "--all"], [XML_TEXT]],
-    "owners": [["good"], [XML_TEXT]],
     "impact": [["demo"], ["demo", "--transitive"], ["demo", "--at", "1"], [XML_TEXT], ["--osv", ADVISORIES]],
     "lookup breaks": [["demo==9", "--transitive"], ["demo==9", "--at", "2026-01-01"], [f"demo=={XML_TEXT}"]],
     "resolve": [["good"], ["demo", "--unknown", "assume-none"], ["demo", "--at", "1"], [XML_TEXT]],
     "blame": [["demo", "--good", "1"], ["demo", "--good", "1", "--all", "--unknown", "assume-none"], [XML_TEXT]],
     "admin report removals": [[], ["--within", XML_TEXT]],
     "admin report solvability": [[], ["--day", XML_TEXT]],
-    "lookup page": [*PROJECTS],
     "failures list": [[], *(["--project", *project] for project in PROJECTS), ["--kind", "visit"], ["--kind", STORED]],
     "failures retry": [[], ["--project", XML_TEXT]],
     "lookup files": [[], *PROJECTS],
@@ -120,7 +124,10 @@ RUNS: dict[str, list[list[str]]] = {
     "journal takedowns": [[]],
     "journal prune": [["--before", "1"], ["--before", XML_TEXT]],
 }
-"""By command, its arguments; what is written comes before what is read and before what is deleted."""
+"""By command, its arguments; a question needs an entry only for its options.
+
+What is written comes before what is read and before what is deleted.
+"""
 LEFT_OUT = {
     "admin settings": "lists what does not depend on an index",
     "init": "writes a file of settings from its own options",

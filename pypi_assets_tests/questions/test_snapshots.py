@@ -35,10 +35,6 @@ from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 NAMES = {
     "module": [name for name in MODULES if name],
     "owners": [*(name for name in MODULES if name), "demo.a.b.c"],
-    "releases": ["demo.pkg", "Other", "third", "unknown"],
-    "release": ["demo-pkg==1", "other==2", "third==10", "unknown==1"],
-    "files": ["demo.pkg", "Other", "third", "unknown"],
-    "history": ["demo.pkg", "unknown"],
     "purl": ["pkg:pypi/demo-pkg", "pkg:pypi/other@2", "pkg:pypi/third@10?file_name=x", "pkg:npm/demo"],
     "command": ["demo", "demo.a", "other", "unknown", "größe"],
     "project": ["demo", "Demo_Pkg", "demo-pkg==1", "other==2", "third==10", "unknown"],
@@ -46,18 +42,20 @@ NAMES = {
     "hash": [hashlib.sha256(name.encode()).hexdigest() for name in ("demo.pkg-1.0.tar.gz", "other-2.tar.gz", "none")],
     "impact": ["demo.pkg", "demo.pkg==1", "other==2", "Third", "unknown"],
     "breaks": ["demo.pkg==1", "other==2", "unknown==1"],
-    "page": ["demo.pkg", "other", "third", "unknown"],
     "resolve": ["demo.pkg", "other third", "Third>1", "other==2 demo-pkg", "demo.pkg>7", "unknown"],
     "collisions": ["demo.pkg==1 other==2", "other==2 third==10", "third==10 unknown==1"],
 }
-"""What each question is asked about; for one with a body, the texts of a list."""
+"""What questions are asked about; for one with a body, the texts of a list."""
+BY_ARGUMENT = {
+    "PROJECT": ["demo.pkg", "Other", "third", "unknown"],
+    "NAME==VERSION": ["demo-pkg==1", "other==2", "third==10", "unknown==1"],
+}
+"""What other questions are asked about, by what their commands call the argument."""
 OF_PUBLISHED = {"command"}
 """Questions that the catalog does not answer at all."""
 _FEW = 3
 _PARTS = 4
 """What workers can share of many histories."""
-BEGINNINGS = {name: "0" if name == "hash" else "d" for name in NAMES}
-
 
 VERSIONS = {"dependents": ("version", "excludes")}
 """The parameters of a question that take a version."""
@@ -75,6 +73,11 @@ def variants(question: Question[Any]) -> Iterator[dict[str, object]]:
             yield given | {"depth": 1}
 
 
+def names_of(question: Question[Any]) -> list[str]:
+    """Return what a question is asked about."""
+    return NAMES.get(question.name) or BY_ARGUMENT[question.argument]
+
+
 def subject(question: Question[Any], name: str) -> dict[str, Any]:
     """Return the parameters that a name stands for."""
     if question.has_body:
@@ -86,7 +89,7 @@ def of_catalog() -> dict[str, bool]:
     """Return whether questions declare that they need a catalog, by the keys of `all_answers`."""
     found = {}
     for question in all_questions():
-        named = subject(question, NAMES[question.name][0])
+        named = subject(question, names_of(question)[0])
         for values in variants(question):
             with suppress(ParameterError):  # what does not go together
                 found[f"{question.name} {values}"] = question.needs_catalog(question.given(**named, **values))
@@ -109,7 +112,7 @@ def answers(
 ) -> dict[str, object]:
     """Return what a snapshot answers about each name."""
     found: dict[str, object] = {}
-    for name in [BEGINNINGS[question.name]] if values.get("prefix") else names:
+    for name in ["0" if question.name == "hash" else "d"] if values.get("prefix") else names:
         named = subject(question, name.encode(errors="replace").decode())
         try:
             answer = question.answer(snapshot, question.given(**named, **values), None)
@@ -131,7 +134,7 @@ def all_answers(snapshot: Snapshot, drawn: Random | None = None) -> dict[str, ob
     found: dict[str, object] = {}
     for question in all_questions():
         plain, *others = variants(question)
-        names = NAMES[question.name]
+        names = names_of(question)
         if drawn is not None:
             names = drawn.sample(names, min(_FEW, len(names)))
         for values in (plain, *(others if drawn is None else drawn.sample(others, min(_FEW, len(others))))):

@@ -10,6 +10,7 @@ import requests
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
+from pypi_assets.questions.question import all_questions
 from pypi_assets.service import changes, simple_files, solvability
 from pypi_assets.service.questions import all_operations
 from pypi_assets_tests.service.published import Client, Published
@@ -30,22 +31,15 @@ PATHS = [
     "/v1/solvability/newest",
     "/v1/hashes/" + SHA256,
     "/v1/hashes/short",
-    "/v1/projects/demo",
     "/v1/projects/PyYAML",
-    "/v1/projects/none",
-    "/v1/projects/demo/2.0",
     "/v1/projects/demo/9",
     "/v1/projects/pyyaml/dependents",
     "/v1/projects/pyyaml/dependents?limit=1&excludes=6.0",
     "/v1/projects/pyyaml/impact",
     "/v1/projects/pyyaml/impact?version=6.0&limit=1",
     "/v1/projects/pyyaml/impact?transitive=1",
-    "/v1/projects/none/impact",
     "/v1/projects/pyyaml/breaks?version=6.0",
     "/v1/projects/pyyaml/breaks",
-    "/v1/projects/demo/files",
-    "/v1/projects/demo/files?limit=1",
-    "/v1/projects/none/files",
     "/v1/projects/demo/history?all=1",
     "/v1/changes",
     "/v1/changes?kind=none",
@@ -53,7 +47,15 @@ PATHS = [
     "/healthz",
     "/readyz",
     "/openapi.json",
+    *(
+        question.path.format(project=project, version="2.0") + query
+        for question in all_questions()
+        if question.path is not None and question.path.startswith("/v1/projects/{project}")
+        for project in ("demo", "none")
+        for query in (("", "?limit=1") if question.sort_key else ("",))
+    ),
 ]
+"""What is asked. Questions about a project are asked about one that exists, and about one that does not."""
 BODIES = [
     ("/v1/hashes", {"hashes": [SHA256]}),
     ("/v1/hashes", {"hashes": "none"}),
