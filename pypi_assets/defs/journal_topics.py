@@ -17,9 +17,9 @@ from pypi_assets.defs.factories import AssetJob, asset, sensor
 from pypi_assets.defs.policy import ENDS_IN_TIME, EXPORTING, ONE_AT_A_TIME_TAG
 from pypi_assets.defs.reporting import count_log
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
-from pypi_assets.journal.cursors import Cursor
+from pypi_assets.journal.consumers import JournalConsumer
 from pypi_assets.journal.kafka import CONSUMER, KafkaPublisher, open_producer, patience_of, read_properties, topic_of
-from pypi_assets.journal.reading import Journal, NoJournalError, first_serial
+from pypi_assets.journal.reading import Journal, NoJournalError
 from pypi_assets.journal.segment_files import FORMAT
 from pypi_assets.settings import Settings, SettingsError
 
@@ -87,14 +87,11 @@ def new_journal_records(
     naming = settings.naming
     job = naming.job(publish_journal_job)
     opened = catalog.get()
+    consumer = JournalConsumer(opened, Journal(storage.get()), CONSUMER).find()
     try:
-        heads = Journal(storage.get()).heads()
+        reached, through = consumer.begin.whole_serial, consumer.end.serial
     except NoJournalError as error:
         return dg.SkipReason(str(error))
-    through = min(head.through for head in heads)
-    with opened.read() as connection:
-        consumer = find_consumer(connection, CONSUMER)
-    reached = first_serial(heads) if consumer is None else Cursor.parse(consumer.cursor).whole_serial
     if reached >= through:
         return dg.SkipReason(f"Kafka has all changes, up to serial {through}")
     failed = failures_in_a_row(context.instance, job.name)

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 
 import orjson
 
@@ -24,13 +23,12 @@ from pypi_assets.catalog.publications.journal_deliveries import (
     count_letters,
     delete_letter,
     due_letters,
-    find_consumer,
     note_failure,
-    store_letters,
 )
 from pypi_assets.catalog.publications.journal_segments import all_takedowns
 from pypi_assets.catalog.reports.journal_format import Record
-from pypi_assets.journal.cursors import RANKS, Cursor
+from pypi_assets.journal.consumers import JournalConsumer
+from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.reading import Journal
 from pypi_assets.journal.tailing import Scan, beginning
 from pypi_assets.journal.takedowns import Taking
@@ -102,14 +100,14 @@ def deliver_to(
 
 def _has_work(catalog: Catalog, journal: Journal, webhook: Webhook) -> bool:
     """Whether anything is to be stored or posted, or recorded: that the consumer was seen."""
-    now = catalog.clock()
+    now, reader = catalog.clock(), _reader(catalog, journal, webhook)
     with catalog.read() as connection:
-        known = find_consumer(connection, webhook.consumer)
         is_due = bool(due_letters(connection, webhook.consumer, now, 1))
-    if known is None or is_due or known.seen_at < now - _SEEN_EVERY_S:
-        return True
-    through = journal.through(webhook.wanted.read_streams or tuple(RANKS))
-    return Cursor.after_serial(through) > Cursor.parse(known.cursor)
+    return is_due or reader.cursor is None or reader.seen_at < now - _SEEN_EVERY_S or reader.has_more()
+
+
+def _reader(catalog: Catalog, journal: Journal, webhook: Webhook) -> JournalConsumer:
+    return JournalConsumer(catalog, journal, webhook.consumer, webhook.wanted).find()
 
 
 class _Round:
@@ -140,21 +138,19 @@ class _Round:
 
     def _store(self) -> bool:
         """Stores letters, unless too many wait; returns whether there can be more to store once these are posted."""
-        consumer = self._webhook.consumer
+        reader = _reader(self._catalog, self._journal, self._webhook)
         with self._catalog.read() as connection:
-            known, room = find_consumer(connection, consumer), MOST_WAITING - count_letters(connection, consumer)
-        if known is None:
-            through = Cursor.after_serial(min(head.through for head in self._journal.heads()))
-            store_letters(self._catalog, consumer, [], str(through), through.serial, None)
+            room = MOST_WAITING - count_letters(connection, reader.name)
+        if reader.cursor is None:
+            reader.move(Cursor.after_serial(min(head.through for head in self._journal.heads())))
             return False
         if room <= 0:
             return True
-        at, begins = Cursor.parse(known.cursor), beginning(self._journal)
+        at, begins = reader.cursor, beginning(self._journal)
         if at.whole_serial < begins.serial:
             self._missed, at = SerialRange(at.whole_serial, begins.serial), begins
-        scan, expected = Scan(self._journal, at, self._webhook.wanted), known.cursor
+        scan = Scan(self._journal, at, self._webhook.wanted)
         records: list[Record] = []
-        store = partial(store_letters, self._catalog, consumer)
         for number, (place, line) in enumerate(scan):
             if number % _RECORDS_AT_A_TIME == 0:
                 self._renew(0)
@@ -162,15 +158,14 @@ class _Round:
                 continue
             records.append(orjson.loads(line))
             if len(records) == _RECORDS_AT_A_TIME:
-                cursor = Cursor(*place)
                 letters = list(letters_of_records(records))
-                if not store(letters, str(cursor), cursor.serial, expected):
+                if not reader.move(Cursor(*place), letters):
                     return False
-                expected, room = str(cursor), room - len(letters)
+                room -= len(letters)
                 records.clear()
                 if room <= 0:
                     return True
-        store(list(letters_of_records(records)), str(scan.end), scan.end.serial, expected)
+        reader.move(scan.end, list(letters_of_records(records)))
         return False
 
     def _post_due(self) -> None:

@@ -16,15 +16,14 @@ from typing import Any, Protocol
 import orjson
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.journal_deliveries import advance_consumer, find_consumer
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.errors import ExpectedError
 from pypi_assets.extras import install_command
+from pypi_assets.journal.consumers import JournalConsumer
 from pypi_assets.journal.cursors import Cursor
-from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.reading import Journal
 from pypi_assets.journal.segment_files import FORMAT
-from pypi_assets.journal.tailing import Scan, beginning
+from pypi_assets.journal.tailing import EVERY, Scan, beginning
 
 CONSUMER = "kafka"
 SCHEMA = "pypi-assets.journal.record"
@@ -180,7 +179,7 @@ class KafkaPublisher:
     """For how long the brokers may acknowledge nothing: then all that wait are dropped, to be published again."""
     acknowledged: int = 0
     _waiting: "deque[_Sent]" = field(default_factory=deque)
-    _stored: Cursor | None = None
+    _reader: JournalConsumer = field(init=False)
     _reached: Cursor | None = None
     _stored_at: float = 0.0
     _moved_at: float = 0.0
@@ -194,10 +193,11 @@ class KafkaPublisher:
         OvertakenError, and as Scan does.
         """
         before = self.acknowledged
-        self._stored = self._reached = self._find()
+        self._reader = self._find()
+        self._reached = self._reader.cursor
         self._waiting.clear()
         self._fault, self._stored_at = None, self.clock()
-        scan = Scan(self.journal, self._stored or self.begin_at or beginning(self.journal), RecordFilter())
+        scan = Scan(self.journal, self._reached or self.begin_at or beginning(self.journal), EVERY)
         try:
             for place, line in scan:
                 if line is not None:
@@ -212,10 +212,8 @@ class KafkaPublisher:
         self._store()
         return self.acknowledged - before
 
-    def _find(self) -> Cursor | None:
-        with self.catalog.read() as connection:
-            known = find_consumer(connection, self.consumer)
-        return None if known is None else Cursor.parse(known.cursor)
+    def _find(self) -> JournalConsumer:
+        return JournalConsumer(self.catalog, self.journal, self.consumer).find()
 
     def _produce(self, cursor: Cursor, line: bytes) -> None:
         record = orjson.loads(line)
@@ -280,21 +278,12 @@ class KafkaPublisher:
 
     def _store(self) -> None:
         self._stored_at = self.clock()
-        if self._reached is None or self._reached == self._stored:
+        if self._reached is None or self._reached == self._reader.cursor:
             return
-        move = partial(
-            advance_consumer,
-            name=self.consumer,
-            expected=None if self._stored is None else str(self._stored),
-            cursor=str(self._reached),
-            serial=self._reached.serial,
-            now=self.catalog.clock(),
-        )
-        if not self.catalog.transact(move):
+        if not self._reader.move(self._reached):
             raise OvertakenError(
                 f"another process publishes as the consumer {self.consumer}: what it has published is published twice"
             )
-        self._stored = self._reached
 
     def _abandon(self) -> None:
         """Drops what waits. What was acknowledged by now counts."""

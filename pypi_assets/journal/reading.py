@@ -11,9 +11,6 @@ from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
 
-import orjson
-
-from pypi_assets.catalog.reports.journal_format import Record
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.cursors import RANKS, Cursor
 from pypi_assets.journal.segment_files import (
@@ -108,29 +105,14 @@ class Journal:
         """The serial up to which all of these streams are published."""
         return min(self.head(stream).through for stream in streams)
 
-    def records(
-        self, after: Cursor, streams: Collection[str] = tuple(RANKS), through: int | None = None
-    ) -> Iterator[Record]:
-        """The records after a cursor, up to the serial `through` (None: as far as all of `streams` are published).
-
-        Each stream joins where it begins. Raises NoJournalError where all of them begin later than a cursor that is not
-        0, JournalDamagedError.
-        """
-        heads = self.heads(streams)
-        end = min(head.through for head in heads)
-        end = end if through is None else min(end, through)
-        first = first_serial(heads)
-        if 0 < after.whole_serial < first < end:  # 0 is the beginning of each stream
-            raise NoJournalError(
-                f"the journal begins after serial {first}, not at {after.serial}: {', '.join(sorted(streams))}"
-            )
-        return (orjson.loads(line) for _, line in self.lines(after, heads, end))
-
     def lines(
         self, after: Cursor, heads: Collection[Head], through: int | None = None, *, with_passed: bool = False
     ) -> Iterator[Placed]:
-        """The same records as lines of JSON, each with its place. A stream that begins later than the cursor joins
-        where it begins. `with_passed`: with those that come before the cursor in its segment, which are read anyway.
+        """The records after a cursor, as lines of JSON with their places, up to the serial `through` (None: as far as
+        all these streams are published). A stream that begins later than the cursor joins where it begins.
+
+        `with_passed`: with those that come before the cursor in its segment, which are read anyway. Raises
+        JournalDamagedError.
         """
         end = min(head.through for head in heads)
         end = end if through is None else min(end, through)

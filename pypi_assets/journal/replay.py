@@ -36,6 +36,7 @@ from pypi_assets.journal.cursors import RANKS, Cursor
 from pypi_assets.journal.reading import Journal, Place
 from pypi_assets.journal.replayed_types import RecordError, decode_record, decode_row
 from pypi_assets.journal.segment_files import Head, JournalDamagedError
+from pypi_assets.journal.tailing import Scan
 from pypi_assets.storage.root_owner import read_owner
 from pypi_assets.storage.store import Storage
 
@@ -142,7 +143,9 @@ def replay(
     index = next(head for head in heads if head.stream == Stream.INDEX)
     if replaying.position.dump is None and not begin.serial:
         replaying.position = replace(replaying.position, events_since=index.start)
-    for place, line in journal.lines(begin, heads, through):
+    for place, line in Scan(journal, begin, heads=heads, through=through):
+        if line is None:
+            continue
         replaying.count_step(place[0])
         replaying.take(place, line)
     replaying.finish(through)

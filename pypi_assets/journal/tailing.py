@@ -1,13 +1,13 @@
 """Reads on from where a reader is, or back from a stream's end, the records that a filter wants.
 
-The command `journal tail`, the service and webhooks read the journal by this.
+Each reader of the journal reads by `Scan`: the command `journal tail`, the service, clients, webhooks, Kafka, replays.
 """
 
 import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -86,15 +86,25 @@ def _parsed(text: str) -> Cursor:
 
 
 class Scan:
-    """What is published after a cursor, read as it is wanted; `through` is the serial up to which it reads.
+    """What is published after a cursor, read as it is wanted; `through` is the serial up to which it reads. By default
+    that is as far as all streams with what is wanted are published, by `heads`, which are read now by default.
 
     Iterates over the places of all records, each with the record's line where the filter wants it, else with None. In
     the middle of a segment it reads what comes before the cursor too: the cursor's own place, each time with None.
     """
 
-    def __init__(self, journal: Journal, after: Cursor, wanted: RecordFilter) -> None:
-        heads = _heads(journal, wanted)
-        self.through = min(head.through for head in heads)
+    def __init__(
+        self,
+        journal: Journal,
+        after: Cursor,
+        wanted: RecordFilter = EVERY,
+        *,
+        heads: Sequence[Head] | None = None,
+        through: int | None = None,
+    ) -> None:
+        heads = _heads(journal, wanted) if heads is None else heads
+        end = min(head.through for head in heads)
+        self.through = end if through is None else min(end, through)
         first = first_serial(heads)
         if after.whole_serial < first:
             raise BeginsLaterError(

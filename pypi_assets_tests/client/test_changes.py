@@ -11,9 +11,9 @@ import pypi_assets
 from pypi_assets.client import Client, ParameterError, ServiceError
 from pypi_assets.client.changes import filters_of
 from pypi_assets.errors import ExpectedError
-from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.reading import Journal
+from pypi_assets_tests.journal.written import records_of
 from pypi_assets_tests.service import published as served
 from pypi_assets_tests.service.conftest import journaled as journaled
 from pypi_assets_tests.service.conftest import journaled_client as journaled_client
@@ -40,7 +40,7 @@ def clients(journaled: Published, journaled_client: served.Client) -> Iterator[d
 
 def records(journaled: Published, wanted: RecordFilter) -> list[dict[str, Any]]:
     """Return the records that are wanted, each with its time as text."""
-    found = [one for one in Journal(journaled.storage).records(Cursor(0, 0, 0)) if wanted.wants(one)]
+    found = [one for one in records_of(Journal(journaled.storage)) if wanted.wants(one)]
     return [
         {**one, "time": one["at"] and f"{datetime.fromtimestamp(one['at'], UTC):%Y-%m-%dT%H:%M:%SZ}"} for one in found
     ]

@@ -8,12 +8,12 @@ import pytest
 
 from pypi_assets.definitions import build_defs
 from pypi_assets.defs import journal_topics
-from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.kafka import KafkaError
 from pypi_assets.journal.publishing import write_missing
 from pypi_assets.journal.reading import Journal
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text, settings_for
+from pypi_assets_tests.journal.written import records_of
 from pypi_assets_tests.kafka_brokers import mock_brokers
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
@@ -37,7 +37,7 @@ def test_a_run_publishes_what_the_journal_gained(index: ServedIndex, published: 
     first = published.tick(SENSOR)
     assert isinstance(first, dg.RunRequest)
     assert published.run(JOB).success
-    count = len(list(Journal(published.storage).records(Cursor.after_serial(0))))
+    count = len(records_of(Journal(published.storage)))
     numbers = published.metadata("journal_topics")
     assert (numbers["messages"], numbers["serial"]) == (count, index.serial)
     assert numbers["topics"] == "pypi-assets.index, pypi-assets.observed, pypi-assets.content"

@@ -20,7 +20,6 @@ from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.following.follower import Builds, Pace, follow
-from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.reading import Journal
 from pypi_assets.leveldbs.build.loading import MEMORY_BYTES
 from pypi_assets.leveldbs.datasets.registry import DATASETS
@@ -28,6 +27,7 @@ from pypi_assets.leveldbs.format.open_leveldb import WRITE_BUFFER_BYTES
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets_tests.forked import COMMAND_LINE, ForkedProgram
+from pypi_assets_tests.journal.written import records_of
 from pypi_assets_tests.served_index import ServedIndex, live
 
 PACE = Pace(poll_s=0.05, leveldb_s=0.1, look_s=0.5)
@@ -118,7 +118,7 @@ def is_answered(index: ServedIndex, *modules: str) -> bool:
 
 def journal_files(index: ServedIndex) -> Counter[str]:
     """How often the journal has that each file was read."""
-    records = Journal(index.storage).records(Cursor.after_serial(0), streams=("content",))
+    records = records_of(Journal(index.storage), streams=("content",))
     return Counter(str(record["filename"]) for record in records if record["kind"] == "file read")
 
 

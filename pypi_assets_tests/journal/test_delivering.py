@@ -17,7 +17,7 @@ from pypi_assets.catalog.publications.journal_segments import add_takedown
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.catalog.work.full_crawls import open_crawl
 from pypi_assets.index.connections import Network
-from pypi_assets.journal import delivering
+from pypi_assets.journal import consumers, delivering
 from pypi_assets.journal.delivering import Delivered, deliver, letters_of_records
 from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.reading import Journal
@@ -265,7 +265,8 @@ def test_a_kill_at_any_step_repeats_but_loses_nothing(
     failures = iter([500, 200, 200, 500])
     receiver.status = lambda _body: next(failures, 200)
     call = 1 if step == "store_letters" else 2
-    with killed_at(2 * call - 1 + is_done, (delivering, step)) as reached:
+    caller = consumers if step == "store_letters" else delivering
+    with killed_at(2 * call - 1 + is_done, (caller, step)) as reached:
         deliver(catalog, growing.journal, hooks, sender, pauses_s=AT_ONCE)
     assert reached
     for _ in range(3):

@@ -5,15 +5,15 @@ from itertools import product
 import orjson
 import pytest
 
-from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.filters import KINDS, FilterError, RecordFilter
 from pypi_assets.journal.reading import Journal
+from pypi_assets_tests.journal.written import records_of
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.service.published import Published
 
 
 def records(published: Published) -> list[dict]:
-    return list(Journal(published.storage).records(Cursor(0, 0, 0)))
+    return records_of(Journal(published.storage))
 
 
 def found(published: Published, **parts: list[str]) -> list[tuple]:

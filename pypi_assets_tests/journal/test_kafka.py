@@ -16,6 +16,7 @@ from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.publications.journal_deliveries import find_consumer, move_consumer
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.journal import kafka
+from pypi_assets.journal.consumers import JournalConsumer
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.kafka import (
@@ -324,7 +325,7 @@ def test_another_process_with_the_same_name_is_an_error(catalog: Catalog, storag
     one.journal.head("index")
     original = one._find
 
-    def find_then_move() -> Cursor | None:
+    def find_then_move() -> JournalConsumer:
         found = original()
         move_consumer(catalog, CONSUMER, str(moved), moved.serial)
         return found

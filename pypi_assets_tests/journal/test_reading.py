@@ -9,7 +9,7 @@ from pypi_assets.journal.cursors import RANKS, Cursor
 from pypi_assets.journal.reading import Journal, NoJournalError
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.examples import examples
-from pypi_assets_tests.journal.written import simple_record, write_streams
+from pypi_assets_tests.journal.written import records_of, simple_record, write_streams
 from pypi_assets_tests.naming import naming
 
 serials = st.lists(st.integers(1, 30), max_size=12).map(sorted)
@@ -32,25 +32,21 @@ def test_a_reader_that_goes_on_from_any_cursor_misses_nothing(
     of_streams: list[list[int]], cuts: set[int], through: int
 ) -> None:
     journal = write_streams(open_storage("memory:///"), drawn(of_streams), 30, cuts=cuts)
-    found = list(journal.records(Cursor.after_serial(0)))
+    found = records_of(journal)
     assert len(found) == sum(map(len, of_streams))
     assert [place(one) for one in found] == sorted({place(one) for one in found})
     for number, record in enumerate(found):
-        assert list(journal.records(Cursor.of(record))) == found[number + 1 :]
-    assert list(journal.records(Cursor.after_serial(0), through=through)) == [
-        one for one in found if one["serial"] <= through
-    ]
-    assert list(journal.records(Cursor.after_serial(0), ["content"])) == [
-        one for one in found if one["stream"] == "content"
-    ]
+        assert records_of(journal, Cursor.of(record)) == found[number + 1 :]
+    assert records_of(journal, through=through) == [one for one in found if one["serial"] <= through]
+    assert records_of(journal, streams=["content"]) == [one for one in found if one["stream"] == "content"]
 
 
 def test_a_journal_that_begins_later_is_refused_by_name(storage: Storage) -> None:
     journal = write_streams(storage, drawn([[12], [], []]), 20, start=10)
     assert journal.through(["index"]) == 20
-    assert [one["serial"] for one in journal.records(Cursor.after_serial(10))] == [12]
+    assert [one["serial"] for one in records_of(journal, Cursor.after_serial(10))] == [12]
     with pytest.raises(NoJournalError, match=naming(10, 9)):
-        journal.records(Cursor.after_serial(9))
+        records_of(journal, Cursor.after_serial(9))
 
 
 def test_without_a_journal_the_error_names_what_to_do(storage: Storage) -> None:

@@ -12,7 +12,7 @@ from pypi_assets.journal.reading import Journal, NoJournalError
 from pypi_assets.journal.segment_files import Head, write_head
 from pypi_assets.journal.tailing import Scan, SinceError, Tail, beginning, cursor_since
 from pypi_assets.storage.store import Storage
-from pypi_assets_tests.journal.written import simple_record, write_streams
+from pypi_assets_tests.journal.written import records_of, simple_record, write_streams
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.service.published import Published
 
@@ -48,7 +48,7 @@ def read_all(tail: Tail, after: Cursor, wanted: RecordFilter, limit: int, **boun
 
 def test_from_any_cursor_and_in_any_batches_nothing_is_lost_or_out_of_order(storage: Storage):
     journal = three_streams(storage)
-    every = [Cursor.of(one) for one in journal.records(Cursor(0, 0, 0))]
+    every = [Cursor.of(one) for one in records_of(journal)]
     assert len(every) == 60 * 2 + 30 + 20
     assert all(one < two for one, two in pairwise(every))
     for after in [Cursor(0, 0, 0), *every[::7], Cursor.after_serial(40), every[-1]]:
@@ -61,7 +61,7 @@ def test_a_rare_project_is_found_in_bounded_batches(storage: Storage):
     wanted = RecordFilter.parse(projects=["project-3"], streams=["index", "content"])
     every = [
         Cursor.of(one)
-        for one in journal.records(Cursor(0, 0, 0))
+        for one in records_of(journal)
         if one["normalized"] == "project-3" and one["stream"] != "observed"
     ]
     tail = Tail(journal)
@@ -80,9 +80,7 @@ def test_a_scan_is_gone_on_with_where_it_stopped(storage: Storage):
     read_all(tail, Cursor(0, 0, 0), EVERY, 2)
     assert len(opened) == 12  # each segment of each stream once
     again = tail.batch(Cursor(0, 0, 0), EVERY, 2)  # a request that is sent again begins again
-    assert [cursor for cursor, _ in again.lines] == [
-        Cursor.of(one) for one in list(journal.records(Cursor(0, 0, 0)))[:2]
-    ]
+    assert [cursor for cursor, _ in again.lines] == [Cursor.of(one) for one in records_of(journal)[:2]]
 
 
 @pytest.mark.parametrize("bounds", [{"most_looked_at": 3}, {"most_seconds": -1}])
@@ -157,12 +155,12 @@ def test_who_wants_a_stream_that_begins_later_begins_where_it_does(storage: Stor
 def test_where_to_begin_is_named_in_several_ways(journaled: Published):
     journal = Journal(journaled.storage)
     through = journal.head("index").through
-    cursor = Cursor.of(list(journal.records(Cursor(0, 0, 0)))[5])
+    cursor = Cursor.of(records_of(journal)[5])
     assert cursor_since(str(cursor), journal, None) == cursor
     assert cursor_since("7", journal, None) == Cursor.after_serial(7)
     assert cursor_since("now", journal, None) == Cursor.after_serial(through)
     assert cursor_since("2020-01-01", journal, journaled.catalog) == beginning(journal) == Cursor.after_serial(0)
-    at = {one["serial"]: one["at"] for one in journal.records(Cursor(0, 0, 0), ("index",))}
+    at = {one["serial"]: one["at"] for one in records_of(journal, streams=("index",))}
     since = cursor_since("2026-03-03", journal, journaled.catalog)
     assert at[since.serial] <= 1_772_496_000 < at[since.serial + 1]
 

@@ -21,7 +21,7 @@ from pypi_assets.journal.takedowns import TakedownError, Taking, wanted_takedown
 from pypi_assets.journal.unused_segments import clean_journal
 from pypi_assets.journal.verification import verify_stream
 from pypi_assets.storage.store import Storage, open_storage
-from pypi_assets_tests.journal.written import plain_files, simple_record, write_streams
+from pypi_assets_tests.journal.written import plain_files, records_of, simple_record, write_streams
 from pypi_assets_tests.kills import killed_at
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
@@ -42,7 +42,7 @@ def small(tmp_path: Path, storage: Storage) -> Iterator[SmallCatalog]:
 
 
 def records(storage: Storage) -> list[Record]:
-    return list(Journal(storage).records(Cursor.after_serial(0)))
+    return records_of(Journal(storage))
 
 
 def with_secrets(storage: Storage, text: bytes = b"secret") -> list[str]:

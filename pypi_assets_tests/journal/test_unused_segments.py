@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.catalog.reports.journal_format import Stream
-from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.publishing import write_missing
 from pypi_assets.journal.reading import Journal
 from pypi_assets.journal.segment_files import manifest_path
 from pypi_assets.journal.unused_segments import clean_journal
 from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.journal.written import records_of
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 LATER = time.time() + 3600
@@ -37,13 +37,13 @@ def small(tmp_path: Path, storage: Storage) -> Iterator[SmallCatalog]:
 def test_superseded_open_segments_and_what_stopped_writers_left_go(small: SmallCatalog, storage: Storage) -> None:
     leftover = "journal/observed/0001/0-10.0123456789abcdef.jsonl.zst"
     storage.put(leftover, b"left by a writer that was stopped")
-    before = list(Journal(storage).records(Cursor.after_serial(0)))
+    before = records_of(Journal(storage))
     found = [one.path for one in clean_journal(small.catalog, storage, LATER, dry_run=True)]
     assert [path.partition(".")[0] for path in found] == ["journal/index/0001/open-0-10", "journal/observed/0001/0-10"]
     assert clean_journal(small.catalog, storage, time.time() - 3600) == []
     assert [one.path for one in clean_journal(small.catalog, storage, LATER)] == found
     assert clean_journal(small.catalog, storage, LATER) == []
-    assert list(Journal(storage).records(Cursor.after_serial(0))) == before
+    assert records_of(Journal(storage)) == before
 
 
 def test_nothing_goes_where_the_catalog_knows_less_than_the_storage(

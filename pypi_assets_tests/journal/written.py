@@ -4,13 +4,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import orjson
 import zstandard
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reports.journal_format import Record, Stream, new_record, numbered
+from pypi_assets.journal.cursors import Cursor
+from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.publishing import write_missing
 from pypi_assets.journal.reading import Journal
 from pypi_assets.journal.segment_files import Head, Manifest, write_head, write_manifest, write_segment
+from pypi_assets.journal.tailing import Scan, beginning
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.service.published import Published, fill, published_index
 
@@ -53,6 +57,15 @@ def write_streams(
             begin, previous = end, manifest.digest
         write_head(storage, Head(stream.value, 1, start, through, len(ends), previous))
     return Journal(storage)
+
+
+def records_of(
+    journal: Journal, after: Cursor | None = None, streams: Sequence[str] = (), through: int | None = None
+) -> list[Record]:
+    """The records of some streams (default: of all) after a cursor (None: the beginning)."""
+    wanted = RecordFilter.parse(streams=list(streams))
+    scan = Scan(journal, beginning(journal, wanted) if after is None else after, wanted, through=through)
+    return [orjson.loads(line) for _, line in scan if line is not None]
 
 
 def plain_files(storage: Storage) -> dict[str, bytes]:

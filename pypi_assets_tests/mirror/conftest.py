@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.catalog.reports.journal_format import Stream
-from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.publishing import write_missing
 from pypi_assets.journal.reading import Journal
 from pypi_assets.journal.segment_files import read_head
@@ -22,6 +21,7 @@ from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.root_owner import require_owner
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.environment import clear_settings
+from pypi_assets_tests.journal.written import records_of
 from pypi_assets_tests.mirror.static_files import StaticFiles, static_files
 from pypi_assets_tests.service.published import Published, fill, published_index
 
@@ -135,4 +135,4 @@ def assert_whole(storage: Storage) -> None:
         for version in published_versions(storage, dataset):
             check_sizes(storage, read_published(storage, dataset, version))
     if heads := [stream for stream in Stream if read_head(storage, stream) is not None]:
-        assert list(Journal(storage).records(Cursor.after_serial(0), heads))
+        assert records_of(Journal(storage), streams=heads)

@@ -24,7 +24,7 @@ from pypi_assets.service.published_changes import PublishedChanges
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.following.followers import until
-from pypi_assets_tests.journal.written import write_streams
+from pypi_assets_tests.journal.written import records_of, write_streams
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.service.drawn_journal import DrawnJournal, events_of, lines_of, raw_request, read_to_end
 from pypi_assets_tests.service.published import Client, Published
@@ -53,7 +53,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> queue.Queue[int]:
 
 def every(published: Published) -> list[Record]:
     """All records, each with the `time` that the service adds."""
-    records = Journal(published.storage).records(Cursor(0, 0, 0))
+    records = records_of(Journal(published.storage))
     return [
         {**one, "time": one["at"] and datetime.fromtimestamp(one["at"], UTC).isoformat()[:19] + "Z"} for one in records
     ]

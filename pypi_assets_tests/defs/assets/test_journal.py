@@ -5,6 +5,7 @@ import pytest
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.reading import Journal
 from pypi_assets_tests.defs.conftest import Pipeline
+from pypi_assets_tests.journal.written import records_of
 from pypi_assets_tests.served_index import ServedIndex
 
 
@@ -20,9 +21,9 @@ def test_a_range_is_in_the_journal_with_what_was_there_before(index: ServedIndex
     journal = Journal(pipeline.storage)
     head = journal.head("observed")
     assert (head.number, head.start, head.through) == (2, 0, index.serial)
-    records = list(journal.records(Cursor.after_serial(baseline)))
+    records = records_of(journal, Cursor.after_serial(baseline))
     assert [one["kind"] for one in records if one.get("filename") == added] == ["add file", "file added", "file read"]
-    before = {one["filename"] for one in journal.records(Cursor.after_serial(0)) if one["kind"] == "file read"}
+    before = {one["filename"] for one in records_of(journal) if one["kind"] == "file read"}
     assert len(before - {added}) == 4
 
 
