@@ -172,9 +172,9 @@ CATALOG_ROOMS = {
     "observed": {"tables", "database", "ledger"},
     "reads": {"tables", "database", "counters", "coordination", "ledger"},
     "work": {"tables", "database", "counters", "coordination", "ledger", "observed", "reads"},
-    "publications": {"tables", "database", "coordination", "ledger", "observed", "reads"},
-    "scopes": {"tables", "database", "coordination", "ledger", "observed", "reads", "work", "publications"},
+    "scopes": {"tables", "database", "coordination", "ledger", "observed", "reads", "work"},
     "derived": {"tables", "database", "counters", "ledger", "observed", "reads", "work", "scopes"},
+    "publications": {"tables", "database", "coordination", "ledger", "observed", "reads"},
     "pruning": {"tables", "database", "ledger", "reads", "publications"},
     "reports": {
         "tables",

@@ -87,7 +87,7 @@ def visits_command(project: str, compare: tuple[int, int] | None, output: Output
     """List or compare the visits of PROJECT's page."""
     from pypi_assets.catalog.observed.projects import find_project
     from pypi_assets.catalog.reports.past_visits import compare_visits, deleted_visits_sentence, past_visits
-    from pypi_assets.catalog.scopes.status import following_at
+    from pypi_assets.catalog.reports.project_following import following_at
     from pypi_assets.lookup.catalog_hints import unknown_project_hints
     from pypi_assets.settings import load_settings
 

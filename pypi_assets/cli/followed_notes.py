@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from pypi_assets.catalog.database import Catalog
-    from pypi_assets.catalog.scopes.status import ProjectFollowing
+    from pypi_assets.catalog.reports.project_following import ProjectFollowing
 
 _NOT_SEARCHED = "projects that are not followed are not searched: `pypi-assets scope create NAME PROJECT ...` adds some"
 
@@ -49,7 +49,7 @@ class VersionNotes:
         if project is None:
             yield from not_searched(followed_projects)
             return
-        from pypi_assets.catalog.scopes.status import unpublished_sentence
+        from pypi_assets.catalog.reports.project_following import unpublished_sentence
 
         catalog = self.catalog()
         if catalog is None:
@@ -78,7 +78,7 @@ def catalog_notes(
     connection: "Connection", project: str | None, serial: int, followed_projects: int | None
 ) -> Iterator[str]:
     """The same of an answer of the catalog at `serial`."""
-    from pypi_assets.catalog.scopes.status import following_at
+    from pypi_assets.catalog.reports.project_following import following_at
 
     if followed_projects is None:
         return

@@ -185,7 +185,7 @@ class CatalogSnapshot(Snapshot):
 
     def history_remarks(self, project: str, found: "Iterable[HistoryEntry]", /) -> Iterator[str]:
         from pypi_assets.catalog.reports.past_visits import deleted_visits_sentence
-        from pypi_assets.catalog.scopes.status import following_at
+        from pypi_assets.catalog.reports.project_following import following_at
 
         if not self.is_newest:
             return
@@ -297,7 +297,7 @@ class CatalogSnapshot(Snapshot):
         return pinned_files(distributions_of(rows), names)
 
     def unfollowed(self, project: str, /) -> str | None:
-        from pypi_assets.catalog.scopes.status import unfollowed_at
+        from pypi_assets.catalog.reports.project_following import unfollowed_at
 
         return unfollowed_at(self.catalog, self.serial, project)
 
@@ -340,7 +340,7 @@ class CatalogSnapshot(Snapshot):
                 yield as_dumped(row)
 
     def require_answered(self, project: str, /) -> None:
-        from pypi_assets.catalog.scopes.status import require_answered
+        from pypi_assets.catalog.reports.project_following import require_answered
 
         with self.catalog.read() as connection:
             require_answered(connection, project, self.serial)

@@ -65,7 +65,7 @@ class ReadReleases:
 def past_index(catalog: "Catalog", serial: int) -> ReleaseIndex:
     """Return the files that the catalog has as of a serial that it can answer for."""
     from pypi_assets.catalog.reports.past_releases import PastReleases  # the database takes long to load
-    from pypi_assets.catalog.scopes.status import unfollowed_at
+    from pypi_assets.catalog.reports.project_following import unfollowed_at
 
     past = PastReleases(catalog, serial)
 

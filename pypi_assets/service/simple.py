@@ -13,8 +13,8 @@ from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.reports.live_files import live_projects
 from pypi_assets.catalog.reports.moments import answerable_serial
 from pypi_assets.catalog.reports.past_pages import page_at
+from pypi_assets.catalog.reports.project_following import require_answered
 from pypi_assets.catalog.reports.simple_page import SimplePage
-from pypi_assets.catalog.scopes.status import require_answered
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.lookup.simple_reader import SimpleReader, in_page_order
 from pypi_assets.service.operations import Call, Operation

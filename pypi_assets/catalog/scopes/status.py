@@ -1,24 +1,20 @@
-"""How scopes stand, why a project is in one or not, and whether there are answers about it at a serial."""
+"""How scopes stand, and why a project is in a scope or not."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from packaging.utils import canonicalize_name
 from sqlalchemy import Connection, Row, func, select
 
 from pypi_assets.catalog.coordination.claims import workers_of_workloads
-from pypi_assets.catalog.database import Catalog, storable
-from pypi_assets.catalog.ledger.range_ledger import complete_serial
-from pypi_assets.catalog.observed.followed import count_answered, follows_all
 from pypi_assets.catalog.observed.projects import find_project
-from pypi_assets.catalog.publications.dump_rows import holds_at
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.scopes.discovery import accepted_by, names_of
 from pypi_assets.catalog.scopes.edges import Edges, load_edges
-from pypi_assets.catalog.scopes.stored_scopes import Scope, StoredRuleset, all_scopes, files_by_outcome, rulesets_of
+from pypi_assets.catalog.scopes.stored_scopes import Scope, StoredRuleset, all_scopes, rulesets_of
 from pypi_assets.catalog.tables import (
+    distribution_data,
     distributions,
     followed_intervals,
     live_intervals,
@@ -29,128 +25,8 @@ from pypi_assets.catalog.tables import (
 )
 from pypi_assets.catalog.work.read_queue import count_pending_reads
 from pypi_assets.catalog.work.visit_queue import TaskState, WorkloadProgress, scope_workload, workload_progress
-from pypi_assets.errors import NotAnsweredError
 from pypi_assets.scopes.spans import OPEN_END, shortest_path
 from pypi_assets.scopes.states import ScopeState
-
-
-class Following(StrEnum):
-    """ANSWERED: there are answers. ENTERING: none before it was visited and read. EARLIER: none at this serial, but at
-    later ones. ENDED: it is no longer followed. NEVER: no scope has led to it by then."""
-
-    ANSWERED = "answered"
-    ENTERING = "entering"
-    EARLIER = "earlier"
-    ENDED = "ended"
-    NEVER = "never"
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectFollowing:
-    """How the project `name` (normalized) is followed at `serial`, next to `projects` that have answers there.
-
-    `since` is the first serial with answers, for EARLIER alone; None where it is entering again. `ended` is the serial
-    from which on it is not followed, for ENDED alone. `is_beyond`: it is known, and too deep for its scopes.
-    """
-
-    name: str
-    serial: int
-    state: Following
-    projects: int
-    since: int | None = None
-    ended: int | None = None
-    is_beyond: bool = False
-
-    def sentence(self) -> str | None:
-        """The reason why there is no answer, and what helps; None where there are answers."""
-        add = f"`pypi-assets scope create NAME {self.name}` and `pypi-assets scope run NAME` add it"
-        match self.state:
-            case Following.ANSWERED:
-                return None
-            case Following.ENTERING:
-                return (
-                    f"{self.name} is entering: there is no answer about it before it was visited and read"
-                    " (`pypi-assets scope run`)"
-                )
-            case Following.EARLIER:
-                return (
-                    f"there is no answer about {self.name} at serial {self.serial}: it is known from serial"
-                    f" {self.since} on"
-                )
-            case Following.ENDED:
-                return f"{self.name} is not followed since serial {self.ended}, when it left the scopes: {add}"
-            case Following.NEVER:
-                beyond = ", since it is beyond the depth of its scope" if self.is_beyond else ""
-                return f"{self.name} is not followed{beyond}, so there is no answer about it: {add}"
-
-
-def following_at(connection: Connection, name: str, serial: int | None = None) -> ProjectFollowing | None:
-    """How the project of this name, in any spelling, is followed at `serial` (None: the complete serial).
-
-    None where all of the index is followed: then each project has answers.
-    """
-    if follows_all(connection):
-        return None
-    at = complete_serial(connection) if serial is None else serial
-    count = count_answered(connection, at) or 0
-    project = find_project(connection, storable(name))
-    if project is None:
-        return ProjectFollowing(canonicalize_name(name), at, Following.NEVER, count)
-    of = followed_intervals.c
-    rows = connection.execute(select(followed_intervals).where(of.project_id == project.id).order_by(of.start)).all()
-    known = [row for row in rows if row.exact_from is not None]
-    if any(row.exact_from <= at and (row.end is None or row.end > at) for row in known):
-        return ProjectFollowing(project.normalized, at, Following.ANSWERED, count)
-    later = [row.exact_from for row in known if row.exact_from > at]
-    if later:
-        return ProjectFollowing(project.normalized, at, Following.EARLIER, count, since=min(later))
-    if any(row.end is None for row in rows):
-        return ProjectFollowing(project.normalized, at, Following.ENTERING, count)
-    if known:
-        return ProjectFollowing(project.normalized, at, Following.ENDED, count, ended=known[-1].end)
-    in_scopes = connection.scalars(select(scope_projects.c.is_beyond).where(scope_projects.c.project_id == project.id))
-    is_beyond = any(in_scopes)
-    return ProjectFollowing(project.normalized, at, Following.NEVER, count, is_beyond=is_beyond)
-
-
-def unfollowed_at(catalog: Catalog, serial: int, name: str) -> str | None:
-    """Return why there is no answer about a project at `serial`; None where there are answers."""
-    with catalog.read() as connection:
-        found = following_at(connection, name, serial)
-    return None if found is None else found.sentence()
-
-
-def require_answered(connection: Connection, name: str, serial: int) -> ProjectFollowing | None:
-    """The same as `following_at`. Raises NotAnsweredError, with the first serial that has answers, where `serial` lies
-    before it."""
-    found = following_at(connection, name, serial)
-    if found is not None and found.state == Following.EARLIER:
-        raise NotAnsweredError(str(found.sentence()))
-    return found
-
-
-def unpublished_sentence(connection: Connection, name: str, serial: int) -> str | None:
-    """Why a publication of `serial` has nothing about the project; None where it has no file there, as is known."""
-    now = following_at(connection, name)
-    if now is None or now.state != Following.ANSWERED:
-        return None if now is None else now.sentence()
-    then = following_at(connection, name, serial)
-    if then is not None and then.state == Following.ANSWERED and not _has_live_files(connection, now.name, serial):
-        return None
-    return (
-        f"{now.name} has entered since then: the next version has it (`pypi-assets dump incremental`, then"
-        " `pypi-assets leveldb update`)"
-    )
-
-
-def _has_live_files(connection: Connection, normalized: str, serial: int) -> bool:
-    query = (
-        select(live_intervals.c.distribution_id)
-        .join(distributions, distributions.c.id == live_intervals.c.distribution_id)
-        .join(projects, projects.c.id == distributions.c.project_id)
-        .where(projects.c.normalized == normalized, holds_at(live_intervals.c.start, live_intervals.c.end, serial))
-    )
-    return connection.execute(query.limit(1)).first() is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +82,47 @@ def scope_status(connection: Connection, scope: Scope, now: float, *, counts_fil
         rulesets=rulesets_of(connection, scope.id),
         workers=0 if workers is None else len(workers.processes),
     )
+
+
+def files_by_outcome(connection: Connection, scope_id: int) -> dict[str, int]:
+    """How many files of the scope's projects that are live now have which outcome. Reads a row for each of them."""
+    of, data = scope_projects.c, distribution_data.c
+    query = (
+        select(data.outcome, func.count())
+        .select_from(scope_projects)
+        .join(distributions, distributions.c.project_id == of.project_id)
+        .join(live_intervals, live_intervals.c.distribution_id == distributions.c.id)
+        .join(distribution_data, data.distribution_id == distributions.c.id)
+        .where(of.scope_id == scope_id, of.is_beyond.is_(False), live_intervals.c.end.is_(None))
+        .group_by(data.outcome)
+    )
+    return {outcome: count for outcome, count in connection.execute(query)}
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveredSoFar:
+    """How far a scope is known: its projects, the greatest depth of them, how many were visited, and their live files,
+    of which some are read and some skipped."""
+
+    projects: int
+    depth: int
+    visited: int
+    files: int
+    read: int
+    skipped: int
+
+
+def discovered_so_far(connection: Connection, scope_id: int) -> DiscoveredSoFar:
+    """How far the scope is known. Reads a row for each of its files."""
+    of = scope_projects.c
+    visited = func.count(projects.c.page_serial)
+    known = select(func.count(), func.max(of.depth), visited).select_from(scope_projects)
+    known = known.join(projects, projects.c.id == of.project_id)
+    count, depth, seen = connection.execute(known.where(of.scope_id == scope_id, of.is_beyond.is_(False))).one()
+    outcomes = files_by_outcome(connection, scope_id)
+    waiting, skipped = outcomes.get(Outcome.PENDING, 0), outcomes.get(Outcome.SKIPPED, 0)
+    total = sum(outcomes.values())
+    return DiscoveredSoFar(count, depth or 0, seen, total, total - waiting - skipped, skipped)
 
 
 def ready_scopes(connection: Connection, now: float) -> list[Scope]:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, exists, func, insert, select, update
+from sqlalchemy import Connection, Row, exists, insert, select, update
 
 from pypi_assets.catalog.database import CatalogError, lock_name
 from pypi_assets.catalog.ledger.range_ledger import (
@@ -19,12 +19,7 @@ from pypi_assets.catalog.ledger.range_ledger import (
     lock_state,
 )
 from pypi_assets.catalog.observed.followed import mark_projects
-from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.tables import (
-    distribution_data,
-    distributions,
-    live_intervals,
-    projects,
     scope_marks,
     scope_projects,
     scope_rulesets,
@@ -217,47 +212,6 @@ def members_of(connection: Connection, scope_id: int) -> list[int]:
     of = scope_projects.c
     query = select(of.project_id).where(of.scope_id == scope_id, of.is_beyond.is_(False)).order_by(of.project_id)
     return list(connection.scalars(query))
-
-
-def files_by_outcome(connection: Connection, scope_id: int) -> dict[str, int]:
-    """How many files of the scope's projects that are live now have which outcome. Reads a row for each of them."""
-    of, data = scope_projects.c, distribution_data.c
-    query = (
-        select(data.outcome, func.count())
-        .select_from(scope_projects)
-        .join(distributions, distributions.c.project_id == of.project_id)
-        .join(live_intervals, live_intervals.c.distribution_id == distributions.c.id)
-        .join(distribution_data, data.distribution_id == distributions.c.id)
-        .where(of.scope_id == scope_id, of.is_beyond.is_(False), live_intervals.c.end.is_(None))
-        .group_by(data.outcome)
-    )
-    return {outcome: count for outcome, count in connection.execute(query)}
-
-
-@dataclass(frozen=True, slots=True)
-class DiscoveredSoFar:
-    """How far a scope is known: its projects, the greatest depth of them, how many were visited, and their live files,
-    of which some are read and some skipped."""
-
-    projects: int
-    depth: int
-    visited: int
-    files: int
-    read: int
-    skipped: int
-
-
-def discovered_so_far(connection: Connection, scope_id: int) -> DiscoveredSoFar:
-    """How far the scope is known. Reads a row for each of its files."""
-    of = scope_projects.c
-    visited = func.count(projects.c.page_serial)
-    known = select(func.count(), func.max(of.depth), visited).select_from(scope_projects)
-    known = known.join(projects, projects.c.id == of.project_id)
-    count, depth, seen = connection.execute(known.where(of.scope_id == scope_id, of.is_beyond.is_(False))).one()
-    outcomes = files_by_outcome(connection, scope_id)
-    waiting, skipped = outcomes.get(Outcome.PENDING, 0), outcomes.get(Outcome.SKIPPED, 0)
-    total = sum(outcomes.values())
-    return DiscoveredSoFar(count, depth or 0, seen, total, total - waiting - skipped, skipped)
 
 
 def add_ruleset(connection: Connection, scope: Scope, content: str, now: float) -> StoredRuleset:
