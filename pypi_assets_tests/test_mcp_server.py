@@ -25,7 +25,7 @@ from pypi_assets_tests.cli.commands import PROCESS, Commands
 from pypi_assets_tests.cli.conftest import commands as commands
 from pypi_assets_tests.client.test_connecting import EARLIER, asked
 from pypi_assets_tests.examples import examples
-from pypi_assets_tests.questions.test_snapshots import NAMES, subject
+from pypi_assets_tests.questions.test_snapshots import names_of, subject
 from pypi_assets_tests.service.conftest import client as client
 from pypi_assets_tests.service.conftest import journaled as journaled
 from pypi_assets_tests.service.conftest import journaled_client as journaled_client
@@ -47,7 +47,7 @@ def drawn(published: Published) -> Iterator[tuple[str, Arguments]]:
     """Yield calls of all tools: each with values of its parameters, now and at an earlier serial."""
     for question in ROUTED:
         if question.has_body:
-            for name in NAMES[question.name]:
+            for name in names_of(question):
                 yield question.name, subject(question, name)
                 yield question.name, subject(question, name) | {"at": str(EARLIER), "python": "3.12"}
             continue

@@ -37,7 +37,7 @@ from pypi_assets.storage.store import StorageError
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.examples import examples
-from pypi_assets_tests.questions.test_snapshots import BEGINNINGS, NAMES, subject, variants
+from pypi_assets_tests.questions.test_snapshots import names_of, subject, variants
 from pypi_assets_tests.service.published import Published
 from pypi_assets_tests.service.test_server import served
 
@@ -68,11 +68,11 @@ def drawn(question: Question[Any], published: Published, at: int | None) -> list
 
 def asked(question: Question[Any], published: Published) -> Iterator[tuple[str, dict[str, object]]]:
     """Yield names to ask about, each with values of the other parameters."""
-    names = [*NAMES[question.name], *FURTHER_NAMES.get(question.name, ())]
+    names = [*names_of(question), *FURTHER_NAMES.get(question.name, ())]
     if question.name == "hash":
         names += [stored["sha256"] for stored in pypi_assets.connect(published.home).page("demo")]
     for values in variants(question):
-        for name in [BEGINNINGS[question.name], "y"] if values.get("prefix") else names:
+        for name in ["0" if question.name == "hash" else "d", "y"] if values.get("prefix") else names:
             yield name.encode(errors="replace").decode(), values
 
 
