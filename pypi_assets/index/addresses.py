@@ -5,11 +5,12 @@ Which hosts a URL may name is decided in `urls.py`.
 
 import ipaddress
 import socket
+import threading
 from contextlib import suppress
 from urllib.parse import urlsplit
 
-from pypi_assets.index.deadlines import resolve
-
+LONGEST_LOOKUP_S = 10.0
+"""How long a name is waited for where no request has a deadline."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
@@ -19,6 +20,40 @@ class ForbiddenAddressError(Exception):
 
 class UnknownAddressError(Exception):
     """The name of a host cannot be resolved now."""
+
+
+def resolve(host: str, timeout_s: float = LONGEST_LOOKUP_S) -> list[str]:
+    """Return the addresses of `host`, the preferred one first; never an empty list.
+
+    Raises UnknownAddressError if the name has none, UnicodeError if it is not a valid name, and TimeoutError after
+    `timeout_s`. The system's resolver cannot be stopped: it ends later then, in a thread of its own.
+    """
+    with suppress(OSError, UnicodeError):
+        return _look_up(host, socket.AI_NUMERICHOST)  # no resolver takes part, so no time either
+    found: list[str] = []
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            found.extend(_look_up(host, 0))
+        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+            failures.append(error)
+
+    thread = threading.Thread(target=run, name=f"resolve {host[:40]}", daemon=True)
+    thread.start()
+    thread.join(max(0.0, timeout_s))
+    if failures:
+        if isinstance(failures[0], OSError):
+            raise UnknownAddressError(f"the name of the host {host} cannot be resolved") from failures[0]
+        raise failures[0]
+    if thread.is_alive():
+        raise TimeoutError("timed out")
+    return found
+
+
+def _look_up(host: str, flags: int) -> list[str]:
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=flags)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 def is_loopback(host: str | None) -> bool:
@@ -56,9 +91,9 @@ class AddressRule:
     machine, it may be on this machine too.
     """
 
-    def __init__(self, index_url: str, changelog_url: str) -> None:
-        self._index_host = _host(index_url)
-        self._own_hosts = {self._index_host, _host(changelog_url)}
+    def __init__(self, index_url: str = "", *other_urls: str) -> None:
+        self._index_host = host_of(index_url)
+        self._own_hosts = {self._index_host, *map(host_of, other_urls)}
         self._is_index_private: bool | None = None
         self.chosen_by_pages: str | None = None
 
@@ -76,23 +111,15 @@ class AddressRule:
             " have its files there; check what the host's name stands for"
         )
 
-    def check_before(self, host: str) -> None:
-        """Checks every address that `host` has now, before a connection is opened.
-
-        The name can resolve to another address a moment later, so `check` the connected address as well.
-        """
-        if host not in self._own_hosts:
-            for address in _addresses(host):
-                self.check(host, address)
-
     def check_choice(self, host: str) -> None:
         """Checks every address of a host that pages chose.
 
         Raises ForbiddenAddressError, and UnknownAddressError where the name cannot be resolved.
         """
-        addresses = _addresses(host)
-        if not addresses:
-            raise UnknownAddressError(f"the name of the host {host} cannot be resolved")
+        try:
+            addresses = resolve(host)
+        except (TimeoutError, UnicodeError) as error:
+            raise UnknownAddressError(f"the name of the host {host} cannot be resolved") from error
         for address in addresses:
             if not is_public(address):
                 self._require_here(host, address)
@@ -109,24 +136,19 @@ class AddressRule:
         if host == "localhost" or host.endswith(".localhost"):
             self.check(host, "127.0.0.1")
         with suppress(OSError, UnicodeError):
-            for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST):
-                self.check(host, str(found[4][0]))
+            for address in _look_up(host, socket.AI_NUMERICHOST):
+                self.check(host, address)
 
     def _index_is_private(self) -> bool:
         if self._is_index_private is None:
-            addresses = _addresses(self._index_host)
-            if not addresses:
+            try:
+                addresses = resolve(self._index_host)
+            except (UnknownAddressError, TimeoutError, UnicodeError):
                 return False
             self._is_index_private = not all(is_public(address) for address in addresses)
         return self._is_index_private
 
 
-def _host(url: str) -> str:
+def host_of(url: str) -> str:
+    """Return the host of a URL, without the dot that a name may end with."""
     return (urlsplit(url).hostname or "").rstrip(".")
-
-
-def _addresses(host: str) -> list[str]:
-    """The addresses of `host`, none where its name cannot be resolved, or not in time."""
-    with suppress(OSError, UnicodeError):
-        return [address[0] for _, address in resolve(host, None)]
-    return []

@@ -4,12 +4,12 @@ It also describes why no answer came from a server, and names the setting to che
 of the libraries can hold a proxy's password.
 """
 
-import math
 import os
 import re
 import socket
 import ssl
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from http import HTTPStatus
@@ -17,25 +17,22 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from requests.utils import DEFAULT_CA_BUNDLE_PATH, get_environ_proxies, select_proxy
-from urllib3 import HTTPConnectionPool, HTTPResponse, HTTPSConnectionPool, PoolManager, ProxyManager
+from urllib3 import BaseHTTPResponse, HTTPConnectionPool, HTTPResponse, PoolManager, ProxyManager, Retry, Timeout
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import (
-    ConnectTimeoutError,
-    LocationParseError,
-    NameResolutionError,
-    NewConnectionError,
-    ProxyError,
-)
+from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError, ProxyError
 from urllib3.util import create_urllib3_context
 
-from pypi_assets.index.addresses import AddressRule
+from pypi_assets.index.addresses import AddressRule, UnknownAddressError, host_of, resolve
 from pypi_assets.index.credentials import basic_authorization
-from pypi_assets.index.deadlines import TimedSocket, TimedTlsSocket, resolve, seconds_left, within
+from pypi_assets.index.deadlines import WATCHDOG
 from pypi_assets.index.errors import RefusedError
 from pypi_assets.index.urls import origin, redact
 
 _CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 _MOST_ORIGINS = 64
+_LOOKUP_KEPT_S = 60.0
+"""How long a route is used before its addresses are looked up and checked again."""
+_NO_RETRIES = Retry(total=False, redirect=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +49,19 @@ class Network:
     client_cert: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
-    """The connections to one origin. Where a proxy forwards (`is_forwarded`), requests carry the whole URL."""
+@dataclass(slots=True)
+class _Route:
+    """The connections to one origin: a pool for each address, and first the one that answered last."""
 
-    pool: HTTPConnectionPool
-    is_forwarded: bool
+    pools: tuple[HTTPConnectionPool, ...]
+    until: float
+    host: dict[str, str]
+    """The header that names the host, where urllib3 knows only its address."""
+    is_forwarded: bool = False
+    """A proxy forwards, so requests carry the whole URL."""
 
     def target(self, url: str) -> str:
-        """The target on the request line."""
+        """Return the target on the request line."""
         if self.is_forwarded:
             return url
         parts = urlsplit(url)
@@ -68,65 +69,135 @@ class Route:
 
 
 class Connections:
-    """Keeps up to `kept` connections to each origin, for all threads of a process."""
+    """Keeps up to `kept` connections to each origin, for all threads of a process.
+
+    A name is looked up here, and urllib3 gets its checked addresses: so what is checked is what is connected to.
+    """
 
     def __init__(self, addresses: AddressRule, network: Network, *, kept: int) -> None:
         self._addresses = addresses
         self._network = network
         self._kept = kept
-        self._routes: dict[str, Route] = {}
+        self._direct = PoolManager(num_pools=_MOST_ORIGINS, maxsize=kept)
+        self._proxied: dict[str, ProxyManager] = {}
+        self._routes: dict[str, _Route] = {}
 
-    def route(self, url: str) -> Route:
-        """The route to `url`. Raises RefusedError for an unusable proxy or TLS setup, else ForbiddenAddressError."""
-        key = origin(url)
-        route = self._routes.get(key)
-        if route is None:
-            if len(self._routes) >= _MOST_ORIGINS:
-                self._routes = {}
-            route = self._routes.setdefault(key, self._find(url, key))
-        return route
+    def request(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        *,
+        connect_s: float,
+        read_s: float,
+        total_s: float,
+    ) -> BaseHTTPResponse:
+        """Send a request, and return its answer, with the body unread.
+
+        The name, the connection and TLS take `connect_s`, and all until the end of the headers takes `total_s`. Raises
+        RefusedError for an unusable proxy or TLS setup, ForbiddenAddressError and UnknownAddressError for the address,
+        else what urllib3 raises.
+        """
+        ends = time.monotonic() + min(connect_s, total_s)
+        route = self._route(url, ends)
+        pools = route.pools
+        for left, pool in zip(range(len(pools), 0, -1), pools, strict=True):
+            share_s = (ends - time.monotonic()) / left
+            if share_s <= 0:
+                break
+            try:
+                answer = pool.urlopen(
+                    method,
+                    route.target(url),
+                    body=body,
+                    headers={**route.host, **headers},
+                    retries=_NO_RETRIES,
+                    redirect=False,
+                    assert_same_host=False,
+                    timeout=Timeout(connect=share_s, read=read_s, total=total_s),
+                    preload_content=False,
+                    decode_content=False,
+                )
+            except (NewConnectionError, ConnectTimeoutError):
+                if left == 1:
+                    self._routes.pop(origin(url), None)
+                    raise
+            else:
+                if pool is not pools[0]:
+                    route.pools = _first(pool, pools)
+                return answer
+        raise TimeoutError("timed out")
 
     def check_choice(self, url: str) -> None:
         """Checks the addresses of a URL whose host pages chose, as far as they are known: see `AddressRule`."""
-        host = _host(url)
         if self._proxy(url):
-            self._addresses.check_proxied(host)
+            self._addresses.check_proxied(host_of(url))
         else:
-            self._addresses.check_choice(host)
+            self._addresses.check_choice(host_of(url))
 
     def choose(self, url: str) -> None:
         """From now on the host of `url` counts as one that pages chose."""
-        self._addresses.chosen_by_pages = _host(url) or None
+        self._addresses.chosen_by_pages = host_of(url) or None
+        self._routes = {}
 
     def close(self) -> None:
         """Closes all connections; call it when no thread uses them any more."""
-        for route in self._routes.values():
-            route.pool.close()
+        for manager in (self._direct, *self._proxied.values()):
+            manager.clear()
         self._routes = {}
 
-    def _find(self, url: str, key: str) -> Route:
+    def _route(self, url: str, ends: float) -> _Route:
+        key, known = origin(url), self._routes.get(origin(url))
+        if known is not None and time.monotonic() < known.until:
+            return known
         proxy = self._proxy(url)
-        is_tls = key.startswith("https:")
-        context = self._context(url) if is_tls or (proxy or "").startswith("https:") else None
-        if not proxy:
-            manager = PoolManager(maxsize=self._kept, ssl_context=context)
-            manager.pool_classes_by_scheme = _pools(self._addresses)
-            return Route(manager.connection_from_url(key), is_forwarded=False)
-        self._addresses.check_proxied(_host(url))
+        route = self._proxied_route(url, proxy, ends) if proxy else self._direct_route(url, ends)
+        if known is not None and known.pools[0] in route.pools:
+            route.pools = _first(known.pools[0], route.pools)
+        if len(self._routes) >= _MOST_ORIGINS:
+            self._routes = {}
+        self._routes[key] = route
+        return route
+
+    def _direct_route(self, url: str, ends: float) -> _Route:
+        parts, host = urlsplit(url), host_of(url)
+        options = {"ssl_context": self._context(url), "server_hostname": host} if parts.scheme == "https" else {}
+        addresses = resolve(parts.hostname or "", ends - time.monotonic())  # with the dot at its end, if it has one
+        for address in addresses:
+            self._addresses.check(host, address)
+        pools = [
+            self._direct.connection_from_host(f"[{one}]" if ":" in one else one, parts.port, parts.scheme, options)
+            for one in addresses
+        ]
+        return _Route(tuple(map(_watched, pools)), _renewal(), {"Host": origin(url).partition("://")[2]})
+
+    def _proxied_route(self, url: str, proxy: str, ends: float) -> _Route:
+        """Look up the proxy's name within the time. An operator chose the proxy, so urllib3 may look it up again."""
+        self._addresses.check_proxied(host_of(url))
         proxy = proxy if "://" in proxy else f"http://{proxy}"
+        manager = self._proxied.get(proxy) or self._proxied.setdefault(proxy, self._proxy_manager(url, proxy))
+        try:
+            resolve(host_of(proxy), ends - time.monotonic())
+        except UnknownAddressError as error:
+            raise ProxyError("its name cannot be resolved", error) from error
+        parts = urlsplit(url)
+        options = {"ssl_context": self._context(url)} if parts.scheme == "https" else {}
+        pool = manager.connection_from_host(parts.hostname, parts.port, parts.scheme, options)
+        return _Route((_watched(pool),), _renewal(), {}, is_forwarded=parts.scheme == "http")
+
+    def _proxy_manager(self, url: str, proxy: str) -> ProxyManager:
         parts = urlsplit(proxy)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise RefusedError("the proxy is no http(s) URL; see PYPI_ASSETS_PROXY and HTTPS_PROXY", redact(url))
         login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
-        manager = ProxyManager(
+        return ProxyManager(
             redact(proxy),
-            proxy_headers={"Proxy-Authorization": basic_authorization(login)} if login else {},
-            proxy_ssl_context=context,
+            num_pools=_MOST_ORIGINS,
             maxsize=self._kept,
-            ssl_context=context,
+            proxy_headers={"Proxy-Authorization": basic_authorization(login)} if login else {},
+            proxy_ssl_context=self._context(url) if parts.scheme == "https" else None,
         )
-        manager.pool_classes_by_scheme = _pools(None)
-        return Route(manager.connection_from_url(key), is_forwarded=not is_tls)
 
     def shown_proxy(self, url: str) -> str:
         """Return the proxy that requests to `url` take, without its credentials; empty if they take none."""
@@ -148,7 +219,6 @@ class Connections:
     @cached_property
     def _tls(self) -> ssl.SSLContext:
         context = create_urllib3_context()
-        context.sslsocket_class = TimedTlsSocket
         named = (self._network.ca_file, *(os.environ.get(name) for name in _CA_VARIABLES))
         authorities = next((name for name in named if name), None) or DEFAULT_CA_BUNDLE_PATH
         if Path(authorities).is_dir():
@@ -160,87 +230,47 @@ class Connections:
         return context
 
 
-def _host(url: str) -> str:
-    return (urlsplit(url).hostname or "").rstrip(".")
+class _WatchedConnection(HTTPConnection):
+    """A connection whose tunnel, status and headers end by the clock. urllib3's own timeouts end at each byte."""
+
+    answering: socket.socket | None = None
+    """The socket of the present answer, also if the connection closes after it."""
+
+    def connect(self) -> None:
+        with WATCHDOG.within(_seconds(self.timeout), lambda: self.sock):
+            super().connect()
+
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override]
+        self.answering = self.sock
+        with WATCHDOG.within(_seconds(self.timeout), lambda: self.answering):
+            return super().getresponse()
 
 
-def _pools(checked: AddressRule | None) -> dict[str, type[HTTPConnectionPool]]:
-    """Pools whose connections keep to deadlines, and have `checked` see the address before anything is sent."""
-
-    class TimedConnection(HTTPConnection):
-        def connect(self) -> None:
-            """The name, the addresses, the proxy's tunnel and TLS take the timeout together."""
-            with within(_timeout_s(self)):
-                super().connect()
-
-        def getresponse(self) -> HTTPResponse:  # type: ignore[override]
-            """The status and all headers take the timeout together, with all interim answers before them."""
-            with within(_timeout_s(self)):
-                return super().getresponse()
-
-        def _new_conn(self) -> socket.socket:
-            if checked is not None:
-                checked.check_before(self.host)
-            connected = _connected(self)
-            try:
-                if checked is not None:
-                    checked.check(self.host, connected.getpeername()[0])
-            except BaseException:
-                connected.close()
-                raise
-            return connected
-
-    class TimedTlsConnection(TimedConnection, HTTPSConnection):
-        pass
-
-    class TimedPool(HTTPConnectionPool):
-        ConnectionCls = TimedConnection
-
-    class TimedTlsPool(HTTPSConnectionPool):
-        ConnectionCls = TimedTlsConnection
-
-    return {"http": TimedPool, "https": TimedTlsPool}
+class _WatchedTlsConnection(_WatchedConnection, HTTPSConnection):
+    pass
 
 
-def _timeout_s(connection: HTTPConnection) -> float:
-    return connection.timeout if isinstance(connection.timeout, int | float) else math.inf
+def _first(pool: HTTPConnectionPool, pools: tuple[HTTPConnectionPool, ...]) -> tuple[HTTPConnectionPool, ...]:
+    return (pool, *(other for other in pools if other is not pool))
 
 
-def _connected(connection: HTTPConnection) -> socket.socket:
-    """A socket to the first address that answers; each gets its share of the time that is left."""
-    host = connection._dns_host.strip("[]")  # with the dot at its end, if it has one
-    try:
-        found = resolve(host, connection.port)
-    except TimeoutError as error:
-        raise ConnectTimeoutError(connection, f"the name of {connection.host} was not resolved in time") from error
-    except socket.gaierror as error:
-        raise NameResolutionError(connection.host, connection, error) from error
-    except UnicodeError as error:
-        raise LocationParseError(f"{host!r}, label empty or too long") from error
-    failure: OSError | None = None
-    for number, (family, address) in enumerate(found):
-        try:
-            return _connected_to(connection, family, address, share=len(found) - number)
-        except OSError as error:
-            failure = error
-    if failure is None or isinstance(failure, TimeoutError):
-        raise ConnectTimeoutError(connection, f"connecting to {connection.host} timed out") from failure
-    raise NewConnectionError(connection, f"no connection: {failure}") from failure
+def _renewal() -> float:
+    return time.monotonic() + _LOOKUP_KEPT_S
 
 
-def _connected_to(
-    connection: HTTPConnection, family: socket.AddressFamily, address: tuple[str, int], *, share: int
-) -> socket.socket:
-    connected = TimedSocket(family, socket.SOCK_STREAM)
-    try:
-        for option in connection.socket_options or ():
-            connected.setsockopt(*option)
-        with within(seconds_left() / share):
-            connected.connect(address)
-    except BaseException:
-        connected.close()
-        raise
-    return connected
+def _seconds(timeout: object) -> float:
+    return float(timeout) if isinstance(timeout, int | float) else _LOOKUP_KEPT_S
+
+
+def _watched(pool: HTTPConnectionPool) -> HTTPConnectionPool:
+    pool.ConnectionCls = _WatchedTlsConnection if pool.scheme == "https" else _WatchedConnection
+    return pool
+
+
+def socket_of(answer: BaseHTTPResponse) -> socket.socket | None:
+    """Return the socket that the body comes from; None if all of it came."""
+    connection = answer.connection
+    return connection.answering if isinstance(connection, _WatchedConnection) else None
 
 
 _TUNNEL_REFUSAL = re.compile(r"Tunnel connection failed: (?P<status>[0-9]{3})")
@@ -265,8 +295,8 @@ def describe_failure(error: BaseException, proxy: str) -> str:
     if any(isinstance(cause, ProxyError) for cause in _causes(error)):
         return f"the proxy {proxy} cannot be used: {_reason(error)}; check {_PROXY_SETTINGS}"
     for cause in _causes(error):
-        if isinstance(cause, NameResolutionError):
-            return f"the host's name cannot be resolved; check the network, and {_OWN_ADDRESS}"
+        if isinstance(cause, UnknownAddressError):
+            return f"{cause}; check the network, and {_OWN_ADDRESS}"
         if isinstance(cause, ssl.SSLCertVerificationError):
             return f"the server's certificate {_describe_distrust(cause)}"
         if isinstance(cause, ssl.SSLError):
@@ -294,7 +324,7 @@ def _tunnel_refusal(error: BaseException) -> str | None:
 
 def _reason(error: BaseException) -> str:
     for cause in _causes(error):
-        if isinstance(cause, NameResolutionError):
+        if isinstance(cause, NameResolutionError | UnknownAddressError):
             return "its name cannot be resolved"
         if isinstance(cause, ssl.SSLCertVerificationError):
             return f"its certificate {_describe_distrust(cause)}"

@@ -34,18 +34,19 @@ class _Account:
 
 
 class Credentials:
-    """The logins of the index's own origins, those of its Simple API and of its changelog.
+    """The logins of the origins of `urls`: for an index, those of its Simple API and of its changelog.
 
     A login in a URL comes first. Else a login from netrc (the file that NETRC names, or ~/.netrc) is sent from the
     first request on. After a 401 the keyring is queried, if the package is installed: by URL, then by host, with the
     username where the URL has one.
     """
 
-    def __init__(self, index_url: str, changelog_url: str) -> None:
-        index, changelog = _account(index_url), _account(changelog_url)
-        if origin(index.url) == origin(changelog.url) and index.username is None:
-            index.username, index.password = changelog.username, changelog.password
-        self._accounts = {origin(changelog.url): changelog, origin(index.url): index}
+    def __init__(self, *urls: str) -> None:
+        self._accounts: dict[str, _Account] = {}
+        for account in map(_account, urls):
+            known = self._accounts.setdefault(origin(account.url), account)
+            if known.username is None:
+                known.username, known.password = account.username, account.password
 
     def login(self, url: str) -> Login | None:
         """The login that is sent to `url` at first; None for other origins, or where none is known."""

@@ -1,146 +1,97 @@
-"""Deadlines by the clock for what a thread receives: sockets and look-ups of names that end with them.
+"""Deadlines by the clock: a watchdog shuts down the socket of a block that takes too long.
 
-A timeout of a socket begins again with each byte, so a server can hold a request for ever. The system's resolver has no
-timeout at all. How long an exchange may take is decided in `transport.py`, and which addresses may be connected to in
-`addresses.py`.
+A timeout of a socket begins again with each byte, so a server that drips could hold a request for ever. How long an
+exchange may take is decided in `transport.py`.
 """
 
 import math
+import os
 import socket
-import ssl
+import struct
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer, WriteableBuffer
-
-
-class _Current(threading.local):
-    until = math.inf
+_REPEAT_S = 0.05
+"""A block whose socket does not exist yet at its deadline is looked at again after this time."""
+_IDLE_S = 10.0
+_ABORTING = struct.pack("ii", 1, 0)
 
 
-_current = _Current()
+@dataclass(slots=True, eq=False)
+class _Watch:
+    until: float
+    find_socket: Callable[[], socket.socket | None]
+    is_over: bool = False
 
 
-@contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """What this thread does in the block with a timed socket ends after `seconds`, with a TimeoutError.
+class Watchdog:
+    """Ends blocks of all threads at their deadlines, from one thread that runs while there is something to watch."""
 
-    Of blocks in each other, the earliest end counts.
-
-        with within(10.0):
-            connection.getresponse()
-    """
-    before = _current.until
-    _current.until = min(before, time.monotonic() + seconds)
-    try:
-        yield
-    finally:
-        _current.until = before
-
-
-def seconds_left() -> float:
-    """The seconds until this thread's deadline; infinite where it has none. Raises TimeoutError once it is over."""
-    left_s = _current.until - time.monotonic()
-    if left_s <= 0:
-        raise TimeoutError("timed out")
-    return left_s
-
-
-class Allowance:
-    """Seconds that several waits may take together, with any time in between that does not count."""
-
-    def __init__(self, seconds: float) -> None:
-        self.left_s = seconds
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._watches: set[_Watch] = set()
+        self._thread: threading.Thread | None = None
+        self._wakes_at = math.inf
 
     @contextmanager
-    def spent(self) -> Iterator[None]:
-        """A block that ends with what is left, and takes from it."""
-        started = time.monotonic()
+    def within(self, seconds: float, find_socket: Callable[[], socket.socket | None]) -> Iterator[None]:
+        """Shut down the socket that `find_socket` returns after `seconds`; the block then raises TimeoutError.
+
+        with WATCHDOG.within(10.0, lambda: connection.sock):
+            connection.getresponse()
+        """
+        watch = _Watch(time.monotonic() + seconds, find_socket)
+        self._add(watch)
+        failure: Exception | None = None
         try:
-            with within(self.left_s):
-                yield
+            yield
+        except Exception as error:
+            failure = error
+            raise
         finally:
-            self.left_s -= time.monotonic() - started
+            with self._changed:
+                self._watches.discard(watch)
+            if watch.is_over:
+                raise TimeoutError("timed out") from failure
+
+    def _add(self, watch: _Watch) -> None:
+        with self._changed:
+            self._watches.add(watch)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="deadlines of requests", daemon=True)
+                self._thread.start()
+            elif watch.until < self._wakes_at:
+                self._changed.notify()
+
+    def _run(self) -> None:
+        with self._changed:
+            while self._watches:
+                now = time.monotonic()
+                for watch in self._watches:
+                    if watch.until <= now:
+                        watch.is_over = True
+                        _shut_down(watch.find_socket())
+                self._wakes_at = min((max(watch.until, now + _REPEAT_S) for watch in self._watches), default=now)
+                self._changed.wait(self._wakes_at - now)
+                if not self._watches:
+                    self._wakes_at = time.monotonic() + _IDLE_S
+                    self._changed.wait(_IDLE_S)
+            self._thread = None
 
 
-class _Timed(socket.socket):
-    """Each call waits until the thread's deadline at most; without a deadline the socket's own timeout counts."""
-
-    def _limit(self) -> None:
-        if _current.until != math.inf:
-            left_s = seconds_left()
-            self.settimeout(left_s)
-
-    def connect(self, address: Any, /) -> None:
-        self._limit()
-        super().connect(address)
-
-    def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
-        self._limit()
-        return super().recv(buflen, flags)
-
-    def recv_into(self, buffer: "WriteableBuffer", nbytes: int | None = 0, flags: int = 0) -> int:
-        self._limit()
-        return super().recv_into(buffer, nbytes or 0, flags)
-
-    def sendall(self, data: "ReadableBuffer", flags: int = 0, /) -> None:
-        self._limit()
-        super().sendall(data, flags)
+def _shut_down(sock: object) -> None:
+    """Shut down a connection for both sides, so that its thread and, once it is closed, its server end."""
+    while sock is not None and not isinstance(sock, socket.socket):
+        sock = getattr(sock, "socket", None)  # TLS within a TLS proxy
+    with suppress(OSError):  # not connected yet, or closed
+        if sock is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORTING)
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)  # below TLS, whose state is another thread's
 
 
-class TimedSocket(_Timed):
-    """A plain socket that keeps to the deadlines of `within`."""
-
-
-class TimedTlsSocket(_Timed, ssl.SSLSocket):
-    """A socket with TLS that keeps to them: an SSLContext makes these where it is its `sslsocket_class`."""
-
-    def do_handshake(self, block: bool = False) -> None:
-        self._limit()
-        super().do_handshake(block)
-
-
-LONGEST_S = 30.0
-"""How long a name is waited for where the thread has no deadline."""
-
-Resolved = tuple[socket.AddressFamily, tuple[str, int]]
-"""The family of an address, and the address as `connect` takes it (IPv6 has two more fields)."""
-
-
-def resolve(host: str, port: int | None) -> list[Resolved]:
-    """The addresses of `host`, the preferred one first; never an empty list.
-
-    Raises what `getaddrinfo` raises (OSError, UnicodeError), and TimeoutError after the thread's deadline. The resolver
-    cannot be stopped, so it ends later then, in a thread of its own.
-    """
-    try:
-        return _resolve(host, port, socket.AI_NUMERICHOST)  # no resolver takes part, so no time either
-    except (OSError, UnicodeError):
-        pass
-    found: list[Resolved] = []
-    failures: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            found.extend(_resolve(host, port, 0))
-        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
-            failures.append(error)
-
-    left_s = min(seconds_left(), LONGEST_S)
-    thread = threading.Thread(target=run, name=f"resolve {host[:40]}", daemon=True)
-    thread.start()
-    thread.join(None if left_s == math.inf else left_s)
-    if failures:
-        raise failures[0]
-    if thread.is_alive():
-        raise TimeoutError("timed out")
-    return found
-
-
-def _resolve(host: str, port: int | None, flags: int) -> list[Resolved]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
-    return [(family, (str(address[0]), *address[1:])) for family, _, _, _, address in found]
+WATCHDOG = Watchdog()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: Watchdog.__init__(WATCHDOG))

@@ -47,6 +47,10 @@ class RefusedError(PackageIndexError):
     """The failure is permanent: a 4xx, a host that the settings do not allow, content that breaks the protocol."""
 
 
+class DeniedError(RefusedError):
+    """403: the host does not give it to this client. A store that may not be listed says so of what it lacks."""
+
+
 class LoginError(RefusedError):
     """401 or 407: the index or the proxy demands credentials, or other ones."""
 

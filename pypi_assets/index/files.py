@@ -36,7 +36,7 @@ SPOOLED_BYTES = 16 * 1024**2
 """How much of a whole file is kept in memory; the rest goes to a temporary file."""
 
 # Some servers take a .tar.gz for a compressed .tar: without this they would decompress it on the way.
-_AS_STORED = {"Accept-Encoding": "identity"}
+AS_STORED = {"Accept-Encoding": "identity"}
 _T = TypeVar("_T")
 
 
@@ -150,7 +150,7 @@ def stream_file(
     promised.check_size()
 
     def attempt() -> tuple[_T, int, str]:
-        with transport.exchange("GET", promised.url, _AS_STORED, requested=requested) as response:
+        with transport.exchange("GET", promised.url, AS_STORED, requested=requested) as response:
             body = FileBody(transport, response, promised)
             try:
                 result = consume(io.BufferedReader(body, CHUNK_BYTES))
@@ -258,7 +258,7 @@ class RangedFile:
     def _request_range(self, offset: int, end: int) -> bytes | None:
         """The bytes from `offset` to `end`; None where they were not served, so that the whole file is needed."""
         url = self._promised.url
-        headers = _AS_STORED | {"Range": f"bytes={offset}-{end - 1}"}
+        headers = AS_STORED | {"Range": f"bytes={offset}-{end - 1}"}
         with self._transport.exchange("GET", url, headers, requested=self._requested) as response:
             if response.status == HTTPStatus.OK:  # this server knows no ranges: here is the whole file
                 self._promised.check_size()

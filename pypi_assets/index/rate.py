@@ -31,6 +31,16 @@ class Rates:
     changelog: Rate | None = None
 
 
+class Unpaced:
+    """A rate that grants each request: for a host that serves files, and for hosts that are asked once in a while."""
+
+    def wait(self) -> None:
+        """Returns."""
+
+    def hold(self, seconds: float) -> None:
+        """Holds nothing: one receiver's wish is not for the others."""
+
+
 class RateLimit:
     """Grants at most `per_second` requests a second on average, `burst_s` seconds' worth at once after a rest.
 

@@ -6,7 +6,7 @@ What is requested and what answers mean does not belong here: see `client.py` an
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,15 +17,16 @@ from urllib.parse import urljoin
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type
 from tenacity.wait import wait_exponential, wait_random
-from urllib3 import BaseHTTPResponse, Retry, Timeout
+from urllib3 import BaseHTTPResponse, Retry
 from urllib3.exceptions import HTTPError, InvalidHeader, LocationValueError
 
 from pypi_assets.index.addresses import ForbiddenAddressError, UnknownAddressError
 from pypi_assets.index.bounds import BodyDecoder
-from pypi_assets.index.connections import Connections, describe_failure, is_proxy_login_wanted
+from pypi_assets.index.connections import Connections, describe_failure, is_proxy_login_wanted, socket_of
 from pypi_assets.index.credentials import Credentials, Login, basic_authorization
-from pypi_assets.index.deadlines import Allowance, within
+from pypi_assets.index.deadlines import WATCHDOG
 from pypi_assets.index.errors import (
+    DeniedError,
     GoneError,
     LeadsElsewhereError,
     LoginError,
@@ -36,7 +37,7 @@ from pypi_assets.index.errors import (
     TransientError,
     requested_pause_s,
 )
-from pypi_assets.index.rate import Rate
+from pypi_assets.index.rate import Rate, Unpaced
 from pypi_assets.index.urls import HostRule, redact, split_credentials
 
 MAX_REDIRECTS = 5
@@ -54,7 +55,6 @@ _FILE_BYTES_PER_S = 64 * 1024
 _SMALL_REST_BYTES = 64 * 1024
 """The rest of an unread body is received where it is at most this large, since that keeps the connection."""
 _REST_S = 1.0
-_NO_RETRIES = Retry(total=False, redirect=False)
 _RETRY_AFTER = Retry()
 _RETRY_AFTER.retry_after_max = sys.maxsize  # by default it shortens to six hours what the index requests
 _SLOW = f"comes slower than {SLOWEST_BYTES_PER_S} bytes a second"
@@ -92,6 +92,25 @@ class Clock:
     sleep: Callable[[float], None] = time.sleep
 
 
+_UNPACED, _TIMEOUTS, _RETRIES, _CLOCK = Unpaced(), Timeouts(), Retries(), Clock()
+
+
+class Allowance:
+    """Seconds that several waits may take together, with any time in between that does not count."""
+
+    def __init__(self, seconds: float) -> None:
+        self.left_s = seconds
+
+    @contextmanager
+    def spent(self) -> Iterator[None]:
+        """Take the time of the block from what is left."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self.left_s -= time.monotonic() - started
+
+
 class Transport:
     """Sends requests for the threads of a process, at most `max_connections` at once.
 
@@ -107,10 +126,10 @@ class Transport:
         *,
         agent: str,
         max_connections: int,
-        rate: Rate,
-        timeouts: Timeouts,
-        retries: Retries,
-        clock: Clock,
+        rate: Rate = _UNPACED,
+        timeouts: Timeouts = _TIMEOUTS,
+        retries: Retries = _RETRIES,
+        clock: Clock = _CLOCK,
     ) -> None:
         self.now = clock.now
         self.hosts = hosts
@@ -159,10 +178,11 @@ class Transport:
         *,
         body: bytes | None = None,
         requested: list[str] | None = None,
+        good: Container[int] = (200,),
     ) -> Iterator[BaseHTTPResponse]:
         """One good answer, its body unread and its `url` the one that gave it. Requested URLs go into `requested`.
 
-        Good are 200, 304 to a conditional request, and 206 and 416 to one for a range. Anything else is raised as a
+        Good are `good`, 304 to a conditional request, and 206 and 416 to one for a range. Anything else is raised as a
         typed error.
         """
         with self._slots:
@@ -176,7 +196,7 @@ class Transport:
                 try:
                     target = _redirect_target(response, url) if method == "GET" else None
                     if target is None:
-                        self._check_status(response, headers, url)
+                        self._check_status(response, headers, url, good)
                         yield response
                         return
                 finally:
@@ -223,22 +243,18 @@ class Transport:
     ) -> BaseHTTPResponse:
         authorization = {"Authorization": basic_authorization(login)} if login else {}
         with _typed_errors(url, self._connections.shown_proxy):
-            route = self._connections.route(url)
             self._rate.wait()
             if requested is not None:
                 requested.append(url)
             with allowance.spent():
-                response = route.pool.urlopen(
+                response = self._connections.request(
                     method,
-                    route.target(url),
-                    body=body,
-                    headers={**self._headers, **headers, **authorization},
-                    retries=_NO_RETRIES,
-                    redirect=False,
-                    assert_same_host=False,
-                    timeout=Timeout(connect=self._timeouts.connect_s, read=self._timeouts.read_s),
-                    preload_content=False,
-                    decode_content=False,
+                    url,
+                    {**self._headers, **headers, **authorization},
+                    body,
+                    connect_s=self._timeouts.connect_s,
+                    read_s=self._timeouts.read_s,
+                    total_s=allowance.left_s,
                 )
         response.url = url
         return response
@@ -275,7 +291,10 @@ class Transport:
         """What has arrived, once anything has; empty at the body's end."""
         started = time.monotonic()
         try:
-            with _typed_errors(url, self._connections.shown_proxy), within(min(left_s, self._timeouts.read_s)):
+            with (
+                _typed_errors(url, self._connections.shown_proxy),
+                WATCHDOG.within(min(left_s, self._timeouts.read_s), lambda: socket_of(response)),
+            ):
                 # read1 returns what has arrived: read would wait for a whole chunk, however slowly it drips.
                 return response.read1(CHUNK_BYTES, decode_content=False)
         except TransientError as error:
@@ -286,15 +305,19 @@ class Transport:
     def _release(self, response: BaseHTTPResponse, allowance: Allowance, url: str) -> None:
         """Keeps the connection for the next request where little or nothing of the body is unread, else closes it."""
         if response.tell() == 0 and (response.length_remaining or 0) <= _SMALL_REST_BYTES and response.status >= 200:
-            with suppress(PackageIndexError), allowance.spent(), within(min(_REST_S, self._timeouts.read_s / 4)):
+            seconds = min(_REST_S, self._timeouts.read_s / 4, allowance.left_s)
+            watched = WATCHDOG.within(seconds, lambda: socket_of(response))
+            with suppress(PackageIndexError, TimeoutError), allowance.spent(), watched:
                 for _ in self.chunks(response, _SMALL_REST_BYTES, url, decode=False):
                     pass
         response.close()
         response.release_conn()
 
-    def _check_status(self, response: BaseHTTPResponse, headers: Mapping[str, str], url: str) -> None:
+    def _check_status(
+        self, response: BaseHTTPResponse, headers: Mapping[str, str], url: str, good: Container[int]
+    ) -> None:
         status = response.status
-        if status == HTTPStatus.OK or _GOOD_WITH_HEADER.get(status, set()) & headers.keys():
+        if status in good or _GOOD_WITH_HEADER.get(status, set()) & headers.keys():
             return
         text = f"HTTP {status}"
         if status in {404, 410}:
@@ -306,7 +329,7 @@ class Transport:
             raise TransientError(text, url, pause_s)
         if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
             raise LoginError(_PROXY_LOGIN_WANTED, url)
-        raise RefusedError(text, url)
+        raise (DeniedError if status == HTTPStatus.FORBIDDEN else RefusedError)(text, url)
 
 
 def user_agent(contact: str | None) -> str:
@@ -337,11 +360,9 @@ def _typed_errors(url: str, shown_proxy: Callable[[str], str]) -> Iterator[None]
         yield
     except ForbiddenAddressError as error:
         raise RefusedError(str(error), redact(url)) from error
-    except UnknownAddressError as error:
-        raise NoAnswerError(str(error), redact(url)) from error
-    except LocationValueError as error:
+    except (LocationValueError, ValueError) as error:
         raise RefusedError(f"cannot be requested: {type(error).__name__}", redact(url)) from error
-    except HTTPError as error:
+    except (HTTPError, UnknownAddressError, TimeoutError) as error:
         if is_proxy_login_wanted(error):
             raise LoginError(_PROXY_LOGIN_WANTED, redact(url)) from error
         raise NoAnswerError(describe_failure(error, shown_proxy(url)), redact(url)) from error

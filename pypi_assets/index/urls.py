@@ -50,11 +50,13 @@ def origin(url: str) -> str:
 class HostRule:
     """Which hosts requests may go to, as `host` or `host:port`, in lower case; over https only unless `allow_http`.
 
+    If `hosts` is None, requests may go to every host, as far as its addresses are allowed.
+
     `file_origin` is the one other origin that the first pages chose, empty where they chose none. It is None where
     `hosts` decides alone.
     """
 
-    hosts: frozenset[str]
+    hosts: frozenset[str] | None
     allow_http: bool
     file_origin: str | None = None
 
@@ -64,13 +66,13 @@ class HostRule:
         if self.file_origin and f"{scheme}://{host}{port}" == self.file_origin:
             return
         if scheme == "http" and not self.allow_http:
-            raise RefusedError("not over https, though the index itself is", redact(url))
+            raise RefusedError("not over https, as the first address is", redact(url))
         if not self.is_named(scheme, host, port):
             raise RefusedError(self._describe(host, port), redact(url))
 
     def is_named(self, scheme: str, host: str, port: str) -> bool:
         """Whether the host is one of `hosts`, with this port or with any."""
-        return bool({host, host + (port or _USUAL_PORTS[scheme])} & self.hosts)
+        return self.hosts is None or bool({host, host + (port or _USUAL_PORTS[scheme])} & self.hosts)
 
     def _describe(self, host: str, port: str) -> str:
         if self.file_origin is None:

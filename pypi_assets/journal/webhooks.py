@@ -16,12 +16,14 @@ import orjson
 from pypi_assets.errors import SettingsError
 from pypi_assets.index.addresses import AddressRule, ForbiddenAddressError, is_public
 from pypi_assets.index.connections import Connections, Network
-from pypi_assets.index.deadlines import within
-from pypi_assets.index.errors import RefusedError
-from pypi_assets.index.transport import retry_after_s
+from pypi_assets.index.credentials import Credentials
+from pypi_assets.index.errors import PackageIndexError, RefusedError, requested_pause_s
+from pypi_assets.index.transport import HEADS_SHARE, Timeouts, Transport
+from pypi_assets.index.urls import HostRule, split_fetchable
 from pypi_assets.journal.filters import FilterError, RecordFilter
 
 SETTING = "PYPI_ASSETS_WEBHOOKS"
+ALLOWING = "PYPI_ASSETS_WEBHOOKS_PRIVATE=1"
 TIMESTAMP_HEADER, SIGNATURE_HEADER = "X-Pypi-Assets-Timestamp", "X-Pypi-Assets-Signature"
 DELIVERY_HEADER = "X-Pypi-Assets-Delivery"
 TIMEOUT_S = 15.0
@@ -31,7 +33,8 @@ WEBHOOKS_ACCEPTS = (
 )
 _LEAST_SECRET = 16
 _FIELDS = frozenset({"name", "url", "filter", "secret", "secret_file"})
-_MOST_ANSWER_BYTES = 64 * 1024
+_RECEIVED = range(200, 300)
+_MOST_AT_ONCE = 64
 _LONGEST_RETRY_AFTER_S = 3_600.0
 
 
@@ -90,68 +93,47 @@ class Sender:
     """Posts to receivers, over connections to checked addresses alone."""
 
     def __init__(self, network: Network, *, allows_private: bool, timeout_s: float = TIMEOUT_S) -> None:
-        self._connections = Connections(_PublicAddresses(allows_private=allows_private), network, kept=2)
-        self._timeout_s = timeout_s
+        self._transport = Transport(
+            HostRule(None, allow_http=True),
+            Credentials(),
+            Connections(_PublicAddresses(allows_private=allows_private), network, kept=2),
+            agent="pypi-assets",
+            max_connections=_MOST_AT_ONCE,
+            timeouts=Timeouts(timeout_s / HEADS_SHARE, timeout_s / HEADS_SHARE),
+        )
 
     def post(self, webhook: Webhook, body: bytes, delivery: str, now: float) -> Failure | None:
         """Posts a body; returns None where the receiver answers with 2xx. It follows no redirect."""
         timestamp = str(int(now))
         headers = {
             "Content-Type": "application/json",
-            "User-Agent": "pypi-assets",
             DELIVERY_HEADER: delivery,
             TIMESTAMP_HEADER: timestamp,
             SIGNATURE_HEADER: signature(webhook.secret, timestamp, body),
         }
         try:
-            with within(self._timeout_s):
-                return self._post(webhook.url, body, headers)
-        except ForbiddenAddressError as error:
-            return Failure(f"{error}; PYPI_ASSETS_WEBHOOKS_PRIVATE=1 allows such addresses")
-        except RefusedError as error:
-            return Failure(str(error))
-        except Exception as error:  # noqa: BLE001 - whatever a receiver does, it is tried again
-            return Failure(f"no answer: {type(error).__name__}")
+            with self._transport.exchange("POST", webhook.url, headers, body=body, good=_RECEIVED):
+                return None
+        except PackageIndexError as error:  # the URL can have a secret
+            return Failure(error.message, min(requested_pause_s(error), _LONGEST_RETRY_AFTER_S))
 
     def close(self) -> None:
         """Closes all connections."""
-        self._connections.close()
-
-    def _post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Failure | None:
-        route = self._connections.route(url)
-        answer = route.pool.urlopen(
-            "POST",
-            route.target(url),
-            body=body,
-            headers=headers,
-            redirect=False,
-            retries=False,
-            timeout=self._timeout_s,
-            preload_content=False,
-            assert_same_host=False,
-        )
-        try:
-            is_interim = answer.status < 200  # what follows it would count as the answer to the next letter
-            if is_interim or len(answer.read(_MOST_ANSWER_BYTES, decode_content=False)) == _MOST_ANSWER_BYTES:
-                answer.close()
-        finally:
-            answer.release_conn()
-        if 200 <= answer.status < 300:
-            return None
-        pause_s = retry_after_s(answer.headers.get("Retry-After")) or 0.0
-        return Failure(f"the receiver answers with {answer.status}", min(pause_s, _LONGEST_RETRY_AFTER_S))
+        self._transport.close()
 
 
 class _PublicAddresses(AddressRule):
     """All receivers must be at public addresses, unless private ones are allowed."""
 
     def __init__(self, *, allows_private: bool) -> None:
-        super().__init__("", "")
+        super().__init__()
         self._allows_private = allows_private
 
     def check(self, host: str, address: str) -> None:
         if not self._allows_private and not is_public(address):
-            raise ForbiddenAddressError(f"{host} is at {address}, which is no public address")
+            raise ForbiddenAddressError(
+                f"{host} is at {address}, which is no public address; {ALLOWING} allows such addresses"
+            )
 
 
 def _parsed(number: int, fields: Mapping[str, Any]) -> Webhook:
@@ -195,12 +177,11 @@ def _default_name(url: str) -> str:
 
 def _is_http(url: str) -> bool:
     try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
+        split_fetchable(url)
+        _ = urlsplit(url).port
+    except (RefusedError, ValueError):
         return False
-    is_plain = url.isascii() and url.isprintable() and " " not in url
-    return is_plain and parts.scheme in {"http", "https"} and bool(parts.hostname) and "@" not in parts.netloc
+    return "@" not in urlsplit(url).netloc
 
 
 def _wrong(text: str) -> SettingsError:

@@ -3,22 +3,22 @@
 Nothing is listed, and bodies are bounded. Each error names the source's file and what is wrong with it.
 """
 
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from importlib.metadata import version
 from typing import BinaryIO, Protocol
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote, urlsplit
 
-from urllib3 import BaseHTTPResponse, Timeout
-from urllib3.exceptions import HTTPError
+from urllib3 import BaseHTTPResponse
 
 from pypi_assets.errors import ExpectedError
-from pypi_assets.index.addresses import AddressRule, ForbiddenAddressError, UnknownAddressError
+from pypi_assets.index.addresses import AddressRule
 from pypi_assets.index.connections import Connections, Network
-from pypi_assets.index.credentials import basic_authorization
-from pypi_assets.index.deadlines import within
-from pypi_assets.index.errors import PackageIndexError
-from pypi_assets.index.urls import origin, redact, split_credentials, split_fetchable
+from pypi_assets.index.credentials import Credentials
+from pypi_assets.index.errors import DeniedError, GoneError, PackageIndexError, TransientError
+from pypi_assets.index.files import AS_STORED
+from pypi_assets.index.transport import Timeouts, Transport, user_agent
+from pypi_assets.index.urls import HostRule, redact, split_fetchable
 from pypi_assets.storage.store import (
     READ_BUFFER_BYTES,
     SCHEMES,
@@ -62,15 +62,7 @@ class BehindError(MirrorError):
     """The source lags: it has less than what is held, of the same history."""
 
 
-CHUNK_BYTES = 256 * 1024
-MAX_REDIRECTS = 5
 SOURCE_ACCEPTS = "https://HOST/PATH, http://..., s3://BUCKET/PREFIX, gs://..., az://... or file:///PATH"
-_MISSING = {403, 404, 410}
-"""A store that may not be listed answers 403 for what it does not have."""
-_REDIRECTS = {301, 302, 303, 307, 308}
-_CONNECT_S = 10.0
-_CHUNK_S = 60.0
-"""The longest wait for a chunk, so a body comes at 4 KiB a second at least."""
 
 
 class Source(Protocol):
@@ -145,104 +137,49 @@ class StoredSource:
 
 
 class HttpSource:
-    """The source as static files below a URL, which may have credentials: they go to its own origin alone."""
+    """The source as static files below a URL, requested as an index's files are: see `index/transport.py`."""
 
-    def __init__(self, url: str, *, connections: int, network: Network) -> None:
-        plain, login = split_credentials(url.rstrip("/"))
+    def __init__(self, url: str, *, connections: int, network: Network, timeouts: Timeouts = Timeouts()) -> None:  # noqa: B008
+        self.name = redact(url.rstrip("/"))
         try:
-            scheme, host, port = split_fetchable(plain)
+            scheme, _, _ = split_fetchable(self.name)
         except PackageIndexError as error:
-            raise RefusedSourceError(f"not the URL of a source: {plain!r}; it is {SOURCE_ACCEPTS}") from error
-        if urlsplit(plain).query or urlsplit(plain).fragment:
-            raise RefusedSourceError(f"the URL of a source ends with its path: {plain!r}")
-        self.name = plain
-        self._origin = origin(f"{scheme}://{host}{port}")
-        self._is_plain = scheme == "http"
-        self._authorization = basic_authorization(login) if login else None
-        self._connections = Connections(AddressRule(plain, plain), network, kept=connections)
-        self._agent = f"pypi-assets/{version('pypi-assets')}"
+            raise RefusedSourceError(f"not the URL of a source: {self.name!r}; it is {SOURCE_ACCEPTS}") from error
+        if urlsplit(self.name).query or urlsplit(self.name).fragment:
+            raise RefusedSourceError(f"the URL of a source ends with its path: {self.name!r}")
+        self._transport = Transport(
+            HostRule(None, allow_http=scheme == "http"),
+            Credentials(url),
+            Connections(AddressRule(self.name), network, kept=connections),
+            agent=user_agent(None),
+            max_connections=connections,
+            timeouts=timeouts,
+        )
 
     @contextmanager
     def chunks(self, path: str) -> Iterator[Iterator[bytes]]:
         """The content of a file."""
-        response = self._opened(f"{self.name}/{quote(path)}")
-        is_whole = False
-        try:
-            yield self._received(response)
-            is_whole = True
-        finally:
-            (response.release_conn if is_whole else response.close)()
+        url = f"{self.name}/{quote(path)}"
+        with ExitStack() as opened:
+            with self._translated(url):
+                response = opened.enter_context(self._transport.exchange("GET", url, AS_STORED))
+            yield self._received(url, response)
 
     def close(self) -> None:
         """Closes its connections; call it when no thread uses them any more."""
-        self._connections.close()
+        self._transport.close()
 
-    def _opened(self, url: str) -> BaseHTTPResponse:
-        """The answer of status 200, after redirects."""
-        for _ in range(MAX_REDIRECTS + 1):
-            response = self._requested(url)
-            if response.status == 200:
-                return response
-            status, location = response.status, response.headers.get("Location")
-            response.close()
-            if status in _MISSING:
-                raise VanishedError(f"the source has no {redact(url)} (HTTP {status})")
-            if status not in _REDIRECTS or not location:
-                is_transient = status == 429 or status >= 500
-                kind = SourceError if is_transient else RefusedSourceError
-                raise kind(f"the source answers HTTP {status} to {redact(url)}")
-            url = self._next(url, location)
-        raise RefusedSourceError(f"the source redirects more than {MAX_REDIRECTS} times, last to {redact(url)}")
-
-    def _next(self, url: str, location: str) -> str:
-        """Where a redirect leads to. Raises RefusedSourceError where nothing may be requested."""
-        following = urljoin(url, location)
-        try:
-            scheme, _, _ = split_fetchable(following)
-        except (PackageIndexError, ValueError) as error:
-            raise RefusedSourceError(f"the source redirects {redact(url)} to what is no http(s) URL") from error
-        if scheme == "http" and not self._is_plain:
-            raise RefusedSourceError(f"the source redirects {redact(url)} to {redact(following)}, not over https")
-        return following
-
-    def _requested(self, url: str) -> BaseHTTPResponse:
-        headers = {"User-Agent": self._agent, "Accept": "*/*", "Accept-Encoding": "identity"}
-        if self._authorization and origin(url) == self._origin:
-            headers["Authorization"] = self._authorization
+    def _received(self, url: str, response: BaseHTTPResponse) -> Iterator[bytes]:
         with self._translated(url):
-            route = self._connections.route(url)
-            return route.pool.urlopen(
-                "GET",
-                route.target(redact(url)),
-                headers=headers,
-                redirect=False,
-                retries=False,
-                assert_same_host=False,
-                preload_content=False,
-                timeout=Timeout(_CONNECT_S, _CHUNK_S),
-            )
-
-    def _received(self, response: BaseHTTPResponse) -> Iterator[bytes]:
-        with self._translated(self.name):
-            while True:
-                with within(_CHUNK_S):
-                    chunk = response.read(CHUNK_BYTES, decode_content=False)
-                if not chunk:
-                    return
-                yield chunk
+            yield from self._transport.chunks(response, sys.maxsize, url, decode=False)
 
     @contextmanager
     def _translated(self, url: str) -> Iterator[None]:
         try:
             yield
-        except ForbiddenAddressError as error:
-            raise RefusedSourceError(f"{redact(url)} leads away from the source: {error}") from error
+        except (GoneError, DeniedError) as error:
+            raise VanishedError(f"the source has no {url}: {error}") from error
+        except TransientError as error:
+            raise SourceError(f"the source does not answer at {url}: {error}") from error
         except PackageIndexError as error:
-            raise RefusedSourceError(str(error)) from error
-        except (HTTPError, OSError, UnknownAddressError) as error:
-            raise SourceError(f"the source does not answer at {redact(url)}: {_reason(error)}") from error
-
-
-def _reason(error: Exception) -> str:
-    text = str(error.__cause__ or error) or type(error).__name__
-    return text.splitlines()[0][:300]
+            raise RefusedSourceError(f"the source does not give {url}: {error}") from error

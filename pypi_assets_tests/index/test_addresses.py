@@ -1,5 +1,6 @@
 """No page and no redirect leads into a private network."""
 
+import errno
 import io
 import ipaddress
 import socket
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from pypi_assets.index.addresses import AddressRule, ForbiddenAddressError, UnknownAddressError, is_loopback, is_public
 from pypi_assets.index.client import IndexClient
-from pypi_assets.index.errors import RefusedError
+from pypi_assets.index.errors import RefusedError, TransientError
 from pypi_assets.index.file_origins import FileOrigin
 from pypi_assets_tests.index.clients import unhurried_client
 from pypi_assets_tests.index.loopback import Answer, answering
@@ -107,16 +108,77 @@ def test_a_redirect_cannot_lead_in_here() -> None:
             assert (len(door.received), inside.connections) == (1, 0)
 
 
-def test_a_name_that_changes_its_address_is_caught_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    with (
-        answering(Answer(200, b"secret")) as loopback,
-        unhurried_client("", allowed_file_hosts=["files.example.org"], **PUBLIC_INDEX) as client,
-    ):
-        resolved = resolving(monkeypatch, "1.1.1.1", "127.0.0.1")
-        with pytest.raises(RefusedError, match=naming("files.example.org", "127.0.0.1")):
-            fetch(client, f"http://files.example.org:{loopback.port}/f")
-        assert len(resolved) == 2
-        assert loopback.received == []
+def connecting(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Record the addresses that are connected to. Only loopback answers."""
+    real, connected = socket.socket.connect, []
+
+    def connect(sock: socket.socket, address: Any) -> None:
+        connected.append(address[0])
+        if not is_loopback(address[0]):
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
+        real(sock, address)
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    return connected
+
+
+def test_the_address_that_was_checked_is_the_one_that_is_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each name has a good address when it is checked first, and one in here a moment later."""
+    with answering(Answer(200, b"secret")) as loopback:
+        for hosts in ({"allowed_file_hosts": ["files.example.org"]}, {}):
+            with unhurried_client("", **PUBLIC_INDEX, **hosts) as client, monkeypatch.context() as patch:
+                url = f"http://files.example.org:{loopback.port}"
+                resolved = resolving(patch, "1.1.1.1", "127.0.0.1")
+                if not hosts:
+                    agreed = client.agreed_file_origin(["https://files.example.org/a.whl"])
+                    assert agreed == FileOrigin("https://files.example.org")
+                    client.trust_file_origin(url)
+                    resolved = resolving(patch, "1.1.1.1", "127.0.0.1")
+                connected = connecting(patch)
+                with pytest.raises(TransientError, match=naming("files.example.org")):
+                    fetch(client, f"{url}/f")
+                assert (len(resolved), connected) == (1, ["1.1.1.1"])
+                with pytest.raises(RefusedError, match=naming("files.example.org", "127.0.0.1")):
+                    fetch(client, f"{url}/f")
+                assert (len(resolved), connected) == (2, ["1.1.1.1"])
+        assert loopback.connections == 0
+
+
+def test_one_bad_address_among_good_ones_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = socket.getaddrinfo
+
+    def resolve(host: Any, port: Any, *args: Any, **options: Any) -> Any:
+        if not str(host).endswith(".example.org"):
+            return real(host, port, *args, **options)
+        return [found for address in ("1.1.1.1", "10.0.0.1") for found in real(address, port, *args, **options)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    connected = connecting(monkeypatch)
+    with unhurried_client("", allowed_file_hosts=["files.example.org"], **PUBLIC_INDEX) as client:
+        with pytest.raises(RefusedError, match=naming("files.example.org", "10.0.0.1")):
+            fetch(client, "http://files.example.org/f")
+        assert connected == []
+
+
+def test_the_next_address_is_tried_and_the_one_that_answers_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, resolved = socket.getaddrinfo, []
+
+    def resolve(host: Any, port: Any, *args: Any, **options: Any) -> Any:
+        if not str(host).endswith(".example.org"):
+            return real(host, port, *args, **options)
+        resolved.append(host)
+        return [found for address in ("1.1.1.1", "127.0.0.1") for found in real(address, port, *args, **options)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    connected = connecting(monkeypatch)
+    with answering(Answer(200, b"file", {"Connection": "close"})) as loopback:
+        url = f"http://index.example.org:{loopback.port}"
+        with unhurried_client(url) as client:
+            for _ in range(2):
+                fetch(client, f"{url}/f")
+        assert [request.headers["host"] for request in loopback.received] == [url.removeprefix("http://")] * 2
+    assert connected == ["1.1.1.1", "127.0.0.1", "127.0.0.1"]
+    assert len(resolved) == 1
 
 
 def test_an_index_in_here_may_have_its_files_in_here() -> None:
@@ -178,20 +240,6 @@ def test_an_index_in_a_private_network_cannot_choose_a_host_there(monkeypatch: p
         rule.check("files.example.org", "169.254.169.254")
     rule.check("files.example.org", "1.1.1.1")
     rule.check("listed.example.org", "10.0.0.2")
-
-
-def test_a_chosen_host_that_moves_in_here_is_caught_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    with (
-        answering(Answer(200, b"secret")) as loopback,
-        unhurried_client("", **PUBLIC_INDEX) as client,
-    ):
-        resolving(monkeypatch, "1.1.1.1", "1.1.1.1", "127.0.0.1")
-        agreed = client.agreed_file_origin(["https://files.example.org/a.whl"])
-        assert agreed == FileOrigin("https://files.example.org")
-        client.trust_file_origin(f"http://files.example.org:{loopback.port}")
-        with pytest.raises(RefusedError, match=naming("files.example.org", "127.0.0.1")):
-            fetch(client, f"http://files.example.org:{loopback.port}/f")
-        assert loopback.received == []
 
 
 def test_a_redirect_of_a_chosen_host_leads_to_no_third_one() -> None:

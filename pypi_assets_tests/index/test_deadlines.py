@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 import trustme
 
+from pypi_assets.index.addresses import UnknownAddressError, resolve
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.connections import Network
-from pypi_assets.index.deadlines import Allowance, TimedSocket, resolve, seconds_left, within
+from pypi_assets.index.deadlines import Watchdog
 from pypi_assets.index.errors import PackageIndexError, RefusedError, TransientError
 from pypi_assets.index.models import ProjectPage
-from pypi_assets.index.transport import Timeouts
+from pypi_assets.index.transport import Allowance, Timeouts
 from pypi_assets_tests.index.clients import JSON, PAGE, unhurried_client
 from pypi_assets_tests.index.hostile_servers import GOOD, HOLDS, LONG, PAUSE_S, Hold, Holding, holding
 from pypi_assets_tests.index.loopback import Answer, answering
@@ -27,10 +28,12 @@ from pypi_assets_tests.naming import mentions, naming
 
 
 def test_addresses_are_those_of_the_system() -> None:
-    assert resolve("127.0.0.1", 80) == [(socket.AF_INET, ("127.0.0.1", 80))]
-    assert (socket.AF_INET, ("127.0.0.1", 80)) in resolve("localhost", 80)
-    with pytest.raises(socket.gaierror):
-        resolve("no-such-name.invalid", None)
+    assert resolve("127.0.0.1") == ["127.0.0.1"]
+    assert "127.0.0.1" in resolve("localhost")
+    with pytest.raises(UnknownAddressError):
+        resolve("no-such-name.invalid")
+    with pytest.raises(UnicodeError):
+        resolve("a" * 64 + ".example.org")
 
 
 def test_a_resolver_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,14 +47,14 @@ def test_a_resolver_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(socket, "getaddrinfo", hang)
     started = time.monotonic()
-    with within(0.1), pytest.raises(TimeoutError):
-        resolve("index.example.org", 80)
-    root = "http://index.invalid"
-    with (
-        unhurried_client(root, timeouts=Timeouts(0.3, 0.3)) as client,
-        pytest.raises(TransientError, match=naming("index.invalid")),
-    ):
-        client.project_page("demo")
+    with pytest.raises(TimeoutError):
+        resolve("index.example.org", 0.1)
+    for network in (Network(), Network(proxy="http://proxy.invalid:3128")):
+        with (
+            unhurried_client("http://index.invalid", network=network, timeouts=Timeouts(0.3, 0.3)) as client,
+            pytest.raises(TransientError, match=naming("index.invalid")),
+        ):
+            client.project_page("demo")
     assert time.monotonic() - started < 10  # of 30
     done.set()
 
@@ -286,12 +289,52 @@ def test_an_encoding_that_was_not_requested_is_refused() -> None:
         client.project_page("demo")
 
 
-def test_the_earliest_of_several_ends_counts() -> None:
-    with within(100), within(10), within(1000):
-        assert 9 < seconds_left() <= 10
-    with within(0), pytest.raises(TimeoutError):
-        seconds_left()
-    assert seconds_left() == float("inf")
+def test_a_block_ends_at_its_deadline_and_no_other_block_does() -> None:
+    dog = Watchdog()
+    held, other = socket.socketpair(), socket.socketpair()
+    with held[0], held[1], other[0], other[1]:
+        with dog.within(600, lambda: other[0]):
+            with pytest.raises(TimeoutError), dog.within(0.05, lambda: held[0]):
+                assert held[0].recv(1) == b""  # would wait for ever
+            other[1].sendall(b"x")
+            assert other[0].recv(1) == b"x"
+        assert held[1].recv(1) == b""
+
+
+def test_a_block_without_a_socket_at_its_deadline_ends_once_it_has_one() -> None:
+    dog, pair = Watchdog(), socket.socketpair()
+    asked = threading.Event()
+    found: list[socket.socket] = []
+
+    def find() -> socket.socket | None:
+        asked.set()
+        return found[0] if found else None
+
+    def wait() -> None:
+        with dog.within(0, find):
+            assert asked.wait(60)
+            found.append(pair[0])
+            assert pair[0].recv(1) == b""
+
+    with pair[0], pair[1], pytest.raises(TimeoutError):
+        wait()
+
+
+def test_a_block_that_fails_after_its_deadline_timed_out() -> None:
+    dog, pair = Watchdog(), socket.socketpair()
+
+    def fail(seconds: float) -> None:
+        with dog.within(seconds, lambda: pair[0]):
+            if seconds == 0:
+                pair[0].recv(1)
+            raise KeyError(seconds)
+
+    with pair[0], pair[1]:
+        with pytest.raises(KeyError):
+            fail(600)
+        with pytest.raises(TimeoutError) as caught:
+            fail(0)
+        assert isinstance(caught.value.__cause__, KeyError)
 
 
 def test_an_allowance_is_spent_by_waits_and_by_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,15 +346,3 @@ def test_an_allowance_is_spent_by_waits_and_by_nothing_else(monkeypatch: pytest.
         now[0] += 2
     now[0] += 4
     assert allowance.left_s == 8
-
-
-def test_a_timed_socket_without_a_deadline_keeps_its_own_timeout() -> None:
-    with TimedSocket() as sock:
-        sock.settimeout(3)
-        sock.bind(("127.0.0.1", 0))
-        with pytest.raises(OSError, match="not connected"):
-            sock.recv(1)
-        assert sock.gettimeout() == 3
-        with within(1), pytest.raises(OSError, match="not connected"):
-            sock.recv_into(bytearray(1))
-        assert (sock.gettimeout() or 0) <= 1

@@ -108,14 +108,14 @@ def test_a_receiver_can_check_what_it_gets_and_2xx_is_received():
 @pytest.mark.parametrize(
     ("status", "retry_after", "failure"),
     [
-        (500, None, Failure("the receiver answers with 500")),
-        (429, "120", Failure("the receiver answers with 429", 120.0)),
-        (503, "99999", Failure("the receiver answers with 503", 3_600.0)),
-        (503, "Wed, 21 Oct 2099 07:28:00 GMT", Failure("the receiver answers with 503", 3_600.0)),
-        (503, "Wed, 21 Oct 2015 07:28:00 GMT", Failure("the receiver answers with 503")),
-        (503, "-5", Failure("the receiver answers with 503")),
-        (503, "soon", Failure("the receiver answers with 503")),
-        (302, None, Failure("the receiver answers with 302")),
+        (500, None, Failure("HTTP 500")),
+        (429, "120", Failure("HTTP 429", 120.0)),
+        (503, "99999", Failure("HTTP 503", 3_600.0)),
+        (503, "Wed, 21 Oct 2099 07:28:00 GMT", Failure("HTTP 503", 3_600.0)),
+        (503, "Wed, 21 Oct 2015 07:28:00 GMT", Failure("HTTP 503")),
+        (503, "-5", Failure("HTTP 503")),
+        (503, "soon", Failure("HTTP 503")),
+        (302, None, Failure("HTTP 302")),
     ],
 )
 def test_all_else_is_a_failure(status: int, retry_after: str | None, failure: Failure):

@@ -1,11 +1,17 @@
 """Sources answer with whole bodies or with typed errors, and lead nowhere else."""
 
 import socket
+import ssl
+import threading
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+import trustme
 
-from pypi_assets.mirror import sources
+from pypi_assets.index.connections import Network
+from pypi_assets.index.transport import Timeouts
 from pypi_assets.mirror.sources import (
     HttpSource,
     RefusedSourceError,
@@ -14,6 +20,7 @@ from pypi_assets.mirror.sources import (
     open_source,
     small_file,
 )
+from pypi_assets_tests.index.loopback import Answer, serving
 from pypi_assets_tests.mirror.static_files import StaticFiles, send, send_endlessly, static_files
 from pypi_assets_tests.naming import naming
 
@@ -88,19 +95,37 @@ def test_a_public_source_leads_to_no_private_address_and_not_away_from_https(
     served: StaticFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if the source were at a public address: its own host resolves to one, and the redirect's to this machine."""
+    port = urlsplit(served.url).port
+    real = socket.getaddrinfo
 
-    def resolved(host: str, _port: object) -> list[tuple[object, tuple[str, int]]]:
-        address = "93.184.216.34" if host == "source.example" else "127.0.0.1"
-        return [(socket.AF_INET, (address, 80))]
+    def resolve(host: Any, *args: Any, **options: Any) -> Any:
+        host = {"source.example": "93.184.216.34", "inside.example": "127.0.0.1"}.get(host, host)
+        return real(host, *args, **options)
 
-    monkeypatch.setattr("pypi_assets.index.addresses.resolve", resolved)
-    monkeypatch.setattr("pypi_assets.index.connections.resolve", resolved)
-    source = HttpSource("http://source.example", connections=1, network=sources.Network())
-    with pytest.raises(RefusedSourceError, match=naming("127.0.0.1")):
-        source._requested("http://inside.example/secret")
-    source = HttpSource("https://source.example", connections=1, network=sources.Network())
-    with pytest.raises(RefusedSourceError, match=naming("https://source.example/x")):
-        source._next("https://source.example/x", "http://source.example/x")
+    def connect(sock: socket.socket, address: Any) -> None:
+        assert address[0] == "93.184.216.34"
+        sock_connect(sock, ("127.0.0.1", port))
+
+    sock_connect = socket.socket.connect
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    for location in (f"http://inside.example:{port}/secret", f"http://127.0.0.1:{port}/secret"):
+        served.answers["x"] = send(b"", status=302, Location=location)
+        with pytest.raises(RefusedSourceError, match=naming("127.0.0.1")):
+            read("http://source.example")
+    assert served.requested == ["x", "x"]
+
+
+def test_a_source_of_https_leads_to_nothing_else(served: StaticFiles, tmp_path: Path) -> None:
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    away = Answer(302, headers={"Location": f"{served.url}/x"})
+    with serving(lambda _: away, context) as loopback, authority.cert_pem.tempfile() as file:
+        source = open_source(loopback.url, network=Network(ca_file=file))
+        with pytest.raises(RefusedSourceError, match=naming(f"{served.url}/x")):
+            small_file(source, "x", 100)
+        source.close()
+    assert len(loopback.received) == 1
     assert not served.requested
 
 
@@ -118,7 +143,7 @@ def test_credentials_go_to_the_own_origin_alone(served: StaticFiles, tmp_path: P
     assert source.name == "https://one.example/x"
 
 
-def test_an_endless_body_ends_and_a_dripping_one_too(served: StaticFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_body_ends_and_a_dripping_one_too(served: StaticFiles) -> None:
     served.answers["x"] = send_endlessly
     with pytest.raises(RefusedSourceError, match=naming("1,000,000")):
         read(served.url, most=1_000_000)
@@ -134,13 +159,11 @@ def test_an_endless_body_ends_and_a_dripping_one_too(served: StaticFiles, monkey
                 return
         request.close_connection = True
 
-    import threading
-
     stopped = threading.Event()
     served.answers["x"] = drip
-    monkeypatch.setattr(sources, "_CHUNK_S", 0.3)
+    source = HttpSource(served.url, connections=1, network=Network(), timeouts=Timeouts(0.3, 0.3))
     with pytest.raises(SourceError):
-        read(served.url, most=2_000)
+        small_file(source, "x", 2_000)
     stopped.set()
 
 
