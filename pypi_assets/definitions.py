@@ -27,6 +27,7 @@ from pypi_assets.defs.jobs import FEW_RUNS, MANY_RUNS, OF_ONE_PARTITION
 from pypi_assets.defs.journal_topics import has_kafka, journal_topics, new_journal_records, publish_journal_job
 from pypi_assets.defs.maintenance_jobs import MAINTENANCE_JOBS
 from pypi_assets.defs.naming import BARE, JobFactory, Naming
+from pypi_assets.defs.ranges import RangeAsset, range_step
 from pypi_assets.defs.resources import build_resources
 from pypi_assets.defs.run_notices import build_failed_check_sensor, build_failed_run_sensor, next_steps
 from pypi_assets.defs.schedules import build_schedules
@@ -42,9 +43,13 @@ from pypi_assets.workspace import ATTRIBUTE_PREFIX, name_in_dagster
 
 
 def _asset_factories() -> Iterator[AssetFactory]:
-    """Yield the assets of each module in `defs/assets`."""
+    """Yield the assets of each module in `defs/assets`, those of serial ranges as one step."""
+    of_ranges: list[RangeAsset] = []
     for module in pkgutil.iter_modules(assets.__path__):
-        yield from factories_in(vars(import_module(f"{assets.__name__}.{module.name}")).values())
+        declared = vars(import_module(f"{assets.__name__}.{module.name}")).values()
+        of_ranges += [one for one in declared if isinstance(one, RangeAsset)]
+        yield from factories_in(declared)
+    yield range_step(of_ranges)
 
 
 def _for_index(settings: Settings | SettingsError, naming: Naming) -> ForIndex:

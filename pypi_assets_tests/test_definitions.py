@@ -175,7 +175,7 @@ def test_a_backfill_of_a_crawl_is_one_run_unless_machines_can_share_it(given: di
         "crawled_projects": dg.BackfillPolicy(most),
         "crawled_distribution_data": dg.BackfillPolicy(most),
         "full_dump": dg.BackfillPolicy.single_run(),
-        "incremental_dump": dg.BackfillPolicy.multi_run(1),
+        "incremental_dump": dg.BackfillPolicy.multi_run(20),
     }
 
 

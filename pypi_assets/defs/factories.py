@@ -23,6 +23,7 @@ from pypi_assets.defs.policy import (
     INDEX_POOL,
     ON_FAILURE,
     PARTS_IN_ONE_RUN,
+    RANGES_IN_ONE_RUN,
     RETRIES,
     beta_parameters,
     dump_shards,
@@ -55,73 +56,98 @@ class ForIndex:
         return self.freshness if partitions in {serial_ranges, leveldb_versions} else None
 
     def backfills_of(self, partitions: dg.PartitionsDefinition[Any] | None) -> dg.BackfillPolicy | None:
-        """Return how many of these partitions a run of a backfill takes. The failure of a range stops no other."""
+        """Return how many of these partitions a run of a backfill takes."""
         if partitions is None:
             return None
         if partitions == project_parts:
             return dg.BackfillPolicy(self.parts_in_one_run)
-        return dg.BackfillPolicy.single_run() if partitions == dump_shards else dg.BackfillPolicy.multi_run(1)
+        if partitions == dump_shards:
+            return dg.BackfillPolicy.single_run()
+        return dg.BackfillPolicy.multi_run(RANGES_IN_ONE_RUN if partitions == serial_ranges else 1)
 
 
 @dataclass(frozen=True)
 class AssetFactory:
-    """Makes the asset `name` of each index."""
+    """Makes the asset `name` of each index, or all assets of one step."""
 
     name: str
     make: Callable[[ForIndex], dg.AssetsDefinition]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Declared:
+    """What is declared of an asset, for all indexes."""
+
+    name: str
+    kinds: set[str]
+    group: Group
+    deps: _Deps = ()
+    partitions: dg.PartitionsDefinition[str] | None = None
+    description: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    code_version: str = "1"
+
+    def spec(self, index: ForIndex) -> dict[str, Any]:
+        """Return the arguments of `AssetSpec`, for the asset of one index."""
+        return {
+            "key": index.naming.key(self.name),
+            "deps": [index.naming.dep(dep) for dep in self.deps],
+            "description": self.description,
+            "metadata": {**(self.metadata or {}), "docs": dg.MetadataValue.text(self.group.page)},
+            "group_name": self.group.name,
+            "code_version": self.code_version,
+            "owners": list(index.owners),
+            "kinds": self.kinds,
+            "freshness_policy": index.freshness_of(self.partitions),
+        }
+
+
+def step(index: ForIndex, partitions: dg.PartitionsDefinition[str] | None, pool: str | None) -> dict[str, Any]:
+    """Return the arguments of a step that makes assets with these partitions."""
+    return {
+        "partitions_def": index.naming.partitions(partitions),
+        "backfill_policy": index.backfills_of(partitions),
+        "pool": pool and index.naming.name(pool),
+        "retry_policy": RETRIES,
+    }
+
+
 def asset(
     *,
     kinds: set[str],
-    deps: _Deps = (),
-    partitions: dg.PartitionsDefinition[str] | None = None,
     pool: str | None = None,
     name: str | None = None,
-    description: str | None = None,
-    metadata: Mapping[str, Any] | None = None,
-    code_version: str = "1",
     group: Group | None = None,
     skips_verified: bool = False,
+    **declared: Any,
 ) -> Callable[[Callable[..., Any]], AssetFactory]:
     """Return the decorator of an asset. Its group and its page of the docs follow from its module, or are `group`.
 
-    `skips_verified`: the function is a generator. If it yields nothing, then nothing counts as materialized.
+    `declared`: the other fields of `Declared`. `skips_verified`: the function is a generator. If it yields nothing,
+    then nothing counts as materialized.
     """
 
     def declare(function: Callable[..., Any]) -> AssetFactory:
-        asset_name = name or function.__name__
-        of_group = group or group_of(function.__module__.rpartition(".")[2])
+        of_group = group or group_of_function(function)
+        asset = Declared(name=name or function.__name__, kinds=kinds, group=of_group, **declared)
 
         def make(index: ForIndex) -> dg.AssetsDefinition:
-            naming = index.naming
-            spec: dict[str, Any] = {
-                "key": naming.key(asset_name),
-                "deps": [naming.dep(dep) for dep in deps],
-                "description": description,
-                "metadata": {**(metadata or {}), "docs": dg.MetadataValue.text(of_group.page)},
-                "group_name": of_group.name,
-                "code_version": code_version,
-                "owners": list(index.owners),
-                "kinds": kinds,
-                "freshness_policy": index.freshness_of(partitions),
-            }
-            op: dict[str, Any] = {
-                "partitions_def": naming.partitions(partitions),
-                "backfill_policy": index.backfills_of(partitions),
-                "pool": pool and naming.name(pool),
-                "retry_policy": RETRIES,
-            }
+            op = step(index, asset.partitions, pool)
             with beta_parameters():
                 if skips_verified:
-                    specs = [dg.AssetSpec(**spec, skippable=True)]
+                    specs = [dg.AssetSpec(**asset.spec(index), skippable=True)]
                     return dg.multi_asset(name=function.__name__, specs=specs, **op)(function)
-                made: dg.AssetsDefinition = dg.asset(**spec, **op)(function)
+                made: dg.AssetsDefinition = dg.asset(**asset.spec(index), **op)(function)
                 return made
 
-        return AssetFactory(asset_name, make)
+        return AssetFactory(asset.name, make)
 
     return declare
+
+
+def group_of_function(function: Callable[..., Any]) -> Group:
+    """Return the group of an asset that this function declares: its module has one."""
+    return group_of(function.__module__.rpartition(".")[2])
 
 
 crawl_asset = partial(asset, kinds={"python", "sqlalchemy"}, pool=INDEX_POOL)

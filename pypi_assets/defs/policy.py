@@ -22,6 +22,8 @@ INDEX_POOL = "index"
 DATABASE_POOL = "database"
 """Of steps that read much of the catalog."""
 
+RANGES_IN_ONE_RUN = 20
+"""Of serial ranges, in a backfill: a process is started for each run."""
 PARTS_IN_ONE_RUN = 10
 """Of the 100 parts of a full crawl, if several machines share it."""
 

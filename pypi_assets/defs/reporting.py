@@ -11,7 +11,6 @@ from typing import Any
 import dagster as dg
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reports.failures import Failure
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.inert import inert_markdown_cell
@@ -62,25 +61,6 @@ def marking(context: dg.AssetExecutionContext) -> Iterator[Marks]:
         raise
     for key, metadata in marks.done.items():
         context.add_asset_metadata(metadata, partition_key=key)
-
-
-def mark_each_range(
-    context: dg.AssetExecutionContext,
-    work: Callable[[SerialRange], Mapping[str, Any]],
-    totals: Callable[[], Mapping[str, Any]] = dict,
-) -> dg.MaterializeResult[None]:
-    """Do `work` for each serial range of the run, and marks it with the numbers that it returns and its seconds.
-
-    `totals` returns metadata that all of them have in common, once they are done.
-
-    The first error ends the step: the ranges before it stay marked.
-    """
-    with marking(context) as mark:
-        for key in context.partition_keys:
-            started = time.monotonic()
-            numbers = work(SerialRange.parse(key))
-            mark(key, {**numbers, "seconds": round(time.monotonic() - started, 3)})
-        return mark.result(totals())
 
 
 def progress_log(

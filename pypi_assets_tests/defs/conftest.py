@@ -22,6 +22,7 @@ from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.definitions import build_defs
 from pypi_assets.defs.factories import AssetFactory, ForIndex
 from pypi_assets.defs.policy import RANGE_END_TAG, RANGE_START_TAG
+from pypi_assets.defs.ranges import RangeAsset, range_step
 from pypi_assets.defs.resources import Resources, build_resources
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.settings import Settings, load_settings
@@ -72,7 +73,7 @@ class Pipeline:
 
     def materialize(
         self,
-        asset: dg.AssetsDefinition | AssetFactory,
+        asset: dg.AssetsDefinition | AssetFactory | RangeAsset,
         first: str | None = None,
         last: str | None = None,
         **options: Any,
@@ -81,7 +82,8 @@ class Pipeline:
         tags = {RANGE_START_TAG: first, RANGE_END_TAG: last} if first and last else {}
         resources = self.resources.by_name()
         options = {"raise_on_error": False} | options
-        made = asset.make(ForIndex()) if isinstance(asset, AssetFactory) else asset
+        factory = range_step([asset]) if isinstance(asset, RangeAsset) else asset
+        made = factory.make(ForIndex()) if isinstance(factory, AssetFactory) else factory
         return dg.materialize(
             [made],
             instance=self.instance,
@@ -118,7 +120,7 @@ class Pipeline:
 
     def asset(self, key: str) -> dg.AssetsDefinition:
         assets = [one for one in self.defs.assets or () if isinstance(one, dg.AssetsDefinition)]
-        return next(asset for asset in assets if asset.keys == {dg.AssetKey(key)})
+        return next(asset for asset in assets if dg.AssetKey(key) in asset.keys)
 
     def requested(self, sensor: str) -> list[str]:
         """The partition keys that a tick of `sensor` asks for."""

@@ -19,9 +19,9 @@ from pypi_assets.defs.policy import (
     FROM_SCRATCH_TAG,
     dump_shards,
     parse_shards,
-    serial_ranges,
 )
-from pypi_assets.defs.reporting import count_log, mark_each_range, markdown_table, marking
+from pypi_assets.defs.ranges import RangeRun, RangeWork, range_asset
+from pypi_assets.defs.reporting import count_log, markdown_table, marking
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.dumps.compaction import compact
 from pypi_assets.dumps.cover import cover
@@ -58,7 +58,8 @@ _COLUMNS = {
 }
 
 
-dump_asset = partial(asset, kinds={"json", "gzip"}, metadata=_COLUMNS, code_version=str(COLUMNS_VERSION))
+_DUMP: dict[str, Any] = {"kinds": {"json", "gzip"}, "metadata": _COLUMNS, "code_version": str(COLUMNS_VERSION)}
+dump_asset = partial(asset, **_DUMP)
 """The decorator of a dump."""
 
 
@@ -117,27 +118,27 @@ def _started_at(context: dg.AssetExecutionContext) -> float:
     return float(record.start_time)
 
 
-@dump_asset(deps=["changed_distribution_data"], partitions=serial_ranges, pool=DATABASE_POOL)
-def incremental_dump(
-    context: dg.AssetExecutionContext, catalog: CatalogResource, storage: StorageResource
-) -> dg.MaterializeResult[None]:
+@range_asset(deps=["changed_distribution_data"], **_DUMP)
+def incremental_dump(run: RangeRun) -> RangeWork:
     """What changed on the package index within a stretch of time, one row for each file.
 
     A row is the file as it is at the end; of a file that is gone, a tombstone. A partition is a range `A-B` of serials,
     the numbers of the index's events, that was crawled. A dump that was written and is whole stays as it is.
     """
 
+    catalog, storage = run.catalog.get(), run.storage.get()
+
     def write(serials: SerialRange) -> dict[str, Any]:
-        progress = count_log(context, f"rows of {serials}")
-        manifest = write_range(catalog.get(), storage.get(), serials, progress=progress)
+        progress = count_log(run.context, f"rows of {serials}")
+        manifest = write_range(catalog, storage, serials, progress=progress)
         return {
             "dagster/partition_row_count": manifest.rows,
             "bytes": manifest.size,
-            **_look(storage.get(), manifest.directory, *manifest.files),
-            **_preview(catalog.get(), serials),
+            **_look(storage, manifest.directory, *manifest.files),
+            **_preview(catalog, serials),
         }
 
-    return mark_each_range(context, write)
+    return write
 
 
 def _look(storage: Storage, directory: str, *files: DumpFile) -> dict[str, dg.MetadataValue[Any]]:

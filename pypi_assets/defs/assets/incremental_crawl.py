@@ -2,30 +2,24 @@
 
 from typing import Any
 
-import dagster as dg
-
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.index_state import count_broken_rows
 from pypi_assets.catalog.reports.failures import failed_reads_of_range
 from pypi_assets.catalog.work.visit_queue import abandoned_projects, range_workload
-from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.incremental_crawl import read_range, store_changelog, visit_range
-from pypi_assets.defs.expected_errors import expected_errors_as_failures
-from pypi_assets.defs.factories import crawl_asset
-from pypi_assets.defs.policy import serial_ranges
-from pypi_assets.defs.reporting import failure_counts, failure_table, mark_each_range, progress_log, total_metadata
-from pypi_assets.defs.resources import CrawlerResource
+from pypi_assets.defs.ranges import RangeRun, RangeWork, crawled_range_asset
+from pypi_assets.defs.reporting import failure_counts, failure_table, total_metadata
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 
 
-@crawl_asset(partitions=serial_ranges, deps=["package_index"])
-def changelog(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
+@crawled_range_asset(deps=["package_index"])
+def changelog(run: RangeRun) -> RangeWork:
     """What happened on the package index, such as uploads and removals, copied as it reports it.
 
     A partition is a range `A-B` of serials, the numbers of the index's events: those above A, up to B. The sensor
     `new_serial_range` adds the partitions; other keys are refused.
     """
-    opened = _open(context, crawler)
+    opened = run.open_crawler()
 
     def store(serials: SerialRange) -> dict[str, Any]:
         events = store_changelog(opened, serials)
@@ -39,17 +33,17 @@ def changelog(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg
             "changed_projects": events.changed_projects,
         }
 
-    return mark_each_range(context, store)
+    return store
 
 
-@crawl_asset(partitions=serial_ranges, deps=["changelog"])
-def changed_distributions(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
+@crawled_range_asset(deps=["changelog"])
+def changed_distributions(run: RangeRun) -> RangeWork:
     """The pages of the projects whose files changed, fetched again.
 
     A partition is a range `A-B` of serials, the numbers of the index's events. A range that is complete already is
     visited once more.
     """
-    opened = _open(context, crawler)
+    opened = run.open_crawler()
 
     def visit(serials: SerialRange) -> dict[str, Any]:
         visits = visit_range(opened, serials)
@@ -62,19 +56,21 @@ def changed_distributions(context: dg.AssetExecutionContext, crawler: CrawlerRes
             "open_projects": ", ".join(left),
         }
 
-    return mark_each_range(context, visit)
+    return visit
 
 
-@crawl_asset(partitions=serial_ranges, deps=["changed_distributions"], code_version=str(EXTRACTOR_VERSION))
-def changed_distribution_data(
-    context: dg.AssetExecutionContext, crawler: CrawlerResource
-) -> dg.MaterializeResult[None]:
+@crawled_range_asset(
+    deps=["changed_distributions"],
+    code_version=str(EXTRACTOR_VERSION),
+    totals=lambda run: total_metadata(run.catalog.get()),
+)
+def changed_distribution_data(run: RangeRun) -> RangeWork:
     """What the new files of the projects that changed contain and require, or why that is unknown.
 
     A partition is a range `A-B` of serials, the numbers of the index's events. It is complete once each of its projects
     was visited or abandoned, and each of their files was read or has a reason why not.
     """
-    opened = _open(context, crawler)
+    opened = run.open_crawler()
 
     def read(serials: SerialRange) -> dict[str, Any]:
         reads = read_range(opened, serials)
@@ -90,9 +86,4 @@ def changed_distribution_data(
             "requests": reads.requests,
         }
 
-    return mark_each_range(context, read, lambda: total_metadata(opened.catalog))
-
-
-def _open(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> Crawler:
-    with expected_errors_as_failures():
-        return crawler.get(progress_log(context), context.log.warning)
+    return read

@@ -6,24 +6,14 @@ import dagster as dg
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reports.journal_format import Stream
-from pypi_assets.defs.factories import asset
-from pypi_assets.defs.policy import DATABASE_POOL, serial_ranges
-from pypi_assets.defs.reporting import count_log, mark_each_range
-from pypi_assets.defs.resources import CatalogResource, StorageResource
+from pypi_assets.defs.ranges import RangeRun, RangeWork, range_asset
+from pypi_assets.defs.reporting import count_log
 from pypi_assets.journal.publishing import write_first_range, write_range
 from pypi_assets.journal.segment_files import FORMAT, head_path
 
 
-@asset(
-    deps=["incremental_dump"],
-    partitions=serial_ranges,
-    kinds={"json", "zstd"},
-    pool=DATABASE_POOL,
-    code_version=str(FORMAT),
-)
-def change_journal(
-    context: dg.AssetExecutionContext, catalog: CatalogResource, storage: StorageResource
-) -> dg.MaterializeResult[None]:
+@range_asset(deps=["incremental_dump"], kinds={"json", "zstd"}, code_version=str(FORMAT))
+def change_journal(run: RangeRun) -> RangeWork:
     """What happened on the package index within a stretch of time, in order: one record for each event, for each file
     that it changed, and for what is in each new file.
 
@@ -31,11 +21,11 @@ def change_journal(
     as it is. Each segment has the hash of the one before, so a missing or changed record is found. The first run writes
     what the first full crawl found as well.
     """
-    opened, store = catalog.get(), storage.get()
-    write_first_range(opened, store, count_log(context, "records of the first range"))
+    opened, store = run.catalog.get(), run.storage.get()
+    write_first_range(opened, store, count_log(run.context, "records of the first range"))
 
     def write(serials: SerialRange) -> dict[str, Any]:
-        written = write_range(opened, store, serials, count_log(context, f"records of {serials}"))
+        written = write_range(opened, store, serials, count_log(run.context, f"records of {serials}"))
         counts = {f"records: {stream}": count for stream, count in written.records.items()}
         heads = {f"head: {one.value}": dg.MetadataValue.path(store.uri(head_path(one.value))) for one in Stream}
         return {
@@ -45,4 +35,4 @@ def change_journal(
             **heads,
         }
 
-    return mark_each_range(context, write)
+    return write

@@ -35,7 +35,7 @@ def states(pipeline: Pipeline, keys: Sequence[str]) -> dict[str, list[str]]:
     ("step", "failed"),
     [("store_changelog", RANGE_ASSETS), ("visit_range", RANGE_ASSETS[1:]), ("read_range", RANGE_ASSETS[2:])],
 )
-def test_a_range_that_fails_in_one_asset_leaves_the_others_complete(
+def test_a_range_that_fails_in_one_asset_leaves_the_others_of_its_run_complete(
     index: ServedIndex, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, step: str, failed: tuple[str, ...]
 ) -> None:
     keys = new_ranges(index, pipeline, 3)
@@ -49,8 +49,8 @@ def test_a_range_that_fails_in_one_asset_leaves_the_others_complete(
 
     with monkeypatch.context() as patch:
         patch.setattr(incremental_crawl, step, fail_in_the_second)
-        results = [pipeline.run("incremental_crawl", key, raise_on_error=False).success for key in keys]
-    assert results == [True, False, True]
+        result = pipeline.run_ranges("incremental_crawl", keys)
+    assert unnamed(failure_text(result), "1", "3", keys[1], failed[0]) == []
     for asset in RANGE_ASSETS:
         second = "failed" if asset in failed else "materialized"
         assert pipeline.states(asset, keys) == ["materialized", second, "materialized"]
@@ -87,14 +87,16 @@ def test_a_range_shows_its_own_failures_and_the_totals_of_all(index: ServedIndex
     assert (numbers["failed"], numbers["total: live"], numbers["total: failed"]) == (0, 6, 1)
 
 
-def test_a_run_of_several_ranges_ends_at_the_first_that_is_refused(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_a_range_that_is_refused_stops_no_other_range_of_its_run(index: ServedIndex, pipeline: Pipeline) -> None:
     keys = new_ranges(index, pipeline, 2)
     unknown = f"{index.serial}-{index.serial + 5}"
-    pipeline.instance.add_dynamic_partitions("serial_ranges", [keys[0], unknown, keys[1]])
-    result = pipeline.run_ranges("incremental_crawl", [keys[0], unknown, keys[1]])
-    assert unnamed(failure_text(result), unknown) == []
-    assert pipeline.marked("changelog") == keys[:1]
-    assert not [event for event in result.all_events if event.is_step_start and event.step_key != "changelog"]
+    keys.insert(1, unknown)
+    pipeline.instance.add_dynamic_partitions("serial_ranges", keys)
+    for _ in range(2):  # also over ranges that are complete already
+        assert unnamed(failure_text(pipeline.run_ranges("incremental_crawl", keys)), "1", "3", unknown) == []
+        expected = ["materialized", "failed", "materialized"]
+        assert states(pipeline, keys) == dict.fromkeys(RANGE_ASSETS, expected)
+    assert pipeline.metadata("incremental_dump", keys[2])["dagster/partition_row_count"] == 1
 
 
 def test_unknown_ranges_are_refused(pipeline: Pipeline) -> None:
