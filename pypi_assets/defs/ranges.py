@@ -28,15 +28,13 @@ from pypi_assets.defs.reporting import progress_log
 from pypi_assets.defs.resources import CatalogResource, CrawlerResource, StorageResource
 from pypi_assets.upkeep.transient import is_transient
 
-_SHOWN_FAILURES = 10
-
 RangeWork = Callable[[SerialRange], Mapping[str, Any]]
 """Does the work of an asset for one range, and returns the numbers that its partition shows."""
 
 
 @dataclass(frozen=True)
 class RangeRun:
-    """What the work of a run uses. Nothing is open before it is used."""
+    """The context of a run and its resources. Each is opened at its first use."""
 
     context: dg.AssetExecutionContext
     crawler: CrawlerResource
@@ -52,7 +50,7 @@ class RangeRun:
 class RangeAsset:
     """An asset whose partitions are serial ranges.
 
-    `begin` opens what the work needs, once for all ranges of a run. `totals` returns metadata that all of them show.
+    `begin` opens the resources of the work, once for all ranges of a run. `totals` returns metadata for all ranges.
     """
 
     declared: Declared
@@ -82,7 +80,7 @@ crawled_range_asset = partial(range_asset, kinds={"python", "sqlalchemy"})
 
 
 def range_step(assets: Sequence[RangeAsset]) -> AssetFactory:
-    """Return the factory of the step that makes these assets, or those of them that a run selects."""
+    """Return the factory of the step that makes the selected assets of these."""
     by_name = {asset.name: asset for asset in assets}
     deps = {asset.name: [dep for dep in asset.declared.deps if dep in by_name] for asset in assets}
     in_order = [by_name[name] for name in TopologicalSorter(deps).static_order()]
@@ -111,24 +109,25 @@ def _materialize(run: RangeRun, assets: Mapping[dg.AssetKey, RangeAsset]) -> Ite
     """Do the work of each range, asset by asset, and yield the assets once all ranges are done.
 
     The failure of a range ends the work of that range alone, and fails the step at its end. A transient error concerns
-    all ranges, and ends the step at once, which is tried again. The partitions that are done are materialized anyway.
+    all ranges: it ends the step at once, and Dagster tries the step again. Finished partitions are materialized anyway.
     """
     context, keys = run.context, list(run.context.partition_keys)
     done: dict[tuple[dg.AssetKey, str], Mapping[str, Any]] = _done_before(run, assets)
     failed: dict[str, tuple[dg.AssetKey, Exception]] = {}
+    work: dict[dg.AssetKey, RangeWork] = {}
     try:
         with expected_errors_as_failures():
-            work = {key: asset.begin(run) for key, asset in assets.items()}
             for partition in keys:
-                for key in assets:
+                for key, asset in assets.items():
                     try:
                         if (key, partition) not in done:
+                            work[key] = work.get(key) or asset.begin(run)
                             done[key, partition] = _timed(work[key], partition)
                     except Exception as error:
                         if is_transient(error) or len(keys) == 1:
                             raise
                         failed[partition] = key, error
-                        context.log.error(_describe(partition, key, error))
+                        context.log.error(f"{partition}: {_reason(key, error)}")
                         break
             totals = {key: asset.totals(run) for key, asset in assets.items()}
             done = {place: {**totals[place[0]], **numbers} for place, numbers in done.items()}
@@ -147,8 +146,7 @@ def _materialize(run: RangeRun, assets: Mapping[dg.AssetKey, RangeAsset]) -> Ite
 def _done_before(
     run: RangeRun, assets: Mapping[dg.AssetKey, RangeAsset]
 ) -> dict[tuple[dg.AssetKey, str], Mapping[str, Any]]:
-    """Return what an earlier attempt of this step has done, with its numbers: a range that is complete would be visited
-    again."""
+    """Return the finished work of earlier attempts of this step. Another visit of a complete range repeats requests."""
     context, done = run.context, dict[tuple[dg.AssetKey, str], Mapping[str, Any]]()
     for key in assets if context.retry_number else ():
         of_asset = dg.AssetRecordsFilter(key, asset_partitions=list(context.partition_keys))
@@ -164,16 +162,18 @@ def _timed(work: RangeWork, partition: str) -> Mapping[str, Any]:
     return {**numbers, "seconds": round(time.monotonic() - started, 3)}
 
 
-def _describe(partition: str, key: dg.AssetKey, error: Exception) -> str:
-    return f"{partition}: {describe_error(error)} (in {key.to_user_string()})"
+def _reason(key: dg.AssetKey, error: Exception) -> str:
+    return f"{describe_error(error)} (in {key.to_user_string()})"
 
 
 def _failure(failed: Mapping[str, tuple[dg.AssetKey, Exception]], count: int) -> dg.Failure:
-    """Return the failure of a step in which ranges failed, `count` in all. It is not tried again, which would do these
-    again. It has a traceback only if an error is unexpected."""
-    texts = [_describe(partition, key, error) for partition, (key, error) in failed.items()]
-    more = [f"and {len(texts) - _SHOWN_FAILURES} more"] if len(texts) > _SHOWN_FAILURES else []
-    text = f"{len(failed)} of {count} ranges failed: {'; '.join(texts[:_SHOWN_FAILURES] + more)}"
+    """Return the failure of a step in which some of `count` ranges failed. It has a traceback only if an error is
+    unexpected."""
+    reasons: dict[str, list[str]] = {}
+    for partition, (key, error) in failed.items():
+        reasons.setdefault(_reason(key, error), []).append(partition)
+    texts = [f"{', '.join(partitions)}: {reason}" for reason, partitions in reasons.items()]
+    text = f"{len(failed)} of {count} ranges failed: {'; '.join(texts)}"
     unexpected = next((error for _, error in failed.values() if not isinstance(error, EXPECTED)), None)
     if unexpected is None:
         return ExpectedError(text)

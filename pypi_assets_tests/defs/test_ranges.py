@@ -123,9 +123,11 @@ def test_a_range_that_is_alone_fails_with_its_own_error(step: Step) -> None:
     assert (step.marked(FIRST, has_totals=False), step.marked(SECOND)) == (KEYS[:1], [])
 
 
-def test_an_error_of_all_ranges_ends_the_step_before_any_work(step: Step) -> None:
+def test_an_error_of_all_ranges_is_named_once(step: Step) -> None:
     step.in_begin = SettingsError("wrong")
-    assert failure_text(step.run()) == "wrong"
+    text = failure_text(step.run())
+    assert unnamed(text, *KEYS, FIRST) == []
+    assert text.count("wrong") == 1
     assert step.worked == []
 
 
