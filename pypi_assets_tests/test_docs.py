@@ -1,5 +1,6 @@
 """What the docs name is there: tests, files, settings, commands, and what links lead to."""
 
+import ast
 import re
 from collections.abc import Iterable
 from functools import cache
@@ -153,12 +154,27 @@ def test_the_readme_leads_to_every_page():
     assert {page.relative_to(ROOT).as_posix() for page in PAGES} - {"README.md"} - linked == set()
 
 
-def test_the_glossary_explains_each_word_once_and_names_its_file():
-    rows = re.findall(r"(?m)^\| (\*\*.*)\| (.*) \| (.*) \|$", (ROOT / "docs" / "glossary.md").read_text())
-    words = [word for terms, _, _ in rows for word in re.findall(r"\*\*([^*]+)\*\*", terms)]
-    assert len(words) >= 30
+def glossary() -> list[tuple[list[str], str, str]]:
+    """The words of each row, its meaning and the place that defines it."""
+    rows = re.findall(r"(?m)^\| (\*\*.*) \| (.*) \| `(.*)` \|$", (ROOT / "docs" / "glossary.md").read_text())
+    return [(re.findall(r"\*\*([^*]+)\*\*", terms), meaning, place) for terms, meaning, place in rows]
+
+
+def test_the_glossary_explains_few_words_once_each():
+    text = (ROOT / "docs" / "glossary.md").read_text()
+    words = [word for row, _, _ in glossary() for word in row]
+    assert len(words) == text.count("\n| **")
+    assert 30 <= len(words) <= 45
     assert len(words) == len(set(words))
-    assert [terms for terms, meaning, place in rows if not meaning or ".py" not in place] == []
+    assert [row for row, meaning, _ in glossary() if not meaning.strip()] == []
+
+
+def test_the_glossary_names_the_file_or_class_of_each_word():
+    for words, _, place in glossary():
+        file, _, name = place.partition("::")
+        tree = ast.parse((ROOT / "pypi_assets" / file).read_text())
+        defined = {node.name for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+        assert not name or name in defined, (words, place)
 
 
 def test_pages_name_only_what_there_is(subtests: pytest.Subtests):
