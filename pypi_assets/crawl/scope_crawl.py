@@ -13,7 +13,7 @@ from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.derived.visits import explain_entering, parts_of_work
 from pypi_assets.catalog.ledger.range_ledger import complete_range, first_range, require_range
 from pypi_assets.catalog.observed.observations import begin_counter, require_counter
-from pypi_assets.catalog.scopes.discovery import Discovered, discover
+from pypi_assets.catalog.scopes.discovery import discover
 from pypi_assets.catalog.scopes.members import entering_in, settle_projects
 from pypi_assets.catalog.scopes.reading_rules import apply_rules, projects_to_rule, queue_lifted
 from pypi_assets.catalog.scopes.status import discovered_so_far
@@ -166,7 +166,7 @@ def find_scope_projects(crawler: Crawler, name: str) -> Scope:
     with claiming(crawler, scope.workload):
         discover_all(crawler)
         _take_over(crawler, scope)
-        while _find(crawler, scope.workload, None)[1].entered:
+        while _find(crawler, scope.workload, None)[1]:
             _report_discovered(crawler, scope)
     return scope
 
@@ -219,19 +219,19 @@ def follow_workload(
     counts = ReadCounts()
     left = most
     while True:
-        read, found = _find(crawler, workload, left)
+        read, entered = _find(crawler, workload, left)
         counts += read
-        left = None if left is None else left - found.entered
+        left = None if left is None else left - entered
         discovered()
-        if not found.entered:
+        if not entered:
             counts += read_workload(crawler, workload)
-            found = discover_all(crawler, workload, left)
-            left = None if left is None else left - found.entered
-            if not found.entered:
+            entered = discover_all(crawler, workload, left)
+            left = None if left is None else left - entered
+            if not entered:
                 return counts
 
 
-def _find(crawler: Crawler, workload: str, most: int | None) -> tuple[ReadCounts, Discovered]:
+def _find(crawler: Crawler, workload: str, most: int | None) -> tuple[ReadCounts, int]:
     """One step of that: visits, reads what leads on, and lets what that leads to enter."""
     with crawler.catalog.read() as connection:
         are_visits = is_visit_pending(connection, workload)
@@ -243,16 +243,18 @@ def _find(crawler: Crawler, workload: str, most: int | None) -> tuple[ReadCounts
     return counts, discover_all(crawler, workload, most)
 
 
-def discover_all(crawler: Crawler, workload: str | None = None, most: int | None = None) -> Discovered:
-    """Looks again at all that is marked, in transactions of bounded size. What is found is as in `discover`."""
-    catalog = crawler.catalog
-    entered = waiting = 0
+def discover_all(crawler: Crawler, workload: str | None = None, most: int | None = None) -> int:
+    """Looks again at all that is marked, as `discover` does, in transactions of bounded size.
+
+    Returns how many projects entered the workload.
+    """
+    catalog, entered = crawler.catalog, 0
     while True:
         left = None if most is None else most - entered
         found = catalog.transact(partial(discover, now=catalog.clock(), workload=workload, most=left))
-        entered, waiting = entered + found.entered, waiting + found.waiting
+        entered += found.entered
         if found.is_all:
-            return Discovered(entered, waiting)
+            return entered
 
 
 def _leave_large(workload: str, connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""Named readers of the journal: how far each has come, and what moves it on.
+"""Moves the named readers of the journal on, each from its own place.
 
 A delivery is such a reader and a sender: `delivering.py` posts to webhooks, and `kafka.py` sends to brokers.
 """
@@ -35,12 +35,12 @@ class JournalConsumer:
 
     @property
     def end(self) -> Cursor:
-        """The place after all that is published of the streams that have what is wanted."""
+        """Return the place after all published records of the streams that it reads."""
         return Cursor.after_serial(self.journal.through(self.wanted.read_streams or tuple(RANKS)))
 
     @property
     def begin(self) -> Cursor:
-        """The place from which on it reads: its cursor, or the beginning of the journal. Raises NoJournalError."""
+        """Return its cursor, or the beginning of the journal if it is new. Raises NoJournalError."""
         return self.cursor or beginning(self.journal, self.wanted)
 
     def has_more(self) -> bool:

@@ -46,11 +46,9 @@ _MEMBERSHIP = ("depth", "is_beyond", "first_serial", "entered_serial", "is_late"
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """What a search found. `entered` projects are queued in the workload, and `waiting` ones, beyond what it takes, in
-    the workloads of their scopes. `is_all`: no mark is left."""
+    """The result of a search: how many projects entered the workload, and whether no mark is left (`is_all`)."""
 
     entered: int = 0
-    waiting: int = 0
     is_all: bool = True
 
 
@@ -76,7 +74,7 @@ def discover(
     new = {one.scope.id: [ids[name] for name in one.new_names(ids)] for one in searches}
     entering = _not_followed(connection, new)
     queued: dict[int, dict[str, list[int]]] = {}
-    entered = waiting = 0
+    entered = 0
     for one in searches:
         of_scope, own = entering[one.scope.id], one.scope.workload
         into = own if workload is None or workload.startswith("scope:") else workload
@@ -84,9 +82,7 @@ def discover(
         queued[one.scope.id] = {into: taken}
         if rest := of_scope[len(taken) :]:
             queued[one.scope.id][own] = rest
-        is_taken = workload is None or into == workload
-        entered += len(taken) if is_taken else 0
-        waiting += len(rest) if is_taken else len(of_scope)
+        entered += len(taken) if workload is None or into == workload else 0
     _queue(connection, searches, ids, queued)
     lock_state(connection, exclusive=False)
     follow(connection, [id_ for of_scope in entering.values() for id_ in of_scope])
@@ -101,7 +97,7 @@ def discover(
         is_shared = len(new[one.scope.id]) > len(entering[one.scope.id])  # what others leave undone is its work too
         if queued[one.scope.id].get(one.scope.workload) or is_shared:
             note_left(connection, one.scope.id)
-    return Discovered(entered, waiting, is_all=len(marks) < _MARKS_AT_ONCE and not again)
+    return Discovered(entered, is_all=len(marks) < _MARKS_AT_ONCE and not again)
 
 
 @dataclass(frozen=True, slots=True)
