@@ -39,49 +39,35 @@ class StateRule:
     remedy: str = ""
 
 
-_WORK = frozenset({Cause.WORKERS})
-_NEW = frozenset({Cause.NEW_WORK})
-_SET = frozenset({Cause.SET})
-_ABORT = frozenset({Cause.ABORT})
-_RESUME = frozenset({Cause.RESUME})
+_WORK, _NEW, _SET, _ABORT, _RESUME = (frozenset({cause}) for cause in Cause)
+
+
+def _next(**causes: frozenset[Cause]) -> Mapping[ScopeState, frozenset[Cause]]:
+    return {ScopeState(state): some for state, some in causes.items()}
+
 
 STATES: Mapping[ScopeState, StateRule] = {
     ScopeState.ACTIVE: StateRule(
         "there are projects to visit or files to read",
-        {
-            ScopeState.DRAINING: _WORK,
-            ScopeState.FINISHED: _WORK,
-            ScopeState.PAUSED: _SET,
-            ScopeState.ABORTED: _ABORT,
-        },
+        _next(draining=_WORK, finished=_WORK, paused=_SET, aborted=_ABORT),
     ),
     ScopeState.DRAINING: StateRule(
         "workers have claimed all remaining work",
-        {
-            ScopeState.ACTIVE: _WORK | _NEW,
-            ScopeState.FINISHED: _WORK,
-            ScopeState.PAUSED: _SET,
-            ScopeState.ABORTED: _ABORT,
-        },
+        _next(active=_WORK | _NEW, finished=_WORK, paused=_SET, aborted=_ABORT),
     ),
     ScopeState.FINISHED: StateRule(
         "no work is left; an event can bring new work",
-        {ScopeState.ACTIVE: _NEW, ScopeState.PAUSED: _NEW, ScopeState.ABORTED: _ABORT},
+        _next(active=_NEW, paused=_NEW, aborted=_ABORT),
     ),
     ScopeState.PAUSED: StateRule(
         "its concurrency is 0",
-        {
-            ScopeState.ACTIVE: _SET,
-            ScopeState.DRAINING: _SET,
-            ScopeState.FINISHED: _WORK,
-            ScopeState.ABORTED: _ABORT,
-        },
-        "its concurrency is 0: `pypi-assets scope set {name} --concurrency N` lets it go on",
+        _next(active=_SET, draining=_SET, finished=_WORK, aborted=_ABORT),
+        remedy="its concurrency is 0: `pypi-assets scope set {name} --concurrency N` lets it go on",
     ),
     ScopeState.ABORTED: StateRule(
         "it is stopped until `scope resume`",
-        {ScopeState.ACTIVE: _RESUME, ScopeState.DRAINING: _RESUME, ScopeState.PAUSED: _RESUME},
-        "`pypi-assets scope resume {name}` lets it go on",
+        _next(active=_RESUME, draining=_RESUME, paused=_RESUME),
+        remedy="`pypi-assets scope resume {name}` lets it go on",
     ),
 }
 
