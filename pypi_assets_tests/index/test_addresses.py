@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pypi_assets.index.addresses import AddressRule, ForbiddenAddressError, UnknownAddressError, is_loopback, is_public
 from pypi_assets.index.client import IndexClient
+from pypi_assets.index.connections import Connections, Network
 from pypi_assets.index.errors import RefusedError, TransientError
 from pypi_assets.index.file_origins import FileOrigin
 from pypi_assets_tests.index.clients import unhurried_client
@@ -179,6 +180,24 @@ def test_the_next_address_is_tried_and_the_one_that_answers_is_kept(monkeypatch:
         assert [request.headers["host"] for request in loopback.received] == [url.removeprefix("http://")] * 2
     assert connected == ["1.1.1.1", "127.0.0.1", "127.0.0.1"]
     assert len(resolved) == 1
+
+
+def test_a_host_that_is_chosen_is_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person may list a host of the private network that the index is in; pages may not choose it."""
+    resolving(monkeypatch, "127.0.0.1")
+    connections = Connections(AddressRule("http://10.0.0.1/simple/"), Network(), kept=1)
+    with answering(Answer(200, b"file")) as loopback:
+        url = f"http://files.example.org:{loopback.port}/f"
+
+        def request() -> None:
+            connections.request("GET", url, {}, None, connect_s=60, read_s=60, total_s=60).drain_conn()
+
+        request()
+        connections.choose(url)
+        with pytest.raises(ForbiddenAddressError):
+            request()
+        assert len(loopback.received) == 1
+    connections.close()
 
 
 def test_an_index_in_here_may_have_its_files_in_here() -> None:

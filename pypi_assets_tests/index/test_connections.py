@@ -1,6 +1,7 @@
 """Routes: TLS with an authority of one's own, client certificates, proxies; and what errors must not reveal of them."""
 
 import io
+import socket
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from pypi_assets_tests.index.proxy import Proxy, proxying
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.naming import mentions
 
+HOSTS = {"index.example.org": "127.0.0.1"}
 INDEX = "https://index.example.org/simple/"
 NAME_HASH = "45a152cf"  # what OpenSSL makes of the authority's name
 CA_VARIABLES = ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"]
@@ -199,6 +201,29 @@ def test_a_certificate_that_an_authority_cannot_mend_names_what_can(authority: A
         assert isinstance(error, NoAnswerError)
         assert unnamed(str(error), *shown) == []
         assert "PYPI_ASSETS_CA_FILE" not in str(error)
+
+
+def test_a_certificate_is_for_the_name_and_not_for_the_address_behind_it(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = socket.getaddrinfo
+    monkeypatch.setattr(
+        socket, "getaddrinfo", lambda host, *args, **options: real(HOSTS.get(host, host), *args, **options)
+    )
+    for certified, is_good in (("index.example.org", True), ("127.0.0.1", False)):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.ca.issue_cert(certified).configure_cert(context)
+        named: list[str | None] = []
+        context.sni_callback = lambda _socket, name, _context, named=named: named.append(name)
+        with serving(lambda _: PAGE, context) as loopback:
+            root = f"https://index.example.org:{loopback.port}"
+            if is_good:
+                fetch_page(root, Network(ca_file=authority.ca_file))
+            else:
+                assert isinstance(failure(root, Network(ca_file=authority.ca_file)), NoAnswerError)
+            hosts = [request.headers["host"] for request in loopback.received]
+        assert hosts == [root.removeprefix("https://")] * is_good
+        assert named == ["index.example.org"]
 
 
 def test_a_server_that_is_down_or_speaks_no_tls_names_the_address() -> None:

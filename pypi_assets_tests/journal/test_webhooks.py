@@ -7,6 +7,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
@@ -14,6 +15,7 @@ from pypi_assets.errors import SettingsError
 from pypi_assets.index.connections import Network
 from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.webhooks import Failure, Sender, Webhook, parse_webhooks, signature
+from pypi_assets_tests.index.loopback import Answer, answering
 from pypi_assets_tests.journal.hook_receiver import SECRET, receiving
 from pypi_assets_tests.naming import mentions, naming
 
@@ -124,6 +126,26 @@ def test_all_else_is_a_failure(status: int, retry_after: str | None, failure: Fa
         receiver.headers = {"Location": receiver.url} | ({"Retry-After": retry_after} if retry_after else {})
         assert posted(receiver.url) == failure
         assert len(receiver.refused) == 1
+
+
+def test_one_receiver_that_wants_a_pause_holds_up_no_other():
+    sender = Sender(Network(), allows_private=True)
+    with receiving() as busy, receiving() as other:
+        busy.status, busy.headers = lambda _body: 429, {"Retry-After": "100"}
+        assert sender.post(hook(busy.url), b"{}", "7", time.time()) == Failure("HTTP 429", 100.0)
+        started = time.monotonic()
+        assert sender.post(hook(other.url), b"{}", "8", time.time()) is None
+    assert time.monotonic() - started < 50
+    sender.close()
+
+
+def test_a_receiver_gets_no_login_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "netrc").write_text("default login me password hush\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    for status in (202, 401):
+        with answering(Answer(status)) as loopback:
+            assert posted(f"{loopback.url}/hook") == (None if status == 202 else Failure(ANY))
+        assert [request.headers.get("authorization") for request in loopback.received] == [None]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "10.0.0.1", "169.254.169.254"])

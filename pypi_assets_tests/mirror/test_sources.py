@@ -129,7 +129,9 @@ def test_a_source_of_https_leads_to_nothing_else(served: StaticFiles, tmp_path: 
     assert not served.requested
 
 
-def test_credentials_go_to_the_own_origin_alone(served: StaticFiles, tmp_path: Path) -> None:
+def test_credentials_go_to_the_own_origin_alone(
+    served: StaticFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     headers: list[str | None] = []
     with static_files(tmp_path) as other:
         for files, answer in ((served, send(b"", status=302, Location=f"{other.url}/x")), (other, send(b"ok"))):
@@ -138,7 +140,10 @@ def test_credentials_go_to_the_own_origin_alone(served: StaticFiles, tmp_path: P
                 answer(request),
             )
         assert read(served.url.replace("//", "//me:s3cret@")) == b"ok"
-    assert headers == ["Basic bWU6czNjcmV0", None]
+        monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+        (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password s3cret\n")
+        assert read(served.url) == b"ok"
+    assert headers == ["Basic bWU6czNjcmV0", None] * 2
     source = open_source("https://me:s3cret@one.example/x")
     assert source.name == "https://one.example/x"
 
