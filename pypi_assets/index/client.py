@@ -38,7 +38,18 @@ from pypi_assets.index.models import (
 from pypi_assets.index.pages import read_listed_projects, read_listing_serial, read_project_page
 from pypi_assets.index.protocol import Observation, Report
 from pypi_assets.index.rate import RateLimit, Rates
-from pypi_assets.index.transport import CHUNK_BYTES, LONGEST_PAUSE_S, Clock, Retries, Timeouts, Transport, user_agent
+from pypi_assets.index.transport import (
+    CHUNK_BYTES,
+    CLOCK,
+    LONGEST_PAUSE_S,
+    RETRIES,
+    TIMEOUTS,
+    Clock,
+    Retries,
+    Timeouts,
+    Transport,
+    user_agent,
+)
 from pypi_assets.index.urls import host_rule, redact
 
 JSON_ACCEPT = "application/vnd.pypi.simple.v1+json"
@@ -50,9 +61,6 @@ _SERIAL = re.compile(r"[0-9]{1,18}")
 _CHARSET = re.compile(r"(?i)(?<![a-z])charset=([^;\s]++)")
 _ENVIRONMENT = Network()
 _POLITE = Rates()
-_TIMEOUTS = Timeouts()
-_RETRIES = Retries()
-_CLOCK = Clock()
 _T = TypeVar("_T")
 
 
@@ -95,9 +103,9 @@ class IndexClient:
         rates: Rates = _POLITE,
         allowed_file_hosts: Iterable[str] = (),
         network: Network = _ENVIRONMENT,
-        timeouts: Timeouts = _TIMEOUTS,
-        retries: Retries = _RETRIES,
-        clock: Clock = _CLOCK,
+        timeouts: Timeouts = TIMEOUTS,
+        retries: Retries = RETRIES,
+        clock: Clock = CLOCK,
     ) -> None:
         hosts = host_rule(index_url, changelog_url, allowed_file_hosts)
         addresses = AddressRule(index_url, changelog_url)

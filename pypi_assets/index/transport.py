@@ -92,7 +92,7 @@ class Clock:
     sleep: Callable[[float], None] = time.sleep
 
 
-_UNPACED, _TIMEOUTS, _RETRIES, _CLOCK = Unpaced(), Timeouts(), Retries(), Clock()
+UNPACED, TIMEOUTS, RETRIES, CLOCK = Unpaced(), Timeouts(), Retries(), Clock()
 
 
 class Allowance:
@@ -126,10 +126,10 @@ class Transport:
         *,
         agent: str,
         max_connections: int,
-        rate: Rate = _UNPACED,
-        timeouts: Timeouts = _TIMEOUTS,
-        retries: Retries = _RETRIES,
-        clock: Clock = _CLOCK,
+        rate: Rate = UNPACED,
+        timeouts: Timeouts = TIMEOUTS,
+        retries: Retries = RETRIES,
+        clock: Clock = CLOCK,
     ) -> None:
         self.now = clock.now
         self.hosts = hosts

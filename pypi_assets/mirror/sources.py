@@ -17,7 +17,7 @@ from pypi_assets.index.connections import Connections, Network
 from pypi_assets.index.credentials import Credentials
 from pypi_assets.index.errors import DeniedError, GoneError, PackageIndexError, TransientError
 from pypi_assets.index.files import AS_STORED
-from pypi_assets.index.transport import Timeouts, Transport, user_agent
+from pypi_assets.index.transport import TIMEOUTS, Timeouts, Transport, user_agent
 from pypi_assets.index.urls import HostRule, redact, split_fetchable
 from pypi_assets.storage.store import (
     READ_BUFFER_BYTES,
@@ -139,7 +139,7 @@ class StoredSource:
 class HttpSource:
     """The source as static files below a URL, requested as an index's files are: see `index/transport.py`."""
 
-    def __init__(self, url: str, *, connections: int, network: Network, timeouts: Timeouts = Timeouts()) -> None:  # noqa: B008
+    def __init__(self, url: str, *, connections: int, network: Network, timeouts: Timeouts = TIMEOUTS) -> None:
         self.name = redact(url.rstrip("/"))
         try:
             scheme, _, _ = split_fetchable(self.name)

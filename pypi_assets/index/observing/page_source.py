@@ -1,7 +1,7 @@
 """Requests the pages of an index without serials, as JSON (PEP 691) or HTML (PEP 503), whichever it has.
 
 Requests are conditional where something is known: they are by ETag and Last-Modified. What the pages mean is decided in
-`comparison.py`, and how they are read in `pages.py`, `project_list.py` and `html_pages.py`.
+`comparison.py`, and how they are read in `pages.py` and `html_pages.py`.
 """
 
 import io
