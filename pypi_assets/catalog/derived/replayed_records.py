@@ -27,7 +27,13 @@ from pypi_assets.catalog.observed.projects import enter_projects, project_ids
 from pypi_assets.catalog.reads.file_counts import counting_files, recount_files
 from pypi_assets.catalog.reads.past_generations import keep_past_generations
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE, Outcome
-from pypi_assets.catalog.reads.stored_contents import RecordDetails, store_list_contents, store_shared_details
+from pypi_assets.catalog.reads.stored_contents import (
+    OWN_DETAILS,
+    SHARED_DETAILS,
+    RecordDetails,
+    store_list_contents,
+    store_shared_details,
+)
 from pypi_assets.catalog.reads.stored_json import to_json
 from pypi_assets.catalog.tables import (
     broken_entries,
@@ -53,11 +59,8 @@ Record = Mapping[str, Any]
 """A record as it is in the journal. Of the content stream, lists of names can be JSON that is not decoded yet."""
 Key = tuple[str, str]
 """The normalized name of a project, and a filename."""
-_SHARED = (
-    *("summary", "provides_extra", "entry_points", "license_expression", "license", "license_classifiers"),
-    *("project_urls", "import_names"),
-)
-_OWN = ("modules_by", "requires_by", "stubs", "left_out", "notes", "start_up_paths", "refusals", "installed_metadata")
+_OWN = tuple(name for name in OWN_DETAILS if name not in {"version", "modules_grade", "declared"})
+"""Without what a record of the journal lacks, and without the grade, which is null for other reasons there."""
 _DATA = (
     *("outcome", "error_kind", "extractor_version", "metadata_version", "requires_python", "requires_dist_id"),
     *("modules_id", "details", "shared_details_id", "is_rejected"),
@@ -388,7 +391,7 @@ def _details(content: Record, kind: str) -> RecordDetails:
     }
     facts = {"refusals": None, "installed_metadata": None, **content, "entry_points": _entry_points(content)}
     own = {name: facts[name] for name in _OWN if facts[name] != granted.get(name)}
-    shared = {name: facts[name] for name in _SHARED if facts[name] != granted.get(name)}
+    shared = {name: facts[name] for name in SHARED_DETAILS if facts[name] != granted.get(name)}
     if shared.get("entry_points", {}) is None:
         own["entry_points"] = shared.pop("entry_points")
     grade = ModulesGrade.EXACT.value if "modules_by" in own else None

@@ -180,6 +180,18 @@ def list_digest(names: Sequence[str]) -> str:
     return content_digest(to_json(names))
 
 
+SHARED_DETAILS = (
+    *("summary", "provides_extra", "entry_points", "license_expression", "license", "license_classifiers"),
+    *("project_urls", "import_names"),
+)
+"""The fields of a record that files of one release often have in common, in the order of their JSON."""
+OWN_DETAILS = (
+    *("version", "modules_by", "modules_grade", "requires_by", "stubs", "left_out", "declared", "notes"),
+    *("start_up_paths", "refusals", "installed_metadata"),
+)
+"""The other fields that are stored as JSON, in its order, behind the name."""
+
+
 @dataclass(frozen=True, slots=True)
 class RecordDetails:
     """What is stored of a record as JSON: in its own row, and shared with others; None where it shares nothing."""
@@ -195,30 +207,10 @@ def record_details(record: DistributionRecord) -> RecordDetails:
     null in the row's own part where the file was read and they are unknown. `modules_grade` is left out where it is
     exact, as it is for each wheel.
     """
-    shared = {
-        "summary": record.summary,
-        "provides_extra": record.provides_extra,
-        "entry_points": record.entry_points,
-        "license_expression": record.license_expression,
-        "license": record.license,
-        "license_classifiers": record.license_classifiers,
-        "project_urls": record.project_urls,
-        "import_names": record.import_names,
-    }
-    own = {
-        "name": record.project,
-        "version": record.version,
-        "modules_by": record.modules_by,
-        "modules_grade": None if record.modules_grade == ModulesGrade.EXACT else record.modules_grade,
-        "requires_by": record.requires_by,
-        "stubs": record.stubs,
-        "left_out": record.left_out,
-        "declared": record.declared,
-        "notes": record.notes,
-        "start_up_paths": record.start_up_paths,
-        "refusals": record.refusals,
-        "installed_metadata": record.installed_metadata,
-    }
+    shared = {name: getattr(record, name) for name in SHARED_DETAILS}
+    own = {"name": record.project} | {name: getattr(record, name) for name in OWN_DETAILS}
+    if record.modules_grade == ModulesGrade.EXACT:
+        del own["modules_grade"]
     in_common = {name: value for name, value in shared.items() if value or (value == () and name == "import_names")}
     unknown = {"entry_points": None} if record.entry_points is None and record.error is None else {}
     return RecordDetails(
