@@ -84,19 +84,26 @@ _BACKENDS: tuple[tuple[frozenset[str], str, Rule], ...] = (
     (backend_names.HATCHLING, "hatch", hatchling.installed),
     (backend_names.POETRY, "poetry", poetry.installed),
     (backend_names.PDM, "pdm", pdm.installed),
-    (backend_names.UV_BUILD, "", uv_build.installed),
-    (backend_names.MATURIN, "maturin", maturin.installed),
-    (backend_names.SCIKIT_BUILD_CORE, "scikit-build", scikit_build_core.installed),
-    (backend_names.MESON_PYTHON, "meson-python", meson_python.installed),
-    (backend_names.MESONPEP517, "mesonpep517", meson_python.installed),
-    (backend_names.CMEEL, "cmeel", cmeel.installed),
-    (backend_names.WHEY, "whey", named_package.whey),
-    (backend_names.TRAMPOLIM, "trampolim", named_package.trampolim),
-    (backend_names.PY_BUILD_CMAKE, "py-build-cmake", named_package.py_build_cmake),
-    (backend_names.ENSCONS, "enscons", named_package.enscons),
-    (backend_names.SPHINX_THEME_BUILDER, "sphinx-theme-builder", named_package.sphinx_theme_builder),
+    (frozenset({"uv_build"}), "", uv_build.installed),
+    (frozenset({"maturin"}), "maturin", maturin.installed),
+    (frozenset({"scikit_build_core.build"}), "scikit-build", scikit_build_core.installed),
+    (frozenset({"mesonpy"}), "meson-python", meson_python.installed),
+    (frozenset({"mesonpep517.buildapi"}), "mesonpep517", meson_python.installed),
+    (frozenset({"cmeel", "cmeel.build"}), "cmeel", cmeel.installed),
+    (frozenset({"whey"}), "whey", named_package.whey),
+    (frozenset({"trampolim"}), "trampolim", named_package.trampolim),
+    (
+        frozenset({"py_build_cmake.build", "py_build_cmake.build_component"}),
+        "py-build-cmake",
+        named_package.py_build_cmake,
+    ),
+    (frozenset({"enscons.api"}), "enscons", named_package.enscons),
+    (frozenset({"sphinx_theme_builder"}), "sphinx-theme-builder", named_package.sphinx_theme_builder),
 )
-"""The modules by which a backend is named, the table of its settings below [tool], and its rule."""
+"""The modules by which a backend is named, the table of its settings below [tool], and its rule.
+
+Only the exact names count. A backend is named here, unless `backend_names` has it for other readers, too.
+"""
 
 
 _REQUIREMENTS = frozenset({"dependencies", "optional-dependencies"})
