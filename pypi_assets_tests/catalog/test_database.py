@@ -37,7 +37,7 @@ _NOTES = """
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision, branch_labels, depends_on = "9001", "0100", None, None
+revision, down_revision, branch_labels, depends_on = "9001", "NEWEST", None, None
 
 
 def upgrade():
@@ -92,14 +92,14 @@ def test_a_catalog_of_an_older_version_is_left_alone_until_it_is_migrated(
     with catalog.write() as connection:
         connection.execute(insert(leases).values(row))
     ours = database._MIGRATIONS
+    [*_, ours_newest] = sorted(path.name[:4] for path in (ours / "versions").glob("[0-9]*.py"))
     newer = shutil.copytree(ours, tmp_path / "migrations")
-    (newer / "versions" / "9001_notes.py").write_text(_NOTES)
+    (newer / "versions" / "9001_notes.py").write_text(_NOTES.replace("NEWEST", ours_newest))
     monkeypatch.setattr(database, "_MIGRATIONS", newer)
     before = inspect(catalog.engine).get_columns("leases")
     with pytest.raises(CatalogError, match=naming(9001, "pypi-assets admin migrate")):
         open_catalog(url)
     assert len(inspect(catalog.engine).get_columns("leases")) == len(before)
-    [*_, ours_newest] = sorted(path.name[:4] for path in (ours / "versions").glob("[0-9]*.py"))
     assert migrate_catalog(url) == (ours_newest, "9001")
     assert migrate_catalog(url) == ("9001", "9001")
     opened = open_catalog(url)
