@@ -1,13 +1,34 @@
-"""Generated dumps are dumps, and the same each time."""
+"""Generated dumps, catalogs and indexes are the same each time, and have what is measured."""
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
-from benchmarks.generated import changed_rows, generate_projects, write_full_dump, write_range_dump
+import pytest
+from sqlalchemy import text
+
+from benchmarks.filled_catalog import fill_catalog
+from benchmarks.generated import (
+    SERIAL,
+    changed_rows,
+    generate_projects,
+    project_rows,
+    write_full_dump,
+    write_range_dump,
+)
+from benchmarks.impact import BASE, QUERIES, measure, publish, rows
+from benchmarks.owners import built, called_like_projects, provided, rank_of, report, wheel_rows
+from benchmarks.owners_index import MOST_SHARED, Truth, all_rows, generate, namesakes, read_rivals, read_truths
+from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.dumps.dump_audit import audit_dump
+from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets.dumps.dump_manifest import shard_of
 from pypi_assets.dumps.dump_reader import iter_dump, iter_rows
+from pypi_assets.dumps.full_dump import full_dump, newest_dump
+from pypi_assets.lookup.owners import owners
 from pypi_assets.storage.store import open_storage
+from pypi_assets_tests.builders import make_wheel
 
 ROWS = 2_000
 
@@ -46,3 +67,90 @@ def test_a_generated_range_has_new_files_and_tombstones_of_removed_ones(tmp_path
     assert len(rows) == 100
     assert 0 < sum(bool(row["tombstone"]) for row in rows) < 30
     assert {row["live_since"] for row in rows if not row["tombstone"]} == {serials.end}
+
+
+FILLED_ROWS = 1_000
+
+
+@pytest.mark.nightly
+def test_a_full_dump_holds_the_rows_that_the_catalog_was_filled_with(catalog: Catalog, tmp_path: Path) -> None:
+    rows = [as_dumped(row) for project in generate_projects(FILLED_ROWS) for row in project_rows(project)]
+    assert fill_catalog(catalog, rows) == FILLED_ROWS
+    storage = open_storage((tmp_path / "storage").as_uri())
+    manifest = full_dump(catalog, storage, 16)
+    assert 0 < manifest.serials.end <= SERIAL
+    assert sorted(map(repr, iter_dump(storage, manifest.directory))) == sorted(map(repr, rows))
+    dump = newest_dump(catalog, manifest.kind)
+    assert dump is not None
+    assert audit_dump(catalog, storage, dump).ok
+    if catalog.is_sqlite:
+        with catalog.read() as connection:
+            assert connection.execute(text("PRAGMA foreign_key_check")).all() == []
+
+
+def test_rows_come_as_dumps_have_them() -> None:
+    keys = [(str(row["normalized"]), str(row["version"]), str(row["filename"])) for row in rows(60)]
+    assert all(one < other for one, other in pairwise(keys))
+    assert len({name for name, _, _ in keys} - {BASE}) == 60
+
+
+def test_each_query_finds_projects(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path.as_uri())
+    publish(storage, 60)
+    counts = [measure(storage, query)["count"] for query in QUERIES]
+    assert counts[0] == counts[1] + counts[2] == 30  # requirements of the newest release accept or exclude
+    assert 30 < counts[4] <= counts[3] <= 60
+
+
+def test_the_truth_is_divided_in_half() -> None:
+    truths = read_truths()
+    assert len(truths) > 1_000
+    assert 0.45 < sum(truth.is_held_out for truth in truths) / len(truths) < 0.55
+    by_module = {truth.module: truth for truth in truths}
+    assert by_module["yaml"].project == "PyYAML"
+    assert "pycrypto" in by_module["Crypto"].right
+    assert all(len(truth.right) == 1 for truth in truths if not truth.others)
+    assert "Products" not in by_module
+    assert MOST_SHARED < 100
+
+
+def test_an_index_has_owners_rivals_and_leaked_tests() -> None:
+    truths = read_truths()[:100]
+    projects = generate(3_000, known=truths)
+    assert projects == generate(3_000, known=truths)
+    named = {project.normalized: project for project in projects}
+    assert len(named) == 3_000
+    for truth in truths:
+        right = [named[name] for name in truth.right if name in named]
+        assert any(truth.module in modules for owner in right for modules in owner.modules)
+    rivals = [name for names in read_rivals().values() for name in names]
+    assert len(rivals) > 2_000
+    rows = list(all_rows(projects))
+    assert [row["normalized"] for row in rows] == sorted(str(row["normalized"]) for row in rows)
+    assert sum("tests" in row["modules"] for row in rows) > 10
+
+
+def test_owners_are_mostly_found(capsys: pytest.CaptureFixture[str]) -> None:
+    known = [truth for truth in read_truths() if not truth.is_held_out][-100:]
+    truths = [*known, *namesakes(100)]
+    with built(list(all_rows(generate(1_500, known=known))), 1_000_000) as snapshot:
+        answers = owners(snapshot, [truth.module for truth in truths])
+    report("of a test", truths, answers)
+    ranks = [rank_of(truth, answer) for truth, answer in zip(truths, answers, strict=True)]
+    assert sum(rank == 1 for rank in ranks) > 0.9 * len(ranks)
+    shown = capsys.readouterr().out
+    assert f"| all | {len(truths)} | {sum(rank == 1 for rank in ranks)} (" in shown
+    assert shown.count("miss: ") == sum(rank != 1 for rank in ranks)
+
+
+def test_wheels_are_an_index_too(tmp_path: Path) -> None:
+    make_wheel(tmp_path, "PyYAML", "6.0", files={"yaml/__init__.py": ""})
+    make_wheel(tmp_path, "demo", "1.0", files={"demo/__init__.py": ""}, requires_dist=["pyyaml"])
+    (tmp_path / "no-wheel.whl").write_bytes(b"")
+    rows = wheel_rows([tmp_path])
+    assert [row["normalized"] for row in rows] == ["demo", "pyyaml"]
+    truths = [Truth("yaml", "PyYAML", ()), Truth("old", "PyYAML", ()), Truth("x", "unknown", ())]
+    assert provided(truths, rows) == (truths[:1], truths[1:2])
+    assert [truth.module for truth in called_like_projects(rows)] == ["demo"]
+    with built(rows, 1) as snapshot:
+        assert [rank_of(truths[0], answer) for answer in owners(snapshot, ["yaml"])] == [1]

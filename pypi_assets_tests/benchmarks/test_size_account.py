@@ -1,13 +1,15 @@
-"""The account of a year is multiplied up to the whole index: by projects, or not where all scales have as many rows."""
+"""Accounts of sizes, oracles of sdists and lists of releases that figures come from."""
 
 import json
 from pathlib import Path
 
 import pytest
 
+from benchmarks.sdist_oracle import Pair, canonical, is_good
 from benchmarks.size_account import FILES_AND_EVENTS, print_account, year_of
 from benchmarks.size_projects import PROJECTS, RANGES
 from pypi_assets.catalog.tables import metadata
+from pypi_assets.distributions.record import DistributionKind, DistributionRecord, ModulesGrade
 
 SCALE = 0.01
 
@@ -49,3 +51,52 @@ def test_files_and_events_are_summed_apart(tmp_path: Path, capsys: pytest.Captur
 def test_the_tables_of_files_and_events_are_tables_of_the_catalog() -> None:
     assert set(FILES_AND_EVENTS) <= set(metadata.tables)
     assert not {"changes", "snapshots", "sightings", "yanked_intervals", "projects"} & set(FILES_AND_EVENTS)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("Demo.X[A]>=1", "demo-x[a] >= 1", True),
+        (
+            "a; (os_name == 'x' and python_version < '3') and extra == 'e'",
+            "a; os_name == 'x' and python_version < '3' and extra == 'e'",
+            True,
+        ),
+        ("a; (os_name == 'x' or os_name == 'y') and extra == 'e'", "a; os_name == 'x' or os_name == 'y'", False),
+        ("a>=1", "a>=2", False),
+        ("not a requirement !", "not a requirement !", True),
+    ],
+)
+def test_requirements_are_compared_by_what_they_mean(one, other, is_same):
+    assert (canonical(one) == canonical(other)) is is_same
+
+
+def pair(modules: tuple[str, ...] | None, built: tuple[str, ...], grade: ModulesGrade = ModulesGrade.DERIVED) -> Pair:
+    sdist, wheel = (
+        DistributionRecord("demo", kind, "demo", "1", modules=names, modules_grade=grade, requires_dist=())
+        for kind, names in ((DistributionKind.SDIST, modules), (DistributionKind.WHEEL, built))
+    )
+    return Pair("demo 1", "flat", "chosen", sdist, wheel)
+
+
+SAME = pair(("a",), ("a",))
+HALF = pair(("a", "b"), ("a",))
+UNKNOWN = pair(None, ("a",))
+EXACT = pair(("a", "b"), ("a",), ModulesGrade.EXACT)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "differing", "expected"),
+    [
+        ([SAME] * 100, 0, True),
+        ([SAME] * 100, 1, True),
+        ([SAME] * 100, 2, False),
+        ([*[SAME] * 98, HALF, HALF], 0, True),
+        ([*[SAME] * 96, *[HALF] * 4], 0, False),
+        ([*[SAME] * 99, UNKNOWN], 0, True),
+        ([*[SAME] * 98, UNKNOWN, UNKNOWN], 0, False),
+        ([*[SAME] * 99, EXACT], 0, False),
+    ],
+)
+def test_the_goals(pairs, differing, expected):
+    assert is_good(pairs, differing) is expected

@@ -1,14 +1,16 @@
-"""The command `follow`: what it requires, prints, and how signals end it. `following/` follows with it."""
+"""The commands `follow` and `serve`: what they require, print, and how signals end them."""
 
 import json
 import os
 import signal
+import socket
 import subprocess
 
 import pytest
 
 from pypi_assets.cli.follow import stop_by_signals
 from pypi_assets_tests.cli.commands import PROCESS, Commands
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
 
@@ -59,3 +61,15 @@ def test_it_begins_from_nothing_and_goes_on(commands: Commands, index: ServedInd
         finally:
             process.kill()
     commands.refused("follow", "--begin", "--once", exit_code=2)
+
+
+def test_an_address_that_is_taken_is_an_error_that_names_it(commands: Commands):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        message = commands.refused("serve", "--port", port)
+    assert unnamed(message, f"127.0.0.1:{port}") == []
+
+
+def test_it_takes_a_port_and_a_count_of_workers(commands: Commands):
+    assert "--port" in commands.refused("serve", "--port", "70000", exit_code=2)
+    assert "--workers" in commands.refused("serve", "--workers", "0", exit_code=2)

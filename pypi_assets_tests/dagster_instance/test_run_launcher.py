@@ -1,12 +1,19 @@
-"""Whether a code server is at a run, as the launcher finds out over the protocol that code servers speak."""
+"""Whether a worker or a code server is at a run, and how many runs and pools there are."""
 
 import json
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import grpc
+import pytest
+import yaml
+from celery.contrib.testing.worker import start_worker
 from dagster._core.launcher import WorkerStatus
 from dagster._core.storage.tags import GRPC_INFO_TAG
 from dagster._grpc.__generated__.dagster_api_pb2 import CanCancelExecutionReply, CanCancelExecutionRequest
@@ -14,8 +21,13 @@ from dagster._grpc.__generated__.dagster_api_pb2_grpc import DagsterApiServicer,
 from dagster._grpc.types import CanCancelExecutionRequest as RunQuery
 from dagster._grpc.types import CanCancelExecutionResult
 from dagster._serdes import deserialize_value, serialize_value
+from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG
 
+from pypi_assets.dagster_instance import activity, celery_launcher
+from pypi_assets.dagster_instance.activity import PoolCounts, RunCounts, count_runs
+from pypi_assets.dagster_instance.celery_launcher import WatchedCeleryRunLauncher
 from pypi_assets.dagster_instance.run_launcher import WatchedRunLauncher
+from pypi_assets_tests.deploy.services import DEPLOY
 
 
 class CodeServer(DagsterApiServicer):
@@ -63,3 +75,97 @@ def test_a_run_is_lost_once_another_code_server_answers_in_place_of_its_own():
 @dg.job
 def _job() -> None:
     """Anything."""
+
+
+def health(launcher: WatchedCeleryRunLauncher, task: Any) -> str:
+    run = dg.DagsterRun(job_name="anything", tags={DAGSTER_CELERY_TASK_ID_TAG: task.id})
+    return launcher.check_run_worker_health(run).status.value
+
+
+def test_a_run_that_began_before_there_was_celery_is_lost(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(celery_launcher, "ANSWERS_WITHIN_S", (0.1, 0.1))
+    launcher = WatchedCeleryRunLauncher(default_queue="dagster", broker="memory://", backend="cache+memory://")
+    assert launcher.check_run_worker_health(dg.DagsterRun(job_name="anything")).status.value == "FAILED"
+
+
+def test_a_run_is_lost_once_no_worker_is_at_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(celery_launcher, "ANSWERS_WITHIN_S", (0.1,) * 600)  # no worker is given up that is slow
+    launcher = WatchedCeleryRunLauncher(
+        default_queue="dagster",
+        broker="memory://",
+        backend="cache+memory://",
+        config_source={"broker_transport_options": {"polling_interval": 0.02}},
+    )
+    begun, over = threading.Event(), threading.Event()
+
+    @launcher.celery.task(track_started=True)
+    def work() -> None:
+        begun.set()
+        over.wait(60)
+
+    with start_worker(launcher.celery, pool="threads", concurrency=2, perform_ping_check=False):
+        task = work.apply_async(queue="dagster")
+        assert begun.wait(60)
+        assert health(launcher, task) == "RUNNING"
+        monkeypatch.setattr(celery_launcher, "ANSWERS_WITHIN_S", (0.1, 0.1))
+        lost = launcher.celery.AsyncResult("what a worker began that was killed")
+        launcher.celery.backend.store_result(lost.id, {}, "STARTED")
+        assert health(launcher, lost) == "FAILED"
+        over.set()
+        task.get(60)
+        assert health(launcher, task) == "SUCCESS"
+
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@dg.op
+def fail() -> None:
+    raise dg.Failure("wrong")
+
+
+@dg.job
+def failing() -> None:
+    fail()
+
+
+@dg.job
+def empty() -> None:
+    """Nothing to do."""
+
+
+def test_runs_are_counted_by_state_and_steps_by_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "dagster.yaml").write_text((ROOT / "dagster.yaml").read_text())
+    require_counts(tmp_path, monkeypatch)
+
+
+@pytest.mark.nightly
+def test_runs_are_counted_on_postgresql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dagster_postgres: str) -> None:
+    instance = yaml.safe_load((DEPLOY / "dagster.yaml").read_text())
+    instance.pop("compute_logs")  # need a store
+    (tmp_path / "dagster.yaml").write_text(yaml.safe_dump(instance))
+    require_counts(tmp_path, monkeypatch)
+
+
+def require_counts(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run jobs on the instance in `home`, and compare what is counted."""
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    with dg.DagsterInstance.get() as instance:
+        assert count_runs(instance) == RunCounts(queued=0, running=0, failed=0, pools={})
+        for job in (failing, failing, empty):
+            job.execute_in_process(instance=instance, raise_on_error=False)
+        for most_retries in ("0", "10"):  # Dagster launches the second one again, so it is not counted
+            tags = {"dagster/max_retries": most_retries}
+            lost = instance.create_run_for_job(empty, status=dg.DagsterRunStatus.STARTED, tags=tags)
+            instance.report_run_failed(lost)
+        for status, times in ((dg.DagsterRunStatus.NOT_STARTED, 3), (dg.DagsterRunStatus.STARTED, 1)):
+            for _ in range(times):
+                instance.create_run_for_job(empty, status=status)
+        events = instance.event_log_storage
+        events.set_concurrency_slots("index", 2)
+        for step in ("one", "two", "three"):
+            events.claim_concurrency_slot("index", "run", step)
+        pool = PoolCounts(limit=2, claimed=2, waiting=1)
+        assert count_runs(instance) == RunCounts(queued=3, running=1, failed=3, pools={"index": pool})
+        monkeypatch.setattr(activity, "FAILED_WITHIN", timedelta(0))
+        assert count_runs(instance).failed == 0

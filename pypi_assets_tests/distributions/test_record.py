@@ -1,8 +1,29 @@
-"""Licence, links and import names within the limits of a record."""
+"""Records put together from a filename, an extract and metadata, within the limits of a record."""
+
+from dataclasses import replace
 
 import pytest
 
-from pypi_assets.distributions.record import MAX_LICENSE_BYTES, bounded, cut_license, join_urls
+from pypi_assets.distributions.extract import Extract
+from pypi_assets.distributions.filenames import parse_filename
+from pypi_assets.distributions.metadata import CoreMetadata
+from pypi_assets.distributions.reader import read_path
+from pypi_assets.distributions.record import (
+    MAX_LICENSE_BYTES,
+    DistributionKind,
+    ErrorKind,
+    bounded,
+    cut_license,
+    join_urls,
+)
+from pypi_assets.distributions.record_building import (
+    MAX_NOTES,
+    build_record,
+    record_digest,
+    record_to_json,
+    same_version,
+)
+from pypi_assets_tests.builders import make_egg, zip_bytes
 
 
 @pytest.mark.parametrize("text", [None, "", "MIT", "x" * MAX_LICENSE_BYTES, "é" * (MAX_LICENSE_BYTES // 2)])
@@ -45,3 +66,124 @@ def test_what_is_too_long_or_too_much_is_left_out_and_noted():
     kept, notes = bounded(["x" * 2001, *map(str, range(1500))], "X")
     assert kept == tuple(map(str, range(1000)))
     assert notes == ("X: 501 values are left out: a record keeps 1000 of at most 2000 characters each",)
+
+
+PARTS = parse_filename("demo-1.0-py3-none-any.whl")
+METADATA = CoreMetadata(metadata_version="2.1", name="demo", version="1.0")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "note"),
+    [
+        (replace(METADATA, name=None), "the metadata have no Name: the filename's counts"),
+        (replace(METADATA, name="other"), "the metadata are of another project than the filename: other"),
+        (replace(METADATA, version=None), "the metadata have no Version: the filename's counts"),
+        (replace(METADATA, version="2"), "the metadata are of another version than the filename: 2"),
+        (replace(METADATA, requires_python="3.x"), "not a version specifier: Requires-Python: 3.x"),
+    ],
+)
+def test_what_does_not_fit_is_noted(metadata, note):
+    record = build_record(PARTS, None, Extract(), metadata)
+    assert record.notes == (note,)
+    assert (record.project, record.version) == (metadata.name or "demo", metadata.version or "1.0")
+
+
+def test_notes_are_bounded_distinct_and_printable():
+    notes = ["same", "same", "odd\x1b", *map(str, range(100))]
+    record = build_record(PARTS, None, Extract(), METADATA, notes=notes)
+    assert record.notes[:3] == ("same", "odd\ufffd", "0")
+    assert record.notes[-1] == f"{len(notes) - MAX_NOTES} more notes are left out"
+    assert len(record.notes) <= MAX_NOTES + 1
+
+
+def test_a_rule_without_a_result_is_not_named():
+    record = build_record(PARTS, None, Extract(), METADATA, modules_by="a rule", requires_by="a rule")
+    assert (record.modules, record.modules_by, record.requires_dist, record.requires_by) == (None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [("1.0", "1.0.0", True), ("1.0+local_1", "1.0+local.1", True), ("1.0_1", "1.0-1", True), ("1.0", "1.1", False)],
+)
+def test_versions_that_are_written_in_two_ways(one, other, expected):
+    assert same_version(one, other) is expected
+
+
+def test_a_digest_is_of_all_values():
+    record = build_record(PARTS, None, Extract(), METADATA)
+    assert record_digest(record) == record_digest(replace(record))
+    for change in (
+        {"license": "MIT"},
+        {"import_names": ()},
+        {"start_up_paths": ("a.pth",)},
+        {"summary": "x"},
+        {"entry_points": {}},
+    ):
+        assert record_digest(replace(record, **change)) != record_digest(record)
+
+
+def test_unknown_and_none_differ_in_json():
+    unknown = record_to_json(build_record(PARTS, None, Extract(), METADATA))
+    assert [unknown[name] for name in ("requires_dist", "modules", "import_names", "entry_points")] == [None] * 4
+    none = build_record(
+        PARTS,
+        None,
+        Extract(),
+        replace(METADATA, import_names=()),
+        requires_dist=(),
+        modules=(),
+        requires_by="x",
+        entry_points={},
+    )
+    known = record_to_json(none)
+    assert (known["requires_dist"], known["modules"], known["import_names"]) == ([], [], [])
+    assert known["entry_points"] == {}
+
+
+def test_an_error_leaves_open_what_was_not_found():
+    extract = Extract()
+    extract.fail(ErrorKind.CORRUPT_ARCHIVE, "it is cut")
+    found = {"console_scripts": {"demo": "demo:main"}}
+    assert build_record(PARTS, None, extract, METADATA, entry_points={}).entry_points is None
+    assert build_record(PARTS, None, extract, METADATA, entry_points=found).entry_points == found
+
+
+def test_a_whole_egg(tmp_path):
+    path = make_egg(
+        tmp_path,
+        "my-demo",
+        "1.0",
+        files={"demo/__init__.py": "", "demo/_c.so": b"", "demo/_c.py": "", "old.pyc": b"", "EGG-INFO/x.py": ""}
+        | {"start.pth": "", "demo/not.pth": ""},
+        requires="six\n\n[tests]\npytest\n",
+        requires_python=">=2.7",
+        entry_points="[console_scripts]\ndemo = demo:main\n",
+        top_level=["demo", "old"],
+        platform="linux-x86_64",
+    )
+    assert path.name == "my_demo-1.0-py2.7-linux-x86_64.egg"
+    record = read_path(path)
+    assert record.error is None
+    assert record.kind is DistributionKind.EGG
+    assert (record.project, record.version, record.requires_python) == ("my-demo", "1.0", ">=2.7")
+    assert record.requires_dist == ("six", 'pytest; extra == "tests"')
+    assert record.provides_extra == ("tests",)
+    assert record.entry_points == {"console_scripts": {"demo": "demo:main"}}
+    assert record.modules == ("demo", "demo._c", "old")
+    assert record.declared == ("demo", "old")
+    assert record.start_up_paths == ("start.pth",)
+    assert (record.license, record.project_urls, record.import_names) == (None, (), None)
+    assert record.notes == ()
+
+
+def test_an_egg_without_requires_txt_requires_nothing(tmp_path):
+    assert read_path(make_egg(tmp_path, "demo", "1.0")).requires_dist == ()
+
+
+def test_an_egg_without_pkg_info_keeps_its_modules(tmp_path):
+    path = tmp_path / "demo-1.0-py2.7.egg"
+    path.write_bytes(zip_bytes({"demo.py": ""}))
+    record = read_path(path)
+    assert record.error is not None
+    assert record.error.kind is ErrorKind.NO_METADATA
+    assert (record.modules, record.requires_dist, record.version) == (("demo",), None, "1.0")

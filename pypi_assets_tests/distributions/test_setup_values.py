@@ -1,7 +1,11 @@
-"""Values of a setup.py, and what stands for those that are unknown."""
+"""Values, expressions and operators of a setup.py, and how many steps following it may take."""
 
 import pytest
 
+from pypi_assets.distributions.setup_script import (
+    SetupArguments,
+    read_setup_script,
+)
 from pypi_assets.distributions.setup_values import (
     UNKNOWN,
     FindPackages,
@@ -12,6 +16,7 @@ from pypi_assets.distributions.setup_values import (
     is_texts,
     spoil,
 )
+from pypi_assets_tests.distributions.setup_scripts import requires
 
 
 def test_a_spoilt_container_is_unknown_for_all_who_hold_it():
@@ -57,3 +62,62 @@ def test_texts_are_lists_and_tuples_of_nothing_else():
     assert is_texts(("a", "b"))
     assert not is_texts(["a", 1])
     assert not is_texts("ab")
+
+
+def test_values_of_expressions(subtests: pytest.Subtests):
+    cases = [
+        ("['a', *more]", ("a", "m")),
+        ("[f'a=={version}']", ("a==1.5",)),
+        ("[x.strip() for x in ' a ; b;'.split(';') if x]", ("a", "b")),
+        ("more if True else []", ("m",)),
+        ("[] if not more else more", ("m",)),
+        ("None or more", None),
+        ("more or open('requirements.txt').read()", None),
+        ("open('requirements.txt').read().split()", None),
+        ("['a', unknown]", None),
+        ("[f'{1:999999999}']", None),
+        ("['a' if sys.version_info < (3,) else 'b']", None),
+        ("['a' if sys.version_info < (3,) else 'a']", ("a",)),
+        ("[1]", None),
+        ("(lambda: ['a'])()", None),
+    ]
+    for expression, expected in cases:
+        with subtests.test(expression=expression):
+            script = f"version = '1.5'\nmore = ['m']\ntable = {{'k': ['t']}}\nsetup(install_requires={expression})"
+            assert requires(script) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("['a'] + ['b']", ("a", "b")),
+        ("('a',) + ('b',)", ("a", "b")),
+        ("['a' '>1', 'b' + '<2']", ("a>1", "b<2")),
+        ("['a>=%s' % version, 'b>=%(v)s' % {'v': '2'}]", ("a>=1.5", "b>=2")),
+        ("table['k']", ("t",)),
+        ("more + unknown", None),
+        ("more * 1000000000", None),
+        ("['%999999999d' % 1]", None),
+    ],
+)
+def test_values_of_operations(expression, expected):
+    script = f"version = '1.5'\nmore = ['m']\ntable = {{'k': ['t']}}\nsetup(install_requires={expression})"
+    assert requires(script) == expected
+
+
+def test_a_long_template_takes_linear_time():
+    values = ", ".join(["'a'"] * 15_000)
+    assert requires(f"r = '{'%s' * 15_000}' % ({values})\nsetup(install_requires=[r])") == ("a" * 15_000,)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        b"x = [1]\n" + b"x = x + x\n" * 40 + b"setup(name=x)",
+        b"x = 'a'\n" + b"x = x + x\n" * 60 + b"setup(name=x)",
+        b"def f(): " + b"f(); " * 8 + b"\n" + b"f()\n" * 30_000 + b"setup()",
+        b"setup()\n" * 30,
+    ],
+)
+def test_scripts_that_take_too_many_steps_or_calls_are_a_problem(source):
+    assert read_setup_script(source) == SetupArguments(problem="setup.py is too long or too deep")

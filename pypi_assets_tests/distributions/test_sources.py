@@ -1,16 +1,26 @@
-"""Sources of bytes: what fails below the archive is no property of the file."""
+"""Sources of bytes, by what they can do, and what fails below the archive."""
 
 import hashlib
 import io
+import os
+import threading
 from pathlib import Path
 
 import pytest
 
+from pypi_assets.distributions import reader_pool
+from pypi_assets.distributions.extract import decode_extract
 from pypi_assets.distributions.limits import Limits
-from pypi_assets.distributions.reader import read_distribution, read_path
-from pypi_assets.distributions.record import ErrorKind, ReadError
-from pypi_assets.distributions.sources import SourceError, Spool
-from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel
+from pypi_assets.distributions.local_files import read_local
+from pypi_assets.distributions.reader import make_record, read_distribution, read_path
+from pypi_assets.distributions.reader_pool import ReaderPool
+from pypi_assets.distributions.reader_process import BytesAt, NextBytes, Ready, Sidecar
+from pypi_assets.distributions.record import DistributionKind, ErrorKind, ReadError
+from pypi_assets.distributions.served_sources import answer_from, as_ranges, end_of
+from pypi_assets.distributions.sources import FileSource, SourceError, Spool
+from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel, zip_bytes
+from pypi_assets_tests.naming import mentions
+from pypi_assets_tests.served_index import shared_readers
 
 
 class OneWay(io.RawIOBase):
@@ -69,3 +79,120 @@ def test_a_spool_gives_back_what_it_was_given_and_leaves_nothing():
         with pytest.raises(SourceError):
             spool.read_at(-1, 1)
     assert set(Path("/dev/fd").iterdir()) == opened
+
+
+class Stream(io.BytesIO):
+    """Bytes that can only be read forward."""
+
+    def seekable(self) -> bool:
+        return False
+
+
+def test_what_can_be_sought_in_is_a_range_source_where_it_is_a_zip() -> None:
+    zipped, other = zip_bytes({"a": b""}), b"no zip"
+    ranges = FileSource(io.BytesIO(zipped))
+    assert as_ranges(ranges, "demo-1.0-py3-none-any.whl", DistributionKind.WHEEL) is ranges
+    for filename, kind, content, is_zip in (
+        ("demo-1.0-py3-none-any.whl", DistributionKind.WHEEL, zipped, True),
+        ("demo-1.0-py3-none-any.whl", DistributionKind.WHEEL, other, True),
+        ("demo-1.0.zip", DistributionKind.SDIST, zipped, True),
+        ("demo-1.0.ZIP", DistributionKind.SDIST, zipped, True),
+        ("demo-1.0.zip", DistributionKind.SDIST, other, False),
+        ("demo-1.0.tar.gz", DistributionKind.SDIST, zipped, False),
+    ):
+        file = io.BytesIO(content)
+        assert (as_ranges(file, filename, kind) is not None) == is_zip
+        assert as_ranges(Stream(content), filename, kind) is None
+        assert is_zip or file.tell() == 0
+
+
+def test_each_source_answers_the_questions_of_its_kind() -> None:
+    ranges = FileSource(io.BytesIO(b"0123456789"))
+    stream = io.BytesIO(b"abc")
+    answers = [
+        (BytesAt(2, 3), ranges, b"234"),
+        (Sidecar(), ranges, None),
+        (NextBytes(2), None, b"ab"),
+    ]
+    for question, of, expected in answers:
+        fetch = answer_from(stream, of, question)
+        assert fetch is not None
+        assert fetch() == expected
+    for wrong, of in ((NextBytes(2), ranges), (BytesAt(0, 1), None), (Sidecar(), None), (Ready([]), ranges)):
+        assert answer_from(stream, of, wrong) is None
+
+
+def test_where_the_end_fails_the_source_s_own_error_comes_up() -> None:
+    class Failing(FileSource):
+        def read_at(self, offset: int, size: int) -> bytes:
+            raise SourceError(OSError("disk"))
+
+    assert end_of(FileSource(io.BytesIO(b"0123456789"))) == b"0123456789"
+    with pytest.raises(OSError, match="disk"):
+        end_of(Failing(io.BytesIO(b"0")))
+
+
+def files(folder: Path) -> list[Path]:
+    made = [
+        make_wheel(folder, "demo", "1.0", requires_dist=["a"], files={"demo.py": "", "data": os.urandom(300_000)}),
+        make_egg(folder, "demo", "1.0"),
+        make_sdist(folder, "demo", "1.0", files={"setup.py": "setup(py_modules=['demo'])\n", "demo.py": ""}),
+        make_sdist(folder, "demo", "1.1", format="zip"),
+        make_sdist(folder, "demo", "1.2", format="zip", filename="demo-1.2.tar.gz"),
+        folder / "demo-1.0.win32.exe",
+        folder / "broken-1.0-py3-none-any.whl",
+    ]
+    for path in made[-2:]:
+        path.write_bytes(b"no archive")
+    return made
+
+
+def test_the_record_is_that_of_a_direct_read(tmp_path: Path) -> None:
+    for path in files(tmp_path):
+        finished = read_local(path, shared_readers())
+        assert finished.record == read_path(path)
+        assert (finished.record.size, len(finished.record.sha256 or "")) == (path.stat().st_size, 64)
+        assert finished.extract is not None
+        made = make_record(decode_extract(finished.extract), path.name)
+        assert (made.modules, made.error) == (finished.record.modules, finished.record.error)
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_pipe_is_read_once(tmp_path: Path, number: int) -> None:
+    path = files(tmp_path)[number]
+    pipe = tmp_path / "pipe" / path.name
+    pipe.parent.mkdir()
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(path.read_bytes()))
+    writer.start()
+    assert read_local(pipe, shared_readers()).record == read_path(path)
+    writer.join()
+
+
+def test_the_limits_are_those_of_the_readers(tmp_path: Path) -> None:
+    limits = Limits(max_file_bytes=1000)
+    with ReaderPool(limits, size=1) as readers:
+        for path in files(tmp_path)[:-2]:
+            path.write_bytes(path.read_bytes() + bytes(1_000_000))
+            finished = read_local(path, readers)
+            assert finished.record == read_path(path, limits=limits)
+            assert finished.record.error is not None
+            assert (finished.record.error.kind, finished.record.sha256) == (ErrorKind.LIMIT_EXCEEDED, None)
+
+
+def test_a_crash_costs_one_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
+    paths = [make_wheel(tmp_path, name, "1.0") for name in ("crash", "demo")]
+    with ReaderPool(Limits(), size=1) as readers:
+        crashed, honest = [read_local(path, readers).record for path in paths]
+    assert crashed.error is not None
+    assert mentions(crashed.error.text, "SIGSEGV")
+    assert crashed.size == paths[0].stat().st_size
+    assert honest == read_path(paths[1])
+
+
+def test_what_cannot_be_read_is_an_error_of_the_machine(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_local(tmp_path / "demo-1.0.tar.gz", shared_readers())
+    with pytest.raises(IsADirectoryError):
+        read_local(tmp_path, shared_readers())

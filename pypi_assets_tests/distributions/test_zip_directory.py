@@ -1,15 +1,21 @@
-"""The central directory: found as each Python finds it, or refused where they find different ones."""
+"""The central directory and its entries: as each Python finds them, or refused."""
 
 import io
+import os
+import warnings
+from random import Random
 
 import pytest
 
+from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.limits import Budget, LimitExceededError, Limits
 from pypi_assets.distributions.record import AMBIGUOUS
 from pypi_assets.distributions.sources import FileSource
-from pypi_assets.distributions.zip_directory import BadZipError, Window, find_directory
-from pypi_assets_tests.distributions.hostile_wheels import ZIPS
-from pypi_assets_tests.distributions.raw_archives import Entry, end_record, raw_zip
+from pypi_assets.distributions.zip_directory import BadZipError, Directory, Window, find_directory
+from pypi_assets.distributions.zip_entries import decoded_name, extra_fields, reading_problem, sizes_at, walk_entries
+from pypi_assets_tests.distributions.hostile_wheels import ZIPS, unicode_path
+from pypi_assets_tests.distributions.raw_archives import MAX_32, Entry, central_header, end_record, raw_zip, zip64_extra
+from pypi_assets_tests.distributions.zip_differences import AllNames, difference, drawn_differences
 from pypi_assets_tests.naming import naming
 
 
@@ -81,3 +87,91 @@ def test_a_directory_above_the_limit_and_an_empty_one():
     with pytest.raises(LimitExceededError, match=naming(10)):
         found(raw_zip([Entry(b"a")]), max_directory_bytes=10)
     assert found(end_record(0, 0, 0))[0].content == b""
+
+
+SECONDS = float(os.environ.get("ZIP_SECONDS", "5"))
+"""How long zips are drawn: `ZIP_SECONDS=1800` for a hunt."""
+
+
+def walked(*entries, size=1000):
+    content = b"".join(central_header(entry, number * 100) for number, entry in enumerate(entries))
+    extract = Extract()
+    names = AllNames(extract, Budget(Limits()))
+    neighbours = walk_entries(Directory(content, size, 0, len(entries)), names, Budget(Limits()), extract)
+    return names.names, extract, neighbours
+
+
+@pytest.mark.nightly
+def test_drawn_zips_have_no_silent_difference():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [(problem, content.hex()) for content, problem, _ in drawn_differences(SECONDS, seed=7) if problem]
+    assert found == []
+
+
+def test_the_comparison_finds_differences(monkeypatch):
+    content = next(content for content, problem, reason in drawn_differences(5, seed=3) if problem is reason is None)
+    monkeypatch.setattr(
+        "pypi_assets_tests.distributions.zip_differences.by_zipfile", lambda content: ([("other", 0)], {"other": b""})
+    )
+    assert any(difference(content)[0] for content, _, _ in drawn_differences(1, Random(1).randrange(100)))
+    assert content
+
+
+def test_names_come_in_the_order_of_the_directory_and_neighbours_only_where_it_has_another():
+    names, extract, neighbours = walked(Entry(b"b"), Entry("é".encode()), Entry(b"a\0b"))
+    assert (names, extract.notes, extract.error, neighbours) == (["b", "é", "a"], [], None, None)
+    _, _, neighbours = walked(Entry(b"b"), Entry(b"a"), size=1000)
+    assert neighbours is None
+
+
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        (Entry(b"a", b"x", flags=1), "a: BadZipFile: encrypted"),
+        (Entry(b"a", b"x", flags=0x20), "a: BadZipFile: patched or strongly encrypted"),
+        (Entry(b"a", b"x", method=93), "a: BadZipFile: compression method 93 is not read"),
+        (Entry(b"a", disk=2), "a: BadZipFile: in another part of a zip that is split"),
+        (
+            Entry(b"a", extra=unicode_path(b"b", b"a")),
+            "a: BadZipFile: ambiguous archive: newer Pythons read the name 'b'",
+        ),
+    ],
+)
+def test_a_member_that_installers_refuse_is_an_error_and_the_others_are_read(entry, text):
+    names, extract, _ = walked(entry, Entry(b"other"))
+    assert names == ["a", "other"]
+    assert extract.error is not None
+    assert extract.error.text.startswith(text)
+
+
+@pytest.mark.parametrize("entry", [Entry(b"a", flags=1), Entry(b"a/", b"x", flags=1), Entry(b"a", method=93)])
+def test_what_is_never_opened_may_be_of_any_kind(entry):
+    assert walked(entry)[1].error is None
+
+
+@pytest.mark.parametrize("extra", [b"\x99\x99\xff\xff", zip64_extra(1)[:-1] + b"", b"\x01\x00\x04\x00abcd"])
+def test_a_broken_extra_field_ends_the_walk(extra):
+    with pytest.raises(BadZipError):
+        walked(Entry(b"a", size=MAX_32, extra=extra))
+
+
+def test_a_broken_unicode_path_is_refused_by_newer_pythons_alone():
+    _, extract, _ = walked(
+        Entry(b"a", extra=unicode_path(b"\xff", b"a")), Entry(b"b", extra=unicode_path(b"", b"b", cut=2))
+    )
+    assert extract.error is None
+    assert extract.notes == ["ambiguous archive: newer Pythons refuse it: 2 broken Unicode Path extra fields"]
+
+
+def test_each_zip64_field_replaces_what_is_still_unset():
+    extra = zip64_extra(MAX_32, 5) + zip64_extra(7)
+    entry = central_header(Entry(b"a", size=MAX_32, compressed_size=MAX_32, extra=extra), 9)
+    assert sizes_at(entry, 0) == (7, 5, 9)
+    assert sizes_at(central_header(Entry(b"a", size=MAX_32), 9), 0)[0] == MAX_32
+
+
+def test_extra_fields_names_and_kinds():
+    assert list(extra_fields(b"\1\0\1\0x\2\0\0\0abc")) == [(1, b"x"), (2, b"")]
+    assert (decoded_name(b"\x82", 0), decoded_name("é".encode(), 0x800)) == ("é", "é")
+    assert [reading_problem(0, method) for method in (0, 8, 12, 14)] == [None] * 4

@@ -1,16 +1,24 @@
-"""The records after any cursor, in their one order."""
+"""Readers of the journal: cursors, the changes that they read, and those of long ago."""
 
+import base64
+from contextlib import suppress
+
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pypi_assets.catalog.reports.journal_format import Record, Stream
-from pypi_assets.journal.cursors import RANKS, Cursor
+from pypi_assets.journal.changes import with_time
+from pypi_assets.journal.cursors import RANKS, Cursor, CursorError
+from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.reading import Journal, NoJournalError
+from pypi_assets.journal.tailing import LOOK_BACK_SEGMENTS, look_back
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.journal.written import records_of, simple_record, write_streams
 from pypi_assets_tests.naming import naming
+from pypi_assets_tests.service.published import Published
 
 serials = st.lists(st.integers(1, 30), max_size=12).map(sorted)
 
@@ -63,3 +71,83 @@ def test_manifests_are_found_without_reading_all_of_them(storage: Storage, monke
     [last] = journal.segments(journal.head("index"), 199)
     assert last.number == 200
     assert len(read) < 12
+
+
+cursors = st.builds(Cursor, st.integers(0, 10**17), st.integers(0, 3), st.integers(0, 10**17))
+
+
+@given(cursors)
+def test_each_cursor_is_its_text(cursor: Cursor) -> None:
+    assert Cursor.parse(str(cursor)) == cursor
+    assert str(cursor).isascii()
+
+
+@pytest.mark.nightly
+@given(st.text(max_size=100))
+def test_any_other_text_is_refused(text: str) -> None:
+    with suppress(CursorError):
+        assert str(Cursor.parse(text)).rstrip("=") == text.rstrip("=")
+
+
+@pytest.mark.parametrize("place", ["2.1.1.1", "1.1.9.1", "1.-1.0.0", "1.1.1", ""])
+def test_a_place_that_no_record_has_is_refused(place: str) -> None:
+    with pytest.raises(CursorError):
+        Cursor.parse(base64.urlsafe_b64encode(place.encode()).decode())
+
+
+def test_records_are_ordered_by_serial_then_stream_then_ordinal() -> None:
+    places = [(3, "index", 0), (3, "observed", 0), (3, "observed", 1), (3, "content", 0), (4, "index", 0)]
+    found = [Cursor.of({"serial": serial, "stream": stream, "ordinal": n}) for serial, stream, n in places]
+    assert found == sorted(found)
+    assert found[3] < Cursor.after_serial(3) < found[4]
+
+
+TIMED = [
+    (b'{"at":0,"project":"a"}', b'{"at":0,"time":"1970-01-01T00:00:00Z","project":"a"}'),
+    (b'{"at":null,"project":"a"}', b'{"at":null,"time":null,"project":"a"}'),
+    (
+        b'{"kind":"x","at":1,"project":"\\"at\\":2"}',
+        b'{"kind":"x","at":1,"time":"1970-01-01T00:00:01Z","project":"\\"at\\":2"}',
+    ),
+    (b'{"kind":"x"}', b'{"kind":"x"}'),
+]
+
+
+def test_a_time_is_added_to_what_a_record_has(subtests: pytest.Subtests):
+    for line, expected in TIMED:
+        with subtests.test(line=line):
+            assert with_time(line) == expected
+
+
+EVERY = RecordFilter()
+
+
+def serials_of(journal: Journal, wanted: RecordFilter = EVERY, **bounds: int) -> tuple[int, int, list[int]]:
+    found = look_back(journal, Stream.INDEX, wanted, **bounds)
+    return found.since, found.through, [orjson.loads(line)["serial"] for line in found.lines]
+
+
+def test_whole_segments_from_the_end_as_far_as_the_bound_allows(storage: Storage):
+    records = [simple_record(serial, "add file", f"p{serial % 3}") for serial in range(1, 41)]
+    journal = write_streams(storage, {Stream.INDEX: records}, 40, cuts=(10, 20, 30))
+    size = journal.manifest(journal.head("index"), 4).content_bytes
+    assert serials_of(journal) == (0, 40, list(range(1, 41)))
+    assert serials_of(journal, most_bytes=size * 2 + 20) == (20, 40, list(range(21, 41)))
+    assert serials_of(journal, most_bytes=size - 1) == (40, 40, [])
+    wanted = RecordFilter.parse(projects=["p0"])
+    assert serials_of(journal, wanted, most_bytes=size * 2 + 20) == (20, 40, [21, 24, 27, 30, 33, 36, 39])
+
+
+def test_few_of_many_small_segments_are_read(storage: Storage):
+    count = LOOK_BACK_SEGMENTS + 10
+    records = [simple_record(serial, "add file", "demo") for serial in range(1, count + 1)]
+    journal = write_streams(storage, {Stream.INDEX: records}, count, cuts=range(1, count))
+    since, through, found = serials_of(journal)
+    assert (since, through, len(found)) == (10, count, LOOK_BACK_SEGMENTS)
+
+
+def test_the_open_segment_is_looked_at_too(journaled: Published):
+    journal = Journal(journaled.storage)
+    assert journal.head("index").open is not None
+    found = serials_of(journal)
+    assert found == (0, journaled.index.serial, list(range(1, journaled.index.serial + 1)))

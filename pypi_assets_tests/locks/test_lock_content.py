@@ -1,10 +1,14 @@
-"""Bytes and values of a lock are read within limits; errors name the place."""
+"""Bytes and values of locks in TOML, their entries, and pins of one version."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pypi_assets.locks import lock_content
+from pypi_assets.locks.environments import named_environment
 from pypi_assets.locks.lock_content import (
     LockError,
     checked_marker,
@@ -16,8 +20,11 @@ from pypi_assets.locks.lock_content import (
     tables_at,
     text_at,
     texts_at,
+    toml_text,
 )
-from pypi_assets_tests.naming import naming
+from pypi_assets.locks.pins import LockedFile, Pin, RemarkKind, file_of_url, hashes_of, merged, required_name
+from pypi_assets_tests.counted_steps import growth
+from pypi_assets_tests.naming import mentions, naming
 
 
 def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
@@ -68,3 +75,76 @@ def test_a_broken_version_is_refused() -> None:
     for version in ("1.*", "", "1" * 10_000):
         with pytest.raises(LockError, match=naming("x")):
             checked_version(version, "x: ")
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_any_text_is_read_back(text: str):
+    assert tomllib.loads(f"text = {toml_text(text)}") == {"text": text}
+
+
+@pytest.mark.parametrize(
+    ("url", "filename"),
+    [
+        ("https://example.org/a/demo-1.0.tar.gz#sha256=00", "demo-1.0.tar.gz"),
+        ("files/demo-1.0%2Bcpu.whl", "demo-1.0+cpu.whl"),
+        (r"files\demo.whl", "demo.whl"),
+        ("https://[x/demo.whl", None),
+        ("https://example.org/", None),
+        ("", None),
+    ],
+)
+def test_the_name_of_the_file_of_a_url(url: str, filename: str | None) -> None:
+    assert file_of_url(url) == filename
+
+
+def test_hashes_are_in_lower_case_or_refused() -> None:
+    assert hashes_of("SHA256:AB", "x") == {"sha256": "ab"}
+    assert hashes_of(None, "x") == {}
+    for text in ("ab", ":ab", "sha256:"):
+        with pytest.raises(LockError, match=naming("x")):
+            hashes_of(text, "x")
+
+
+def test_a_package_without_a_name_is_refused() -> None:
+    assert required_name({"name": "a"}, "x") == "a"
+    with pytest.raises(LockError, match=naming("x")):
+        required_name({"name": ""}, "x")
+
+
+def pin(version: str = "1", marker: str | None = None, sha256: str = "", where: str = "line 1") -> Pin:
+    files = (LockedFile(None, {"sha256": sha256}),) if sha256 else ()
+    return Pin("A", "a", version, where, marker, files=files)
+
+
+def test_files_and_markers_of_one_version_are_joined() -> None:
+    pins, remarks = merged([pin(marker="x", sha256="aa"), pin(marker="y", sha256="bb"), pin(marker="y", sha256="aa")])
+    assert [(one.marker, [file.hashes["sha256"] for file in one.files]) for one in pins] == [
+        ("(x) or (y)", ["aa", "bb"])
+    ]
+    assert [remark.kind for remark in remarks] == [RemarkKind.REPEATED]
+
+
+def test_what_is_for_all_environments_once_is_for_all() -> None:
+    assert [one.marker for one in merged([pin(marker="x"), pin()])[0]] == [None]
+
+
+def test_a_repeated_pin_has_a_remark() -> None:
+    [remark] = merged([pin(), pin(where="line 2")])[1]
+    assert remark.kind is RemarkKind.REPEATED
+    assert mentions(remark.text, "line 2", "A==1", "line 1")
+
+
+def test_pins_are_in_order_of_names_and_versions() -> None:
+    assert [one.version for one in merged([pin("2"), pin("1")])[0]] == ["1", "2"]
+
+
+def test_any_number_of_markers_is_joined_flat_in_work_that_grows_with_it_alone() -> None:
+    def pins_of(count: int) -> list[Pin]:
+        return [pin(marker=f"python_full_version < '3.{number}'", sha256=f"{number:x}") for number in range(count)]
+
+    [joined] = merged(pins_of(3_000))[0]
+    assert joined.marker is not None
+    assert joined.marker.count("(") == 3_000
+    assert len(joined.files) == 3_000
+    assert named_environment("3.12").holds(joined.marker) is True
+    assert growth(lambda count: merged(pins_of(count)), 50) < 5

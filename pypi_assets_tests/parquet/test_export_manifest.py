@@ -1,5 +1,6 @@
-"""The manifest of an export, and the order of exports."""
+"""Manifests, paths and files of exports."""
 
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet
+import pytest
 
 from pypi_assets.catalog.publications.dump_facts import COLUMNS
 from pypi_assets.dumps.cover import cover
@@ -14,9 +16,19 @@ from pypi_assets.dumps.dump_manifest import manifest_path as dump_manifest_path
 from pypi_assets.dumps.dump_manifest import read_manifest
 from pypi_assets.parquet import parquet_writer
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.parquet.export_manifest import PARQUET_COLUMNS, committed_exports, manifest_path, read_export
+from pypi_assets.parquet.export_manifest import (
+    FILE_NAME,
+    PARQUET_COLUMNS,
+    committed_exports,
+    export_path,
+    file_path,
+    files_glob,
+    manifest_path,
+    read_export,
+)
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.demo_catalog import add_range
+from pypi_assets_tests.dump_rows import dump_row
 from pypi_assets_tests.small_catalog import SmallCatalog
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "parquet.md").read_text(encoding="utf-8")
@@ -67,3 +79,24 @@ def test_exports_are_ordered_by_age(small: SmallCatalog, storage: Storage) -> No
     export_parquet(small.catalog, storage)
     storage.put(manifest_path("a copy of mine"), storage.get(manifest_path("0-100")))
     assert committed_exports(storage) == ["0-100", *(f"0-100.{attempt}" for attempt in range(2, 11)), "0-200"]
+
+
+def test_all_files_of_an_export_lie_in_its_folder() -> None:
+    assert export_path("0-1350.2") == "parquet/python_distribution_data/0-1350.2"
+    assert manifest_path("0-1350.2") == f"{export_path('0-1350.2')}/_MANIFEST.json"
+    assert file_path("0-1350.2", FILE_NAME.format(shard=7)).endswith("/0-1350.2/python_distribution_data0007.parquet")
+    assert files_glob("0-1350.2") == f"{export_path('0-1350.2')}/*.parquet"
+
+
+def test_row_groups_are_bounded_by_rows_and_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_writer, "ROW_GROUP_ROWS", 5_000)
+    monkeypatch.setattr(parquet_writer, "ROW_GROUP_BYTES", 2_000_000)
+    many = (dump_row("a", "1", f"a-{number:05}.zip") for number in range(12_000))
+    great = (dump_row("b", "1", f"b-{number:05}.zip", modules=["m" * 50_000] * 10) for number in range(12))
+    counts: list[int] = []
+    for rows, groups in ((many, [4_000, 4_000, 4_000]), (great, [12])):
+        buffer = io.BytesIO()
+        parquet_writer.write_rows(buffer, rows, counts.append)
+        metadata = pyarrow.parquet.read_metadata(buffer)
+        assert [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)] == groups
+    assert counts[-1] == 12

@@ -1,12 +1,18 @@
-"""Places and turns that clients share."""
+"""Places, turns and searches that clients share are bounded."""
 
 import threading
+from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
+from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
+from pypi_assets.service.answering import MOST_WALKS, counted_chunks, counted_walk, time_limit
 from pypi_assets.service.client_limits import Places, client_of
 from pypi_assets.service.problems import ProblemError
+from pypi_assets_tests.service.published import Client
+from pypi_assets_tests.small_catalog import small_catalog
 
 CLIENTS = {
     "192.0.2.1": "192.0.2.1",
@@ -93,3 +99,89 @@ def test_a_client_has_its_share_of_the_places_and_no_more():
     with places.turn("a", wait_s=0, patience_s=0):
         assert waiting_count(places) == 1
     assert waiting_count(places) == 0
+
+
+def chunks() -> Iterator[bytes]:
+    yield b"one"
+    yield b"two"
+
+
+def test_there_are_few_at_once_until_they_are_closed():
+    walks = [counted_chunks(chunks()) for _ in range(MOST_WALKS + 1)]
+    assert [next(walk) for walk in walks[:MOST_WALKS]] == [b"one"] * MOST_WALKS
+    with pytest.raises(ProblemError) as raised:
+        next(walks[-1])
+    assert (raised.value.problem.status, raised.value.headers) == (503, (("Retry-After", "1"),))
+    with pytest.raises(ProblemError), counted_walk():
+        pass
+    walks[0].close()
+    assert list(counted_chunks(chunks())) == [b"one", b"two"]
+    with counted_walk(), pytest.raises(ProblemError):
+        next(counted_chunks(chunks()))
+    walks[1].close()
+
+
+def test_one_that_never_began_or_failed_does_not_count():
+    unused = [counted_chunks(chunks()) for _ in range(MOST_WALKS + 1)]
+    for _ in range(MOST_WALKS + 1):
+        with pytest.raises(KeyError), counted_walk():
+            raise KeyError
+    assert [list(one) for one in unused] == [[b"one", b"two"]] * (MOST_WALKS + 1)
+
+
+def test_a_search_that_takes_too_long_ends(tmp_path: Path):
+    small = small_catalog(tmp_path)
+    small.add(1, "a", "1", "a-1.zip", requires_dist=("b",))
+    timed = CatalogSnapshot(small.catalog, 1, limit=time_limit(60))
+    assert (list(timed.requiring("b", "0")), timed.versions("a")) == (["a"], [("1", False)])
+    assert [one and one.version for one in timed.newest(["a", "b"])] == ["1", None]
+    late = CatalogSnapshot(small.catalog, 1, limit=time_limit(-1))
+    for question in (
+        late.check,
+        lambda: late.requiring("a"),
+        lambda: list(late.newest(["a"])),
+        lambda: late.versions("a"),
+    ):
+        with pytest.raises(ProblemError) as raised:
+            question()
+        assert (raised.value.problem.status, raised.value.problem.type) == (503, "/docs#too-slow")
+    small.catalog.close()
+
+
+COMPLETED = [
+    ("p", [("project", "pyyaml")]),
+    ("py", [("project", "pyyaml")]),
+    ("PyYAML", [("project", "pyyaml")]),
+    ("import ya", [("import", "yaml")]),
+    ("yaml.", [("project", "yaml-copy"), ("import", "yaml.nodes")]),
+    ("yaml.no", [("import", "yaml.nodes")]),
+    ("uvx de", [("command", "demo")]),
+    ("pip install de", [("project", "demo")]),
+    ("de", [("project", "demo"), ("import", "demo"), ("command", "demo")]),
+    ("demo==1", []),
+    ("nothing-like-it", []),
+    ("", []),
+    (".", []),
+    ("a b", []),
+    ("\0", []),
+    ("\ud7ff\U0010ffff", []),
+]
+
+
+def test_a_text_is_completed(client: Client, subtests: pytest.Subtests) -> None:
+    for text, expected in COMPLETED:
+        with subtests.test(text=text):
+            answer = client.get("/v1/completions", params={"q": text})
+            if "\0" in text:
+                assert answer.status_code == 400
+                continue
+            found = answer.json()["results"]
+            assert [(one["kind"], one["name"]) for one in found] == expected
+            assert all(client.get(one["page"]).status_code == 200 for one in found)
+
+
+def test_completions_are_remembered_and_bounded(client: Client) -> None:
+    first, again = (client.get("/v1/completions?q=d") for _ in range(2))
+    assert (first.headers["etag"], first.json()) == (again.headers["etag"], again.json())
+    assert client.get("/v1/completions", params={"q": "x" * 201}).json()["parameter"] == "q"
+    assert client.get("/v1/completions").json()["parameter"] == "q"

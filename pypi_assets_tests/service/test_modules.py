@@ -1,3 +1,8 @@
+"""Modules, commands, owners, hashes and package URLs over HTTP."""
+
+from sqlalchemy import insert, update
+
+from pypi_assets.catalog.tables import distributions, epochs
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.service.published import Client, Published
 
@@ -47,3 +52,157 @@ def test_what_does_not_go_together_is_a_problem(client: Client):
     assert client.get("/v1/modules/yaml?cursor=abc").json()["parameter"] == "cursor"
     assert client.get("/at/27.27/v1/modules/yaml?prefix=1").status_code == 409
     assert len(client.get("/v1/modules/yaml?limit=1").json()["results"]) == 1
+
+
+def test_it_lists_the_projects_that_install_a_command(client: Client):
+    found = client.get("/v1/commands/demo").json()
+    assert found["results"] == [{"command": "demo", "project": "demo", "normalized": "demo", "versions": ["1.0"]}]
+    assert client.get("/v1/commands/a/b").json()["results"] == []
+    [hint] = client.get("/v1/commands/demoo").json()["hints"]
+    assert "demo" in hint.split("?")[0].split()
+
+
+def test_none_is_found_at_an_earlier_serial(client: Client):
+    answer = client.get("/at/12.12/v1/commands/demo")
+    assert (answer.status_code, answer.headers["content-type"]) == (409, "application/problem+json")
+    problem = answer.json()
+    assert (problem["parameter"], problem["type"]) == ("at", "/docs#conflict")
+    assert problem["detail"]
+    assert "/at/" in problem["accepts"]
+    assert client.get("/at/12.12/v1/projects/demo/1.0").json()["result"]["commands"] == ["demo"]
+    assert client.get("/at/12/v1/commands/demo").headers["location"] == "../../../12.12/v1/commands/demo"
+
+
+def test_an_import_has_its_candidates_with_reasons(client: Client, published: Published):
+    [found] = client.get("/v1/owners/yaml.nodes.ScalarNode").json()["results"]
+    assert (found["import"], found["module"], found["serial"]) == (
+        "yaml.nodes.ScalarNode",
+        "yaml.nodes",
+        published.index.serial,
+    )
+    [yaml] = client.get("/v1/owners/yaml").json()["results"]
+    assert [(one["rank"], one["project"]) for one in yaml["candidates"]] == [(1, "PyYAML"), (2, "yaml-copy")]
+    assert yaml["candidates"][0]["reasons"]["dependents"] == 2
+    [first] = client.get("/v1/owners/yaml?limit=1").json()["results"]
+    assert first["candidates"] == yaml["candidates"][:1]
+    [unknown] = client.get("/v1/owners/nothing").json()["results"]
+    assert (unknown["module"], unknown["candidates"]) == (None, [])
+
+
+def test_several_are_answered_in_their_order_also_at_a_serial(client: Client, published: Published):
+    names = ["demo.new", "nothing", "yaml", "yaml"]
+    latest = client.post("/v1/owners", {"imports": names}).json()["results"]
+    assert [one["import"] for one in latest] == names
+    serial = published.index.serial
+    past = client.post(f"/at/{serial}.{serial}/v1/owners", {"imports": names}).json()["results"]
+    assert past == latest
+
+
+def test_what_is_too_much_is_a_problem(client: Client):
+    found = client.post("/v1/owners", {"imports": ["a"] * 5_001})
+    assert (found.status_code, found.json()["type"]) == (413, "/docs#too-large")
+    assert (found.json()["parameter"], found.json()["accepts"]) == ("body", "at most 5,000 items")
+    assert client.post("/v1/owners?limit=21", {"imports": ["a"]}).json()["parameter"] == "limit"
+    assert client.post("/v1/owners", {"imports": ["a" * 1_001]}).json()["parameter"] == "body"
+    assert client.get("/v1/owners/yaml?limit=0").json()["parameter"] == "limit"
+    assert client.get("/v1/owners/" + "a" * 1_001).json()["parameter"] == "name"
+
+
+def test_five_thousand_imports_are_answered(client: Client):
+    names = [f"yaml.part{number}" for number in range(2_500)] + ["yaml"] * 2_500
+    answer = client.post("/v1/owners", {"imports": names})
+    assert answer.status_code == 200
+    results = answer.json()["results"]
+    assert [one["import"] for one in results] == names
+    assert {one["module"] for one in results} == {"yaml"}
+
+
+def test_of_several_imports_each_has_the_best_candidates_alone(changing: Published):
+    for number in range(12):
+        changing.add("wheel", f"more-{number}", "1.0", files={"yaml/__init__.py": ""})
+    changing.publish()
+    with changing.client() as client:
+        [all_of_one] = client.get("/v1/owners/yaml").json()["results"]
+        assert len(all_of_one["candidates"]) == 14
+        for query, most in (("", 10), ("?limit=20", 14), ("?limit=1", 1)):
+            found = client.post(f"/v1/owners{query}", {"imports": ["yaml", "demo"]}).json()["results"]
+            assert found[0]["candidates"] == all_of_one["candidates"][:most]
+
+
+def sha256_of(client: Client, filename: str) -> str:
+    files = [file for one in client.get("/v1/projects/demo").json()["result"]["releases"] for file in one["files"]]
+    return str(next(file["sha256"] for file in files if file["filename"] == filename))
+
+
+def test_a_file_is_found_by_its_hash(client: Client, published: Published):
+    sha256 = sha256_of(client, "demo-1.0.tar.gz")
+    [found] = client.get(f"/v1/hashes/{sha256.upper()}").json()["results"]
+    assert (found["filename"], found["project"], found["sha256"]) == ("demo-1.0.tar.gz", "demo", sha256)
+    serial = found["live_since"]
+    assert client.get(f"/at/{serial}.{serial}/v1/hashes/{sha256}").json()["results"] == [found]
+    assert client.get(f"/at/{serial - 1}.{serial - 1}/v1/hashes/{sha256}").json()["results"] == []
+
+
+def test_several_are_answered_in_their_order(client: Client, published: Published):
+    names = ["demo-1.0.tar.gz", "demo-1.0-py3-none-any.whl"]
+    hashes = [sha256_of(client, name) for name in names]
+    serial = published.index.serial
+    for at in ("", f"/at/{serial}.{serial}"):
+        found = client.post(f"{at}/v1/hashes", {"hashes": [*hashes, "0" * 64, hashes[0]]}).json()
+        assert [one["filename"] for one in found["results"]] == names
+
+
+def test_pages_of_the_catalog_are_of_one_epoch(changing: Published):
+    with changing.catalog.write() as connection:
+        connection.execute(update(distributions).values(sha256="ab" * 32))
+    path = f"/v1/hashes/{'ab' * 32}?all=1"
+    with changing.client() as client:
+        whole = client.get(path).json()
+        first = client.get(f"{path}&limit=1").json()
+        rest = client.get(f"{path}&cursor={first['next']}").json()
+        assert len(whole["results"]) > 2
+        assert (first["epoch"], [*first["results"], *rest["results"]]) == (whole["epoch"], whole["results"])
+        with changing.catalog.write() as connection:
+            connection.execute(insert(epochs).values(serial=10, epoch=whole["epoch"] + 7))
+        late = client.get(f"{path}&cursor={first['next']}")
+        assert (late.status_code, late.json()["parameter"]) == (409, "cursor")
+        assert client.get(path).json()["epoch"] == whole["epoch"] + 7
+
+
+def test_what_is_no_hash_and_too_many_are_problems(client: Client):
+    assert client.get("/v1/hashes/xyz").json()["parameter"] == "sha256"
+    assert client.post("/v1/hashes", {"hashes": ["xyz"]}).json()["parameter"] == "body"
+    assert client.post("/v1/hashes", {"hashes": ["0" * 64] * 1_001}).status_code == 413
+    assert client.post("/v1/hashes", {"hashes": [], "more": 1}).status_code == 400
+    assert client.get("/v1/hashes").status_code == 405
+
+
+PURLS = [
+    "pkg:pypi/demo",
+    "pkg:pypi/Demo@2.0",
+    "pkg:pypi/demo@1.0?file_name=demo-1.0.tar.gz",
+    "pkg:pypi/demo@9",
+    "pkg:pypi/none",
+    "pkg:npm/demo@1.0",
+]
+
+
+def test_each_has_a_result_in_its_order(client: Client, published: Published):
+    found = client.post("/v1/purls", {"purls": PURLS}).json()["results"]
+    assert [one["purl"] for one in found] == PURLS
+    assert [(one["exists"], one["yanked"], len(one["files"])) for one in found] == [
+        (True, False, 4),
+        (True, True, 1),
+        (True, False, 1),
+        (False, None, 0),
+        (False, None, 0),
+        (False, None, 0),
+    ]
+    assert unnamed(found[-1]["error"], "pypi") == []
+    serial = published.index.serial
+    assert client.post(f"/at/{serial}.{serial}/v1/purls", {"purls": PURLS}).json()["results"] == found
+
+
+def test_too_many_are_a_problem(client: Client):
+    assert client.post("/v1/purls", {"purls": ["pkg:pypi/demo"] * 1_001}).status_code == 413
+    assert client.post("/v1/purls", {"purls": ["x" * 9_000_000]}).status_code == 413

@@ -1,16 +1,128 @@
-"""Problem documents, and the errors that become them."""
+"""What every request passes: its form is checked, and each error is a problem document."""
 
+import asyncio
+import gc
 import json
+import re
+from typing import Annotated
 
 import pytest
+from msgspec import Meta
 from sqlalchemy.exc import OperationalError
 
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.errors import NotAnsweredError
 from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, NotBuiltYetError
 from pypi_assets.lookup.answers import LookupNameError
-from pypi_assets.service.problems import bad_parameter, defect, not_found, problem_answer, problem_of
+from pypi_assets.service.app import create_app
+from pypi_assets.service.parameters import Parameters, convert_parameters, query_fields
+from pypi_assets.service.problems import (
+    Problem,
+    ProblemError,
+    bad_parameter,
+    defect,
+    not_found,
+    problem_answer,
+    problem_of,
+)
+from pypi_assets.service.service import Service
 from pypi_assets.storage.store import StorageError
+from pypi_assets_tests.service.published import Client, Published, client_of
+
+BAD_TARGETS = [
+    ("/v1/modules/%00", 400),
+    ("/v1/modules/a%00b", 400),
+    ("/v1/modules/%ff%fe", 400),
+    ("/v1/modules/yaml?x=%00", 400),
+    ("/v1/modules/yaml?module=other", 400),
+    ("/v1/modules/yaml?x=1&x=2", 400),
+    ("/v1/modules/" + "a" * 10_000, 400),
+    ("/v1/modules/" + "a" * 62_000, 414),
+    ("/v1/modules/" + "a" * 2_000, 400),
+    ("/v1/modules/", 404),
+    ("/nowhere", 404),
+]
+
+
+def test_bad_targets_are_problems(client: Client, subtests: pytest.Subtests):
+    for path, status in BAD_TARGETS:
+        with subtests.test(path=path, status=status):
+            answer = client.get(path)
+            assert answer.status_code == status
+            assert answer.headers["content-type"] == "application/problem+json"
+            assert answer.headers["cache-control"] == "no-store"
+            found = answer.json()
+            assert found["status"] == status
+            assert found["title"]
+            assert found["detail"]
+            assert client.get("/v1/modules/yaml").status_code == 200
+
+
+def test_another_method_is_a_problem_that_names_those_there_are(client: Client):
+    answer = client.request("DELETE", "/v1/modules/yaml")
+    assert answer.status_code == 405
+    assert set(answer.headers["allow"].split(", ")) == {"GET", "HEAD"}
+    assert answer.json()["type"] == "/docs#no-method"
+
+
+def test_pages_of_other_sites_may_send_what_is_evaluated_here(client: Client):
+    answer = client.request("OPTIONS", "/v1/changes/stream")
+    assert answer.status_code == 204
+    allowed = set(answer.headers["access-control-allow-headers"].split(", "))
+    assert allowed == {"content-type", "if-none-match", "if-modified-since", "last-event-id"}
+
+
+def test_names_in_other_alphabets_are_names(client: Client):
+    assert client.get("/v1/modules/%D0%BF%D0%B0%D0%BA%D0%B5%D1%82").json()["results"] == []
+
+
+def test_each_answer_has_the_id_of_its_request(client: Client, subtests: pytest.Subtests):
+    for path in (
+        "/v1/modules/yaml",
+        "/v1/status",
+        "/nowhere",
+        "/v1/modules/%00",
+        "/import/yaml/",
+        "/v1/changes/stream",
+    ):
+        for sent, is_accepted in (
+            ("4f7a-1", True),
+            ("Root=1-67891233-abcdef012345678912345678", True),
+            ("x" * 128, True),
+            ("x" * 129, False),
+            ("two words", False),
+            ('"><script>', False),
+            ("", False),
+        ):
+            with subtests.test(path=path, sent=sent):
+                method = "OPTIONS" if path.endswith("stream") else "GET"
+                answers = [client.request(method, path, headers={"X-Request-ID": sent}) for _ in range(2)]
+                ids = [answer.headers["x-request-id"] for answer in answers]
+                assert (ids == [sent, sent]) == is_accepted
+                assert is_accepted or (ids[0] != ids[1] and all(re.fullmatch("[0-9a-f]{16}", one) for one in ids))
+                if answers[0].status_code >= 400:
+                    assert [answer.json()["request_id"] for answer in answers] == ids
+
+
+def test_a_problem_page_shows_the_id(client: Client):
+    answer = client.get("/nowhere", headers={"Accept": "text/html", "X-Request-ID": "4f7a-1"})
+    assert "4f7a-1" in answer.text
+
+
+def test_a_defect_shows_nothing_of_itself(published: Published, monkeypatch: pytest.MonkeyPatch, caplog):
+    def fail(_service: Service) -> None:
+        raise ZeroDivisionError("a secret")
+
+    with published.service() as service, client_of(service) as client:
+        monkeypatch.setattr(Service, "datasets", fail)
+        answer = client.get("/v1/modules/yaml")
+        assert answer.status_code == 500
+        assert "secret" not in answer.text
+        assert "a secret" in caplog.text
+        [record] = [record for record in caplog.records if record.exc_info]
+        assert answer.json()["request_id"] == answer.headers["x-request-id"] == record.request_id
+        monkeypatch.undo()
+        assert client.get("/v1/modules/yaml").status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -55,3 +167,99 @@ def test_a_document_has_the_members_of_the_standard_and_ours():
 
 def test_a_long_detail_is_cut():
     assert len(not_found("x" * 10_000).problem.detail) == 2_000
+
+
+class Example(Parameters, frozen=True):
+    """Of an operation `/v1/example/{name}`."""
+
+    name: Annotated[str, Meta(max_length=5, description="a short name")]
+    limit: Annotated[int, Meta(ge=1, le=10, description="1 to 10")] = 3
+    prefix: bool = False
+
+
+def problem(query: str, name: str = "demo") -> Problem:
+    with pytest.raises(ProblemError) as raised:
+        convert_parameters(Example, {"name": name}, query_fields(query))
+    return raised.value.problem
+
+
+def test_values_come_from_the_path_and_from_the_query():
+    found = convert_parameters(Example, {"name": "demo"}, query_fields("limit=7&prefix=1"))
+    assert found == Example(name="demo", limit=7, prefix=True)
+    assert convert_parameters(Example, {"name": "demo"}, query_fields("")) == Example(name="demo")
+
+
+@pytest.mark.parametrize(
+    ("query", "parameter", "accepts"),
+    [
+        ("limit=0", "limit", "1 to 10"),
+        ("limit=x", "limit", "1 to 10"),
+        ("limit=1.5", "limit", "1 to 10"),
+        ("limit=", "limit", "1 to 10"),
+        ("prefix=maybe", "prefix", None),
+        ("limit=1&limit=2", "limit", "one value"),
+        ("name=other", "name", "one value"),
+        ("unknown=1", "unknown", "one of: name, limit, prefix"),
+    ],
+)
+def test_what_is_wrong_is_named(query: str, parameter: str, accepts: str | None):
+    found = problem(query)
+    assert (found.status, found.parameter, found.accepts) == (400, parameter, accepts)
+
+
+def test_a_name_that_is_too_long_is_not_repeated():
+    found = problem("", name="x" * 10_000)
+    assert (found.parameter, found.accepts) == ("name", "a short name")
+    assert len(found.detail) < 200
+
+
+@pytest.mark.parametrize("query", ["%ff", "a=%ff", "a=b%00", "&".join(f"a{number}=1" for number in range(50))])
+def test_what_is_no_query_string_is_refused(query: str):
+    assert problem(query).type == "/docs#bad-request"
+
+
+def test_what_is_missing_is_named():
+    with pytest.raises(ProblemError) as raised:
+        convert_parameters(Example, {}, [])
+    found = raised.value.problem
+    assert (found.status, found.parameter, found.accepts) == (400, "name", "a short name")
+    assert found.detail
+
+
+def test_every_answer_has_the_serial_and_can_be_read_by_other_sites(client: Client, published: Published):
+    for path in ("/v1/modules/yaml", "/v1/modules/unknown", "/nowhere", "/v1/modules/yaml?wrong=1"):
+        headers = client.get(path).headers
+        assert headers["x-pypi-last-serial"] == str(published.index.serial)
+        assert headers["access-control-allow-origin"] == "*"
+
+
+def test_a_request_that_names_what_it_holds_is_answered_without_a_body(client: Client):
+    first = client.get("/v1/modules/yaml")
+    again = client.get("/v1/modules/yaml", headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["etag"] == first.headers["etag"]
+    since = client.get("/v1/modules/yaml", headers={"If-Modified-Since": first.headers["last-modified"]})
+    assert since.status_code == 304
+
+
+def test_head_has_the_headers_alone(client: Client):
+    got, head = client.get("/v1/modules/yaml"), client.request("HEAD", "/v1/modules/yaml")
+    assert head.content == b""
+    assert head.headers["content-length"] == got.headers["content-length"]
+    assert head.headers["etag"] == got.headers["etag"]
+
+
+def test_the_garbage_collector_seldom_looks_and_at_little_while_the_application_runs(published: Published):
+    async def run() -> None:
+        async with app.router.lifespan_context(app):
+            assert gc.get_threshold()[0] > 5_000
+            assert gc.get_freeze_count() > 10_000
+
+    thresholds = gc.get_threshold()
+    with published.service() as service:
+        app = create_app(service)
+        try:
+            asyncio.run(run())
+        finally:
+            gc.set_threshold(*thresholds)
+            gc.unfreeze()

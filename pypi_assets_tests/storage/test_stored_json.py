@@ -1,13 +1,23 @@
-"""Small objects of JSON are read again where they come garbled."""
+"""Small objects of JSON in a store, and sweeps of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import orjson
 import pytest
 
 from pypi_assets.storage import published
 from pypi_assets.storage.root_owner import ATTEMPTS, read_json, read_owner, require_owner
-from pypi_assets.storage.store import NotFoundError, Storage, StorageError, open_storage
+from pypi_assets.storage.store import NotFoundError, Storage, StorageError, StoredObject, open_storage
+from pypi_assets.storage.sweeping import (
+    Reason,
+    Removal,
+    Waste,
+    by_directory,
+    is_older,
+    sweep_directories,
+    sweep_objects,
+)
 
 GARBLED = (b"", b"{", b"\xff\xfe", b"<html>", b"[" * 5)
 
@@ -61,3 +71,62 @@ def test_published_json_names_the_index_though_it_came_garbled_once(storage: Sto
     require_owner(storage, "https://index.example/simple/")
     answers[:] = [b"{"]
     assert orjson.loads(published._whole(storage))["index_url"] == "https://index.example/simple/"
+
+
+PATHS = ("d/1/a", "d/1/_MANIFEST.json", "d/1.2/b", "d/2/c", "d/2/input_lists/00001")
+
+
+@pytest.fixture
+def swept(tmp_path: Path) -> Storage:
+    swept = open_storage(tmp_path.as_uri())
+    for path in PATHS:
+        swept.put(path, path.encode())
+    return swept
+
+
+def deletions(swept: Storage, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths that are deleted from now on, in order."""
+    found: list[str] = []
+    delete = Storage.delete
+
+    def noted(self: Storage, path: str) -> None:
+        found.append(path)
+        delete(self, path)
+
+    monkeypatch.setattr(Storage, "delete", noted)
+    return found
+
+
+def test_manifests_and_input_lists_are_deleted_first(swept: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    deleted = deletions(swept, monkeypatch)
+    waste = list(swept.list("d"))
+    assert [one.path for one in sweep_objects(swept, waste, dry_run=True)] == sorted(PATHS)
+    assert deleted == []
+    assert [one.path for one in sweep_objects(swept, waste)] == sorted(PATHS)
+    assert deleted == ["d/1/_MANIFEST.json", "d/2/input_lists/00001", "d/1.2/b", "d/1/a", "d/2/c"]
+    assert list(swept.list("d")) == []
+
+
+def test_directories_lose_what_is_unnamed_and_are_deleted_once_empty(swept: Storage, tmp_path: Path) -> None:
+    def unnamed(directory: str, found: Sequence[StoredObject]) -> Waste | None:
+        if directory == "1":
+            return Reason.SUPERSEDED, [one for one in found if not one.path.endswith("a")]
+        return None if directory == "2" else (Reason.ABANDONED, found)
+
+    directories = by_directory(swept, "d") | {"gone": []}
+    expected = [
+        Removal("d/1", Reason.SUPERSEDED, 1, len("d/1/_MANIFEST.json")),
+        Removal("d/1.2", Reason.ABANDONED, 1, len("d/1.2/b")),
+        Removal("d/gone", Reason.ABANDONED, 0, 0),
+    ]
+    assert list(sweep_directories(swept, "d", directories, unnamed, dry_run=True)) == expected
+    assert {one.path for one in swept.list("d")} == set(PATHS)
+    assert list(sweep_directories(swept, "d", directories, unnamed)) == expected
+    assert {one.path for one in swept.list("d")} == {"d/1/a", "d/2/c", "d/2/input_lists/00001"}
+    assert sorted(path.name for path in (tmp_path / "d").iterdir()) == ["1", "2"]
+
+
+def test_the_age_of_an_object_is_that_of_its_last_write(swept: Storage) -> None:
+    [stored] = by_directory(swept, "d")["1.2"]
+    written = stored.last_modified.timestamp()
+    assert (is_older(stored, written), is_older(stored, written + 1)) == (False, True)

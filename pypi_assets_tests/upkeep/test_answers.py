@@ -1,8 +1,27 @@
-"""How far look-ups lag the index: the dataset that lags most counts."""
+"""How far look-ups lag, totals over all that is live, and errors that can disappear by themselves."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import delete
+from sqlalchemy.exc import IntegrityError, OperationalError
+
+from pypi_assets.catalog.coordination.leases import LeaseTakenError
+from pypi_assets.catalog.counters import add_counts
+from pypi_assets.catalog.database import Catalog, CatalogError, open_catalog
+from pypi_assets.catalog.tables import counters
+from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
+from pypi_assets.index.errors import RefusedError, TransientError
 from pypi_assets.leveldbs.versions.build_need import BuildNeed, Need
+from pypi_assets.storage.store import StorageError
 from pypi_assets.upkeep.answers import AnswersLag, answers_lag
 from pypi_assets.upkeep.due import DatasetDue
+from pypi_assets.upkeep.live_totals import LiveTotals, live_totals, recount
+from pypi_assets.upkeep.transient import is_transient
+from pypi_assets_tests.databases import sqlite_database
+from pypi_assets_tests.served_index import ServedIndex, served_index
 
 NOW = 10_000.0
 
@@ -42,3 +61,63 @@ def test_datasets_without_a_version_are_named() -> None:
     assert (found.serial, found.without_version) == (100, ("hashes",))
     none = lag(100, NOW - 5, hashes=dataset(None))
     assert (none.serial, none.serials, none.seconds) == (None, None, None)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[ServedIndex]:
+    with served_index(tmp_path / "served") as served:
+        served.wheel("demo", "1.0")
+        served.raw("broken-1.0-py3-none-any.whl", b"no zip")
+        yield served
+
+
+@pytest.fixture
+def catalog(index: ServedIndex, tmp_path: Path) -> Iterator[Catalog]:
+    opened = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))
+    crawl_full(index.crawler(opened))
+    yield opened
+    opened.close()
+
+
+def test_totals_follow_each_range(index: ServedIndex, catalog: Catalog) -> None:
+    assert live_totals(catalog) == LiveTotals(live=2, read=1, failed=1)
+    index.wheel("demo", "2.0")
+    index.history.remove_project("broken")
+    crawl_incremental(index.crawler(catalog))
+    assert live_totals(catalog) == LiveTotals(live=2, read=2, failed=0)
+    assert recount(catalog) == {}
+
+
+def test_counting_again_corrects_what_differs(catalog: Catalog) -> None:
+    with catalog.write() as connection:
+        connection.execute(delete(counters).where(counters.c.name == "live: data"))
+        add_counts(connection, {"reads in the queue": 5})
+    assert live_totals(catalog).read == 0
+    assert recount(catalog) == {"live: data": 1, "reads in the queue": -5}
+    assert live_totals(catalog) == LiveTotals(live=2, read=1, failed=1)
+    assert recount(catalog) == {}
+
+
+TRANSIENT = [
+    TransientError("down", "url"),
+    StorageError("down"),
+    LeaseTakenError("taken"),
+    OperationalError("SELECT 1", {}, Exception("gone")),
+]
+
+
+@pytest.mark.parametrize("error", TRANSIENT, ids=lambda error: type(error).__name__)
+def test_what_others_may_repair_is_transient(error: Exception):
+    assert is_transient(error)
+    wrapped = CatalogError("that failed")
+    wrapped.__cause__ = error
+    assert is_transient(wrapped)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [CatalogError("gone backwards"), RefusedError("403", "url"), IntegrityError("INSERT", {}, Exception()), KeyError()],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_needs_a_person_is_not(error: Exception):
+    assert not is_transient(error)

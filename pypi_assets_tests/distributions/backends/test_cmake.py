@@ -1,149 +1,175 @@
-"""The modules that CMakeLists.txt files build."""
-
-import time
+"""CMakeLists.txt files: how their text is split, their conditions, and where install() puts modules."""
 
 import pytest
 
-from pypi_assets.distributions.backends.cmake import cmake_modules
+from pypi_assets.distributions.backends import cmeel
+from pypi_assets.distributions.backends.cmake_installs import Installs, Target
+from pypi_assets.distributions.backends.cmake_text import expanded, read_commands, source_path, truth
 from pypi_assets.distributions.members import paths_of
-from pypi_assets_tests.distributions.backends.projects import CMAKE_FILES, source_tree
+from pypi_assets.distributions.sdist_modules import find_sdist_modules
+from pypi_assets_tests.distributions.backends.projects import files, modules_by, source_tree
+
+
+def parsed(text):
+    return [(command.name, [argument.text for argument in command.arguments]) for command in read_commands(text)]
 
 
 @pytest.mark.parametrize(
-    ("package", "expected"), [("demo", ("demo.inner._fast", "demo._more")), (None, ("demo.inner._fast",))]
-)
-def test_folders_and_functions_are_followed(package, expected):
-    assert cmake_modules(source_tree(CMAKE_FILES), package, {}).extensions == expected
-
-
-def test_names_can_have_variables():
-    text = "set(NAME _core)\nPython_Extension_Module(${NAME})\ninstall(TARGETS ${NAME} LIBRARY DESTINATION ${WHERE})\n"
-    assert cmake_modules(source_tree({"CMakeLists.txt": text}), None, {"WHERE": "demo"}).extensions == ("demo._core",)
-    assert cmake_modules(source_tree({"CMakeLists.txt": text}), None, {}).extensions == ()
-
-
-def test_the_output_name_of_a_target_names_its_module():
-    text = (
-        "pybind11_add_module(target a.c)\nset_target_properties(\n  target other PROPERTIES\n  OUTPUT_NAME _core\n)\n"
-    )
-    contents = {"native/CMakeLists.txt": text + "install(TARGETS target LIBRARY DESTINATION .)\n"}
-    assert cmake_modules(source_tree(contents), None, {}, source="native").extensions == ("_core",)
-    assert cmake_modules(source_tree(contents), None, {}, source="native", inside="demo/sub").extensions == (
-        "demo.sub._core",
-    )
-
-
-def test_long_files_take_no_time_without_end(subtests: pytest.Subtests):
-    cases = [
-        "set_target_properties(x ",
-        "set_target_properties(x PROPERTIES ",
-        " PROPERTIES",
-        "install(TARGETS x ",
-        "set(a b",
-        "${",
-        "pybind11_add_module( ",
-        "\t",
-        "function(a b",
-        "add_subdirectory(a)\n",
-    ]
-    for part in cases:
-        with subtests.test(part=part):
-            contents = {
-                f"{'a/' * depth}CMakeLists.txt": "pybind11_add_module(x)\n" + part * 20_000 for depth in range(3)
-            }
-            assert "demo.x" in cmake_modules(source_tree(contents), "demo", {}).extensions
-
-
-def built(text, package="demo", paths=(), **more):
-    tree = source_tree(dict.fromkeys(paths, "") | {"CMakeLists.txt": text})
-    return cmake_modules(tree, package, {"SKBUILD": "2"}, **more).extensions
-
-
-def test_what_cmake_follows(subtests: pytest.Subtests):
-    cases = [
-        ("a known condition", "if(NOT SKBUILD)\nmake(a)\nelse()\nmake(b)\nendif()", ["b"]),
-        ("an unknown condition", "if(WIN32)\nmake(a)\nelse()\nmake(b)\nendif()", ["a", "b"]),
-        (
-            "options have their defaults",
-            "option(TESTS t OFF)\nif(TESTS)\nmake(a)\nelseif(ON)\nmake(b)\nendif()",
-            ["b"],
-        ),
-        (
-            "what an unknown condition sets is not known",
-            "set(X OFF)\nif(WIN32)\nset(X ON)\nendif()\nif(X)\nmake(a)\nendif()",
-            ["a"],
-        ),
-        (
-            "loops",
-            "set(N a b)\nlist(APPEND N c)\nforeach(n IN LISTS N ITEMS d)\nmake(_${n})\nendforeach()",
-            ["_a", "_b", "_c", "_d"],
-        ),
-        (
-            "keywords of functions",
-            (
-                'function(mk)\ncmake_parse_arguments(P "" "NAME" "SRC" ${ARGN})\nmake(${P_NAME} ${P_SRC})\n'
-                "endfunction()\nmk(NAME x SRC a.c b.c)\nmk(SRC a.c NAME y)"
-            ),
-            ["x", "y"],
-        ),
-        ("macro", "macro(mk n)\nset(${n}_made ${n})\nendmacro()\nmk(a)\nmake(${a_made})", ["a"]),
-        ("return", "make(a)\nreturn()\nmake(b)", ["a"]),
-        ("a return that may not be", "if(WIN32)\nreturn()\nendif()\nmake(b)", ["b"]),
-        (
-            "a module for each source",
-            (
-                "file(GLOB S src/*.cpp)\nforeach(f ${S})\nget_filename_component(n ${f} NAME_WE)\n"
-                "Python_add_library(${n} MODULE ${f})\nendforeach()"
-            ),
-            ["x", "y"],
-        ),
-        ("no modules", "python_add_library(a STATIC a.c)\nadd_library(b SHARED b.c)", []),
-        ("a function calls itself", "function(f)\nf()\nendfunction()\nf()\nmake(a)", ["a"]),
-    ]
-    for case, text, expected in cases:
-        with subtests.test(case):
-            text = text.replace("make(", "pybind11_add_module(")
-            assert built(text, "", ["src/x.cpp", "src/y.cpp", "src/z.h"]) == tuple(expected)
-
-
-def test_libraries_count_where_they_are_installed():
-    text = "add_library(m SHARED a.c)\nadd_library(n SHARED a.c)\ninstall(TARGETS m LIBRARY DESTINATION demo/lib)\n"
-    assert built(text) == ("demo.lib.libm",)
-
-
-def test_names_are_those_on_linux():
-    text = (
-        "set(N a)\nif(MSVC)\nset(N b)\nendif()\npybind11_add_module(${N})\n"
-        "if(WIN32 AND NOT X)\nset_target_properties(a PROPERTIES OUTPUT_NAME c)\nendif()\n"
-    )
-    assert built(text, "demo") == ("demo.a",)
-    assert built(text.replace("WIN32 AND NOT X", "UNIX"), "demo") == ("demo.c",)
-
-
-def test_files_come_from_the_sdist_and_from_the_build():
-    text = "install(FILES x.py ${CMAKE_CURRENT_BINARY_DIR}/y.py none.py DESTINATION demo)\n"
-    found = cmake_modules(source_tree({"x.py": "", "CMakeLists.txt": text}), None, {})
-    assert paths_of(found.files) == ["demo/x.py", "demo/y.py"]
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(
-    "text",
+    ("text", "expected"),
     [
-        "foreach(a 1 2 3 4 5 6 7 8 9 10)\n" * 12 + "set(x y)\n" + "endforeach()\n" * 12,
-        "set(A ${A}${A}x)\n" * 5_000,
-        "list(APPEND A a b c d e f)\n" * 20_000,
-        "if(EXISTS x)\nendif()\n" * 20_000,
-        "file(GLOB A *.c)\n" * 10_000,
-        "if(A)\n" * 40_000,
-        "".join(f"function(f{n})\nf{n + 1}()\nf{n + 1}()\nendfunction()\n" for n in range(200)) + "f0()\n",
-        "set(" * 50_000,
-        '"' * 100_001,
-        "[" * 200_000,
-        "".join(f"set(A{n} x)\nadd_subdirectory(d{n})\n" for n in range(4_000)),
+        ("Set(A b c)", [("set", ["A", "b", "c"])]),
+        ('set(A "b c" #d)\n e)', [("set", ["A", "b c", "e"])]),
+        ("set(A [=[b ]] c]=] d)", [("set", ["A", "b ]] c", "d"])]),
+        ("#[[ set(A b) ]] set(B c)", [("set", ["B", "c"])]),
+        ("if((A) AND B)\nendif()", [("if", ["(", "A", ")", "AND", "B"]), ("endif", [])]),
+        ('set(A b\\ c "d\\"e")', [("set", ["A", "b\\ c", 'd\\"e'])]),
+        ("set(A b", []),
+        (") ) set(A)", [("set", ["A"])]),
     ],
 )
-def test_hostile_files_end(text):
-    before = time.process_time()
-    built(text, paths=[f"d{n}/a.c" for n in range(2_000)])
-    assert time.process_time() - before < 5
+def test_commands_and_arguments(text, expected):
+    assert parsed(text) == expected
+
+
+def test_blocks_know_their_ends_and_branches():
+    commands = read_commands("if(A)\nforeach(x)\nendforeach()\nelseif(B)\nelse()\nendif()\nif(C)\n")
+    assert (commands[0].end, commands[0].branches) == (5, [3, 4])
+    assert commands[1].end == 2
+    assert commands[6].end == 7
+
+
+def test_variables_are_replaced_as_far_as_they_are_known():
+    variables = {"A": "x", "NAME": "A", "LONG": "y" * 100}
+    assert expanded("${A}/${B}/${${NAME}}", variables, 50) == "x/$<B>/x"
+    assert expanded("${LONG}", variables, 50) == "y" * 50
+    assert expanded("*\\.py", variables, 50) == "*.py"
+
+
+@pytest.mark.parametrize(
+    ("folder", "path", "expected"),
+    [
+        ("a", "b/./c", "a/b/c"),
+        ("a", "../b", "b"),
+        ("a", "../../b", None),
+        ("a", "<source>/b", "b"),
+        ("a", "<binary>/b", None),
+        ("a", "/usr/lib", None),
+        ("a", "${UNKNOWN}/b", None),
+    ],
+)
+def test_paths_in_the_sdist(folder, path, expected):
+    assert source_path(folder, path) == expected
+
+
+def test_conditions(subtests: pytest.Subtests):
+    cases = [
+        ("ON", True),
+        ("off", False),
+        ("YES_IT_IS", True),
+        ("UNKNOWN", None),
+        ("NOT UNKNOWN", None),
+        ("UNKNOWN OR ON", True),
+        ("UNKNOWN AND OFF", False),
+        ("UNKNOWN AND ON", None),
+        ("NOT (OFF OR ON)", False),
+        ("NAME STREQUAL demo", True),
+        ('"${NAME}" STREQUAL "other"', False),
+        ("UNKNOWN STREQUAL UNKNOWN2", False),
+        ("${UNKNOWN} STREQUAL demo", None),
+        ("NAME MATCHES d.*", None),
+        ("CMAKE_VERSION VERSION_LESS 3.15 OR ON", True),
+        ("DEFINED NAME", True),
+        ("DEFINED UNKNOWN", None),
+        ("DEFINED ENV{HOME}", False),
+        ("EXISTS here", True),
+        ("NOT TARGET there", True),
+        ("DOUBT", None),
+        ("DOUBT STREQUAL x", None),
+        ('"text"', False),
+        ("", None),
+        ("AND AND", None),
+    ]
+    for condition, expected in cases:
+        with subtests.test(condition=condition):
+            variables = {"YES_IT_IS": "1", "NAME": "demo", "DOUBT": "x"}
+            arguments = read_commands(f"if({condition})")[0].arguments
+            assert (
+                truth(arguments, variables, {"DOUBT"}, lambda kind, name: (kind, name) == ("EXISTS", "here"))
+                is expected
+            )
+
+
+def test_a_long_condition_is_not_evaluated():
+    assert truth(read_commands("if(" + "ON OR " * 100 + "ON)")[0].arguments, {}, set(), lambda *_: None) is None
+
+
+TREE = source_tree(files("a.py", "src/b.py", "src/sub/c.py", "src/tests/t.py", "src/d.txt", "src/e.pyi"))
+
+
+def installs(command, folder="", **more):
+    found = Installs(TREE, **{"package": "demo", "inside": "", **more})
+    found.add(command.split(), folder)
+    return sorted(paths_of(found.files()))
+
+
+def test_files_and_folders(subtests: pytest.Subtests):
+    cases = [
+        ("FILES a.py src/d.txt none.py DESTINATION demo", ["demo/a.py"]),
+        ("FILES <binary>/made.py DESTINATION demo", ["demo/made.py"]),
+        ("PROGRAMS a.py DESTINATION demo RENAME b.py", ["demo/b.py"]),
+        ("FILES a.py DESTINATION $<UNKNOWN>", []),
+        ("FILES a.py DESTINATION /usr/lib", []),
+        ("FILES a.py DESTINATION <platlib>/demo", ["demo/a.py"]),
+        ("FILES a.py DESTINATION <prefix>/x", ["x/a.py"]),
+        ("FILES a.py TYPE DATA", []),
+        (
+            "DIRECTORY src DESTINATION demo PATTERN tests EXCLUDE",
+            ["demo/src/b.py", "demo/src/e.pyi", "demo/src/sub/c.py"],
+        ),
+        (
+            "DIRECTORY src/ DESTINATION demo FILES_MATCHING PATTERN *.py PATTERN t.py EXCLUDE",
+            ["demo/b.py", "demo/sub/c.py"],
+        ),
+        ("DIRECTORY src/ DESTINATION demo FILES_MATCHING REGEX \\\\.pyi$", ["demo/e.pyi"]),
+        ("DIRECTORY src/ DESTINATION demo FILES_MATCHING REGEX ([a-z]+)+", []),
+        ("DIRECTORY <binary>/src DESTINATION demo", []),
+        ("EXPORT x DESTINATION demo", []),
+        ("", []),
+    ]
+    for command, expected in cases:
+        with subtests.test(command=command):
+            assert installs(command) == expected
+
+
+def test_paths_are_those_below_the_folder_of_the_command_and_the_folder_to_install_to():
+    assert installs("FILES b.py DESTINATION x", "src", inside="demo") == ["demo/x/b.py"]
+    assert installs("FILES b.py DESTINATION .", "src", inside="demo") == ["demo/b.py"]
+
+
+def test_components_leave_out_what_has_another():
+    command = "FILES a.py DESTINATION demo COMPONENT python"
+    assert installs(command, components=("python",)) == ["demo/a.py"]
+    assert installs(command, components=("other",)) == []
+    assert installs("FILES a.py DESTINATION demo", components=("python",)) == []
+
+
+def test_targets():
+    found = Installs(TREE, "demo", "")
+    found.targets = {
+        "core": Target("", is_module=True),
+        "moved": Target("", is_module=True),
+        "shared": Target("lib"),
+        "named": Target("lib"),
+        "left": Target("lib"),
+    }
+    words = "TARGETS moved shared named EXPORT e RUNTIME DESTINATION bin LIBRARY DESTINATION x"
+    found.add(words.split(" "), "")
+    found.set_properties("named", {"PREFIX": "", "OUTPUT_NAME": "other"})
+    assert list(found.modules()) == ["demo.core", "x.moved", "x.libshared", "x.other"]
+
+
+def test_nothing_comes_to_lie_in_site_packages():
+    contents = files("demo/__init__.py", pyproject='[build-system]\nbuild-backend = "cmeel.build"\n')
+    assert modules_by(cmeel.installed, contents) == ("cmeel prefix", [])
+    found = find_sdist_modules(source_tree(contents))
+    assert (found.names, found.by, found.grade) == ((), "cmeel prefix", "derived")

@@ -1,9 +1,21 @@
-"""What whey, trampolim, py-build-cmake, enscons and sphinx-theme-builder install."""
+"""What flit, Poetry, uv's build backend and smaller backends install."""
+
+from textwrap import dedent
 
 import pytest
 
-from pypi_assets.distributions.backends import named_package
-from pypi_assets_tests.distributions.backends.projects import NAME, files, grade_of, modules_by
+from pypi_assets.distributions.backends import flit, named_package, poetry, uv_build
+from pypi_assets.distributions.module_names import find_modules
+from pypi_assets_tests.distributions.backends.projects import (
+    FLAT,
+    NAME,
+    SRC,
+    WHOLE,
+    files,
+    grade_of,
+    modules_by,
+    source_tree,
+)
 
 TREE = ("demo/__init__.py", "demo/a.py", "other/b.py", "src/demo/__init__.py", "src/demo/c.py", "src/one.py")
 
@@ -49,3 +61,148 @@ def test_local_settings_of_py_build_cmake_leave_a_doubt():
     plain = files("demo/__init__.py", pyproject='[project]\nname = "demo"\n')
     assert grade_of(named_package.py_build_cmake, plain) == "exact"
     assert grade_of(named_package.py_build_cmake, plain | {"py-build-cmake.local.toml": ""}) == "guessed"
+
+
+@pytest.mark.parametrize(
+    ("contents", "expected"),
+    [
+        pytest.param(files(*FLAT, pyproject=NAME), WHOLE, id="by name"),
+        pytest.param(files(*SRC, pyproject=NAME), WHOLE, id="by name in src"),
+        pytest.param(files(*FLAT, pyproject='[tool.flit.module]\nname = "other"\n'), ["other"], id="module"),
+        pytest.param(files("a_b.py", pyproject='[tool.flit.metadata]\nmodule = "a_b"\n'), ["a_b"], id="metadata"),
+        pytest.param(files("x.py") | {"flit.ini": "[metadata]\nmodule = x\n"}, ["x"], id="flit.ini"),
+        pytest.param(
+            files("src/ns/demo/__init__.py", "src/ns/other/y.py", pyproject='[tool.flit.module]\nname = "ns.demo"\n'),
+            ["ns", "ns.demo"],
+            id="namespace",
+        ),
+        pytest.param(files("y.py", pyproject=NAME), [], id="nothing of that name"),
+        pytest.param(files("Demo/x.py", "src/demo/y.py", pyproject=NAME), ["demo", "demo.y"], id="its case first"),
+    ],
+)
+def test_flit(contents, expected):
+    assert modules_by(flit.installed, contents)[1] == expected
+
+
+@pytest.mark.parametrize("settings", ['[project]\nname = "a-b-stubs"\n', '[tool.flit.module]\nname = "a_b-stubs"\n'])
+def test_packages_of_stubs_keep_the_end_of_their_names(settings):
+    installed = flit.installed(source_tree(files("a_b-stubs/__init__.pyi", pyproject=settings)))
+    assert installed is not None
+    assert find_modules(installed.files).stubs == ("a_b",)
+
+
+BACKEND = "[tool.uv.build-backend]\n"
+
+
+@pytest.mark.parametrize(
+    ("contents", "expected"),
+    [
+        pytest.param(files(*SRC, *FLAT, pyproject=NAME), WHOLE, id="by name in src"),
+        pytest.param(files(*FLAT, pyproject=BACKEND + 'module-root = ""\n'), WHOLE, id="module-root"),
+        pytest.param(
+            files(
+                "src/ns/a/__init__.py",
+                "src/ns/b/__init__.py",
+                "src/ns/c/__init__.py",
+                pyproject=BACKEND + 'module-name = ["ns.a", "ns.b"]\n',
+            ),
+            ["ns", "ns.a", "ns.b"],
+            id="several in a namespace",
+        ),
+        pytest.param(
+            files(
+                *SRC,
+                pyproject=BACKEND + 'wheel-exclude = ["tests"]\nsource-exclude = ["/src/demo/data/**", "/src/demo"]\n',
+            ),
+            ["demo", "demo.core"],
+            id="excludes",
+        ),
+        pytest.param(files(*FLAT, pyproject=NAME), [], id="nothing of that name"),
+    ],
+)
+def test_uv_build(contents, expected):
+    assert modules_by(uv_build.installed, contents)[1] == expected
+
+
+def test_data_of_the_schemes_of_modules_are_installed(subtests: pytest.Subtests):
+    paths = ("src/demo/__init__.py", "src/demo/old.pyc", "more/extra.py", "more/sub/deep.py")
+    cases = [
+        ('data.purelib = "more"\n', ["demo", "extra", "sub", "sub.deep"]),
+        ('data.platlib = "./more/sub/"\n', ["deep", "demo"]),
+        ('data.data = "more"\ndata.scripts = "more"\n', ["demo"]),
+        ("default-excludes = false\n", ["demo", "demo.old"]),
+    ]
+    for settings, expected in cases:
+        with subtests.test(settings=settings):
+            contents = files(*paths, pyproject=f"{NAME}[tool.uv.build-backend]\n{settings}")
+            assert modules_by(uv_build.installed, contents) == ("uv module", expected)
+            assert grade_of(uv_build.installed, contents) == "exact"
+
+
+@pytest.mark.parametrize(
+    ("contents", "expected", "by"),
+    [
+        pytest.param(files(*FLAT, pyproject="[tool.poetry]\n"), WHOLE, "poetry name", id="by name"),
+        pytest.param(files(*SRC, pyproject="[tool.poetry]\n"), WHOLE, "poetry name", id="by name in src"),
+        pytest.param(
+            files("demo.py", pyproject='[tool.poetry]\nname = "Demo"\n'), ["demo"], "poetry name", id="single module"
+        ),
+        pytest.param(
+            files(
+                "a/__init__.py",
+                "from/b/x.py",
+                "from/c/y.py",
+                pyproject="[tool.poetry]\n"
+                'packages = [{include = "a"}, {include = "b/**/*.py", from = "from"},'
+                '{include = "c", from = "from", to = "to"}]\n',
+            ),
+            ["a", "b", "b.x", "to", "to.c", "to.c.y"],
+            "poetry packages",
+            id="include, from and to",
+        ),
+        pytest.param(
+            files(
+                *FLAT,
+                pyproject="[tool.poetry]\n"
+                'packages = [{include = "demo"}, {include = "tests", format = "sdist"}]\n'
+                'include = [{path = "other.py", format = ["wheel"]}, "tests"]\n'
+                'exclude = ["demo/data", "demo/tests/**/*.py"]\n'
+                '[build-system]\nrequires = ["poetry-core>=2"]\n',
+            ),
+            ["demo", "demo.core", "other"],
+            "poetry packages",
+            id="formats, include and exclude",
+        ),
+        pytest.param(
+            files(
+                "demo.py",
+                "tests/a.py",
+                pyproject='[tool.poetry]\ninclude = ["tests"]\n[build-system]\nrequires = ["poetry-core<2"]\n',
+            ),
+            ["demo", "tests", "tests.a"],
+            "poetry name",
+            id="before version 2 an include went into wheels too",
+        ),
+        pytest.param(files("x.py", pyproject="[tool.poetry]\n"), [], None, id="nothing of that name"),
+    ],
+)
+def test_poetry(contents, expected, by):
+    assert modules_by(poetry.installed, contents) == (by, expected)
+
+
+def test_the_first_entry_that_names_a_file_decides_and_includes_survive_exclude():
+    settings = """
+        [build-system]
+        requires = ["poetry-core>=2"]
+        [tool.poetry]
+        packages = [{include = "demo", to = "a"}, {include = "demo", to = "b"}]
+        include = [{path = "demo/core.py", format = "wheel"}]
+        exclude = ["demo/core.py", "demo/data"]
+        """
+    found = modules_by(poetry.installed, files(*FLAT, pyproject=dedent(settings)))[1]
+    assert found == ["a", "a.demo", "a.demo.core", "a.demo.tests", "a.demo.tests.test_x"]
+
+
+def test_packages_for_sdists_alone_are_none_of_the_wheel():
+    settings = '[tool.poetry]\nname = "demo"\npackages = [{include = "other.py", format = "sdist"}]\n'
+    assert modules_by(poetry.installed, files(*FLAT, pyproject=settings)) == ("poetry name", WHOLE)

@@ -1,17 +1,30 @@
-"""Reducers end together, and with the reason of the one that failed."""
+"""Reducers: their processes, what they decode, and the sorted runs that they write."""
 
 import os
 import signal
+import subprocess
+import sys
+import tracemalloc
 from pathlib import Path
 
+import msgspec
+import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pypi_assets.dumps.dump_format import DumpDamagedError
+from pypi_assets.catalog.publications.dump_facts import DumpFile
+from pypi_assets.dumps.dump_format import DumpDamagedError, Row, as_dumped
 from pypi_assets.dumps.dump_manifest import Manifest, file_path
-from pypi_assets.leveldbs.build.loading import Reducers
-from pypi_assets.leveldbs.build.reduce_process import Setup
+from pypi_assets.leveldbs.build.loading import REDUCER_PROGRAM, Reducers
+from pypi_assets.leveldbs.build.reduce_process import Failed, FromReducer, Rows, Setup, Written, new_records
+from pypi_assets.leveldbs.build.row_decoder import RowDecoder
+from pypi_assets.leveldbs.build.sorted_runs import Runs, RunWriter, cut, memory_of, merged
+from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.storage.store import Storage
+from pypi_assets_tests.dump_rows import dump_row, histories
+from pypi_assets_tests.leveldbs.built_records import FILES, rows_of
 from pypi_assets_tests.naming import naming
 
 RUN_BYTES = 1024
@@ -45,3 +58,164 @@ def test_the_progress_callback_can_end_the_build(tmp_path: Path, storage: Storag
 
     with Reducers(1) as reducers, pytest.raises(LeveldbError):
         reducers.reduce(dump.files, lambda _: setups(storage, dump, tmp_path), lost)
+
+
+SLOW_TO_IMPORT = ("sqlalchemy", "asyncio", "pandas")
+HASHES = DATASETS["hashes"]
+
+
+def test_a_process_starts_without_the_database() -> None:
+    program = f"import sys, {REDUCER_PROGRAM}; sys.exit(any(name in sys.modules for name in {SLOW_TO_IMPORT}))"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def reduce_by_process(setup: Setup, *files: DumpFile) -> list[FromReducer]:
+    """What a process answers that is sent `files`, and then no more."""
+    sent = b"".join(msgspec.json.encode(message) + b"\n" for message in (setup, *files))
+    command = [sys.executable, "-m", REDUCER_PROGRAM]
+    process = subprocess.run(command, input=sent, stdout=subprocess.PIPE, check=True)
+    return [msgspec.json.decode(line, type=FromReducer) for line in process.stdout.splitlines()]
+
+
+@pytest.fixture
+def setup(storage: Storage, dump: Manifest, tmp_path: Path) -> Setup:
+    return Setup("hashes", storage.url, dump.directory, str(tmp_path / "runs"), ["h", "h\0" + "8"], 100_000)
+
+
+def test_each_file_is_reported_and_all_records_at_the_end(storage: Storage, dump: Manifest, setup: Setup) -> None:
+    files = dump.files[:2]
+    *reported, written = reduce_by_process(setup, *files)
+    assert reported == [Rows(file.rows, file_ends=True) for file in files]
+    assert isinstance(written, Written)
+    expected: dict[bytes, bytes] = {}
+    for file in files:
+        for _, records in new_records(HASHES, storage, dump.directory, file):
+            expected |= records
+    runs = Runs(Path(setup.path), written.index_offset, written.counts, int(written.hash_sum, 16))
+    assert [one for part in merged([runs], 1) for one in part.items()] == sorted(expected.items())
+    assert runs.counts == {"f": len(expected) // 2, "h": len(expected) // 2}
+
+
+def test_without_files_nothing_is_written(setup: Setup) -> None:
+    assert reduce_by_process(setup) == [Written(0, {}, "0")]
+
+
+def test_what_stops_a_process_is_its_last_message(storage: Storage, dump: Manifest, setup: Setup) -> None:
+    path = file_path(dump.directory, dump.files[0].name)
+    storage.delete(path)
+    *_, failed = reduce_by_process(setup, dump.files[0])
+    assert isinstance(failed, Failed)
+    assert (failed.error, dump.files[0].name in failed.text) == ("DumpDamagedError", True)
+    [failed] = reduce_by_process(msgspec.structs.replace(setup, dataset="other", path=f"{setup.path}.other"))
+    assert isinstance(failed, Failed)
+    assert (failed.error, "other" in failed.text) == ("LeveldbError", True)
+    [failed] = reduce_by_process(setup)  # the file of its runs is there
+    assert isinstance(failed, Failed)
+    assert (failed.error, setup.path in failed.text) == ("LeveldbError", True)
+
+
+def test_a_sample_has_the_first_of_every_n_projects(storage: Storage, dump: Manifest) -> None:
+    [file] = dump.files[:1]
+    whole = list(new_records(HASHES, storage, dump.directory, file))
+    assert sum(rows for rows, _ in whole) == file.rows
+    assert len(whole) > 3
+    assert list(new_records(HASHES, storage, dump.directory, file, every=2)) == whole[::2]
+
+
+@given(history=histories(FILES, rows_of, most=8))
+def test_rows_are_decoded_as_they_were_dumped_where_a_dataset_looks(
+    history: tuple[list[list[Row]], list[Row]],
+) -> None:
+    for dataset in DATASETS.values():
+        decode = RowDecoder(dataset.columns).decode
+        for dump in history[0]:
+            for row in map(as_dumped, dump):
+                wanted = {name: row[name] for name in row if name in {"normalized", *dataset.columns}}
+                assert decode(line_of(row)) == wanted
+
+
+def line_of(row: Row) -> bytes:
+    return orjson.dumps(row)
+
+
+def test_files_of_a_project_share_their_lists() -> None:
+    decode = RowDecoder(DATASETS["modules"].columns).decode
+    one, other, third = (
+        decode(line_of(dump_row("demo", version, f"demo-{version}.zip", modules=modules)))
+        for version, modules in (("1", ["a", "b"]), ("2", ["b"]), ("3", ["a", "b"]))
+    )
+    assert one["modules"] is third["modules"] is not other["modules"]
+
+
+def test_lists_of_one_project_are_not_kept_for_the_next() -> None:
+    decode = RowDecoder(DATASETS["modules"].columns).decode
+    one, other = (decode(line_of(dump_row(name, "1", f"{name}-1.zip", modules=["a"]))) for name in ("demo", "other"))
+    assert one["modules"] == other["modules"] == ["a"]
+    assert [row["project"] for row in (one, other)] == ["demo", "other"]
+
+
+@pytest.mark.parametrize("line", [b"", b"{", b"[]", b"null", b'{"project": "demo"'])
+def test_a_line_that_is_not_a_row_is_refused(line: bytes) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        RowDecoder(DATASETS["modules"].columns).decode(line)
+
+
+def test_runs_are_cut_at_their_bounds_and_come_back_in_order(tmp_path: Path) -> None:
+    records = {b"%04d" % (number * 7919 % 10_000): b"x" * (number % 50) for number in range(10_000)}
+    bounds = cut(records, 40)
+    assert 30 < len(bounds) < 40
+    with RunWriter(tmp_path / "runs", bounds, memory_of(records) // 5) as writer:
+        for key, value in records.items():
+            writer.add({key: value})
+        runs = writer.finish()
+    parts = list(merged([runs], memory_of(records) // 10))
+    assert 8 <= len(parts) <= 12
+    assert [one for part in parts for one in part.items()] == sorted(records.items())
+    assert runs.counts == {str(digit): 1_000 for digit in range(10)}
+
+
+def test_a_key_in_several_runs_comes_once(tmp_path: Path) -> None:
+    runs = []
+    for number in range(2):
+        with RunWriter(tmp_path / f"{number}", [b"b"], 1) as writer:
+            writer.add({b"a": b"1", b"c": b"3"})
+            writer.add({b"b%d" % number: b"2"})
+            runs.append(writer.finish())
+    assert [list(part.items()) for part in merged(runs, 1)] == [
+        [(b"a", b"1")],
+        [(b"b0", b"2"), (b"b1", b"2"), (b"c", b"3")],
+    ]
+    assert [one.counts for one in runs] == [{"a": 1, "b": 1, "c": 1}] * 2
+    assert list(merged([], 1)) == []
+
+
+def test_many_blocks_take_little_memory(tmp_path: Path) -> None:
+    """There are as many as runs times ranges: their number grows with the square of what is sorted."""
+    ranges, count = 200, 100
+    keys = [b"%04d" % number for number in range(ranges)]
+    tracemalloc.start()
+    try:
+        with RunWriter(tmp_path / "runs", keys[1:], 1) as writer:
+            for _ in range(count):
+                writer.add(dict.fromkeys(keys, b""))
+            runs = writer.finish()
+            assert list(next(merged([runs], 1))) == [keys[0]]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 120 * ranges * count
+
+
+def test_a_file_of_runs_is_never_written_over(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_bytes(b"of another process")
+    with pytest.raises(FileExistsError):
+        RunWriter(tmp_path / "runs", [], 1)
+    assert (tmp_path / "runs").read_bytes() == b"of another process"
+
+
+@given(st.dictionaries(st.binary(min_size=1, max_size=3), st.binary(max_size=200), max_size=30), st.integers(1, 40))
+def test_bounds_ascend_and_cut_no_more_ranges_than_wanted(records: dict[bytes, bytes], ranges: int) -> None:
+    bounds = cut(records, ranges)
+    assert len(bounds) <= ranges
+    assert bounds == sorted(set(bounds))
+    assert set(bounds) <= set(records)
