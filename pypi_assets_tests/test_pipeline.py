@@ -18,7 +18,7 @@ from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.storage.store import Storage, open_storage
-from pypi_assets_tests.crawl.test_exactness import PROJECTS, changes, do
+from pypi_assets_tests.crawl.drawn_changes import PROJECTS, changes, do
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.s3_server import BUCKET, s3_server

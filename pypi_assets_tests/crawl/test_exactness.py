@@ -18,51 +18,13 @@ from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.tables import distribution_data, distributions, live_intervals, yanked_intervals
 from pypi_assets.crawl.full_crawl import crawl_full, list_index, read_shards, visit_shards
 from pypi_assets.crawl.incremental_crawl import crawl_incremental, crawl_range, open_ranges
-from pypi_assets.devindex.errors import OperationRefusedError
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.models import ChangelogRow, NotModified, ProjectPage
+from pypi_assets_tests.crawl.drawn_changes import PROJECTS, changes, do
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.kept_counts import require_right_counts
 from pypi_assets_tests.served_index import ServedIndex, live, served_index
-
-PROJECTS = ("Alpha", "beta.pkg")
-VERSIONS = ("1.0", "1.1")
-
-changes = st.tuples(
-    st.sampled_from(
-        [
-            *["wheel"] * 4,
-            *["sdist"] * 3,
-            "remove_file",
-            "remove_release",
-            "remove_project",
-            "yank",
-            "unyank",
-            "quarantine",
-            "unquarantine",
-            "quarantine_release",
-            "unquarantine_release",
-        ]
-    ),
-    st.sampled_from(PROJECTS),
-    st.sampled_from(VERSIONS),
-)
-
-
-def do(index: ServedIndex, kind: str, project: str, version: str) -> None:
-    """Does the operation on the index; nothing happens where it makes no sense now."""
-    try:
-        if kind in {"wheel", "sdist"}:
-            getattr(index, kind)(project, version)
-        elif kind == "remove_file":
-            index.history.remove_file(f"{project.replace('.', '_').lower()}-{version}.tar.gz")
-        elif kind in {"remove_project", "quarantine", "unquarantine"}:
-            getattr(index.history, kind)(project)
-        else:
-            getattr(index.history, kind)(project, version)
-    except OperationRefusedError:
-        pass
 
 
 def content(catalog: Catalog) -> dict[str, object]:

@@ -18,8 +18,8 @@ from pypi_assets.crawl import stored_events
 from pypi_assets.crawl.full_crawl import crawl_full, list_index
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.index.errors import TransientError
-from pypi_assets_tests.crawl.test_exactness import changes as operations
-from pypi_assets_tests.crawl.test_exactness import do
+from pypi_assets_tests.crawl.drawn_changes import changes as operations
+from pypi_assets_tests.crawl.drawn_changes import do
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.naming import naming

@@ -14,17 +14,12 @@ from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets_tests.crawl.crawl_processes import crawl_process
-from pypi_assets_tests.crawl.test_exactness import PROJECTS, VERSIONS, do
+from pypi_assets_tests.crawl.drawn_changes import PROJECT_KINDS, PROJECTS, RELEASE_KINDS, VERSIONS, do
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.served_index import ServedIndex, live, served_index
 
 HISTORIES = examples(3)
-KINDS = (
-    *["wheel"] * 8,
-    *["sdist"] * 6,
-    *["remove_file", "remove_release", "remove_project", "yank", "unyank", "quarantine", "unquarantine"],
-    *["quarantine_release", "unquarantine_release"],
-)
+KINDS = (*["wheel"] * 8, *["sdist"] * 6, "remove_file", *RELEASE_KINDS, *PROJECT_KINDS)
 
 
 def change(index: ServedIndex, chance: random.Random, kinds: Sequence[str]) -> None:

@@ -143,6 +143,7 @@ def test_it_is_what_a_search_over_all_rows_finds(files: Files, few: int, version
         patch.setattr(records, "FEW_FILES", few)  # many files of a project are read in another way
         patch.setattr(depgraph_reader, "_FEW", few)  # and many dependents
         with published(Path(folder), files) as (depgraph, past):
+            assert found_in(depgraph, PROJECTS) == found_in(past, PROJECTS)
             for name in PROJECTS:
                 for depth in (None, 2):
                     query = partial(impact, project=name, version=wanted, transitive=True, depth=depth)
@@ -296,10 +297,3 @@ def test_the_newest_release_has_the_lists_of_its_files_and_no_others(
 
         assert check(past)
         assert check(depgraph)
-
-
-@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.too_slow])
-@given(files=files_drawn)
-def test_both_find_the_same(files: Files) -> None:
-    with tempfile.TemporaryDirectory() as folder, published(Path(folder), files) as (depgraph, past):
-        assert found_in(depgraph, PROJECTS) == found_in(past, PROJECTS)

@@ -18,42 +18,10 @@ from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
 from pypi_assets.catalog.tables import distributions
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
-from pypi_assets.devindex.errors import OperationRefusedError
+from pypi_assets_tests.crawl.drawn_changes import PROJECTS, do, drawn_changes
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.served_index import ServedIndex, served_index
-
-PROJECTS = ("Alpha", "beta.pkg")
-steps = st.tuples(
-    st.sampled_from(
-        [
-            *["wheel"] * 4,
-            *["sdist"] * 3,
-            *("remove_file", "remove_release", "remove_project", "yank", "yank_for", "unyank"),
-            *("quarantine", "unquarantine", "quarantine_release", "unquarantine_release"),
-        ]
-    ),
-    st.sampled_from(PROJECTS),
-    st.sampled_from(("1.0", "1.1")),
-)
-
-
-def do(index: ServedIndex, kind: str, project: str, version: str) -> None:
-    """Does the operation on the index; nothing happens where it makes no sense now."""
-    history = index.history
-    try:
-        if kind in {"wheel", "sdist"}:
-            getattr(index, kind)(project, version)
-        elif kind == "remove_file":
-            history.remove_file(f"{project.replace('.', '_').lower()}-{version}.tar.gz")
-        elif kind == "yank_for":
-            history.yank(project, version, f"reason {index.serial} <of> {project}")
-        elif kind in {"remove_project", "quarantine", "unquarantine"}:
-            getattr(history, kind)(project)
-        else:
-            getattr(history, kind)(project, version)
-    except OperationRefusedError:
-        pass
 
 
 def shown(index: ServedIndex, project: str, serial: int) -> object:
@@ -87,7 +55,7 @@ def answered(page: SimplePage | None) -> object:
 
 @pytest.mark.nightly
 @settings(max_examples=examples(10), suppress_health_check=[HealthCheck.too_slow])
-@given(batches=st.lists(st.lists(steps, min_size=1, max_size=6), min_size=2, max_size=4))
+@given(batches=st.lists(st.lists(drawn_changes("yank_for"), min_size=1, max_size=6), min_size=2, max_size=4))
 def test_each_page_is_what_the_index_showed_at_its_serial(batches):
     with tempfile.TemporaryDirectory() as folder, served_index(Path(folder)) as index:
         index.wheel("first", "1.0")
