@@ -13,6 +13,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.databases import prepare_catalogs, sqlite_database
 from pypi_assets_tests.durations import DurationRecorder
 from pypi_assets_tests.examples import examples
@@ -21,6 +22,8 @@ from pypi_assets_tests.leveldb_bindings import binding  # noqa: F401 - a fixture
 from pypi_assets_tests.lock_order import LockOrder, watched_lock_order
 from pypi_assets_tests.postgres import EMPTY, MIGRATED, new_database, running_server
 from pypi_assets_tests.run_folder import make_run_folder
+from pypi_assets_tests.served_index import ServedIndex, served_index
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 from pypi_assets_tests.tiers import Draw, choose, draw, order
 from pypi_assets_tests.waiting_transactions import WaitingTransactions, watched_transactions
 
@@ -222,6 +225,27 @@ def sqlite_catalog(tmp_path: Path) -> Iterator[Catalog]:
     opened = open_catalog(sqlite_database(tmp_path / "catalog" / "catalog.sqlite"))
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[SmallCatalog]:
+    """An empty catalog on SQLite that tests add files to."""
+    small = small_catalog(tmp_path)
+    yield small
+    small.catalog.close()
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    """An empty storage in a folder."""
+    return open_storage((tmp_path / "storage").as_uri())
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[ServedIndex]:
+    """An empty index, served on loopback."""
+    with served_index(tmp_path / "served") as served:
+        yield served
 
 
 @pytest.fixture

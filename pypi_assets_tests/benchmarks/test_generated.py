@@ -27,7 +27,7 @@ from pypi_assets.dumps.dump_manifest import shard_of
 from pypi_assets.dumps.dump_reader import iter_dump, iter_rows
 from pypi_assets.dumps.full_dump import full_dump, newest_dump
 from pypi_assets.lookup.owners import owners
-from pypi_assets.storage.store import open_storage
+from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.builders import make_wheel
 
 ROWS = 2_000
@@ -73,10 +73,9 @@ FILLED_ROWS = 1_000
 
 
 @pytest.mark.nightly
-def test_a_full_dump_holds_the_rows_that_the_catalog_was_filled_with(catalog: Catalog, tmp_path: Path) -> None:
+def test_a_full_dump_holds_the_rows_that_the_catalog_was_filled_with(catalog: Catalog, storage: Storage) -> None:
     rows = [as_dumped(row) for project in generate_projects(FILLED_ROWS) for row in project_rows(project)]
     assert fill_catalog(catalog, rows) == FILLED_ROWS
-    storage = open_storage((tmp_path / "storage").as_uri())
     manifest = full_dump(catalog, storage, 16)
     assert 0 < manifest.serials.end <= SERIAL
     assert sorted(map(repr, iter_dump(storage, manifest.directory))) == sorted(map(repr, rows))

@@ -8,7 +8,7 @@ import pytest
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.work.full_crawls import open_crawl
-from pypi_assets_tests.served_index import ServedIndex, served_index
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 from pypi_assets_tests.upkeep.simulated_upkeep import upkeep as upkeep
 
 
@@ -20,6 +20,8 @@ def opened(catalog: Catalog) -> Catalog:
 
 
 @pytest.fixture
-def index(tmp_path: Path) -> Iterator[ServedIndex]:
-    with served_index(tmp_path / "served") as served:
-        yield served
+def small(tmp_path: Path, database_url: str) -> Iterator[SmallCatalog]:
+    """An empty catalog that tests add files to, on both databases."""
+    small = small_catalog(tmp_path, database_url)
+    yield small
+    small.catalog.close()

@@ -7,12 +7,11 @@ import pytest
 
 from pypi_assets.catalog.scopes.stored_scopes import change_scope, find_scope
 from pypi_assets.crawl.scope_crawl import start_scope
-from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets.scopes.root_files import named_roots
 from pypi_assets_tests.defs.conftest import Pipeline, settings_for
+from pypi_assets_tests.prepared import publish
 from pypi_assets_tests.served_index import ServedIndex
 
 
@@ -31,9 +30,7 @@ def test_an_upload_that_adds_a_requirement_leads_to_answers_through_the_sensors(
     assert pipeline.requested("scope_work") == ["mine"]
     assert pipeline.run("follow_scopes", "mine").success
     pipeline.skipped("scope_work")
-    full_dump(pipeline.catalog, pipeline.storage, 1)
-    for dataset in ("modules", "depgraph"):
-        build_version(dataset, storage=pipeline.storage, catalog=pipeline.catalog)
+    publish(pipeline.catalog, pipeline.storage, "modules", "depgraph")
 
     index.wheel("alpha", "2.0", requires_dist=["beta", "newcomer"])
     index.wheel("newcomer", "1.0")

@@ -11,11 +11,10 @@ from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.definitions import build_defs
 from pypi_assets.defs.naming import Naming
-from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.resolve.solvability import read_day, solvability_path, stored_days
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text, settings_for
 from pypi_assets_tests.named import unnamed
+from pypi_assets_tests.prepared import publish
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
 FIRST = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -53,8 +52,7 @@ def follow(pipeline: Pipeline, index: ServedIndex) -> None:
     assert gone == index.serial
     index.wheel("late", "1.0", at=FIRST + timedelta(days=4))
     crawl_incremental(pipeline.crawler)
-    full_dump(pipeline.catalog, pipeline.storage, 1)
-    build_version("depgraph", storage=pipeline.storage, catalog=pipeline.catalog)
+    publish(pipeline.catalog, pipeline.storage, "depgraph")
 
 
 def test_a_day_is_made_shown_and_checked(pipeline: Pipeline, index: ServedIndex) -> None:

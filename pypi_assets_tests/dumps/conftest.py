@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 from pypi_assets_tests.upkeep.simulated_upkeep import upkeep as upkeep
 
@@ -25,8 +24,3 @@ def small(tmp_path: Path) -> Iterator[SmallCatalog]:
     fill(small)
     yield small
     small.catalog.close()
-
-
-@pytest.fixture
-def storage(tmp_path: Path) -> Storage:
-    return open_storage((tmp_path / "storage").as_uri())

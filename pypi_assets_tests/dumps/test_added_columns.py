@@ -1,6 +1,5 @@
 """Columns that dumps have gained: each has the facts of a real file. Dumps without them stay in use."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
@@ -18,7 +17,7 @@ from pypi_assets.dumps.dump_writer import write_missing_ranges
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.dumps.restore import restore_index
 from pypi_assets_tests.fewer_columns import FEWER_COLUMNS, cut, cut_dumps
-from pypi_assets_tests.served_index import ServedIndex, served_index
+from pypi_assets_tests.served_index import ServedIndex
 from pypi_assets_tests.small_catalog import small_catalog
 
 ENTRY_POINTS = """\
@@ -78,12 +77,6 @@ NOTHING: Row = {
     "provenance": None,
     "first_seen_at": None,
 }
-
-
-@pytest.fixture
-def index(tmp_path: Path) -> Iterator[ServedIndex]:
-    with served_index(tmp_path / "served") as served:
-        yield served
 
 
 def dumped(index: ServedIndex, directory: str) -> dict[object, Row]:

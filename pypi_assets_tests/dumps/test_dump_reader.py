@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-from pathlib import Path
 
 import orjson
 import pytest
@@ -53,11 +52,6 @@ def test_what_changed_after_the_manifest_is_noticed(small: SmallCatalog, storage
 
 
 DIRECTORY = "0-10"
-
-
-@pytest.fixture
-def storage(tmp_path: Path) -> Storage:
-    return open_storage((tmp_path / "storage").as_uri())
 
 
 def stored(storage: Storage, content: bytes, rows: int) -> DumpFile:

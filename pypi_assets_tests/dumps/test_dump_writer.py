@@ -222,8 +222,7 @@ def test_a_dump_killed_before_its_manifest_is_settled_with_the_same_bytes(
     assert settle(small.catalog, storage) == []
 
 
-def test_a_store_that_fails_leaves_no_manifest(small: SmallCatalog, tmp_path: Path) -> None:
-    storage = open_storage((tmp_path / "storage").as_uri())
+def test_a_store_that_fails_leaves_no_manifest(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
     (tmp_path / "storage" / "data_dumps").write_text("in the way")
     with pytest.raises(StorageError, match="data_dumps"):
         full_dump(small.catalog, storage, 1)

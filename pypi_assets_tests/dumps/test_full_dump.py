@@ -26,7 +26,7 @@ from pypi_assets.dumps.dump_audit import audit_dump
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_writer import commit, write_shard
 from pypi_assets.dumps.full_dump import ShardsFailedError, dump_each_shard, finish_each, full_dump, spread
-from pypi_assets.storage.store import Storage, StorageError, open_storage
+from pypi_assets.storage.store import Storage, StorageError
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.served_index import ServedIndex, served_index
@@ -152,11 +152,6 @@ def catalog(tmp_path: Path, index: ServedIndex) -> Iterator[Catalog]:
     crawl_full(index.crawler(catalog))
     yield catalog
     catalog.close()
-
-
-@pytest.fixture
-def storage(tmp_path: Path) -> Storage:
-    return open_storage((tmp_path / "storage").as_uri())
 
 
 def test_all_shards_together_open_and_commit_a_dump(catalog: Catalog, storage: Storage) -> None:

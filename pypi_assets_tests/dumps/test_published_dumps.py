@@ -69,11 +69,6 @@ def small(tmp_path: Path) -> Iterator[SmallCatalog]:
     made.catalog.close()
 
 
-@pytest.fixture
-def storage(tmp_path: Path) -> Storage:
-    return open_storage((tmp_path / "storage").as_uri())
-
-
 def test_ranges_follow_a_full_dump(small: SmallCatalog) -> None:
     small.complete(10)
     with pytest.raises(DumpError, match=naming("pypi-assets dump full")):

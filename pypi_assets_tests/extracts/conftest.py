@@ -1,13 +1,10 @@
-"""What the tests of extracts share: a served index, which a crawl reads first, and a storage for packs."""
+"""A storage for packs."""
 
 from pathlib import Path
 
 import pytest
 
 from pypi_assets.storage.store import Storage, open_storage
-from pypi_assets_tests.crawl.conftest import index
-
-__all__ = ["index"]
 
 
 @pytest.fixture

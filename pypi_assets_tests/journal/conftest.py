@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.journal.written import journaled_index
 from pypi_assets_tests.service.published import Published
@@ -17,9 +16,3 @@ def journaled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
     with pytest.MonkeyPatch.context() as environment, journaled_index(folder) as one:
         clear_settings(environment)
         yield one
-
-
-@pytest.fixture
-def storage(tmp_path) -> Storage:
-    """An empty storage."""
-    return open_storage((tmp_path / "storage").as_uri())

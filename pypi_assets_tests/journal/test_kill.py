@@ -25,11 +25,10 @@ def published(storage: Storage) -> dict[str, bytes]:
 # the same for the second range.
 @pytest.mark.nightly
 @pytest.mark.parametrize("step", [1, 4, 8, 10, 11, 14, 20])
-def test_a_kill_at_any_write_ends_in_the_same_chain(tmp_path: Path, step: int) -> None:
+def test_a_kill_at_any_write_ends_in_the_same_chain(storage: Storage, tmp_path: Path, step: int) -> None:
     small = demo_catalog(tmp_path)
     small.add(120, "new", "1", "new-1.tar.gz")
     small.complete(150)
-    storage = open_storage((tmp_path / "storage").as_uri())
     reached = run_and_kill(write, small.catalog, storage, step)
     assert reached.startswith("after" if step % 2 == 0 else "before")
     for stream in Stream:  # what is there is sound at each moment

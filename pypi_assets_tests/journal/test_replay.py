@@ -261,8 +261,9 @@ def replay_in_small_batches(catalog: Catalog, storage: Storage, *, from_dump: bo
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("begin", ["journal", "dump"])
-def test_a_kill_at_any_transaction_is_gone_on_from(tmp_path: Path, follower: Follower, begin: str) -> None:
-    storage = open_storage((tmp_path / "storage").as_uri())
+def test_a_kill_at_any_transaction_is_gone_on_from(
+    storage: Storage, tmp_path: Path, follower: Follower, begin: str
+) -> None:
     require_owner(storage, INDEX_URL)
     for number in range(12):
         add(follower.index, f"early{number}")

@@ -11,16 +11,11 @@ from pypi_assets.journal.publishing import write_missing
 from pypi_assets.journal.reading import Journal
 from pypi_assets.journal.segment_files import manifest_path
 from pypi_assets.journal.unused_segments import clean_journal
-from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets.storage.store import Storage
 from pypi_assets_tests.journal.written import records_of
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 LATER = time.time() + 3600
-
-
-@pytest.fixture
-def storage(tmp_path: Path) -> Storage:
-    return open_storage((tmp_path / "storage").as_uri())
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from pypi_assets.lookup.latest import open_latest
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.demo_catalog import add_range, demo_catalog
 from pypi_assets_tests.kills import forget_leases, run_and_kill
-from pypi_assets_tests.small_catalog import small_catalog
+from pypi_assets_tests.small_catalog import SmallCatalog
 
 
 def dump_and_build(catalog: Catalog, storage: Storage) -> None:
@@ -30,8 +30,7 @@ def build(catalog: Catalog, storage: Storage) -> None:
 # Two moments a put: the shard, its manifest, two files of the LevelDB (its table is linked), manifest, input list.
 @pytest.mark.nightly
 @pytest.mark.parametrize("step", [1, 2, 3, 4, 8, 10, 11, 12])
-def test_a_kill_at_any_step_ends_in_the_same_state(tmp_path: Path, step: int) -> None:
-    small = small_catalog(tmp_path)
+def test_a_kill_at_any_step_ends_in_the_same_state(small: SmallCatalog, tmp_path: Path, step: int) -> None:
     for number in range(8):
         small.add(number + 1, f"project{number}", "1", f"project{number}-1.tar.gz")
     small.complete(100)

@@ -28,7 +28,7 @@ from pypi_assets.lookup.modules_reader import ModulesReader, providing_projects
 from pypi_assets.lookup.simple_reader import SimpleReader
 from pypi_assets.questions.question import find_question
 from pypi_assets_tests.lookup.publisher import Publisher
-from pypi_assets_tests.small_catalog import small_catalog
+from pypi_assets_tests.small_catalog import SmallCatalog
 
 
 def test_each_dataset_has_its_reader() -> None:
@@ -57,8 +57,7 @@ def test_prefixes_stream_in_order(publisher: Publisher) -> None:
         assert list(modules.modules("x")) == []
 
 
-def test_a_module_is_found_by_its_root_and_not_by_its_siblings(tmp_path: Path):
-    small = small_catalog(tmp_path)
+def test_a_module_is_found_by_its_root_and_not_by_its_siblings(small: SmallCatalog):
     small.add(1, "Demo", "1", "demo-1.zip", modules=("space.one",), requires_dist=("two",))
     small.add(2, "Demo", "2", "demo-2.zip", modules=("space.one", "two"))
     small.add(3, "other", "1", "other-1.zip", modules=("two",), requires_dist=("space.one",))
@@ -74,7 +73,6 @@ def test_a_module_is_found_by_its_root_and_not_by_its_siblings(tmp_path: Path):
     assert provided("space", 3) == []
     assert provided("two", 2) == [("Demo", ["2"])]
     assert provided("two", 4) == [("other", ["1"])]
-    small.catalog.close()
 
 
 def test_commands_lead_to_the_projects_that_install_them(publisher: Publisher) -> None:
@@ -105,8 +103,7 @@ def test_commands_lead_to_the_projects_that_install_them(publisher: Publisher) -
 HASH = "0a" * 32
 
 
-def test_a_removed_file_is_known_with_its_times(tmp_path: Path):
-    small = small_catalog(tmp_path)
+def test_a_removed_file_is_known_with_its_times(small: SmallCatalog):
     small.add(1, "Demo", "1", "demo-1.zip")
     small.remove(3, "demo-1.zip")
     small.show_again(5, "demo-1.zip")
@@ -120,7 +117,6 @@ def test_a_removed_file_is_known_with_its_times(tmp_path: Path):
     assert known(4) == [("demo-1.zip", None, [(1, 3)])]
     assert known(5) == [("demo-1.zip", 5, [(1, 3), (5, None)])]
     assert list(live_files(known_files(sha256, files_with_sha256(small.catalog, 4, sha256)))) == []
-    small.catalog.close()
 
 
 @pytest.mark.parametrize("text", [HASH, HASH.upper(), f" {HASH}\n"])

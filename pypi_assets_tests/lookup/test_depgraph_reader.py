@@ -10,9 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from packaging.utils import canonicalize_version
 
-from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.depgraph import records
-from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup import (
     Dependent,
     DepgraphReader,
@@ -29,12 +27,12 @@ from pypi_assets.lookup.depgraph_reader import (
 )
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets.questions.snapshot import DependentsFilter
-from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.dump_rows import dump_row
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.lookup.publisher import Publisher
 from pypi_assets_tests.lookup.test_newest import chosen
-from pypi_assets_tests.small_catalog import small_catalog
+from pypi_assets_tests.prepared import published_storage
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 
 def test_prefixes_stream_in_order(publisher: Publisher) -> None:
@@ -119,9 +117,7 @@ def test_latest_dependents_are_those_of_a_filter_by_packaging_over_the_files_of_
                 small.yank(serial, f"{project}-{version}{suffix}")
         serial = len(files) + 1
         small.complete(serial)
-        storage = open_storage((Path(folder) / "storage").as_uri())
-        full_dump(small.catalog, storage, 1)
-        build_version("depgraph", storage=storage, catalog=small.catalog)
+        storage = published_storage(small.catalog, Path(folder), "depgraph")
         past = CatalogSnapshot(small.catalog, serial)
         with open_latest(DepgraphReader, storage) as depgraph:
             for name in ("app", "base", "mid", "nope"):
@@ -179,16 +175,15 @@ def test_transitive_dependents_are_those_of_a_search_over_direct_ones(
     assert all(one["normalized"] in graph[one["required"]] for one in found)
 
 
-def test_transitive_dependents_of_a_version_end_where_requirements_go_round(tmp_path: Path) -> None:
-    small = small_catalog(tmp_path)
+def test_transitive_dependents_of_a_version_end_where_requirements_go_round(
+    small: SmallCatalog, tmp_path: Path
+) -> None:
     small.add(1, "app", "1", "app-1.zip", requires_dist=("web>1", "app[all]; extra == 'x'"))
     small.add(2, "web", "1", "web-1.zip", requires_dist=("Base",))
     small.add(3, "web", "2", "web-2.zip", requires_dist=("base; extra == 'y'",))
     small.add(4, "base", "1", "base-1.zip", requires_dist=("app",))
     small.complete(10)
-    storage = open_storage((tmp_path / "storage").as_uri())
-    full_dump(small.catalog, storage, 1)
-    build_version("depgraph", storage=storage, catalog=small.catalog)
+    storage = published_storage(small.catalog, tmp_path, "depgraph")
     with open_latest(DepgraphReader, storage) as depgraph:
         stream = depgraph.transitive_dependents("BASE")
         assert (stream.version, stream.serial) == (1, 10)
@@ -198,7 +193,6 @@ def test_transitive_dependents_of_a_version_end_where_requirements_go_round(tmp_
         ]
         assert len(list(depgraph.transitive_dependents("base", depth=1))) == 1
         assert list(depgraph.transitive_dependents("nothing")) == []
-    small.catalog.close()
 
 
 def test_the_most_required_projects_are_those_with_files_and_the_most_dependents(tmp_path: Path) -> None:
@@ -209,9 +203,7 @@ def test_the_most_required_projects_are_those_with_files_and_the_most_dependents
         required = tuple(one for rank, one in enumerate(names) if drawn.random() < 1 / (rank % 7 + 1))
         small.add(place + 1, name, "1", f"{name}-1-py3-none-any.whl", requires_dist=required)
     small.complete(100)
-    storage = open_storage((tmp_path / "storage").as_uri())
-    full_dump(small.catalog, storage, 1)
-    build_version("depgraph", storage=storage, catalog=small.catalog)
+    storage = published_storage(small.catalog, tmp_path, "depgraph")
     small.catalog.close()
     with open_latest("depgraph", storage) as depgraph:
         counts = {name: depgraph.count_dependents(name) for name in sorted(names[:30])}
@@ -235,16 +227,15 @@ def test_releases_of_the_catalog_answer_as_a_version_does() -> None:
 
 
 @pytest.mark.parametrize("most", [2, 20])
-def test_releases_one_by_one_are_the_files_of_the_project(tmp_path: Path, monkeypatch, most: int) -> None:
+def test_releases_one_by_one_are_the_files_of_the_project(
+    small: SmallCatalog, tmp_path: Path, monkeypatch, most: int
+) -> None:
     monkeypatch.setattr(records, "FEW_FILES", most)
-    small = small_catalog(tmp_path)
     for serial, (version, suffix) in enumerate([("1.0", "a"), ("1.0", "b"), ("1.0.0", "c"), ("2.0", "d"), ("x", "e")]):
         requires = ("base",) if version == "1.0" else ("base>1",)
         small.add(serial + 1, "demo", version, f"demo-{version}-{suffix}.tar.gz", requires_dist=requires)
     small.complete(9)
-    storage = open_storage((tmp_path / "storage").as_uri())
-    full_dump(small.catalog, storage, 1)
-    build_version("depgraph", storage=storage, catalog=small.catalog)
+    storage = published_storage(small.catalog, tmp_path, "depgraph")
     with open_latest(DepgraphReader, storage) as depgraph:
         releases = depgraph.releases("Demo")
         found = [file for name in releases.names for file in releases.files(name)]
@@ -253,4 +244,3 @@ def test_releases_one_by_one_are_the_files_of_the_project(tmp_path: Path, monkey
         )
         assert len(found) == 5
         assert not depgraph.releases("nothing").names
-    small.catalog.close()

@@ -6,9 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup.catalog_hints import past_module_hints, past_project_hints, unknown_project_hints
 from pypi_assets.lookup.commands_reader import CommandsReader
 from pypi_assets.lookup.depgraph_reader import DepgraphReader
@@ -30,9 +27,10 @@ from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.modules_reader import ModulesReader
 from pypi_assets.lookup.providers import Provider
 from pypi_assets.lookup.reader import Reader
-from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets.storage.store import Storage
 from pypi_assets_tests.named import unnamed
-from pypi_assets_tests.small_catalog import small_catalog
+from pypi_assets_tests.prepared import published_storage
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 SHA256 = "0123456789abcdef" * 4
 
@@ -93,10 +91,7 @@ def storage(tmp_path: Path) -> Storage:
     small.add(3, "requests", "10.0", "requests-10.0.tar.gz", modules=("requests",))
     small.add(4, "vendors-it-all", "1", "vendors-it-all-1.tar.gz", modules=("vendored", "yaml"))
     small.complete(10)
-    storage = open_storage((tmp_path / "storage").as_uri())
-    full_dump(small.catalog, storage, 1)
-    for dataset in DATASETS:
-        build_version(dataset, storage=storage, catalog=small.catalog)
+    storage = published_storage(small.catalog, tmp_path)
     small.catalog.close()
     return storage
 
@@ -190,8 +185,7 @@ def test_each_hint_has_what_it_names_as_meanings(storage: Storage, open_other: O
     assert all(meaning.name in hint for hint in found for meaning in hint.meanings)
 
 
-def test_hints_about_a_project_and_a_module(tmp_path: Path) -> None:
-    small = small_catalog(tmp_path)
+def test_hints_about_a_project_and_a_module(small: SmallCatalog) -> None:
     small.add(1, "PyYAML", "6.0", "PyYAML-6.0.tar.gz", modules=("yaml", "yaml.loader"))
     small.add(2, "requests", "2.0", "requests-2.0.tar.gz", modules=("requests",))
     small.add(3, "no-modules", "2.0", "no-modules-2.0.tar.gz", modules=None)
@@ -212,4 +206,3 @@ def test_hints_about_a_project_and_a_module(tmp_path: Path) -> None:
     assert unnamed(hint, "yaml") == []
     assert list(past_module_hints(small.catalog, "yaml.loader2")) == []
     assert list(past_module_hints(small.catalog, "half \udc80")) == []
-    small.catalog.close()

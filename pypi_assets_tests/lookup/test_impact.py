@@ -14,17 +14,15 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name, canonicalize_version
 from packaging.version import InvalidVersion, Version
 
-from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.depgraph import records
-from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup import DepgraphReader, depgraph_reader, open_latest
 from pypi_assets.lookup.impact import LONGEST_CHAIN, Impact, Verdict, breaks, impact
 from pypi_assets.lookup.newest_requirements import NewestRelease, NewestRequirements
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
-from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.lookup.test_newest import chosen
 from pypi_assets_tests.lookup.test_requirement_filters import environments
+from pypi_assets_tests.prepared import published_storage
 from pypi_assets_tests.small_catalog import small_catalog
 
 REJECTED = "-py2-none-any.whl"
@@ -60,9 +58,7 @@ def published(folder: Path, files: Files) -> Iterator[tuple[DepgraphReader, Newe
             small.yank(serial, filename)
     serial = len(files) + 1
     small.complete(serial)
-    storage = open_storage((folder / "storage").as_uri())
-    full_dump(small.catalog, storage, 1)
-    build_version("depgraph", storage=storage, catalog=small.catalog)
+    storage = published_storage(small.catalog, folder, "depgraph")
     with open_latest(DepgraphReader, storage) as depgraph:
         yield depgraph, CatalogSnapshot(small.catalog, serial)
     small.catalog.close()

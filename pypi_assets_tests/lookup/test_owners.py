@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup import owners as module
 from pypi_assets.lookup.owners import TooManyCandidatesError, owners, prefixes
 from pypi_assets.lookup.published_sets import PublishedSets
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
 from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets_tests.prepared import publish
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 REJECTED = ("pip skips: odd", "uv skips: odd")
@@ -52,9 +51,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallCatalog]:
 @pytest.fixture(scope="module")
 def storage(small: SmallCatalog, tmp_path_factory: pytest.TempPathFactory) -> Storage:
     storage = open_storage(tmp_path_factory.mktemp("storage").as_uri())
-    full_dump(small.catalog, storage, 1)
-    for dataset in ("modules", "depgraph"):
-        build_version(dataset, storage=storage, catalog=small.catalog)
+    publish(small.catalog, storage, "modules", "depgraph")
     return storage
 
 

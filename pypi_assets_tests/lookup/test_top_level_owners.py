@@ -7,14 +7,13 @@ from pathlib import Path
 import orjson
 import pytest
 
-from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.export import module_owners as module
 from pypi_assets.export.module_owners import export_top_level
-from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup.owners import owners
 from pypi_assets.lookup.published_sets import PublishedSets
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
 from pypi_assets.storage.store import open_storage
+from pypi_assets_tests.prepared import publish
 from pypi_assets_tests.small_catalog import small_catalog
 
 NAMES = ["a", "a0", "a_b", "b", "größe", "tests"]
@@ -28,9 +27,7 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PublishedSnap
     small.add(3, "c", "1.0", "c-1.0.zip", modules=("a", "b.c", "b", "größe", "größe.a"))
     small.complete(100)
     storage = open_storage(tmp_path_factory.mktemp("storage").as_uri())
-    full_dump(small.catalog, storage, 1)
-    for dataset in ("modules", "depgraph"):
-        build_version(dataset, storage=storage, catalog=small.catalog)
+    publish(small.catalog, storage, "modules", "depgraph")
     opened = PublishedSets(storage).open_newest()
     assert opened is not None
     yield PublishedSnapshot(opened.reader, opened.opened)

@@ -15,9 +15,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup.answers import Answer, Stream
 from pypi_assets.lookup.project_answers import facts_at
 from pypi_assets.lookup.published_sets import OpenSet, PublishedSets
@@ -30,7 +27,8 @@ from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.lookup.drawn_catalogs import QUESTIONS as MODULES
 from pypi_assets_tests.lookup.drawn_catalogs import REQUIRED, batches, made_of
-from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
+from pypi_assets_tests.prepared import publish
+from pypi_assets_tests.small_catalog import small_catalog
 
 NAMES = {
     "module": [name for name in MODULES if name],
@@ -156,7 +154,7 @@ def test_every_question_has_one_answer_at_a_serial(part: int, batches: Any, seed
         small, storage = small_catalog(Path(folder)), open_storage((Path(folder) / "storage").as_uri())
         expected: dict[int, dict[str, object]] = {}
         for serial in made_of(small, batches):
-            publish(small, storage)
+            publish(small.catalog, storage)
             with published(storage) as opened:
                 facts = partial(facts_at, small.catalog, serial)
                 expected[serial] = all_answers(PublishedSnapshot(opened.reader, nullcontext, facts), Random(seed))
@@ -170,18 +168,11 @@ def test_every_question_has_one_answer_at_a_serial(part: int, batches: Any, seed
         small.catalog.close()
 
 
-def publish(small: SmallCatalog, storage: Storage) -> None:
-    """Dump the catalog, and publish a version of each dataset."""
-    full_dump(small.catalog, storage, 1)
-    for dataset in DATASETS:
-        build_version(dataset, storage=storage, catalog=small.catalog)
-
-
 def test_each_question_is_answered_by_one_of_them_and_the_other_says_so(tmp_path: Path) -> None:
     small, storage = small_catalog(tmp_path), open_storage((tmp_path / "storage").as_uri())
     small.add(1, filename="demo-1.0.tar.gz", project="demo", version="1.0", modules=("demo", "demo.a"))
     small.complete(1)
-    publish(small, storage)
+    publish(small.catalog, storage)
     with published(storage) as opened:
         now, past = PublishedSnapshot(opened.reader, nullcontext), CatalogSnapshot(small.catalog, 1)
         newest, earlier = all_answers(now), all_answers(past)
@@ -197,7 +188,7 @@ def test_pages_of_beginnings_follow_each_other(tmp_path: Path) -> None:
     for number, project in enumerate(("Demo.Pkg", "other", "third"), 1):
         small.add(number, filename=f"{project}-1.0.tar.gz", project=project, version="1.0", modules=("a", "ab", "b"))
     small.complete(3)
-    publish(small, storage)
+    publish(small.catalog, storage)
     question = find_question("module")
     with published(storage) as opened:
         snapshot = PublishedSnapshot(opened.reader, nullcontext)

@@ -13,8 +13,6 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup import DepgraphReader, open_latest
 from pypi_assets.lookup.advisories import read_advisories
 from pypi_assets.lookup.exposure import ExposedSolution, Undecided, exposed_solutions, possibly_exposed
@@ -25,9 +23,9 @@ from pypi_assets.resolve.questions import Question, ResolveError, Unknown
 from pypi_assets.resolve.releases import ReleaseIndex, past_index
 from pypi_assets.resolve.resolving import ResolutionLimitError, UnsolvableError, resolve
 from pypi_assets.resolve.solutions import Allowance, solution_of, verdict_on, with_version
-from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.lookup.test_advisories import record, stored
 from pypi_assets_tests.naming import mentions
+from pypi_assets_tests.prepared import published_storage
 from pypi_assets_tests.resolve.made_index import LINUX, MadeIndex, question
 from pypi_assets_tests.resolve.requirement_graphs import NEIGHBOURS, RequirementGraph, Upload
 from pypi_assets_tests.small_catalog import small_catalog
@@ -75,9 +73,7 @@ def drawn_index(folder: Path, seed: int) -> Iterator[Drawn]:
             if drawn.random() < 0.03:
                 small.yank(serial, filename)
     small.complete(len(uploads) + 1)
-    storage = open_storage((folder / "storage").as_uri())
-    full_dump(small.catalog, storage, 1)
-    build_version("depgraph", storage=storage, catalog=small.catalog)
+    storage = published_storage(small.catalog, folder, "depgraph")
     with open_latest(DepgraphReader, storage) as depgraph:
         yield Drawn(uploads, small.catalog, len(uploads) + 1, depgraph)
     small.catalog.close()

@@ -30,7 +30,7 @@ from pypi_assets.resolve.solvability import (
     solve_day,
     stored_days,
 )
-from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets.storage.store import Storage
 from pypi_assets_tests.kills import run_and_kill
 from pypi_assets_tests.naming import mentions, naming
 from pypi_assets_tests.resolve.dated_catalog import FIRST, PROJECTS, DatedCatalog, dated_catalog
@@ -50,11 +50,6 @@ def dated(tmp_path: Path) -> Iterator[DatedCatalog]:
     made = dated_catalog(tmp_path)
     yield made
     made.catalog.close()
-
-
-@pytest.fixture
-def storage(tmp_path: Path) -> Storage:
-    return open_storage((tmp_path / "storage").as_uri())
 
 
 def fill(dated: DatedCatalog) -> None:

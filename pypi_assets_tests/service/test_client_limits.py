@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,7 @@ from pypi_assets.service.answering import MOST_WALKS, counted_chunks, counted_wa
 from pypi_assets.service.client_limits import Places, client_of
 from pypi_assets.service.problems import ProblemError
 from pypi_assets_tests.service.published import Client
-from pypi_assets_tests.small_catalog import small_catalog
+from pypi_assets_tests.small_catalog import SmallCatalog
 
 CLIENTS = {
     "192.0.2.1": "192.0.2.1",
@@ -129,8 +128,7 @@ def test_one_that_never_began_or_failed_does_not_count():
     assert [list(one) for one in unused] == [[b"one", b"two"]] * (MOST_WALKS + 1)
 
 
-def test_a_search_that_takes_too_long_ends(tmp_path: Path):
-    small = small_catalog(tmp_path)
+def test_a_search_that_takes_too_long_ends(small: SmallCatalog):
     small.add(1, "a", "1", "a-1.zip", requires_dist=("b",))
     timed = CatalogSnapshot(small.catalog, 1, limit=time_limit(60))
     assert (list(timed.requiring("b", "0")), timed.versions("a")) == (["a"], [("1", False)])
@@ -145,7 +143,6 @@ def test_a_search_that_takes_too_long_ends(tmp_path: Path):
         with pytest.raises(ProblemError) as raised:
             question()
         assert (raised.value.problem.status, raised.value.problem.type) == (503, "/docs#too-slow")
-    small.catalog.close()
 
 
 COMPLETED = [

@@ -5,9 +5,10 @@ from urllib.parse import urljoin
 
 from pypi_assets.catalog.reports import live_files
 from pypi_assets.index.observing.html_pages import read_html_list
-from pypi_assets.service.simple_pages import HTML, V1_JSON, render_list
+from pypi_assets.service.simple_pages import HTML, render_list
 from pypi_assets_tests.service.published import Client, Published
 
+V1_JSON = "application/vnd.pypi.simple.v1+json"
 ACCEPT = {"Accept": V1_JSON}
 
 

@@ -1,9 +1,5 @@
 """What a recomputation loads: rows and intervals of files, and what was seen of them."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 from sqlalchemy import select
 
 from pypi_assets.catalog.database import Catalog
@@ -17,14 +13,7 @@ from pypi_assets.catalog.observed.snapshots import snapshot_content
 from pypi_assets.catalog.tables import distributions, live_intervals, projects, yanked_intervals
 from pypi_assets.index.models import ChangelogEvent, IndexFile
 from pypi_assets_tests.catalog.ended_visits import enter, visit
-from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
-
-
-@pytest.fixture
-def small(tmp_path: Path, database_url: str) -> Iterator[SmallCatalog]:
-    made = small_catalog(tmp_path, database_url)
-    yield made
-    made.catalog.close()
+from pypi_assets_tests.small_catalog import SmallCatalog
 
 
 def test_facts_have_the_columns_of_a_file_and_the_fields_of_a_page():

@@ -1,7 +1,6 @@
 """An answer at a serial is the same for as long as its epoch is, whatever is done meanwhile."""
 
 from contextlib import suppress
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -38,11 +37,6 @@ from pypi_assets_tests.crawl.followers import Follower, add, follower
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.journal.model_journal import seal_complete
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
-
-
-@pytest.fixture
-def small(tmp_path: Path, database_url: str) -> SmallCatalog:
-    return small_catalog(tmp_path, database_url)
 
 
 def notices(small: SmallCatalog, start: int, end: int) -> list[Notice]:

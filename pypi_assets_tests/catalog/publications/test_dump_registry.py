@@ -1,6 +1,5 @@
 """What a dump holds: what is live at its end, what changed in its range, and what came too late for the one before."""
 
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -41,14 +40,8 @@ from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incr
 from pypi_assets.crawl.reading import read_workload
 from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets_tests.naming import naming
-from pypi_assets_tests.served_index import ServedIndex, served_index
+from pypi_assets_tests.served_index import ServedIndex
 from pypi_assets_tests.small_catalog import small_catalog
-
-
-@pytest.fixture
-def index(tmp_path: Path) -> Iterator[ServedIndex]:
-    with served_index(tmp_path / "served") as served:
-        yield served
 
 
 def full_rows(catalog: Catalog, shards: int = 1) -> list[dict[str, object]]:

@@ -1,7 +1,5 @@
 """The catalog's index of the journal: what is written, what is in the chain, and what can be restored."""
 
-from pathlib import Path
-
 import pytest
 from sqlalchemy import delete
 
@@ -64,11 +62,6 @@ def test_the_id_of_a_lifted_takedown_is_given_to_no_other(tmp_path) -> None:
     file = SegmentFile("observed", 1, SerialRange(0, 10), "name", 1, 10, 5, "f" * 64)
     assert record_segment(small.catalog, file, lifted.id) is None  # its writer knew the first one alone
     small.catalog.close()
-
-
-@pytest.fixture
-def small(tmp_path: Path, database_url: str) -> SmallCatalog:
-    return small_catalog(tmp_path, database_url)
 
 
 def segment(start: int, end: int, name: str = "one", generation: int = 1) -> SegmentFile:

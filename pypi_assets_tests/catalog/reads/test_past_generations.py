@@ -1,9 +1,7 @@
 """Counts of files, and what they were before they were replaced."""
 
-from pathlib import Path
 from threading import Thread
 
-import pytest
 from sqlalchemy import insert, select, update
 
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
@@ -15,12 +13,7 @@ from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reports.past_releases import count_dependents, live_files_of
 from pypi_assets.catalog.tables import distribution_data, distributions, live_intervals
 from pypi_assets_tests.catalog.claimed_queues import Reads
-from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
-
-
-@pytest.fixture
-def small(tmp_path: Path, database_url: str) -> SmallCatalog:
-    return small_catalog(tmp_path, database_url)
+from pypi_assets_tests.small_catalog import SmallCatalog
 
 
 def test_a_content_is_kept_with_its_facts_and_its_record(small: SmallCatalog) -> None:

@@ -1,20 +1,11 @@
 """What the content stream has: what was read of each file, and what a release gained and lost by that."""
 
-from pathlib import Path
-
-import pytest
-
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reports.journal_contents import MOST_ROOTS, content_records
 from pypi_assets.catalog.reports.journal_format import Record
 from pypi_assets.distributions.record import START_UP_CODE, DistributionKind, DistributionRecord
 from pypi_assets_tests.journal.model_journal import seal_complete
-from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
-
-
-@pytest.fixture
-def small(tmp_path: Path, database_url: str) -> SmallCatalog:
-    return small_catalog(tmp_path, database_url)
+from pypi_assets_tests.small_catalog import SmallCatalog
 
 
 def contents(small: SmallCatalog, start: int, end: int, *kinds: str) -> list[Record]:

@@ -1,6 +1,5 @@
 """A moment is a serial or a time; each means one exact serial, or has no answer."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -27,13 +26,6 @@ from pypi_assets.catalog.tables import catalog_state, events, full_crawls, proje
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
-
-
-@pytest.fixture
-def small(tmp_path: Path, database_url: str) -> Iterator[SmallCatalog]:
-    made = small_catalog(tmp_path, database_url)
-    yield made
-    made.catalog.close()
 
 
 def crawled(small: SmallCatalog, exact_from: int) -> None:

@@ -1,17 +1,10 @@
 """A storage with a generated full dump."""
 
-from pathlib import Path
-
 import pytest
 
 from benchmarks.generated import generate_projects, write_full_dump
 from pypi_assets.dumps.dump_manifest import Manifest
-from pypi_assets.storage.store import Storage, open_storage
-
-
-@pytest.fixture
-def storage(tmp_path: Path) -> Storage:
-    return open_storage((tmp_path / "storage").as_uri())
+from pypi_assets.storage.store import Storage
 
 
 @pytest.fixture

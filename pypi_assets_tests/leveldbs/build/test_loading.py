@@ -30,7 +30,7 @@ from pypi_assets_tests.dump_rows import dump_row, histories, in_order
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.leveldbs.built_records import FILES, Records, build, rows_of
 from pypi_assets_tests.naming import naming
-from pypi_assets_tests.small_catalog import small_catalog
+from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 RUN_BYTES = 1024
 
@@ -103,10 +103,9 @@ def test_processes_lead_to_the_same(tmp_path: Path, storage: Storage, dump: Mani
 
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_a_version_is_built_by_processes_and_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, storage: Storage, dataset: str
+    small: SmallCatalog, monkeypatch: pytest.MonkeyPatch, storage: Storage, dataset: str
 ) -> None:
     monkeypatch.setattr(loading, "_LEAST_ROWS", 1)
-    small = small_catalog(tmp_path)
     for number in range(20):
         small.add(number + 1, f"project{number}", "1", f"project{number}-1.tar.gz")
     small.complete(100)
@@ -115,7 +114,6 @@ def test_a_version_is_built_by_processes_and_leaves_nothing_behind(
     assert result.rows == 20
     assert verify(dataset, result.version, storage=storage, deep=True).problems == ()
     assert list((storage.root or Path()).glob(".private/*")) == []
-    small.catalog.close()
 
 
 def test_bounds_are_sampled_also_from_one_great_file(

@@ -19,7 +19,7 @@ from pypi_assets.leveldbs.format.records import records_of
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.lookup.latest import open_latest
-from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets.storage.store import Storage
 from pypi_assets_tests.leveldb_bindings import INSTALLED, hide_bindings
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
@@ -48,11 +48,6 @@ def small(tmp_path: Path) -> Iterator[SmallCatalog]:
     small.complete(10)
     yield small
     small.catalog.close()
-
-
-@pytest.fixture
-def storage(tmp_path: Path) -> Storage:
-    return open_storage((tmp_path / "storage").as_uri())
 
 
 def output_of(program: str) -> str:
