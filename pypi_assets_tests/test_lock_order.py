@@ -1,14 +1,18 @@
-"""The order of locks is documented, and a transaction that breaks it is found."""
+"""The order of locks is documented; transactions that break it, or that wait for a request, are found."""
 
 import re
+import threading
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, insert, select, update
+from urllib3 import HTTPConnectionPool
+from urllib3.exceptions import HTTPError
 
 from pypi_assets.catalog.database import Catalog, insert_missing, open_catalog
 from pypi_assets.catalog.tables import catalog_state, projects, visit_queue, visit_statistics
 from pypi_assets_tests.lock_order import LOCK_ORDER, NEW_PROJECTS, LockOrder, locked_tables, owned_tables
+from pypi_assets_tests.waiting_transactions import WaitingTransactions
 
 DESIGN = Path(__file__).parents[1] / "docs" / "design.md"
 STATE = select(catalog_state).with_for_update()
@@ -82,3 +86,28 @@ def test_only_what_writes_through_transact_is_watched(catalog: Catalog, lock_ord
     with catalog.write() as connection:
         work(connection, "catalog_state", "projects")
     assert not lock_order.breaches
+
+
+def request() -> None:
+    with HTTPConnectionPool("127.0.0.1", 9, timeout=1) as pool, pytest.raises(HTTPError):
+        pool.urlopen("GET", "/simple/", retries=False)
+
+
+def test_a_request_within_a_transaction_is_found(catalog: Catalog, waiting_transactions: WaitingTransactions):
+    with catalog.read():
+        request()
+    with catalog.write():
+        thread = threading.Thread(target=request)
+        thread.start()
+        thread.join()
+    request()
+    [found] = waiting_transactions.requests
+    waiting_transactions.forget()
+    assert found.startswith("GET /simple/ ")
+
+
+def test_a_transaction_that_was_rolled_back_is_over(catalog: Catalog, waiting_transactions: WaitingTransactions):
+    with pytest.raises(ZeroDivisionError), catalog.write():
+        raise ZeroDivisionError
+    request()
+    assert not waiting_transactions.requests

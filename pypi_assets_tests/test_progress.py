@@ -1,10 +1,16 @@
-"""The remarks on a stage, next to its numbers: how many failed, and how long there may be nothing to do."""
+"""Small modules: errors, extras, progress, caches of short texts, times."""
 
+import importlib
 import re
 
 import pytest
 
+from pypi_assets import settings
+from pypi_assets.errors import ExpectedError, SettingsError
+from pypi_assets.extras import install_command
 from pypi_assets.progress import Progress
+from pypi_assets.short_texts import cached_if_short
+from pypi_assets.times import utc_text
 
 
 @pytest.mark.parametrize(
@@ -21,3 +27,61 @@ def test_a_stage_has_no_remarks_unless_it_reports_them() -> None:
 
 def test_a_wait_ends_in_its_last_error() -> None:
     assert Progress("visits", 1, 2, wait_s=3.0, reason="HTTP 503 (URL)").remarks.endswith("HTTP 503 (URL)")
+
+
+EXPECTED = [
+    "catalog.database.CatalogError",
+    "catalog.ledger.serial_range.RangeError",
+    "distributions.extract.ExtractError",
+    "distributions.reader_pool.ReaderStartError",
+    "dumps.dump_format.DumpDamagedError",
+    "extracts.packs.PackError",
+    "index.errors.PackageIndexError",
+    "leveldbs.format.errors.LeveldbError",
+    "parquet.export_manifest.ParquetError",
+    "storage.store.StorageError",
+]
+
+
+def test_the_errors_of_each_part_are_expected(subtests: pytest.Subtests) -> None:
+    for path in EXPECTED:
+        with subtests.test(path=path):
+            module, _, name = path.rpartition(".")
+            assert issubclass(getattr(importlib.import_module(f"pypi_assets.{module}"), name), ExpectedError)
+
+
+def test_wrong_settings_are_expected() -> None:
+    assert issubclass(SettingsError, ExpectedError)
+    assert SettingsError is settings.SettingsError
+
+
+def test_the_command_is_that_of_the_tool() -> None:
+    for prefix, begins in (
+        ("/home/me/.local/share/uv/tools/pypi-assets", "uv tool install "),
+        ("/home/me/.local/share/pipx/venvs/pypi-assets", "pipx install --force "),
+        ("/home/me/uv/project/tools/.venv", "python -m pip install "),
+    ):
+        assert install_command("parquet", prefix) == f"{begins}'pypi-assets[parquet]'"
+
+
+def test_only_short_arguments_are_cached():
+    calls: list[tuple[object, ...]] = []
+
+    @cached_if_short(maxsize=8, longest=10)
+    def joined(*parts: object) -> str:
+        calls.append(parts)
+        return str(parts)
+
+    for short in (("a",), ("a", "b"), (("a", "b"), 1), (b"abc",)):
+        before = len(calls)
+        assert joined(*short) == joined(*short)
+        assert len(calls) == before + 1
+    for long in (("a" * 11,), ("a" * 6, "b" * 6), (("a" * 6, "b" * 6),), (tuple("a" * 9),), (b"a" * 11,)):
+        before = len(calls)
+        assert joined(*long) == joined(*long)
+        assert len(calls) == before + 2
+
+
+def test_times_are_in_utc_to_the_second():
+    assert utc_text(1_772_366_400.9) == "2026-03-01T12:00:00Z"
+    assert utc_text(None) is None

@@ -1,4 +1,4 @@
-"""The folder of a run goes with the process that made it, however that ends."""
+"""Forked programs, and the folder of a run that goes with its process."""
 
 import os
 import signal
@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from pypi_assets_tests.forked import COMMAND_LINE, ForkedProgram, run_forked
 from pypi_assets_tests.run_folder import remove_orphans
 
 PROGRAM = """
@@ -68,3 +69,63 @@ def test_orphans_are_removed_and_other_folders_stay(tmp_path: Path) -> None:
         (folder / "owner").touch()
     remove_orphans(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "pypi-assets-tests-2"]
+
+
+def test_program_gets_arguments_environment_and_folder_of_its_own(tmp_path: Path) -> None:
+    program = "import os, sys; print(sys.argv[1:], dict(os.environ), os.getcwd(), repr(sys.stdin.read()))"
+    done = run_forked(program, "a", 5, env={"ONE": "1"}, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"['a', '5'] {{'ONE': '1'}} {tmp_path} ''\n"
+
+
+def test_exit_code_is_that_of_the_program_or_its_signal() -> None:
+    for program, code in {
+        "pass": 0,
+        "import sys; sys.exit(3)": 3,
+        "import sys; sys.exit('why')": 1,
+        "1 / 0": 1,
+        "import os; os.kill(os.getpid(), 15)": -signal.SIGTERM,
+    }.items():
+        assert run_forked(program).returncode == code, program
+    assert "ZeroDivisionError" in run_forked("1 / 0").stderr
+
+
+def test_pipes_lead_both_ways_until_it_is_killed() -> None:
+    program = "import sys\nfor line in sys.stdin: print(line.strip() * 2, flush=True)"
+    with ForkedProgram(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write("ab\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "abab\n"
+        assert process.poll() is None
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.01)
+        process.kill()
+        assert process.wait(60) == -signal.SIGKILL
+        assert process.stdout.read() == ""
+    with ForkedProgram(program, stdin=subprocess.PIPE) as ended:
+        assert ended.stdin
+        ended.stdin.close()
+        assert ended.wait(60) == 0
+
+
+def test_strict_program_fails_at_a_warning() -> None:
+    program = "import warnings; warnings.warn('x')"
+    assert (run_forked(program).returncode, run_forked(program, strict=True).returncode) == (0, 1)
+
+
+def test_interrupt_is_a_keyboard_interrupt() -> None:
+    program = (
+        "import time\ntry: print('ready', flush=True); time.sleep(60)\nexcept KeyboardInterrupt: raise SystemExit(7)"
+    )
+    with ForkedProgram(program, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 7
+
+
+def test_command_line_is_the_one_of_pypi_assets() -> None:
+    done = run_forked(COMMAND_LINE, "--version", env=dict(os.environ), strict=True)
+    assert (done.returncode, done.stdout.split(",")[0]) == (0, "pypi-assets")

@@ -1,11 +1,16 @@
-"""A quick run takes all quick tests, all tests of changed packages, and a share of the others."""
+"""A quick run takes all quick tests, those of changed packages and a share of the others; durations are added up."""
 
+import importlib
+import json
 import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from pypi_assets_tests import importing
+from pypi_assets_tests.counted_steps import growth, steps_of
+from pypi_assets_tests.durations import Durations
 from pypi_assets_tests.tiers import SHARE, TOP, Draw, changed_packages, choose, draw, group_of, order, package_of
 
 GROUPS = [f"crawl/test_{number}.py::test_it" for number in range(600)]
@@ -115,3 +120,64 @@ def test_order_keeps_all_tests_and_begins_each_part_with_nightly_ones(request: p
         ordered = list(items)
         order(ordered, workers)
         assert sorted(map(id, ordered)) == sorted(map(id, items))
+
+
+def test_tables_add_up_the_files_of_all_workers(tmp_path: Path) -> None:
+    rows = {
+        "gw0": [
+            ("pypi_assets_tests/crawl/test_a.py::test_x[1]", 1.5, 0.5),
+            ("pypi_assets_tests/test_b.py::test_y", 2, 1),
+        ],
+        "gw1": [("pypi_assets_tests/crawl/test_a.py::test_x[2]", 0.5, 0.25)],
+    }
+    for worker, lines in rows.items():
+        (tmp_path / f"{worker}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
+    durations = Durations.read(tmp_path)
+    crawl = durations.groups["crawl/test_a.py::test_x"]
+    assert (crawl.tests, crawl.wall_s, crawl.processor_s) == (2, 2.0, 0.75)
+    lines = durations.tables().splitlines()
+    assert lines[2:5] == ["| `(top)` | 1 | 1.0 | 2.0 |", "| `crawl` | 2 | 0.8 | 2.0 |", "| together | 3 | 1.8 | 4.0 |"]
+    assert "| `crawl/test_a.py::test_x` | 2 | 0.8 | 2.0 |" in lines
+
+
+def test_folder_without_durations_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=str(tmp_path)):
+        Durations.read(tmp_path)
+
+
+def test_all_modules_are_imported_from_the_share_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    names = ["a", "b", "c", "d"]
+    (tmp_path / "tests").mkdir()
+    for name in names:
+        (tmp_path / "tests" / f"test_{name}.py").touch()
+    (tmp_path / "tests" / "helpers.py").touch()
+    imported: list[str] = []
+
+    def note(module: str) -> None:
+        imported.append(module.removeprefix("tests.test_"))
+        if imported[-1] == "b":
+            raise SyntaxError(module)
+
+    monkeypatch.setattr(importing, "ROOT", tmp_path)
+    monkeypatch.setattr(importlib, "import_module", note)
+    for share, expected in [(0, "abcd"), (0.25, "bcda"), (0.5, "cdab"), (0.9, "dabc")]:
+        imported.clear()
+        importing.import_tests([tmp_path / "tests", tmp_path / "tests" / "test_a.py"], share)
+        assert "".join(imported) == expected
+
+
+def add_up(count: int) -> int:
+    return sum(number for number in range(count))
+
+
+def add_up_pairs(count: int) -> int:
+    return sum(number for number in range(count) for _ in range(count))
+
+
+def test_the_same_work_takes_the_same_steps():
+    assert steps_of(lambda: add_up(100)) == steps_of(lambda: add_up(100)) > 100
+
+
+def test_linear_work_grows_with_the_size_and_other_work_faster():
+    assert 3.5 < growth(add_up, 100) < 4.5
+    assert growth(add_up_pairs, 100) > 12

@@ -1,9 +1,17 @@
-"""Pages of the Simple API over HTTP: the latest from the datasets, and at each serial what the index showed."""
+"""The Simple API over HTTP: the list of projects, pages, and the files that they name."""
 
+import hashlib
+import json
 from urllib.parse import urljoin
 
 import pytest
+import requests
+from sqlalchemy import insert
 
+from pypi_assets.catalog.reports import live_files
+from pypi_assets.catalog.tables import epochs
+from pypi_assets.index.observing.html_pages import read_html_list
+from pypi_assets.service.simple_pages import HTML, render_list
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.service.published import Client, Published, client_of
 
@@ -98,3 +106,133 @@ def test_an_sdist_has_no_metadata_where_an_option_leaves_them_out(changing: Publ
             for options in ("", ",no-sdist-metadata", ",safe,no-sdist-metadata", ",safe")
         ]
         assert [bool(one) for one in offered] == [True, False, False, True]
+
+
+def listed(client: Client, path: str) -> list[str]:
+    answer = client.get(path, headers=ACCEPT, allow_redirects=True)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, V1_JSON)
+    assert "Accept" in answer.headers["vary"]
+    document = answer.json()
+    assert document["meta"]["api-version"] == "1.0"
+    return [project["name"] for project in document["projects"]]
+
+
+def test_the_list_is_that_of_the_projects_with_files(client: Client, published: Published, monkeypatch) -> None:
+    monkeypatch.setattr(live_files, "_AT_ONCE", 2)  # so that several transactions are needed
+    latest = listed(client, "/simple/")
+    assert latest == sorted(set(latest)) != []
+    for serial in range(1, published.index.serial + 1):
+        found = listed(client, f"/at/{serial}/simple/")
+        pages = [client.get(f"/at/{serial}/simple/{name}/", headers=ACCEPT, allow_redirects=True) for name in latest]
+        assert set(found) & set(latest) == {
+            name for name, page in zip(latest, pages, strict=True) if page.status_code == 200 and page.json()["files"]
+        }, serial
+    assert listed(client, f"/at/{published.index.serial}/simple/") == latest
+
+
+def test_the_list_in_html_leads_to_the_pages(client: Client) -> None:
+    answer = client.get("/simple/")
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    found = read_html_list(answer.content, url="http://x/simple/", charset="utf-8", index_url="http://x/simple/")
+    assert [project.name for project in found] == listed(client, "/simple/")
+    moved = client.get("/simple")
+    assert (moved.status_code, urljoin("/simple", moved.headers["location"])) == (301, "/simple/")
+
+
+def test_a_list_of_any_length_is_whole() -> None:
+    for count in (0, 1, 2_000, 2_001, 4_000):
+        names = [f"p{number}" for number in range(count)]
+        document = json.loads(b"".join(render_list(names, V1_JSON)))
+        assert [project["name"] for project in document["projects"]] == names
+        html = b"".join(render_list(names, HTML))
+        found = read_html_list(html, url="http://x/", charset="utf-8", index_url="http://x/")
+        assert [project.name for project in found] == names
+
+
+ACCEPTED = {"Accept": "application/vnd.pypi.simple.v1+json"}
+
+
+def first_file(client: Client, path: str) -> tuple[str, dict[str, object]]:
+    """The path of the first file of the page that a path leads to, and its entry."""
+    page = client.get(path, headers=ACCEPTED, allow_redirects=True)
+    file = page.json()["files"][0]
+    return urljoin(page.url, file["url"]).removeprefix(client.url), file
+
+
+@pytest.mark.parametrize("prefix", ["", "/at/{serial}.{serial}", "/at/12.12", "/at/12.12,safe"])
+@pytest.mark.parametrize("project", ["demo", "pyyaml"])
+def test_metadata_have_the_hash_of_the_page(client: Client, published: Published, prefix: str, project: str) -> None:
+    prefix = prefix.format(serial=published.index.serial)
+    path, file = first_file(client, f"{prefix}/simple/{project}/")
+    answer = client.get(f"{path}.metadata")
+    assert answer.status_code == 200
+    assert {"sha256": hashlib.sha256(answer.content).hexdigest()} == file["core-metadata"]
+    assert answer.headers["cache-control"].endswith("max-age=15")
+
+
+@pytest.mark.parametrize("prefix", ["", "/at/12.12"])
+def test_a_file_leads_to_the_index_and_is_never_kept(client: Client, prefix: str) -> None:
+    path, file = first_file(client, f"{prefix}/simple/demo/")
+    answer = client.get(path)
+    assert (answer.status_code, answer.headers["cache-control"]) == (307, "no-store")
+    content = requests.get(answer.headers["location"], timeout=60).content
+    assert {"sha256": hashlib.sha256(content).hexdigest()} == file["hashes"]
+    other = client.get(path.replace("demo-1.0", "demo-9.0"))
+    assert (other.status_code, other.json()["parameter"]) == (404, "filename")
+    assert (
+        client.get(f"{prefix}/files/unhashed/demo/{file['filename']}").headers["location"] == answer.headers["location"]
+    )
+    assert client.get(f"{prefix}/files/short/x.whl").status_code == 400
+
+
+def test_the_bytes_of_what_is_quarantined_now_are_refused(changing: Published) -> None:
+    before = changing.index.serial
+    with changing.service() as service, client_of(service) as client:
+        latest = first_file(client, "/simple/other-app/")[0]
+        changing.index.history.quarantine("Other.App", at=changing.at())
+        changing.publish()
+        then = first_file(client, f"/at/{before}/simple/other-app/")[0]
+        for path in (latest, then):
+            refused = client.get(path)
+            assert (refused.status_code, refused.reason) == (451, "Unavailable For Legal Reasons")
+            assert "quarantined" in refused.json()["detail"]
+        assert client.get(f"{then}.metadata").status_code == 200
+    with changing.client(service_allow_quarantined=True) as client:
+        assert client.get(then).status_code == 307
+    changing.index.history.unquarantine("Other.App", at=changing.at())
+    changing.publish()
+    with changing.client() as client:
+        assert [client.get(path).status_code for path in (latest, then)] == [307, 307]
+
+
+def test_what_could_not_be_read_has_the_metadata_of_the_index(changing: Published) -> None:
+    filename = changing.add("wheel", "odd", "1.0", metadata="Metadata-Version: 2.1\nName: odd\nVersion: 2.0\n")
+    serial = changing.publish()
+    with changing.service() as service, client_of(service) as client:
+        for prefix in ("", f"/at/{serial}"):
+            path, file = first_file(client, f"{prefix}/simple/odd/")
+            answer = client.get(f"{path}.metadata")
+            assert answer.status_code == 307
+            assert answer.headers["location"].endswith(f"/{filename}.metadata")
+            content = requests.get(answer.headers["location"], timeout=60).content
+            assert {"sha256": hashlib.sha256(content).hexdigest()} == file["core-metadata"]
+
+
+def test_addresses_of_bytes_outlast_the_epoch(changing: Published) -> None:
+    serial = changing.index.serial
+    with changing.service() as service, client_of(service) as client:
+        path, file = first_file(client, f"/at/{serial}/simple/demo/")
+        sha256 = file["hashes"]["sha256"]  # type: ignore[index]
+        assert path == f"at/files/{sha256}/{file['filename']}"
+        former = f"/at/{serial}.{serial}/files/{sha256}/{file['filename']}"
+        location = client.get(path).headers["location"]
+        assert client.get(former).headers["location"] == location
+        with changing.catalog.write() as connection:
+            connection.execute(insert(epochs).values(serial=serial, epoch=serial + 1))
+        assert client.get(f"/at/{serial}.{serial}/simple/demo/").status_code == 410
+        assert client.get(f"{former}.metadata").status_code == 410
+        for address in (path, former):
+            answer = client.get(address)
+            assert (answer.status_code, answer.headers["location"]) == (307, location)
+        for wrong in (f"/at/files/{'0' * 64}/{file['filename']}", f"/at/files/{sha256}/other.whl"):
+            assert client.get(wrong).status_code == 404

@@ -1,9 +1,28 @@
-"""Keys keep their parts apart: what is looked up by a part is found by its prefix, and nothing else is."""
+"""Keys and samples of a LevelDB, its hash, and what it records about itself."""
 
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypi_assets.leveldbs.format.records import SEPARATOR, as_part, key, prefix
+from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
+from pypi_assets.leveldbs.format.open_leveldb import SampleRecord, open_leveldb, sample_records
+from pypi_assets.leveldbs.format.records import (
+    META_PREFIX,
+    SEPARATOR,
+    ContentHash,
+    Meta,
+    as_part,
+    hash_sum,
+    key,
+    prefix,
+    read_meta,
+    write_meta,
+)
+from pypi_assets_tests.naming import naming
 
 parts = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
 
@@ -38,3 +57,135 @@ def test_only_keys_with_the_same_first_parts_begin_with_a_prefix(wanted: list[st
 def test_keys_sort_by_their_parts_one_after_the_other(pairs: list[list[str]]) -> None:
     by_parts = sorted(pairs, key=lambda pair: [as_part(part).encode() for part in pair])
     assert sorted(key(*pair) for pair in pairs) == [key(*pair) for pair in by_parts]
+
+
+def test_samples_take_turns_between_the_kinds_of_keys(tmp_path: Path) -> None:
+    with open_leveldb(tmp_path / "db", "sampled", create=True) as db:
+        for number in range(9):
+            db.put(key("m", f"module{number}", "demo"), b"x" * 1_000)
+        db.put(key("p", "demo"), b"[1]")
+        db.put(b"\0meta", b"{}")
+        assert [record.key for record in sample_records(db, "mpq")] == [
+            ("m", "module0", "demo"),
+            ("p", "demo"),
+            ("m", "module1", "demo"),
+            ("m", "module2", "demo"),
+            ("m", "module3", "demo"),
+        ]
+        assert sample_records(db, "p") == [SampleRecord(("p", "demo"), "[1]", 3)]
+        [long] = sample_records(db, "m", 1)
+        assert (len(long.value), long.size) == (400, 1_000)
+        assert sample_records(db, "z") == []
+
+
+def test_what_is_no_text_is_shown_all_the_same(tmp_path: Path) -> None:
+    with open_leveldb(tmp_path / "db", "sampled", create=True) as db:
+        db.put(b"m\0\xff", "é".encode() * 300)
+        [record] = sample_records(db, "m")
+        assert record.key == ("m", "\ufffd")
+        assert record.value.startswith("éé")
+
+
+META = Meta("modules", 1, 5, {"m": 2, "f": 1}, ContentHash().hex)
+
+
+def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
+    meta = Meta("modules", 1, 5, {"m": 2}, ContentHash().hex)
+    with open_leveldb(tmp_path / "db", "x", create=True) as db:
+        with pytest.raises(LeveldbDamagedError, match=naming("x")):
+            read_meta(db, "x", dataset="modules", known_format=1)
+        write_meta(db, meta)
+        assert read_meta(db, "x", dataset="modules", known_format=1) == meta
+        write_meta(db, replace(meta, format=2))
+        with pytest.raises(UnknownFormatError, match=naming("x", "modules", 2, 1)):
+            read_meta(db, "x", dataset="modules", known_format=1)
+
+
+def test_what_is_written_is_read_back_and_replaces_what_was_there(tmp_path: Path) -> None:
+    with open_leveldb(tmp_path / "db", "x", create=True) as db:
+        db.put(b"m\0demo", b"not about the LevelDB itself")
+        for meta in (META, replace(META, serial=7, counts={}, content_hash="ab" * 32)):
+            write_meta(db, meta)
+            assert read_meta(db, "x", dataset="modules", known_format=1) == meta
+        fields = [record_key for record_key, _ in db.iterator(prefix=META_PREFIX)]
+        assert fields == [b"\0content_hash", b"\0counts", b"\0dataset", b"\0format", b"\0serial"]
+        assert db.get(b"m\0demo") == b"not about the LevelDB itself"
+
+
+def test_equal_facts_are_stored_as_equal_bytes(tmp_path: Path) -> None:
+    stored = []
+    for number, counts in enumerate(({"m": 2, "f": 1}, {"f": 1, "m": 2})):
+        with open_leveldb(tmp_path / f"{number}", "x", create=True) as db:
+            write_meta(db, replace(META, counts=counts))
+            stored.append(dict(db.iterator()))
+    assert stored[0] == stored[1]
+
+
+def test_another_dataset_is_refused(tmp_path: Path) -> None:
+    with open_leveldb(tmp_path / "db", "x", create=True) as db:
+        write_meta(db, META)
+        with pytest.raises(UnknownFormatError, match=naming("x", "modules", 1, "depgraph")):
+            read_meta(db, "x", dataset="depgraph", known_format=1)
+
+
+@pytest.mark.parametrize("field", [b"dataset", b"format", b"serial", b"counts", b"content_hash"])
+@pytest.mark.parametrize("value", [None, b"", b"{"])
+def test_a_field_that_is_missing_or_not_json_is_damage(tmp_path: Path, field: bytes, value: bytes | None) -> None:
+    with open_leveldb(tmp_path / "db", "x", create=True) as db:
+        write_meta(db, META)
+        db.delete(META_PREFIX + field)
+        if value is not None:
+            db.put(META_PREFIX + field, value)
+        with pytest.raises(LeveldbDamagedError, match=naming("x")):
+            read_meta(db, "x", dataset="modules", known_format=1)
+
+
+def test_the_content_hash_is_of_a_set() -> None:
+    one, other = ContentHash(), ContentHash()
+    for record in ((b"a", b"1"), (b"b", b"2"), (b"ab", b"")):
+        one.add(*record)
+    for record in ((b"ab", b""), (b"gone", b"x"), (b"b", b"2"), (b"a", b"1")):
+        other.add(*record)
+    assert one.hex != other.hex
+    other.remove(b"gone", b"x")
+    assert one.hex == other.hex == ContentHash(one.hex).hex
+    shifted = ContentHash()
+    shifted.add(b"a", b"b2")
+    moved = ContentHash()
+    moved.add(b"ab", b"2")
+    assert shifted.hex != moved.hex
+
+
+RECORDS = {b"a": b"1", b"b": b"", b"ab": b"2" * 1_000}
+
+
+@given(st.permutations(list(RECORDS.items())), st.integers(0, len(RECORDS)))
+def test_records_count_alike_one_by_one_and_many_at_once(records: list[tuple[bytes, bytes]], cut: int) -> None:
+    by_one, at_once = ContentHash(), ContentHash()
+    for record in records:
+        by_one.add(*record)
+    at_once.add_sum(hash_sum(records[:cut]))
+    at_once.add_sum(hash_sum(records[cut:]))
+    assert by_one.hex == at_once.hex
+    for record in records[cut:]:
+        at_once.remove(*record)
+    expected = ContentHash()
+    expected.add_sum(hash_sum(records[:cut]))
+    assert at_once.hex == expected.hex
+
+
+def test_a_record_that_is_removed_before_it_is_added_leaves_nothing() -> None:
+    content_hash = ContentHash()
+    content_hash.remove(b"a", b"1")
+    assert len(content_hash.hex) == 64
+    assert content_hash.hex != ContentHash().hex
+    content_hash.add(b"a", b"1")
+    assert content_hash.hex == ContentHash().hex == "0" * 64
+
+
+def test_hashes_stay_as_they_were_published() -> None:
+    """Versions are compared with hashes that were stored when they were built."""
+    content_hash = ContentHash()
+    content_hash.add(b"m\0demo\0demo", b"demo")
+    sized = b"\0\0\0\0\0\0\0\x0bm\0demo\0demo" + b"\0\0\0\0\0\0\0\x04demo"
+    assert content_hash.hex == hashlib.sha256(sized).hexdigest()
