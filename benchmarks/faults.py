@@ -21,12 +21,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from benchmarks.corpora.download import FOLDER
-from pypi_assets.assembly import catalog_from, crawler_from, index_from, readers_from, storage_from
 from pypi_assets.catalog.publications.dump_registry import full_dump_rows, open_full_dump
 from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.reports.live_files import live_files
+from pypi_assets.components import catalog_from, crawler_from, index_from, readers_from, storage_from
 from pypi_assets.crawl.full_crawl import crawl_full
-from pypi_assets.devindex.errors import OperationRefusedError
+from pypi_assets.devindex.devindex_errors import OperationRefusedError
 from pypi_assets.devindex.faults import FaultPlan
 from pypi_assets.devindex.history import History
 from pypi_assets.devindex.server import running

@@ -28,15 +28,15 @@ from statistics import median
 
 import dagster as dg
 
-from pypi_assets.assembly import catalog_from, storage_from
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import recent_ranges
 from pypi_assets.catalog.publications.allocated_names import allocated_versions
 from pypi_assets.catalog.publications.dump_registry import committed_dumps
+from pypi_assets.components import catalog_from, storage_from
 from pypi_assets.defs.policy import PARTITION_TAG
 from pypi_assets.devindex.history import History
 from pypi_assets.devindex.server import running
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import input_list_path, published_versions, version_name
 from pypi_assets.lookup.latest import open_latest

@@ -23,10 +23,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pypi_assets.assembly import catalog_from, crawler_from, readers_from, storage_from
 from pypi_assets.catalog.coordination.rates import SharedRate
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.reports.catalog_status import catalog_status
+from pypi_assets.components import catalog_from, crawler_from, readers_from, storage_from
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.devindex.history import History
 from pypi_assets.dumps.full_dump import full_dump

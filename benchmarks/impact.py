@@ -31,14 +31,14 @@ from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.work.full_crawls import open_crawl
 from pypi_assets.dumps.restore import restore_index
 from pypi_assets.leveldbs.datasets.depgraph import dependents
-from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
+from pypi_assets.leveldbs.datasets.depgraph import depgraph_records as depgraph
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import scan
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup import DepgraphReader, open_latest
-from pypi_assets.lookup.impact import Impact, breaks, impact
 from pypi_assets.lookup.newest_requirements import breadth_first
+from pypi_assets.lookup.release_impact import Impact, breaks, impact
 from pypi_assets.storage.store import Storage, open_storage
 
 BASE, SERIAL = "base", 1_000

@@ -38,7 +38,7 @@ from pypi_assets.dumps.dump_format import Row, write_rows
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.publishing import publish, write_range
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.replay import replay
 from pypi_assets.journal.segment_files import read_lines
 from pypi_assets.journal.tailing import Scan

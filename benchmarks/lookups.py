@@ -32,8 +32,8 @@ from pypi_assets.dumps.dump_manifest import committed_directories
 from pypi_assets.dumps.restore import restore_index
 from pypi_assets.leveldbs.datasets import provided_names
 from pypi_assets.leveldbs.datasets.depgraph import dependents
-from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
-from pypi_assets.leveldbs.datasets.hashes import records as hashes
+from pypi_assets.leveldbs.datasets.depgraph import depgraph_records as depgraph
+from pypi_assets.leveldbs.datasets.hashes import hash_records as hashes
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb

@@ -32,9 +32,9 @@ from pypi_assets.leveldbs.datasets.registry import require_dataset
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.lookup.depgraph_reader import DepgraphReader
+from pypi_assets.lookup.import_owners import ImportOwners, owners
 from pypi_assets.lookup.modules_reader import ModulesReader
 from pypi_assets.lookup.owner_ranking import in_words
-from pypi_assets.lookup.owners import ImportOwners, owners
 from pypi_assets.lookup.reader import Closing, OpenVersion
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
 

@@ -13,9 +13,9 @@ from dagster._core.remote_origin import RemoteJobOrigin, RemoteRepositoryOrigin
 from dagster._core.workspace.load import location_origins_from_yaml_paths
 from folders import ROOT
 
-from pypi_assets.assembly import catalog_from, storage_from
 from pypi_assets.catalog.publications.dump_registry import committed_dumps
 from pypi_assets.catalog.reports.catalog_status import catalog_status
+from pypi_assets.components import catalog_from, storage_from
 from pypi_assets.definitions import build_defs
 from pypi_assets.dumps.dump_manifest import read_manifest
 from pypi_assets.leveldbs.datasets.registry import DATASETS

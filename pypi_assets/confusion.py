@@ -14,7 +14,6 @@ from operator import itemgetter
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from pypi_assets.assembly import existing_catalog_from
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.observed.followed import count_answered
 from pypi_assets.catalog.observed.projects import project_ids
@@ -25,6 +24,7 @@ from pypi_assets.catalog.reports.live_files import (
     offered_projects,
 )
 from pypi_assets.catalog.reports.moments import answerable_serial
+from pypi_assets.components import existing_catalog_from
 from pypi_assets.errors import SettingsError
 from pypi_assets.indexes import IndexTable
 from pypi_assets.setting_variables import read_all_indexes, selected_index

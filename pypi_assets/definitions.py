@@ -32,7 +32,7 @@ from pypi_assets.defs.resources import build_resources
 from pypi_assets.defs.run_notices import build_failed_check_sensor, build_failed_run_sensor, next_steps
 from pypi_assets.defs.schedules import build_schedules
 from pypi_assets.defs.sensors import SENSORS
-from pypi_assets.defs.solvability import build_solvability, first_day
+from pypi_assets.defs.solvability_days import build_solvability, first_day
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.protocol import PackageIndex
 from pypi_assets.logs import set_up_logs

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TextIO
 
 from pypi_assets.errors import SettingsError
-from pypi_assets.inert import make_logs_inert
+from pypi_assets.sanitize import make_logs_inert
 from pypi_assets.setting_variables import read_variables
 
 JSON = "json"

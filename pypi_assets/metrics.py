@@ -15,11 +15,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
-from pypi_assets.assembly import storage_from
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.reports.catalog_status import work_done
 from pypi_assets.catalog.reports.failures import count_failures
 from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.components import storage_from
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets.journal.segment_files import JournalDamagedError, read_head
 from pypi_assets.journal.signing import signed_serial

@@ -6,7 +6,7 @@ What a notice reports does not belong here: see `defs/run_notices.py`.
 from collections.abc import Sequence
 
 from pypi_assets.extras import install_command
-from pypi_assets.inert import inert_line, inert_notice
+from pypi_assets.sanitize import inert_line, inert_notice
 
 _EXTRA = f"sending notices needs Apprise: `{install_command('notify')}`, or unset PYPI_ASSETS_NOTIFY_URLS"
 

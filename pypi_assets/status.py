@@ -10,13 +10,13 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from pypi_assets.assembly import existing_catalog_from, index_from, storage_from
 from pypi_assets.catalog.database import Catalog, NoCatalogError, open_catalog
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE
 from pypi_assets.catalog.publications.dump_facts import DumpKind
 from pypi_assets.catalog.reads.read_outcomes import Outcome
 from pypi_assets.catalog.reports.catalog_status import CatalogStatus, Followed, catalog_status
 from pypi_assets.catalog.scopes.status import ScopeStatus
+from pypi_assets.components import existing_catalog_from, index_from, storage_from
 from pypi_assets.dagster_instance.home import has_instance, open_instance
 from pypi_assets.distributions.containment.layers import MissingLayer, missing_layers
 from pypi_assets.dumps.cover import Cover

@@ -23,8 +23,8 @@ from typing import Any
 
 import click
 
-from pypi_assets.inert import inert_csv, inert_line
 from pypi_assets.progress import Progress
+from pypi_assets.sanitize import inert_csv, inert_line
 
 PLAIN_PROGRESS_EVERY_S = 5.0
 _GAP, _INDENT, _LEAST_WIDTH = 2, 4, 16

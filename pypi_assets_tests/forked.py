@@ -22,7 +22,7 @@ processes = multiprocessing.get_context("forkserver")
 """Starts functions in the same way: `processes.Process(target=...)`."""
 processes.set_forkserver_preload(
     [
-        "pypi_assets.assembly",
+        "pypi_assets.components",
         "pypi_assets.cli",
         "pypi_assets.crawl.full_crawl",
         "pypi_assets.crawl.incremental_crawl",

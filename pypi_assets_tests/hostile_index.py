@@ -16,7 +16,7 @@ from markdown_it.token import Token
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pypi_assets.devindex.spoiling import Answer, changed
+from pypi_assets.devindex.response_faults import Answer, changed
 from pypi_assets_tests.builders import core_metadata, zip_bytes
 from pypi_assets_tests.served_index import JSON, ServedIndex
 

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from packaging.utils import canonicalize_name, canonicalize_version
 
-from pypi_assets.devindex.errors import OperationRefusedError
+from pypi_assets.devindex.devindex_errors import OperationRefusedError
 from pypi_assets.devindex.index_state import IndexState, Operation, OperationKind, Project, ProjectStatus
 from pypi_assets.devindex.uploads import StoredFile
 from pypi_assets.distributions.filenames import parse_filename

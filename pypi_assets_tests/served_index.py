@@ -18,7 +18,7 @@ from sqlalchemy import select
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pypi_assets import assembly
+from pypi_assets import components
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.reports.live_files import live_files
@@ -178,7 +178,7 @@ def keep_readers(patch: pytest.MonkeyPatch) -> None:
             return ReaderPool(limits, size=size, must_contain=must_contain)
         return shared_readers(limits, must_contain=must_contain)
 
-    patch.setattr(assembly, "ReaderPool", kept)
+    patch.setattr(components, "ReaderPool", kept)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from packaging.utils import canonicalize_name
 
 from pypi_assets.catalog.derived.seen_pages import Sighting
-from pypi_assets.devindex.errors import OperationRefusedError
+from pypi_assets.devindex.devindex_errors import OperationRefusedError
 from pypi_assets.devindex.index_state import IndexState, Operation, OperationKind
 from pypi_assets.devindex.uploads import StoredFile
 from pypi_assets.index.models import ChangelogEvent

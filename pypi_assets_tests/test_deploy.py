@@ -27,7 +27,7 @@ from pypi_assets.dagster_instance.run_launcher import WatchedRunLauncher
 from pypi_assets.defs.maintenance_jobs import prune_runs
 from pypi_assets.following.follower import GRACE_S
 from pypi_assets.journal.webhooks import SETTING
-from pypi_assets.service import server, status
+from pypi_assets.service import health_routes, server
 from pypi_assets.settings import ENV_PREFIX, Settings, load_settings
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.dagster_instance.instances import anything
@@ -199,7 +199,7 @@ def test_the_service_is_started_with_options_settings_and_paths_that_it_has():
     assert set(ours["depends_on"]) <= set(load("compose.yaml")["services"])
     for seconds in (int(ours["stop_grace_period"].removesuffix("s")), pod["terminationGracePeriodSeconds"]):
         assert seconds > server.GRACE_S
-    served = {status.HEALTHY.path, status.READY.path}
+    served = {health_routes.HEALTHY.path, health_routes.READY.path}
     for probe in ("livenessProbe", "readinessProbe"):
         assert container[probe]["httpGet"]["path"] in served
         assert container[probe]["httpGet"]["port"] == 8642

@@ -37,7 +37,7 @@ EXPECTED = [
     "dumps.dump_format.DumpDamagedError",
     "extracts.packs.PackError",
     "index.errors.PackageIndexError",
-    "leveldbs.format.errors.LeveldbError",
+    "leveldbs.format.leveldb_errors.LeveldbError",
     "parquet.export_manifest.ParquetError",
     "storage.store.StorageError",
 ]

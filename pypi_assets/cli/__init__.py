@@ -22,7 +22,7 @@ from click.shell_completion import CompletionItem
 
 from pypi_assets import terminal
 from pypi_assets.errors import ExpectedError, SettingsError
-from pypi_assets.inert import inert_lines
+from pypi_assets.sanitize import inert_lines
 from pypi_assets.terminal import plain, print_message
 
 INTERRUPTED = 130
@@ -313,7 +313,7 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _stop_at_once)
 
-    from pypi_assets.inert import make_logs_inert
+    from pypi_assets.sanitize import make_logs_inert
 
     make_logs_inert()
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)

@@ -15,9 +15,9 @@ from pypi_assets.cli.admin_views import (
     visits_command,
     where_command,
 )
+from pypi_assets.cli.contexts import existing_catalog, opened_catalog, opened_crawler, opened_readers
 from pypi_assets.cli.crawl import reads_to_json, report_failed
 from pypi_assets.cli.inspect import inspect_command
-from pypi_assets.cli.opening import existing_catalog, opened_catalog, opened_crawler, opened_readers
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.cli.report import report_group
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
@@ -75,8 +75,8 @@ def dump_restore_command(as_json: bool) -> None:
 
     Use it for a catalog that has lost its dumps; it reads their manifests.
     """
-    from pypi_assets.assembly import storage_from
     from pypi_assets.catalog.coordination.leases import lease
+    from pypi_assets.components import storage_from
     from pypi_assets.dumps.restore import restore_index
     from pypi_assets.settings import load_settings
     from pypi_assets.upkeep.deletion import LEASE_NAME
@@ -103,7 +103,7 @@ def prune_command(dry_run: bool, as_json: bool) -> None:
     Visits are kept for PYPI_ASSETS_VISITS_KEPT_DAYS, attempts to read for PYPI_ASSETS_READ_ATTEMPTS_KEPT_DAYS. Also
     deletes what no file refers to any more. One run looks at a bounded number of rows, and the next one goes on there.
     """
-    from pypi_assets.assembly import storage_from
+    from pypi_assets.components import storage_from
     from pypi_assets.settings import load_settings
     from pypi_assets.upkeep.deletion import DeletionChain, kept_from
 
@@ -135,7 +135,7 @@ def extracts_clean_command(dry_run: bool, as_json: bool) -> None:
 
     A pack is unused if no distribution refers to it and it is older than a day.
     """
-    from pypi_assets.assembly import storage_from
+    from pypi_assets.components import storage_from
     from pypi_assets.settings import load_settings
     from pypi_assets.upkeep.deletion import DeletionChain, kept_from
 
@@ -178,7 +178,7 @@ def reprocess_command(
     Run it after an upgrade that reads files by other rules. No file is downloaded. The next full dump contains what
     changed: run `pypi-assets dump redo` for it.
     """
-    from pypi_assets.assembly import storage_from
+    from pypi_assets.components import storage_from
     from pypi_assets.extracts.reprocess import PROCESSES, reprocess
     from pypi_assets.settings import load_settings
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pypi_assets.cli.contexts import existing_catalog
 from pypi_assets.cli.followed_notes import note_of
-from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import command, row_output
 from pypi_assets.terminal import Output, local_time, print_message, print_rows
 from pypi_assets.times import utc_text
@@ -132,9 +132,9 @@ def where_command(project: str, output: Output) -> None:
     """
     from packaging.utils import canonicalize_name
 
-    from pypi_assets.assembly import storage_from
     from pypi_assets.catalog.observed.projects import project_part_key, project_shard
     from pypi_assets.catalog.publications.dump_facts import MOST_SHARDS, DumpKind
+    from pypi_assets.components import storage_from
     from pypi_assets.dumps.dump_manifest import file_path, read_manifest, shard_key, shard_of
     from pypi_assets.dumps.full_dump import newest_dump
     from pypi_assets.settings import load_settings

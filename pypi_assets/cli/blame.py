@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pypi_assets.cli.opening import existing_catalog
+from pypi_assets.cli.contexts import existing_catalog
 from pypi_assets.cli.options import JSON, MomentType, command
 from pypi_assets.cli.resolve_options import Given, question_options
 from pypi_assets.terminal import counted, plain, print_json, print_message

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pypi_assets.cli.opening import opened_crawler
+from pypi_assets.cli.contexts import opened_crawler
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.terminal import counted, local_time, plain, print_json, print_message
 from pypi_assets.times import utc_text
@@ -67,9 +67,9 @@ def crawl_incremental_command(now: bool, as_json: bool) -> None:
     Continues open ranges. Of an index without serials, it looks at the projects that are due, and prints what waits to
     be confirmed by a later look.
     """
-    from pypi_assets.assembly import declared_scopes
     from pypi_assets.catalog.ledger.range_ledger import SIMPLE, complete_serial
     from pypi_assets.catalog.reports.catalog_status import observed_state
+    from pypi_assets.components import declared_scopes
     from pypi_assets.crawl.incremental_crawl import crawl_incremental
     from pypi_assets.crawl.scope_crawl import keep_in_line
     from pypi_assets.settings import load_settings

@@ -8,7 +8,7 @@ import click
 
 from pypi_assets import terminal
 from pypi_assets.catalog.publications.dump_facts import FULL_DUMP_SHARDS, MOST_SHARDS
-from pypi_assets.cli.opening import existing_catalog
+from pypi_assets.cli.contexts import existing_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.progress import Progress
 from pypi_assets.terminal import counted, print_json, print_message
@@ -66,8 +66,8 @@ def dump_redo_command(shards: str | None, concurrency: int | None, as_json: bool
 
 
 def _dump_full(wanted: str | None, concurrency: int | None, as_json: bool, *, from_scratch: bool = False) -> None:
-    from pypi_assets.assembly import storage_from
     from pypi_assets.catalog.publications.dump_facts import DumpKind
+    from pypi_assets.components import storage_from
     from pypi_assets.dumps.full_dump import full_dump, newest_dump
     from pypi_assets.settings import load_settings
 
@@ -96,7 +96,7 @@ def dump_incremental_command(as_json: bool) -> None:
     Each serial range that was crawled whole becomes one dump, and so does what was learnt late of them. Run
     `pypi-assets leveldb update` next.
     """
-    from pypi_assets.assembly import storage_from
+    from pypi_assets.components import storage_from
     from pypi_assets.dumps.dump_writer import write_missing_ranges
     from pypi_assets.settings import load_settings
 
@@ -130,7 +130,7 @@ def dump_compact_command(growth: int | None, most: int | None, as_json: bool) ->
     Readers then have fewer dumps to read. Dumps that the newest LevelDB versions do not contain yet are left out for a
     day.
     """
-    from pypi_assets.assembly import storage_from
+    from pypi_assets.components import storage_from
     from pypi_assets.dumps.compaction import GROWTH, MOST, compact
     from pypi_assets.leveldbs.datasets.registry import DATASETS
     from pypi_assets.leveldbs.versions.input_lists import newest_serials
@@ -163,7 +163,7 @@ def dump_parquet_command(force: bool, as_json: bool) -> None:
 
     Prints where the files are stored, for DuckDB, pandas or Spark. Reads dumps alone, so dump first.
     """
-    from pypi_assets.assembly import storage_from
+    from pypi_assets.components import storage_from
     from pypi_assets.parquet.export import export_parquet
     from pypi_assets.parquet.export_manifest import files_glob
     from pypi_assets.settings import load_settings
@@ -199,7 +199,7 @@ def dump_clean_command(dry_run: bool, as_json: bool) -> None:
     Also deletes the incomplete files of stopped runs. What is in use stays, and so does what is younger than
     PYPI_ASSETS_SUPERSEDED_KEPT_HOURS. Try --dry-run first.
     """
-    from pypi_assets.assembly import storage_from
+    from pypi_assets.components import storage_from
     from pypi_assets.settings import load_settings
     from pypi_assets.upkeep.deletion import DeletionChain, kept_from
 

@@ -37,7 +37,7 @@ def locked_answer(lock: Path, python: str | None, platform: str | None, at: "Mom
 
     from pypi_assets.cli.lookup import opened  # which imports what questions are declared with
     from pypi_assets.locks.environments import EnvironmentNameError, named_environment
-    from pypi_assets.locks.reading import read_lock
+    from pypi_assets.locks.lock_formats import read_lock
     from pypi_assets.questions.locks import LockedPins
 
     try:

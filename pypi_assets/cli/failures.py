@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pypi_assets.cli.contexts import existing_catalog, opened_crawler
 from pypi_assets.cli.crawl import describe_reads, reads_to_json, report_failed
-from pypi_assets.cli.opening import existing_catalog, opened_crawler
 from pypi_assets.cli.options import JSON, command, row_output
 from pypi_assets.terminal import (
     Output,

@@ -11,7 +11,7 @@ from types import FrameType
 
 import click
 
-from pypi_assets.cli.opening import opened_crawler
+from pypi_assets.cli.contexts import opened_crawler
 from pypi_assets.cli.options import command
 from pypi_assets.logs import are_json
 from pypi_assets.terminal import print_json_line
@@ -34,9 +34,9 @@ def follow_command(once: bool, begin: bool, now: bool) -> None:
     Prints a line of JSON for each step; with PYPI_ASSETS_LOG_FORMAT=json, they are lines of the log. Errors that can
     disappear by themselves are tried again; any other one ends the command with exit code 1.
     """
-    from pypi_assets.assembly import declared_scopes
+    from pypi_assets.components import declared_scopes
+    from pypi_assets.following.catch_up import follow_once, is_begun
     from pypi_assets.following.follower import Builds, Pace, follow
-    from pypi_assets.following.once import follow_once, is_begun
     from pypi_assets.settings import load_settings
 
     if now and not once:

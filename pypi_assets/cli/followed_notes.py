@@ -62,8 +62,8 @@ class VersionNotes:
 
     def catalog(self) -> "Catalog | None":
         """Return the catalog of the home, which is opened now if it was not; None if there is none."""
-        from pypi_assets.assembly import existing_catalog_from
         from pypi_assets.catalog.database import CatalogError
+        from pypi_assets.components import existing_catalog_from
         from pypi_assets.settings import SettingsError, load_settings
 
         if self._catalog is None and not self._is_missing:

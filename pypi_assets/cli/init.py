@@ -234,7 +234,7 @@ def init_command(
 
 def _ask_index(chosen: FirstSettings) -> tuple[FirstSettings, str]:
     """Return the settings for what the index turns out to be, and a sentence about that."""
-    from pypi_assets.assembly import detect_index
+    from pypi_assets.components import detect_index
     from pypi_assets.index.kind_names import AUTO, SIMPLE, XMLRPC
     from pypi_assets.index.urls import with_credentials_of
     from pypi_assets.settings import load_settings

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pypi_assets.cli.opening import existing_catalog, opened_readers
+from pypi_assets.cli.contexts import existing_catalog, opened_readers
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.terminal import plain, print_json_rows, print_message, print_wrapped_facts
 
@@ -71,7 +71,7 @@ def inspect_command(
 
 
 def _compare_with_pip(files: Sequence[Path], *, as_json: bool, exit_zero: bool) -> None:
-    from pypi_assets.distributions.against_pip import compare
+    from pypi_assets.distributions.pip_comparison import compare
     from pypi_assets.settings import load_settings
 
     _check_files(files)
@@ -123,7 +123,7 @@ def _rows_on_disk(files: Sequence[Path], unopened: list[Path]) -> Iterator[dict[
 
 
 def _stored_rows(filenames: Sequence[str], project: str | None) -> list[dict[str, Any]]:
-    from pypi_assets.assembly import storage_from
+    from pypi_assets.components import storage_from
     from pypi_assets.distributions.record_building import record_to_json
     from pypi_assets.extracts.reprocess import stored_records
     from pypi_assets.settings import load_settings

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pypi_assets import terminal
+from pypi_assets.cli.contexts import existing_catalog
 from pypi_assets.cli.journal_deliver import journal_deliver_command, journal_letters_command, journal_publish_command
 from pypi_assets.cli.journal_tail import journal_consumers_command, journal_tail_command
-from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.progress import Progress
 from pypi_assets.terminal import counted, local_time, print_json, print_json_rows, print_message, print_table
@@ -52,7 +52,7 @@ def journal_write_command(as_json: bool) -> None:
     Each serial range that was crawled whole becomes a segment of the streams observed and content; the stream index
     is cut on a fixed grid. The first time takes about as long as a full dump.
     """
-    from pypi_assets.assembly import storage_from
+    from pypi_assets.components import storage_from
     from pypi_assets.journal.publishing import write_missing
     from pypi_assets.settings import load_settings
 
@@ -78,8 +78,8 @@ def journal_restart_command(stream: str) -> None:
     Needed where older events were stored since it was begun (`pypi-assets crawl full --with-history`), or where its
     files were lost. Readers find the new generation by themselves; the files of the old one stay.
     """
-    from pypi_assets.assembly import storage_from
     from pypi_assets.catalog.reports.journal_format import Stream
+    from pypi_assets.components import storage_from
     from pypi_assets.journal.publishing import begin_generation
     from pypi_assets.settings import load_settings
 
@@ -104,8 +104,8 @@ def journal_verify_command(
 
     Reads all of it. With --against, what both have is compared as well. Exit code 1: something is wrong.
     """
-    from pypi_assets.assembly import storage_from
     from pypi_assets.catalog.reports.journal_format import Stream
+    from pypi_assets.components import storage_from
     from pypi_assets.journal.verification import verify_stream
     from pypi_assets.settings import load_settings
 
@@ -134,8 +134,8 @@ def journal_sign_command(key_file: Path) -> None:
     `openssl genpkey -algorithm ed25519 -out journal.pem` makes a key, and `openssl pkey -in journal.pem -pubout` shows
     its public part.
     """
-    from pypi_assets.assembly import storage_from
     from pypi_assets.catalog.reports.journal_format import Stream
+    from pypi_assets.components import storage_from
     from pypi_assets.journal.segment_files import read_head
     from pypi_assets.journal.signing import CheckpointError, load_private_key, publish_heads, sign_checkpoint
     from pypi_assets.settings import load_settings
@@ -155,7 +155,7 @@ def journal_sign_command(key_file: Path) -> None:
 def _compared(storage: "Storage", url: str, verified: "list[VerifiedStream]") -> "list[ComparedStream]":
     from pypi_assets.catalog.reports.journal_format import Stream
     from pypi_assets.journal.comparing import compare_stream, open_other
-    from pypi_assets.journal.reading import Journal
+    from pypi_assets.journal.record_reader import Journal
 
     ours, theirs = Journal(storage), Journal(open_other(url))
     return [compare_stream(ours, theirs, Stream(one.stream)) for one in verified]
@@ -260,9 +260,9 @@ def journal_replay_command(
     Begun with a dump, it answers from the dump's serial on. A stopped replay goes on where it was stopped, and a
     finished one goes on with what the journal has since.
     """
-    from pypi_assets.assembly import storage_from
     from pypi_assets.catalog.database import open_catalog
-    from pypi_assets.cli.opening import existing_catalog
+    from pypi_assets.cli.contexts import existing_catalog
+    from pypi_assets.components import storage_from
     from pypi_assets.journal.comparing import open_other
     from pypi_assets.journal.replay import replay
     from pypi_assets.settings import load_settings
@@ -330,8 +330,8 @@ def journal_takedown_command(
     A record of the kind `taken down` replaces each, also in what is written later. The chain still verifies, and
     mirrors follow. The catalog, dumps, LevelDBs and what consumers have received stay as they are.
     """
-    from pypi_assets.assembly import storage_from
     from pypi_assets.catalog.publications.journal_segments import add_takedown
+    from pypi_assets.components import storage_from
     from pypi_assets.journal.publishing import complete_takedowns
     from pypi_assets.journal.takedowns import TakedownError, wanted_takedown
     from pypi_assets.settings import load_settings
@@ -422,9 +422,9 @@ def journal_prune_command(*, before: str, force: bool, dry_run: bool, as_json: b
     What a replay from the newest full dump needs always stays, and what a consumer seen within 30 days has not read
     stays without --force. The manifests stay, so that the chain verifies from its beginning.
     """
-    from pypi_assets.assembly import storage_from
+    from pypi_assets.components import storage_from
     from pypi_assets.journal.pruning import prune_journal
-    from pypi_assets.journal.reading import Journal
+    from pypi_assets.journal.record_reader import Journal
     from pypi_assets.journal.tailing import SinceError, cursor_since
     from pypi_assets.settings import load_settings
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pypi_assets.cli.contexts import existing_catalog
 from pypi_assets.cli.journal_tail import check_consumer
-from pypi_assets.cli.opening import existing_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.errors import SettingsError
 from pypi_assets.progress import Progress
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pypi_assets.catalog.publications.journal_deliveries import Letter
     from pypi_assets.journal.delivering import Delivered
     from pypi_assets.journal.kafka import KafkaPublisher, Producer
-    from pypi_assets.journal.reading import Journal
+    from pypi_assets.journal.record_reader import Journal
     from pypi_assets.journal.webhooks import Sender, Webhook
     from pypi_assets.settings import Settings
 
@@ -46,10 +46,10 @@ def journal_deliver_command(*, follow: bool) -> None:
     Each change is posted at least once, and those of one project in order. A post that fails is tried again after
     growing pauses, for a day and a half; then `journal letters` shows it. Any number of processes can run this.
     """
-    from pypi_assets.assembly import storage_from
+    from pypi_assets.components import storage_from
     from pypi_assets.errors import SettingsError
     from pypi_assets.journal.delivering import deliver
-    from pypi_assets.journal.reading import Journal
+    from pypi_assets.journal.record_reader import Journal
     from pypi_assets.journal.webhooks import SETTING, WEBHOOKS_ACCEPTS, parse_webhooks
     from pypi_assets.settings import load_settings
 
@@ -215,10 +215,10 @@ def journal_publish_command(*, follow: bool, since: str | None, consumer: str, a
     PYPI_ASSETS_KAFKA_TOPIC_PREFIX, and PYPI_ASSETS_KAFKA_PROPERTIES is a file with more properties of the client, such
     as those of TLS. Each record is published at least once. Needs the extra kafka.
     """
-    from pypi_assets.assembly import storage_from
     from pypi_assets.cli.follow import stop_by_signals
+    from pypi_assets.components import storage_from
     from pypi_assets.journal.kafka import KafkaPublisher, open_producer, patience_of, read_properties
-    from pypi_assets.journal.reading import Journal
+    from pypi_assets.journal.record_reader import Journal
     from pypi_assets.journal.tailing import SinceError, cursor_since
     from pypi_assets.settings import load_settings
 

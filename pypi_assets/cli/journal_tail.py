@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from pypi_assets.cli.opening import existing_catalog
+from pypi_assets.cli.contexts import existing_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.terminal import local_time, plain, print_json_rows, print_message, print_table
 from pypi_assets.times import utc_text
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
     from pypi_assets.journal.cursors import Cursor
     from pypi_assets.journal.filters import RecordFilter
-    from pypi_assets.journal.reading import Journal, Placed
+    from pypi_assets.journal.record_reader import Journal, Placed
 
 _POLL_S = 1.0
 """Seconds between two looks for more, with --follow."""
@@ -83,10 +83,10 @@ def journal_tail_command(
     Without --json: serial, time, kind, project, version and file. A consumer gets each record at least once: its cursor
     is stored after the output was flushed.
     """
-    from pypi_assets.assembly import storage_from
     from pypi_assets.catalog.database import NoCatalogError
+    from pypi_assets.components import storage_from
     from pypi_assets.journal.filters import FilterError, RecordFilter
-    from pypi_assets.journal.reading import Journal
+    from pypi_assets.journal.record_reader import Journal
     from pypi_assets.journal.tailing import SinceError
     from pypi_assets.settings import load_settings
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pypi_assets import terminal
-from pypi_assets.cli.opening import existing_catalog
+from pypi_assets.cli.contexts import existing_catalog
 from pypi_assets.cli.options import JSON, command, row_output
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.progress import Progress
@@ -40,8 +40,8 @@ def leveldb_update_command(dataset: str | None, from_scratch: bool, force: bool,
 
     It adds the dumps that the last version lacks. Run `pypi-assets dump full` or `pypi-assets dump incremental` before.
     """
-    from pypi_assets.assembly import storage_from
-    from pypi_assets.leveldbs.format.errors import NotBuiltYetError
+    from pypi_assets.components import storage_from
+    from pypi_assets.leveldbs.format.leveldb_errors import NotBuiltYetError
     from pypi_assets.leveldbs.versions.publish import build_version
     from pypi_assets.settings import load_settings
 
@@ -98,9 +98,9 @@ def leveldb_list_command(dataset: str | None, output: Output) -> None:
 
     Sizes are in bytes. A version that cannot be read is listed with its problem.
     """
-    from pypi_assets.assembly import storage_from
+    from pypi_assets.components import storage_from
     from pypi_assets.leveldbs.versions.input_lists import published_versions
-    from pypi_assets.leveldbs.versions.no_version import no_version
+    from pypi_assets.leveldbs.versions.missing_version import no_version
     from pypi_assets.settings import load_settings
 
     storage = storage_from(load_settings(), read_only=True)
@@ -113,7 +113,7 @@ def leveldb_list_command(dataset: str | None, output: Output) -> None:
 
 
 def _listed_version(storage: "Storage", dataset: str, version: int) -> dict[str, object]:
-    from pypi_assets.leveldbs.format.errors import LeveldbError
+    from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
     from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 
     row: dict[str, object] = dict.fromkeys(("serial", "records", "bytes", "base_version", "dumps", "problem"))
@@ -142,10 +142,10 @@ def leveldb_verify_command(dataset: str | None, version: int | None, deep: bool,
     Checks the newest version of each dataset, unless you name others. Exits with 1 if a version is damaged; the next
     `pypi-assets leveldb update` replaces it.
     """
-    from pypi_assets.assembly import storage_from
-    from pypi_assets.leveldbs.format.errors import NoVersionError
+    from pypi_assets.components import storage_from
+    from pypi_assets.leveldbs.format.leveldb_errors import NoVersionError
     from pypi_assets.leveldbs.versions.input_lists import published_versions
-    from pypi_assets.leveldbs.versions.no_version import no_version
+    from pypi_assets.leveldbs.versions.missing_version import no_version
     from pypi_assets.leveldbs.versions.verify import verify
     from pypi_assets.settings import load_settings
 

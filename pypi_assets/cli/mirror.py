@@ -18,7 +18,7 @@ from pypi_assets.terminal import counted, print_json, print_json_line, print_mes
 if TYPE_CHECKING:
     from pypi_assets.journal.replay import Replayed
     from pypi_assets.mirror.following import Round
-    from pypi_assets.mirror.past import Past, PastFollower
+    from pypi_assets.mirror.past_catalog import Past, PastFollower
     from pypi_assets.settings import Settings
     from pypi_assets.storage.store import Storage
 
@@ -137,15 +137,15 @@ def mirror_run_command(
 
 def _past_of(storage: "Storage", settings: "Settings", progress: "Callable[[int], None] | None" = None) -> "Past":
     # imported where there is a past: copying what is newest uses no catalog
-    from pypi_assets.assembly import catalog_from
-    from pypi_assets.mirror.past import Past
+    from pypi_assets.components import catalog_from
+    from pypi_assets.mirror.past_catalog import Past
 
     return Past(storage, catalog_from(settings), progress)
 
 
 def _past_follower(past: "Past", *, as_json: bool) -> "PastFollower":
     """Its thread may use the catalog until the process ends."""
-    from pypi_assets.mirror.past import PastFollower
+    from pypi_assets.mirror.past_catalog import PastFollower
 
     return PastFollower(
         past,
@@ -184,10 +184,10 @@ def mirror_status_command(*, as_json: bool) -> None:
 
 def _past(settings: "Settings") -> tuple[int, int] | None:
     """The serials that the catalog answers for; None where there are none."""
-    from pypi_assets.assembly import existing_catalog_from
     from pypi_assets.catalog.database import NoCatalogError
     from pypi_assets.catalog.ledger.range_ledger import complete_serial
     from pypi_assets.catalog.reports.moments import first_exact_serial
+    from pypi_assets.components import existing_catalog_from
 
     try:
         catalog = existing_catalog_from(settings)

@@ -67,7 +67,7 @@ AT = click.option(
 def catalog_at(at: "Moment | None") -> "Iterator[tuple[Catalog, int]]":
     """The catalog, and the exact serial that `at` means there; None: the complete serial. Raises NotExactError."""
     from pypi_assets.catalog.reports.moments import serial_of
-    from pypi_assets.cli.opening import existing_catalog
+    from pypi_assets.cli.contexts import existing_catalog
     from pypi_assets.settings import load_settings
 
     with existing_catalog(load_settings()) as catalog:

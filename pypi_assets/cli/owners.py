@@ -15,7 +15,7 @@ from pypi_assets.terminal import Output, counted, print_json_rows, print_message
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.reports.moments import Moment
-    from pypi_assets.lookup.owners import ImportOwners
+    from pypi_assets.lookup.import_owners import ImportOwners
     from pypi_assets.lookup.source_imports import SourceImports
 
 _SHOWN = 5

@@ -128,7 +128,7 @@ def solvability_command(day: "date | None", as_json: bool) -> None:
     """
     import msgspec
 
-    from pypi_assets.assembly import storage_from
+    from pypi_assets.components import storage_from
     from pypi_assets.resolve.solvability import read_day, read_newest
     from pypi_assets.settings import load_settings
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from pypi_assets.lookup.exposure import Solution
-    from pypi_assets.lookup.impact import Solvable
+    from pypi_assets.lookup.release_impact import Solvable
     from pypi_assets.questions.breaks import BreaksParameters
     from pypi_assets.questions.snapshot import Snapshot
     from pypi_assets.resolve.questions import Control, Question, Wanted
@@ -233,7 +233,7 @@ class Solver:
 
     def __call__(self, snapshot: "Snapshot", given: "BreaksParameters", version: "Version") -> "Solvable":
         """Return the verdicts on projects with this version of a project. Counting begins again."""
-        from pypi_assets.lookup.impact import Verdict
+        from pypi_assets.lookup.release_impact import Verdict
         from pypi_assets.resolve.solutions import verdict_on, with_version
 
         self._begin()

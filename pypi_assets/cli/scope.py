@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pypi_assets.cli.contexts import existing_catalog, opened_crawler
 from pypi_assets.cli.crawl import describe_reads, reads_to_json, report_failed
-from pypi_assets.cli.opening import existing_catalog, opened_crawler
 from pypi_assets.cli.options import JSON, command, row_output
 from pypi_assets.scopes import LEAST_NICE, MOST_NICE
 from pypi_assets.scopes.plan import PlanError, check_field, read_plan
@@ -113,7 +113,7 @@ def scope_run_command(name: str | None, tag: str | None, match_only: bool, as_js
         raise click.UsageError("--tag goes with no NAME: it selects scopes")
     if match_only and tag is None:
         raise click.UsageError("--match-only goes with --tag")
-    from pypi_assets.assembly import declared_scopes
+    from pypi_assets.components import declared_scopes
     from pypi_assets.crawl.incremental_crawl import crawl_incremental
     from pypi_assets.crawl.scope_crawl import keep_in_line, run_ready_scopes
     from pypi_assets.settings import load_settings

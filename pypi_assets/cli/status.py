@@ -55,7 +55,7 @@ def status_command(is_recounted: bool, is_checked: bool, as_json: bool) -> None:
 
 
 def _recount(settings: "Settings") -> None:
-    from pypi_assets.cli.opening import existing_catalog
+    from pypi_assets.cli.contexts import existing_catalog
     from pypi_assets.upkeep.live_totals import recount
 
     with existing_catalog(settings) as catalog:

@@ -3,9 +3,8 @@
 `methods.py` has these methods, made from the registry of questions. `http_source.py` and `local_sources.py` answer.
 """
 
-from pypi_assets.client.changes import Changes
-from pypi_assets.client.connecting import Client, connect
-from pypi_assets.client.errors import (
+from pypi_assets.client.change_iterator import Changes
+from pypi_assets.client.client_errors import (
     BadParameterError,
     ConflictError,
     GoneError,
@@ -17,8 +16,9 @@ from pypi_assets.client.errors import (
     UnavailableError,
     UnreachableError,
 )
+from pypi_assets.client.connecting import Client, connect
 from pypi_assets.client.results import Results
-from pypi_assets.journal.changes import Change
+from pypi_assets.journal.change_types import Change
 from pypi_assets.questions.paging import CursorError
 from pypi_assets.questions.question import ParameterError
 from pypi_assets.questions.snapshot import OtherSnapshotError

@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-from pypi_assets.client.changes import Changes, ChangesBatch, Filters, filters_of
-from pypi_assets.client.errors import LocationError
+from pypi_assets.client.change_iterator import Changes, ChangesBatch, Filters, filters_of
+from pypi_assets.client.client_errors import LocationError
 from pypi_assets.client.methods import Questions
 from pypi_assets.client.results import Page, Results
 from pypi_assets.errors import FIRST_COMMANDS
@@ -172,7 +172,7 @@ def _home(settings: Any, cache_dir: Path | None) -> Source:
     from pypi_assets.storage.store import open_storage
 
     def open_catalog() -> Any:
-        from pypi_assets.assembly import catalog_to_read
+        from pypi_assets.components import catalog_to_read
 
         return catalog_to_read(settings)
 

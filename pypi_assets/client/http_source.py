@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import requests
 
-from pypi_assets.client.changes import MOST_PER_BATCH, ChangesBatch, Filters
-from pypi_assets.client.errors import NotFoundError, ServiceError, UnreachableError, service_error
+from pypi_assets.client.change_iterator import MOST_PER_BATCH, ChangesBatch, Filters
+from pypi_assets.client.client_errors import NotFoundError, ServiceError, UnreachableError, service_error
 from pypi_assets.client.results import Page
 from pypi_assets.questions.addresses import STEPS, filled, names_in
 from pypi_assets.questions.paging import Cursor, digest_of

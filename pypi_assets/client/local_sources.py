@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pypi_assets.client.changes import MOST_PER_BATCH, ChangesBatch, Filters
+from pypi_assets.client.change_iterator import MOST_PER_BATCH, ChangesBatch, Filters
 from pypi_assets.client.results import Page
 from pypi_assets.errors import FIRST_COMMANDS
-from pypi_assets.leveldbs.format.errors import NoVersionError
+from pypi_assets.leveldbs.format.leveldb_errors import NoVersionError
 from pypi_assets.lookup.published_sets import UNREADABLE, OpenSet, PublishedSets
 from pypi_assets.questions.paging import Cursor, CursorError, digest_of, page_of, parse_cursor
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
@@ -76,9 +76,9 @@ class PublishedSource:
         import orjson
 
         from pypi_assets.catalog.database import CatalogError
-        from pypi_assets.journal.changes import with_time
+        from pypi_assets.journal.change_types import with_time
         from pypi_assets.journal.filters import FilterError, RecordFilter
-        from pypi_assets.journal.reading import Journal
+        from pypi_assets.journal.record_reader import Journal
         from pypi_assets.journal.tailing import Tail, beginning, cursor_since
 
         try:

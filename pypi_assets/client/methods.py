@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.commands_reader import CommandResult
     from pypi_assets.lookup.depgraph_reader import Dependent, Distribution, TransitiveDependent
     from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult
-    from pypi_assets.lookup.impact import Break, Impact
+    from pypi_assets.lookup.import_owners import ImportOwners
     from pypi_assets.lookup.modules_reader import ModuleResult
-    from pypi_assets.lookup.owners import ImportOwners
     from pypi_assets.lookup.package_urls import PurlResult
     from pypi_assets.lookup.project_answers import HistoryEntry, LiveFileResult, ProjectResult, VersionResult
+    from pypi_assets.lookup.release_impact import Break, Impact
     from pypi_assets.lookup.simple_reader import PageFileResult
     from pypi_assets.questions.collisions import CollisionsResult
     from pypi_assets.resolve.formats.json_answer import ResolutionResult

@@ -12,13 +12,13 @@ from pypi_assets.catalog.ledger.serial_range import RangeError
 from pypi_assets.distributions.reader_pool import ReaderStartError
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.index.errors import PackageIndexError
-from pypi_assets.inert import inert_lines
 from pypi_assets.journal.kafka import KafkaError
 from pypi_assets.journal.publishing import JournalForkError
-from pypi_assets.journal.reading import NoJournalError
+from pypi_assets.journal.record_reader import NoJournalError
 from pypi_assets.journal.segment_files import JournalDamagedError
-from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
 from pypi_assets.parquet.export_manifest import ParquetError
+from pypi_assets.sanitize import inert_lines
 from pypi_assets.settings import SettingsError
 from pypi_assets.storage.store import StorageError
 from pypi_assets.upkeep.transient import DATABASE, is_transient

@@ -31,7 +31,7 @@ from pypi_assets.defs.policy import (
     project_parts,
     serial_ranges,
 )
-from pypi_assets.inert import inert_markdown
+from pypi_assets.sanitize import inert_markdown
 from pypi_assets.settings import Settings
 
 _Deps = Sequence[str | dg.AssetDep]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from pypi_assets.assembly import existing_catalog_from
 from pypi_assets.catalog.database import NoCatalogError
 from pypi_assets.catalog.scopes.stored_scopes import Scope, find_scope
+from pypi_assets.components import existing_catalog_from
 from pypi_assets.defs import health
 from pypi_assets.defs.factories import AssetJob
 from pypi_assets.defs.naming import JobFactory, Naming

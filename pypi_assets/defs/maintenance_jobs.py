@@ -45,10 +45,10 @@ from pypi_assets.defs.resources import (
 )
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets.extracts.reprocess import PROCESSES, reprocess
-from pypi_assets.inert import inert_lines
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.verify import verify
+from pypi_assets.sanitize import inert_lines
 from pypi_assets.upkeep.deletion import DeletionChain, Pruning, kept_from
 from pypi_assets.upkeep.live_totals import recount
 from pypi_assets.upkeep.old_partitions import OldPartitions

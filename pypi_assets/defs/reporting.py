@@ -13,8 +13,8 @@ import dagster as dg
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.reports.failures import Failure
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
-from pypi_assets.inert import inert_markdown_cell
 from pypi_assets.progress import Progress
+from pypi_assets.sanitize import inert_markdown_cell
 from pypi_assets.upkeep.live_totals import live_totals
 
 PROGRESS_EVERY_S = 30.0

@@ -12,14 +12,14 @@ from typing import Generic, TypeVar
 
 import dagster as dg
 
-from pypi_assets.assembly import catalog_from, crawler_from, index_from, readers_from, storage_from
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.components import catalog_from, crawler_from, index_from, readers_from, storage_from
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.defs.naming import BARE, Naming
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.protocol import PackageIndex
-from pypi_assets.inert import inert_lines
 from pypi_assets.progress import Progress
+from pypi_assets.sanitize import inert_lines
 from pypi_assets.settings import Settings, SettingsError
 from pypi_assets.storage.store import Storage
 

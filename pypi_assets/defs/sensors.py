@@ -7,25 +7,25 @@ serial, and for a few pages of the changelog if that is new. It fails if no answ
 seconds are over.
 
 While a follower is at work, the sensors request no ranges and no versions: `follower_drives` decides this. Work that no
-run of Dagster did is shown all the same: see `done_elsewhere.py`, which also defines the cursor of these sensors.
+run of Dagster did is shown all the same: see `external_work.py`, which also defines the cursor of these sensors.
 """
 
 from collections.abc import Sequence
 
 import dagster as dg
 
-from pypi_assets.assembly import declared_scopes
 from pypi_assets.catalog.coordination.claims import FOLLOWER, workloads_at_work
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial
 from pypi_assets.catalog.observed.events import events_through
 from pypi_assets.catalog.publications.allocated_names import allocate_version, last_allocated_version
 from pypi_assets.catalog.scopes.stored_scopes import all_scopes
+from pypi_assets.components import declared_scopes
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
 from pypi_assets.crawl.scope_crawl import discover_all, keep_in_line
 from pypi_assets.crawl.simple_lister import LIST_PAUSE_S
 from pypi_assets.defs.attempts import attempts, failures_in_a_row
-from pypi_assets.defs.done_elsewhere import Cursor, Partitions, report_ranges, report_version
+from pypi_assets.defs.external_work import Cursor, Partitions, report_ranges, report_version
 from pypi_assets.defs.factories import sensor
 from pypi_assets.defs.jobs import (
     dump_late_changes_job,
@@ -228,7 +228,7 @@ def not_followable(catalog: Catalog) -> str | None:
 def follower_drives(catalog: Catalog) -> bool:
     """Return whether a follower is at work. Then it makes ranges, dumps and versions; otherwise these sensors do.
 
-    This is the one place that decides who drives. `done_elsewhere.py` shows the work of others, whoever drives.
+    This is the one place that decides who drives. `external_work.py` shows the work of others, whoever drives.
     """
     with catalog.read() as connection:
         return FOLLOWER in workloads_at_work(connection, catalog.clock())

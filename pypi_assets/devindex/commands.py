@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pypi_assets.devindex.errors import DevIndexError
+from pypi_assets.devindex.devindex_errors import DevIndexError
 
 if TYPE_CHECKING:
     from pypi_assets.devindex.history import History

@@ -1,7 +1,7 @@
 """The fault plan: which requests meet which trouble, how often, and repeatably.
 
 A plan is a TOML file. It becomes a hook of the server, as any other; what the troubles do to an answer is in
-pypi_assets.devindex.spoiling.
+pypi_assets.devindex.response_faults.
 """
 
 import time
@@ -25,8 +25,8 @@ from pydantic_core import ErrorDetails
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from pypi_assets.devindex import spoiling
-from pypi_assets.devindex.errors import DevIndexError
+from pypi_assets.devindex import response_faults
+from pypi_assets.devindex.devindex_errors import DevIndexError
 from pypi_assets.devindex.history import METADATA_SUFFIX
 from pypi_assets.devindex.index_state import IndexState
 
@@ -164,7 +164,7 @@ class _Earlier(Fault):
         return self
 
     def answer(self, request: Request) -> Response:  # noqa: ARG002
-        return spoiling.changed(as_of=self._serial)
+        return response_faults.changed(as_of=self._serial)
 
     def _serial(self, state: IndexState) -> int:
         if self.serials is not None:
@@ -186,7 +186,9 @@ class _Reset(Fault):
     sent: _Part | None = None
 
     def answer(self, request: Request) -> Response:  # noqa: ARG002
-        return spoiling.reset_at_once() if self.sent is None else spoiling.cut_short(self.sent, reset=True)
+        return (
+            response_faults.reset_at_once() if self.sent is None else response_faults.cut_short(self.sent, reset=True)
+        )
 
 
 class _Truncated(Fault):
@@ -194,7 +196,7 @@ class _Truncated(Fault):
     sent: _Part = 0.5
 
     def answer(self, request: Request) -> Response:  # noqa: ARG002
-        return spoiling.cut_short(self.sent, reset=False)
+        return response_faults.cut_short(self.sent, reset=False)
 
 
 class _Slow(Fault):
@@ -202,7 +204,7 @@ class _Slow(Fault):
     bytes_per_second: _Seconds
 
     def answer(self, request: Request) -> Response:  # noqa: ARG002
-        return spoiling.dripping(self.bytes_per_second)
+        return response_faults.dripping(self.bytes_per_second)
 
 
 class _Hang(Fault):
@@ -210,7 +212,7 @@ class _Hang(Fault):
     seconds: _Seconds = 3600.0
 
     def answer(self, request: Request) -> Response:  # noqa: ARG002
-        return spoiling.hanging(self.seconds)
+        return response_faults.hanging(self.seconds)
 
 
 class _Redirect(Fault):
@@ -258,7 +260,7 @@ class _Gzip(Fault):
     broken: bool = False
 
     def answer(self, request: Request) -> Response:  # noqa: ARG002
-        return spoiling.changed(lambda answer: spoiling.compressed(answer, broken=self.broken))
+        return response_faults.changed(lambda answer: response_faults.compressed(answer, broken=self.broken))
 
 
 class _NoRanges(Fault):
@@ -266,7 +268,7 @@ class _NoRanges(Fault):
     kind: Literal["no-ranges"]
 
     def answer(self, request: Request) -> Response:  # noqa: ARG002
-        return spoiling.changed(ignoring=["range"])
+        return response_faults.changed(ignoring=["range"])
 
 
 class _WrongBytes(Fault):
@@ -274,7 +276,7 @@ class _WrongBytes(Fault):
     kind: Literal["wrong-bytes"]
 
     def answer(self, request: Request) -> Response:  # noqa: ARG002
-        return spoiling.changed(spoiling.with_wrong_bytes)
+        return response_faults.changed(response_faults.with_wrong_bytes)
 
 
 class _WrongSize(Fault):
@@ -289,7 +291,7 @@ class _WrongSize(Fault):
         return self
 
     def answer(self, request: Request) -> Response:  # noqa: ARG002
-        return spoiling.changed(lambda answer: spoiling.with_other_size(answer, self.more))
+        return response_faults.changed(lambda answer: response_faults.with_other_size(answer, self.more))
 
 
 class Plan(BaseModel):

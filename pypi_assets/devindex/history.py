@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 import orjson
 
-from pypi_assets.devindex.errors import HistoryError, OperationRefusedError
+from pypi_assets.devindex.devindex_errors import HistoryError, OperationRefusedError
 from pypi_assets.devindex.index_state import IndexState, Operation, OperationKind
 from pypi_assets.devindex.uploads import StoredFile, read_upload
 

@@ -13,7 +13,7 @@ from typing import Any
 from packaging.utils import canonicalize_name, canonicalize_version
 from packaging.version import InvalidVersion, Version
 
-from pypi_assets.devindex.errors import OperationRefusedError
+from pypi_assets.devindex.devindex_errors import OperationRefusedError
 from pypi_assets.devindex.uploads import StoredFile
 from pypi_assets.index.models import ChangelogEvent
 

@@ -30,7 +30,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from pypi_assets.devindex import served_pages
 from pypi_assets.devindex.history import METADATA_SUFFIX, History
 from pypi_assets.devindex.index_state import IndexState
-from pypi_assets.devindex.spoiling import AsOf
+from pypi_assets.devindex.response_faults import AsOf
 from pypi_assets.devindex.uploads import parse_metadata, read_metadata
 
 Faults = Callable[[Request], Response | None]

@@ -18,7 +18,7 @@ from packaging.metadata import RawMetadata, parse_email
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from pypi_assets.devindex.errors import OperationRefusedError
+from pypi_assets.devindex.devindex_errors import OperationRefusedError
 
 MAX_METADATA_BYTES = 16 * 1024**2
 

@@ -7,6 +7,7 @@ import msgspec
 
 from pypi_assets.characters import normalized_name
 from pypi_assets.distributions.extract import Extract, printable
+from pypi_assets.distributions.installer_checks import written_refusals
 from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.metadata import CoreMetadata, requirement_notes, unique
 from pypi_assets.distributions.record import (
@@ -19,7 +20,6 @@ from pypi_assets.distributions.record import (
     ModulesGrade,
     bounded,
 )
-from pypi_assets.distributions.refusals import written_refusals
 from pypi_assets.distributions.requirements import same_version
 from pypi_assets.distributions.served_metadata import Resolved
 

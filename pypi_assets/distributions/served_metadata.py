@@ -13,9 +13,7 @@ from typing import Any
 from pypi_assets.characters import is_digits, is_printable, normalized_name
 from pypi_assets.distributions.extract import ServedMetadata
 from pypi_assets.distributions.filenames import parse_filename
-from pypi_assets.distributions.metadata import CoreMetadata, parse_metadata
-from pypi_assets.distributions.record import AMBIGUOUS, FAILS, FAILS_LATE, SKIPS, DistributionKind, FilenameParts
-from pypi_assets.distributions.refusals import (
+from pypi_assets.distributions.installer_checks import (
     Refusal,
     contradictions,
     has_other_name,
@@ -24,6 +22,8 @@ from pypi_assets.distributions.refusals import (
     refused_name,
     refused_requirement,
 )
+from pypi_assets.distributions.metadata import CoreMetadata, parse_metadata
+from pypi_assets.distributions.record import AMBIGUOUS, FAILS, FAILS_LATE, SKIPS, DistributionKind, FilenameParts
 from pypi_assets.distributions.requirements import comparable_requirement, comparable_version, differ
 
 SERVED_METADATA = "served metadata"

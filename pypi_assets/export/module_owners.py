@@ -15,8 +15,8 @@ from packaging.utils import canonicalize_name
 
 from pypi_assets.distributions.requirements import required_projects
 from pypi_assets.locks.lock_content import toml_text
+from pypi_assets.lookup.import_owners import Evidence, OwnerSource, ranked_providers
 from pypi_assets.lookup.owner_ranking import OwnerCandidate, is_junk_root
-from pypi_assets.lookup.owners import Evidence, OwnerSource, ranked_providers
 from pypi_assets.questions.collisions import collisions, leaf_projects, module_projects
 from pypi_assets.questions.locks import LockedAnswer, PinnedRelease
 

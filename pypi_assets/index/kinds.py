@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pypi_assets.errors import SettingsError
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.kind_names import AUTO, PAGES, SIMPLE, XMLRPC, added_kinds, require_kind
-from pypi_assets.index.observing.memory import Memory, PollingPolicy
 from pypi_assets.index.observing.observed_index import ObservedIndex
 from pypi_assets.index.observing.page_source import SimplePages
+from pypi_assets.index.observing.round_state import Memory, PollingPolicy
 from pypi_assets.index.observing.shown_pages import PageSource
 from pypi_assets.index.protocol import PackageIndex
 

@@ -25,7 +25,7 @@ import orjson
 
 from pypi_assets.catalog.reports.journal_format import Record, Stream
 from pypi_assets.journal.cursors import RANKS, Cursor
-from pypi_assets.journal.reading import Journal, Placed
+from pypi_assets.journal.record_reader import Journal, Placed
 from pypi_assets.journal.segment_files import JournalDamagedError
 from pypi_assets.journal.takedown_files import is_replacement
 from pypi_assets.storage.published import PUBLISHED

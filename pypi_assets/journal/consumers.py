@@ -10,7 +10,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.journal_deliveries import NewLetter, find_consumer, store_letters
 from pypi_assets.journal.cursors import RANKS, Cursor
 from pypi_assets.journal.filters import RecordFilter
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.tailing import EVERY, beginning
 
 

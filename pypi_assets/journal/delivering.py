@@ -29,7 +29,7 @@ from pypi_assets.catalog.publications.journal_segments import all_takedowns
 from pypi_assets.catalog.reports.journal_format import Record
 from pypi_assets.journal.consumers import JournalConsumer
 from pypi_assets.journal.cursors import Cursor
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.tailing import Scan, beginning
 from pypi_assets.journal.takedowns import Taking
 from pypi_assets.journal.webhooks import Sender, Webhook

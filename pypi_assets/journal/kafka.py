@@ -21,7 +21,7 @@ from pypi_assets.errors import ExpectedError
 from pypi_assets.extras import install_command
 from pypi_assets.journal.consumers import JournalConsumer
 from pypi_assets.journal.cursors import Cursor
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.segment_files import FORMAT
 from pypi_assets.journal.tailing import EVERY, Scan, beginning
 

@@ -33,7 +33,7 @@ from pypi_assets.dumps.dump_manifest import Manifest, committed_directories, rea
 from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.cursors import RANKS, Cursor
-from pypi_assets.journal.reading import Journal, Place
+from pypi_assets.journal.record_reader import Journal, Place
 from pypi_assets.journal.replayed_types import RecordError, decode_record, decode_row
 from pypi_assets.journal.segment_files import Head, JournalDamagedError
 from pypi_assets.journal.tailing import Scan

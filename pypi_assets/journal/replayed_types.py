@@ -17,7 +17,7 @@ from pypi_assets.catalog.reports.journal_format import GAP, Record, Stream, norm
 from pypi_assets.distributions.record import DistributionKind
 from pypi_assets.index.models import LONGEST_ACTION, LONGEST_NAME
 from pypi_assets.journal.cursors import RANKS
-from pypi_assets.journal.reading import Place
+from pypi_assets.journal.record_reader import Place
 
 _MOST, _MOST_SMALL = 2**63 - 1, 2**31 - 1
 Count = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]

@@ -17,7 +17,7 @@ from pypi_assets.catalog.reports.moments import MOMENT_ACCEPTS, NoMomentError, p
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.cursors import RANKS, Cursor, CursorError
 from pypi_assets.journal.filters import RecordFilter
-from pypi_assets.journal.reading import Journal, NoJournalError, Place, first_serial
+from pypi_assets.journal.record_reader import Journal, NoJournalError, Place, first_serial
 from pypi_assets.journal.segment_files import Head, Manifest
 
 NOW = "now"

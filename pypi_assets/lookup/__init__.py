@@ -7,10 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pypi_assets.leveldbs.format.errors import LeveldbDamagedError as LeveldbDamagedError
-    from pypi_assets.leveldbs.format.errors import LeveldbError as LeveldbError
-    from pypi_assets.leveldbs.format.errors import NotBuiltYetError as NotBuiltYetError
-    from pypi_assets.leveldbs.format.errors import NoVersionError as NoVersionError
+    from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError as LeveldbDamagedError
+    from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError as LeveldbError
+    from pypi_assets.leveldbs.format.leveldb_errors import NotBuiltYetError as NotBuiltYetError
+    from pypi_assets.leveldbs.format.leveldb_errors import NoVersionError as NoVersionError
     from pypi_assets.lookup.answers import Answer as Answer
     from pypi_assets.lookup.answers import LookupNameError as LookupNameError
     from pypi_assets.lookup.answers import Stream as Stream
@@ -55,7 +55,12 @@ __all__ = [
     "open_latest",
 ]
 _MODULES = {
-    "pypi_assets.leveldbs.format.errors": ("LeveldbDamagedError", "LeveldbError", "NotBuiltYetError", "NoVersionError"),
+    "pypi_assets.leveldbs.format.leveldb_errors": (
+        "LeveldbDamagedError",
+        "LeveldbError",
+        "NotBuiltYetError",
+        "NoVersionError",
+    ),
     "pypi_assets.lookup.answers": ("Answer", "LookupNameError", "Stream"),
     "pypi_assets.lookup.commands_reader": ("CommandResult", "CommandsReader"),
     "pypi_assets.lookup.depgraph_reader": ("Dependent", "DepgraphReader", "Distribution", "TransitiveDependent"),

@@ -13,9 +13,9 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from pypi_assets.leveldbs.datasets.depgraph import dependents
-from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
+from pypi_assets.leveldbs.datasets.depgraph import depgraph_records as depgraph
 from pypi_assets.leveldbs.format.leveldb_binding import Database
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.records import Row, as_part, key, records_of, scan, scan_after
 from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release, version_key
 from pypi_assets.lookup.answers import Answer, LookupNameError, Stream

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from pypi_assets.leveldbs.datasets.hashes import records as hashes
+from pypi_assets.leveldbs.datasets.hashes import hash_records as hashes
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import key, records_of, scan, scan_after
 from pypi_assets.lookup.answers import Answer, LookupNameError, Stream

@@ -10,8 +10,8 @@ from typing import Any, TypeVar, overload
 
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
 from pypi_assets.leveldbs.format.leveldb_binding import require_binding
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, UnknownFormatError
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.format.records import read_meta
 from pypi_assets.leveldbs.versions.input_lists import published_versions
@@ -132,7 +132,7 @@ class _Versions:
                     self.skipped[version] = str(error)
         if beyond:
             return None
-        from pypi_assets.leveldbs.versions.no_version import no_version  # the database takes long to load
+        from pypi_assets.leveldbs.versions.missing_version import no_version
 
         raise no_version(self._known, self._storage, self.skipped)
 

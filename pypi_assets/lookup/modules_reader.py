@@ -6,8 +6,8 @@ from typing import TypedDict
 
 from pypi_assets.leveldbs.datasets.modules.overview import Overview, decode_overview
 from pypi_assets.leveldbs.datasets.provided_names import name_prefix, names_prefix, overview_key, split_name_key
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.leveldb_binding import Database
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
 from pypi_assets.lookup.answers import Answer, Stream
 from pypi_assets.lookup.providers import (
     NamesReader,

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from packaging.utils import canonicalize_name
 
-from pypi_assets.distributions.refusals import installable_or_all
+from pypi_assets.distributions.installer_checks import installable_or_all
 from pypi_assets.index.errors import RefusedError
 from pypi_assets.index.urls import split_fetchable
-from pypi_assets.inert import inert_line
 from pypi_assets.leveldbs.datasets.commands.entry_points import command_names
 from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release, version_key
 from pypi_assets.lookup.providers import NamesReader
+from pypi_assets.sanitize import inert_line
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog

@@ -19,7 +19,12 @@ from typing import TypeVar
 
 from pypi_assets.errors import FIRST_COMMANDS
 from pypi_assets.leveldbs.datasets.registry import DATASETS, require_dataset
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError, NoVersionError, UnknownFormatError
+from pypi_assets.leveldbs.format.leveldb_errors import (
+    LeveldbDamagedError,
+    LeveldbError,
+    NoVersionError,
+    UnknownFormatError,
+)
 from pypi_assets.leveldbs.versions.input_lists import read_input_list, stored_input_lists
 from pypi_assets.lookup.latest import CACHE_BYTES, open_version
 from pypi_assets.lookup.reader import Reader
@@ -225,7 +230,7 @@ class PublishedSets:
     def _next(self, dataset: str, versions: Iterator[tuple[int, int, datetime]]) -> tuple[int, int, datetime]:
         found = next(versions, None)
         if found is None:
-            from pypi_assets.leveldbs.versions.no_version import no_version  # the database takes long to load
+            from pypi_assets.leveldbs.versions.missing_version import no_version
 
             skipped = {version: reason for (one, version), reason in self.skipped.items() if one == dataset}
             raise no_version(require_dataset(dataset), self.storage, skipped)

@@ -9,8 +9,8 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
-from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.leveldbs.format.leveldb_binding import Database, binding_errors
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
 from pypi_assets.leveldbs.format.open_leveldb import leveldb_errors_as_damage
 from pypi_assets.leveldbs.format.records import SEPARATOR
 from pypi_assets.lookup.answers import Answer, Result, Stream

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from packaging.utils import canonicalize_name
 
-from pypi_assets.leveldbs.datasets.simple import records as simple
+from pypi_assets.leveldbs.datasets.simple import page_records as simple
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import key, records_of
 from pypi_assets.leveldbs.format.version_order import VersionKey, version_key

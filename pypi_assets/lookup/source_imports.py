@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from pypi_assets.errors import ExpectedError
-from pypi_assets.lookup.owners import ImportOwners
+from pypi_assets.lookup.import_owners import ImportOwners
 
 MOST_FILES = 100_000
 SECONDS_FOR_A_FILE = 30.0

@@ -20,7 +20,7 @@ from pypi_assets.journal.segment_files import Manifest as Segment
 from pypi_assets.journal.verification import next_place
 from pypi_assets.leveldbs.format.open_leveldb import check_table
 from pypi_assets.mirror.sources import RefusedSourceError, Source, SourceError, VanishedError, WrongContentError
-from pypi_assets.mirror.wanted import WantedFile
+from pypi_assets.mirror.sync_plan import WantedFile
 from pypi_assets.storage.store import READ_BUFFER_BYTES, NotFoundError, Storage, StorageError
 
 ATTEMPTS = 3

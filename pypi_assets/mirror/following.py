@@ -20,6 +20,7 @@ from pypi_assets.journal.segment_files import JournalDamagedError, Manifest, rea
 from pypi_assets.mirror.chains import StreamPlan, copy_stream, held_manifest, plan_stream
 from pypi_assets.mirror.copying import Copying, FileGroup, is_segment
 from pypi_assets.mirror.mirror_state import MirrorState, begin_mirror, read_mirror, require_home, write_mirror
+from pypi_assets.mirror.orphaned_files import delete_unnamed, superseded_since
 from pypi_assets.mirror.signatures import put_checkpoints, require_signatures
 from pypi_assets.mirror.sources import (
     BehindError,
@@ -32,9 +33,7 @@ from pypi_assets.mirror.sources import (
     VanishedError,
     small_file,
 )
-from pypi_assets.mirror.trials import Trials
-from pypi_assets.mirror.unnamed_files import delete_unnamed, superseded_since
-from pypi_assets.mirror.wanted import (
+from pypi_assets.mirror.sync_plan import (
     MOST_PUBLISHED_BYTES,
     Publication,
     PublishedState,
@@ -44,6 +43,7 @@ from pypi_assets.mirror.wanted import (
     held_publication,
     read_state,
 )
+from pypi_assets.mirror.trials import Trials
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.root_owner import MIRROR, OWNER, find_owner, read_owner, require_owner
 from pypi_assets.storage.store import NotFoundError, Storage, StorageError

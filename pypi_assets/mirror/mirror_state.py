@@ -12,9 +12,9 @@ from pathlib import Path
 
 import orjson
 
-from pypi_assets.journal.reading import Journal, NoJournalError
+from pypi_assets.journal.record_reader import Journal, NoJournalError
 from pypi_assets.mirror.sources import MirrorError, OtherHomeError
-from pypi_assets.mirror.wanted import read_state
+from pypi_assets.mirror.sync_plan import read_state
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.root_owner import MIRROR, read_json
 from pypi_assets.storage.store import NotFoundError, Storage

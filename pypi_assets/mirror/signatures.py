@@ -14,7 +14,7 @@ from pypi_assets.journal.segment_files import Head, Manifest, read_head
 from pypi_assets.journal.signing import CheckpointError, checkpoint_path, require_signed
 from pypi_assets.mirror.chains import StreamPlan, held_manifest
 from pypi_assets.mirror.sources import BehindError, RefusedSourceError
-from pypi_assets.mirror.wanted import PublishedState
+from pypi_assets.mirror.sync_plan import PublishedState
 from pypi_assets.storage.store import NotFoundError, Storage
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from packaging.version import Version
 
-from pypi_assets.lookup.impact import Break, Solvable
-from pypi_assets.lookup.impact import breaks as search
 from pypi_assets.lookup.newest_requirements import is_release
+from pypi_assets.lookup.release_impact import Break, Solvable
+from pypi_assets.lookup.release_impact import breaks as search
 from pypi_assets.lookup.requirement_filters import parse_version
 from pypi_assets.questions.impact import ABOUT_A_VERSION, COLUMNS, Transitive
 from pypi_assets.questions.names import (
@@ -71,7 +71,7 @@ def resolutions_of(given: BreaksParameters, version: Version, target: "Target") 
 
 def solvable_here(snapshot: Snapshot, given: BreaksParameters, version: Version) -> Solvable:
     """Return the verdicts on projects with this version, by resolutions in this process."""
-    from pypi_assets.lookup.impact import Verdict
+    from pypi_assets.lookup.release_impact import Verdict
     from pypi_assets.resolve.solutions import Allowance, verdict_on
     from pypi_assets.resolve.targets import target
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Protocol
 
 from pypi_assets.lookup.depgraph_reader import parse_requirement
-from pypi_assets.lookup.impact import Impact
-from pypi_assets.lookup.impact import impact as search
 from pypi_assets.lookup.newest_requirements import is_release
+from pypi_assets.lookup.release_impact import Impact
+from pypi_assets.lookup.release_impact import impact as search
 from pypi_assets.lookup.requirement_filters import parse_version
 from pypi_assets.questions.names import Depth, ExactProjectName, version_of
 from pypi_assets.questions.question import Accepts, ParameterError, Parameters, question

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from pypi_assets.lookup.import_owners import ImportOwners
+from pypi_assets.lookup.import_owners import owners as ranked_owners
 from pypi_assets.lookup.owner_ranking import in_words
-from pypi_assets.lookup.owners import ImportOwners
-from pypi_assets.lookup.owners import owners as ranked_owners
 from pypi_assets.questions.question import Accepts, Batch, Parameters, question
 from pypi_assets.questions.snapshot import After, Found, Snapshot
 

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from pypi_assets.distributions.installer_checks import action_of
 from pypi_assets.distributions.record import SKIPS, DistributionKind
-from pypi_assets.distributions.refusals import action_of
 from pypi_assets.distributions.served_metadata import own_requirements
 from pypi_assets.locks.environments import Environment
 from pypi_assets.resolve.version_sets import Notes, VersionSet

@@ -12,7 +12,7 @@ from typing import TypeVar
 from packaging.version import Version
 
 from pypi_assets.lookup.exposure import Undecided
-from pypi_assets.lookup.impact import Verdict
+from pypi_assets.lookup.release_impact import Verdict
 from pypi_assets.resolve.provider import ResolutionLimitError
 from pypi_assets.resolve.questions import Question, ResolveError, parse_wanted
 from pypi_assets.resolve.releases import ReleaseIndex

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from pypi_assets.distributions.pyproject import items, parse_toml, strings, table
 from pypi_assets.errors import ExpectedError
 from pypi_assets.locks.lock_content import LockError
-from pypi_assets.locks.reading import entries_reader
+from pypi_assets.locks.lock_formats import entries_reader
 from pypi_assets.locks.requirement_lines import LineKind, RequirementLine, requirement_lines
 
 LARGEST_BYTES = 64 * 1024**2

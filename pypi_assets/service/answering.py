@@ -15,9 +15,9 @@ from typing import Any
 from packaging.version import Version
 
 from pypi_assets.locks.environments import EnvironmentNameError
-from pypi_assets.lookup.impact import Solvable, Verdict
 from pypi_assets.lookup.project_answers import ProjectFacts, known_facts
 from pypi_assets.lookup.published_sets import OpenSet
+from pypi_assets.lookup.release_impact import Solvable, Verdict
 from pypi_assets.questions.breaks import BreaksParameters, resolutions_of
 from pypi_assets.questions.paging import Cursor, CursorError, parse_cursor
 from pypi_assets.questions.question import Parameters, Question

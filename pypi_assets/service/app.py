@@ -21,12 +21,12 @@ from pypi_assets.logs import set_up_logs
 from pypi_assets.service import (
     changes,
     completions,
+    health_routes,
     openapi,
     questions,
     simple,
     simple_files,
     solvability,
-    status,
 )
 from pypi_assets.service.middleware import LimitMiddleware, RequestMiddleware, answer_routing_error
 from pypi_assets.service.monitoring import AccessLog, note_state
@@ -45,7 +45,7 @@ _OBJECTS_BETWEEN_COLLECTIONS = 10_000
 def _operations() -> Iterator[Operation]:
     """Yield all operations but those that describe the others."""
     yield from questions.all_operations()  # of which modules are requested most
-    for module in (status, completions, solvability, simple, simple_files):
+    for module in (health_routes, completions, solvability, simple, simple_files):
         yield from module.OPERATIONS
     yield from changes.OPERATIONS
     yield from home.operations()

@@ -14,10 +14,10 @@ from msgspec import Meta
 from starlette.types import Receive, Scope, Send
 
 from pypi_assets.catalog.reports.moments import TIME_PATTERN
-from pypi_assets.journal.changes import Change, with_time
+from pypi_assets.journal.change_types import Change, with_time
 from pypi_assets.journal.cursors import Cursor, CursorError
 from pypi_assets.journal.filters import GAINED, KINDS, FilterError, RecordFilter
-from pypi_assets.journal.reading import NoJournalError
+from pypi_assets.journal.record_reader import NoJournalError
 from pypi_assets.journal.segment_files import JournalDamagedError
 from pypi_assets.journal.tailing import (
     SINCE_ACCEPTS,

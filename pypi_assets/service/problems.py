@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.errors import ExpectedError, NotAnsweredError
-from pypi_assets.leveldbs.format.errors import LeveldbError, NotBuiltYetError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError, NotBuiltYetError
 from pypi_assets.lookup.answers import LookupNameError
 from pypi_assets.lookup.hints import Hint
 from pypi_assets.questions.question import ParameterError

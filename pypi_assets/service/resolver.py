@@ -18,8 +18,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pypi_assets.assembly import catalog_to_read, storage_from
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.components import catalog_to_read, storage_from
 from pypi_assets.lookup.published_sets import OpenSet, PublishedSets
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets.questions.published_snapshot import PublishedSnapshot

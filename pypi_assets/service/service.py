@@ -15,12 +15,12 @@ from typing import TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from pypi_assets.assembly import catalog_to_read, storage_from
 from pypi_assets.catalog.database import Catalog, CatalogError, NoCatalogError
 from pypi_assets.catalog.reports.past_pages import StoredFiles
+from pypi_assets.components import catalog_to_read, storage_from
 from pypi_assets.errors import FIRST_COMMANDS
 from pypi_assets.journal.segment_files import JournalDamagedError
-from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
 from pypi_assets.lookup.published_sets import OpenSet, PublishedSets
 from pypi_assets.mirror.mirror_state import journal_end
 from pypi_assets.resolve.solvability import StoredDays

@@ -26,7 +26,7 @@ from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets.dumps.dump_manifest import shard_of
 from pypi_assets.dumps.dump_reader import iter_dump, iter_rows
 from pypi_assets.dumps.full_dump import full_dump, newest_dump
-from pypi_assets.lookup.owners import owners
+from pypi_assets.lookup.import_owners import owners
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.builders import make_wheel
 

@@ -11,7 +11,7 @@ from sqlalchemy import update
 from pypi_assets.catalog import pruning
 from pypi_assets.catalog.database import open_existing_catalog
 from pypi_assets.catalog.tables import distribution_data, visits
-from pypi_assets.cli.opening import opened_catalog
+from pypi_assets.cli.contexts import opened_catalog
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.cli.commands import PROCESS, Commands

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.assembly import existing_catalog_from
+from pypi_assets.components import existing_catalog_from
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.builders import make_wheel
 from pypi_assets_tests.cli.commands import PROCESS, Commands

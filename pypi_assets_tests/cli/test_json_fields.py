@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from starlette.responses import Response
 
-from pypi_assets.assembly import storage_from
+from pypi_assets.components import storage_from
 from pypi_assets.resolve.solvability import write_day
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.cli.commands import Commands

@@ -2,7 +2,7 @@
 
 import json
 
-from pypi_assets.assembly import catalog_from, storage_from
+from pypi_assets.components import catalog_from, storage_from
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.cli.commands import Commands, commands_in

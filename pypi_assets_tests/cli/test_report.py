@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from pypi_assets.assembly import storage_from
+from pypi_assets.components import storage_from
 from pypi_assets.resolve.solvability import read_day, write_day
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.cli.commands import Commands

@@ -12,7 +12,7 @@ from packaging.version import Version
 
 from pypi_assets.cli.resolve_options import Given, Solver, question_options, solver_options
 from pypi_assets.lookup.exposure import Undecided
-from pypi_assets.lookup.impact import Solvable, Verdict
+from pypi_assets.lookup.release_impact import Solvable, Verdict
 from pypi_assets.questions.breaks import BreaksParameters
 from pypi_assets.questions.snapshot import Snapshot
 from pypi_assets.resolve.questions import Question, Semantics, Unknown

@@ -390,7 +390,7 @@ def test_without_a_location_it_is_the_home_of_the_settings(commands: Commands, p
 
 
 def test_each_kind_of_problem_is_an_error() -> None:
-    from pypi_assets.client.errors import KINDS, service_error
+    from pypi_assets.client.client_errors import KINDS, service_error
 
     assert KINDS.keys() <= TITLES.keys()
     for kind in TITLES:

@@ -6,7 +6,7 @@ import pytest
 
 import pypi_assets
 from pypi_assets.client import CursorError
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
 from pypi_assets_tests.service.conftest import changing as changing
 from pypi_assets_tests.service.published import Published
 

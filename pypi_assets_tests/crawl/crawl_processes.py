@@ -3,7 +3,7 @@
 import signal
 from multiprocessing.context import ForkServerProcess
 
-from pypi_assets.assembly import catalog_from, crawler_from, index_from, readers_from, storage_from
+from pypi_assets.components import catalog_from, crawler_from, index_from, readers_from, storage_from
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.scope_crawl import run_ready_scopes

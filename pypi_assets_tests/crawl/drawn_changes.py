@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from pypi_assets.devindex.errors import OperationRefusedError
+from pypi_assets.devindex.devindex_errors import OperationRefusedError
 from pypi_assets_tests.served_index import ServedIndex
 
 PROJECTS = ("Alpha", "beta.pkg")

@@ -30,8 +30,8 @@ from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.index.errors import GoneError, TransientError
 from pypi_assets.index.models import FetchedBytes, IndexFile
 from pypi_assets.index.observing import observed_index
-from pypi_assets.index.observing.memory import PollingPolicy
 from pypi_assets.index.observing.observed_index import ObservedIndex
+from pypi_assets.index.observing.round_state import PollingPolicy
 from pypi_assets.index.observing.shown_pages import ShownFile, ShownList, ShownPage, ShownProject, Validators
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.crawl.followers import empty_catalog

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from pypi_assets.assembly import declared_scopes
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.scopes.stored_scopes import all_scopes, change_scope, require_scope, rulesets_of
 from pypi_assets.catalog.tables import scope_marks
+from pypi_assets.components import declared_scopes
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.scope_crawl import keep_in_line, start_scope
 from pypi_assets.errors import SettingsError

@@ -43,7 +43,7 @@ PROJECTS = 12
 WORKER = """
 import sys
 from dataclasses import replace
-from pypi_assets.assembly import catalog_from, crawler_from, index_from, readers_from, storage_from
+from pypi_assets.components import catalog_from, crawler_from, index_from, readers_from, storage_from
 from pypi_assets.crawl import draining
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.assembly import crawler_from, index_from, storage_from
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.observed.observations import Observations
@@ -18,6 +17,7 @@ from pypi_assets.catalog.reports.live_files import files_with_sha256, live_files
 from pypi_assets.catalog.reports.project_history import read_history
 from pypi_assets.catalog.scopes.status import scope_status
 from pypi_assets.catalog.scopes.stored_scopes import require_scope
+from pypi_assets.components import crawler_from, index_from, storage_from
 from pypi_assets.crawl.crawler import Crawler, observe
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental

@@ -15,8 +15,8 @@ from dagster._core.storage.event_log import in_memory as events_in_memory
 from dagster._core.storage.runs import in_memory as runs_in_memory
 from sqlalchemy import Connection
 
-from pypi_assets.assembly import storage_from
 from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.components import storage_from
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.definitions import build_defs

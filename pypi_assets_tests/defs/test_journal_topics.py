@@ -10,7 +10,7 @@ from pypi_assets.definitions import build_defs
 from pypi_assets.defs import journal_topics
 from pypi_assets.journal.kafka import KafkaError
 from pypi_assets.journal.publishing import write_missing
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text, settings_for
 from pypi_assets_tests.journal.written import records_of

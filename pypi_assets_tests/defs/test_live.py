@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from starlette.requests import Request
 
-from pypi_assets.assembly import catalog_from, storage_from
 from pypi_assets.catalog.reports.range_states import ShownState, range_statuses
+from pypi_assets.components import catalog_from, storage_from
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.settings import Settings, load_settings
 from pypi_assets_tests.defs.conftest import lose_state, restore_state

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from pypi_assets.defs.solvability import losses_table
+from pypi_assets.defs.solvability_days import losses_table
 from pypi_assets.resolve.solvability import Event, NewlyUnsolvable, Solvability
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.resolve.test_solvability_files import MADE

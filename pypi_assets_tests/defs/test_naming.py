@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from pypi_assets.assembly import catalog_from, storage_from
+from pypi_assets.components import catalog_from, storage_from
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
 from pypi_assets.definitions import build_defs, defs

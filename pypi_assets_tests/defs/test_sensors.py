@@ -16,7 +16,7 @@ from pypi_assets.catalog.tables import rates
 from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.full_crawl import crawl_full, list_index
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental
-from pypi_assets.defs import done_elsewhere, resources, sensors
+from pypi_assets.defs import external_work, resources, sensors
 from pypi_assets.defs.policy import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG, leveldb_asset
 from pypi_assets.devindex.faults import FaultPlan
 from pypi_assets.dumps.dump_writer import write_missing_ranges
@@ -163,7 +163,7 @@ def test_what_a_follower_does_is_left_to_it_and_shown_in_one_partition(index: Se
             pipeline.skipped(name)
         joined = f"{baseline}-{through}"
         assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [joined]
-        for asset in done_elsewhere.RANGE_ASSETS:
+        for asset in external_work.RANGE_ASSETS:
             assert pipeline.marked(asset) == [joined]
         assert pipeline.metadata("incremental_dump", joined)["ranges"] == 2
         assert pipeline.instance.get_dynamic_partitions("leveldb_versions") == [version_name(version)]
@@ -176,7 +176,7 @@ def test_what_a_follower_does_is_left_to_it_and_shown_in_one_partition(index: Se
         [left] = allocate_next_ranges(pipeline.crawler)
     assert pipeline.requested("new_serial_range") == [left.key]
     assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [joined, left.key]
-    pipeline.ahead_s = done_elsewhere.REPORT_EVERY_S + 60
+    pipeline.ahead_s = external_work.REPORT_EVERY_S + 60
     assert pipeline.requested("new_serial_range") == [left.key]
     last = f"{through}-{left.start}"
     assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [joined, left.key, last]
@@ -213,7 +213,7 @@ def test_what_a_follower_does_of_a_requested_range_is_shown_in_its_partition(
     assert pipeline.marked("modules_leveldb") == [unbuilt]
     assert pipeline.marked("depgraph_leveldb") == []
     assert pipeline.instance.get_dynamic_partitions("leveldb_versions") == [unbuilt]
-    for asset in done_elsewhere.RANGE_ASSETS:
+    for asset in external_work.RANGE_ASSETS:
         assert pipeline.marked(asset) == [killed]
     assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [killed]
     assert pipeline.metadata("incremental_dump", killed)["done by"] == "another process"
@@ -245,7 +245,7 @@ def test_what_commands_do_after_a_run_was_killed_is_shown_in_its_partition(
     for _ in range(2):
         pipeline.tick("new_serial_range")
         pipeline.tick("new_leveldb_version")
-    for asset in done_elsewhere.RANGE_ASSETS:
+    for asset in external_work.RANGE_ASSETS:
         assert pipeline.marked(asset) == [killed]
     for dataset in DATASETS:
         assert pipeline.marked(leveldb_asset(dataset)) == [unbuilt]

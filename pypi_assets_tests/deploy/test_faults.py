@@ -22,10 +22,10 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pypi_assets.assembly import storage_from
-from pypi_assets.devindex import spoiling
+from pypi_assets.components import storage_from
+from pypi_assets.devindex import response_faults
 from pypi_assets.devindex.history import History
-from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import StorageError
@@ -56,7 +56,7 @@ class Troubles:
     def __call__(self, _request: Request) -> Response | None:
         self.received += 1
         if self.down:
-            return spoiling.reset_at_once()
+            return response_faults.reset_at_once()
         time.sleep(self.slow_s)
         return None
 

@@ -14,7 +14,7 @@ import pytest
 import requests
 from pypi_simple import ACCEPT_JSON_PREFERRED
 
-from pypi_assets.assembly import existing_catalog_from
+from pypi_assets.components import existing_catalog_from
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.builders import make_wheel
 from pypi_assets_tests.cli.commands import Commands

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from pypi_assets.catalog.database import open_catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.defs.done_elsewhere import RANGE_ASSETS, done_through
+from pypi_assets.defs.external_work import RANGE_ASSETS, done_through
 from pypi_assets.devindex.history import History
 from pypi_assets.devindex.server import Faults
 from pypi_assets_tests.builders import make_wheel

@@ -25,7 +25,7 @@ import requests
 from packaging.utils import canonicalize_name
 from pypi_simple import ACCEPT_HTML_ONLY, ACCEPT_JSON_PREFERRED, NoSuchProjectError, PyPISimple
 
-from pypi_assets.assembly import catalog_from, crawler_from, index_from, storage_from
+from pypi_assets.components import catalog_from, crawler_from, index_from, storage_from
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.index_audit import audit_index

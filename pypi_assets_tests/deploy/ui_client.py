@@ -9,8 +9,8 @@ import pytest
 import requests
 from prometheus_client.parser import text_string_to_metric_families
 
-from pypi_assets.assembly import storage_from
-from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets.components import storage_from
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import NotFoundError

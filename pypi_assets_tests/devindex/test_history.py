@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.devindex_replay import write_history
-from pypi_assets.devindex.errors import HistoryError, OperationRefusedError
+from pypi_assets.devindex.devindex_errors import HistoryError, OperationRefusedError
 from pypi_assets.devindex.history import History
 from pypi_assets_tests.builders import make_sdist, make_wheel
 from pypi_assets_tests.devindex.shown import WHEEL, actions, shown

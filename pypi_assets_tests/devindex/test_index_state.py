@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.devindex.errors import OperationRefusedError
+from pypi_assets.devindex.devindex_errors import OperationRefusedError
 from pypi_assets.devindex.history import History
 from pypi_assets_tests.builders import make_sdist, make_wheel
 from pypi_assets_tests.devindex.shown import WHEEL, actions, shown

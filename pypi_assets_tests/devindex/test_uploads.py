@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.devindex.errors import OperationRefusedError
+from pypi_assets.devindex.devindex_errors import OperationRefusedError
 from pypi_assets.devindex.uploads import Upload, normal_version, read_upload
 from pypi_assets_tests.builders import core_metadata, make_egg, make_sdist, make_wheel
 from pypi_assets_tests.naming import naming

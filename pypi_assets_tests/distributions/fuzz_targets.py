@@ -26,10 +26,10 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from pypi_assets.distributions import metadata as core
-from pypi_assets.distributions.against_pip import has_doubt
 from pypi_assets.distributions.extract import Extract, ExtractError, decode_extract, encode_extract
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import MIB, Limits
+from pypi_assets.distributions.pip_comparison import has_doubt
 from pypi_assets.distributions.reader import Reading, make_record, read_distribution, read_extract
 from pypi_assets.distributions.record import (
     MAX_LICENSE_BYTES,

@@ -19,9 +19,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pypi_assets.distributions.against_pip import differences_from, has_doubt
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.pip_comparison import differences_from, has_doubt
 from pypi_assets.distributions.reader import make_record, read_distribution, read_extract
 from pypi_assets_tests.distributions import hostile_sdists, hostile_tars
 from pypi_assets_tests.distributions.hostile_wheel_files import WHEEL_FILES

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pip._internal.utils.unpacking import unpack_file
 
-from pypi_assets.distributions.against_pip import has_doubt
 from pypi_assets.distributions.archives import trimmed
 from pypi_assets.distributions.extract import Extract
+from pypi_assets.distributions.pip_comparison import has_doubt
 from pypi_assets.distributions.record import DistributionRecord
 from pypi_assets.distributions.sdist_names import readable
 

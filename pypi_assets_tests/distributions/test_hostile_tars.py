@@ -4,9 +4,9 @@ import io
 
 import pytest
 
-from pypi_assets.distributions.against_pip import has_doubt
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.pip_comparison import has_doubt
 from pypi_assets.distributions.reader import make_record, read_extract
 from pypi_assets_tests.distributions import hostile_sdists, hostile_tars
 from pypi_assets_tests.distributions.hostile_tars import DOUBT, ERROR, SAME, TarCase, tar

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from pypi_assets.distributions.against_pip import differences_from, has_doubt
 from pypi_assets.distributions.extract import decode_extract, encode_extract
+from pypi_assets.distributions.pip_comparison import differences_from, has_doubt
 from pypi_assets.distributions.reader import make_record, read_distribution
 from pypi_assets.distributions.wheel_tree import SCRIPTS
 from pypi_assets_tests.distributions.hostile_wheel_files import FILE_CLASSES, WHEEL_FILES

@@ -36,9 +36,9 @@ ALLOWED = {
     "distributions/setup_script.py": {"ast.parse"},  # of what script_text.py leaves
     "distributions/setup_functions.py": {"title", "lower", "upper"},  # of a text that is ASCII
     "distributions/requirements.py": {"packaging"},  # for texts that are ASCII
-    "leveldbs/datasets/hashes/records.py": {"lower"},  # of a hash
+    "leveldbs/datasets/hashes/hash_records.py": {"lower"},  # of a hash
     "leveldbs/datasets/provided_names.py": {"upper"},  # of the name of a kind
-    "leveldbs/datasets/depgraph/records.py": {"packaging", "upper"},  # of hex digits
+    "leveldbs/datasets/depgraph/depgraph_records.py": {"packaging", "upper"},  # of hex digits
 }
 PATTERN_FUNCTIONS = {"compile", "match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
 UNICODE_CLASS = re.compile(r"\\\\[wWdDbB]")

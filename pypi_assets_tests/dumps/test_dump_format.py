@@ -18,7 +18,7 @@ from pypi_assets.catalog.publications.dump_facts import COLUMNS, COLUMNS_VERSION
 from pypi_assets.dumps.dump_format import DumpDamagedError, Row, RowError, read_rows, write_rows
 from pypi_assets.dumps.dump_manifest import Manifest, manifest_path, read_manifest, shard_of
 from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.leveldbs.datasets.depgraph.records import FEW_FILES, FORMAT, OWN_FIELDS, SHARED_FIELDS
+from pypi_assets.leveldbs.datasets.depgraph.depgraph_records import FEW_FILES, FORMAT, OWN_FIELDS, SHARED_FIELDS
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.fewer_columns import FEWER_COLUMNS

@@ -20,7 +20,7 @@ from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.following.follower import Builds, Pace, follow
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.leveldbs.build.loading import MEMORY_BYTES
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.open_leveldb import WRITE_BUFFER_BYTES

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.assembly import index_from
+from pypi_assets.components import index_from
 from pypi_assets.errors import SettingsError
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.kind_names import BUILT_IN, added_kinds

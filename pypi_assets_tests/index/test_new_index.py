@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.assembly import catalog_from, crawler_from, index_from, storage_from
+from pypi_assets.components import catalog_from, crawler_from, index_from, storage_from
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.index.kind_names import added_kinds

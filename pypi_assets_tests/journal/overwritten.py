@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from pypi_assets.assembly import crawler_from, index_from, storage_from
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.components import crawler_from, index_from, storage_from
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.settings import load_settings

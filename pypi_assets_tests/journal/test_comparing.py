@@ -21,7 +21,7 @@ from pypi_assets.index.errors import TransientError
 from pypi_assets.journal import publishing
 from pypi_assets.journal.comparing import as_json, compare_stream, open_other
 from pypi_assets.journal.publishing import write_missing
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.segment_files import (
     Head,
     JournalDamagedError,

@@ -20,7 +20,7 @@ from pypi_assets.index.connections import Network
 from pypi_assets.journal import consumers, delivering
 from pypi_assets.journal.delivering import Delivered, deliver, letters_of_records
 from pypi_assets.journal.filters import RecordFilter
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.segment_files import Pruned, write_head
 from pypi_assets.journal.takedowns import wanted_takedown
 from pypi_assets.journal.webhooks import Sender, Webhook

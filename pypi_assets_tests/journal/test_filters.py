@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from pypi_assets.journal.filters import KINDS, FilterError, RecordFilter
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets_tests.journal.written import records_of
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.service.published import Published

@@ -29,7 +29,7 @@ from pypi_assets.journal.kafka import (
     read_properties,
     topic_of,
 )
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.tailing import Scan, beginning
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.databases import sqlite_database
@@ -156,7 +156,7 @@ _PROGRAM = """
 import sys
 from pypi_assets.catalog.database import open_catalog
 from pypi_assets.journal import kafka
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.storage.store import open_storage
 
 database, storage, brokers, prefix, moment, count = sys.argv[1:]

@@ -15,7 +15,7 @@ from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.pruning import JournalPruneError, prune_journal
 from pypi_assets.journal.publishing import complete_takedowns, write_missing
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.replay import ReplayError, replay
 from pypi_assets.journal.segment_files import head_path, read_head
 from pypi_assets.journal.tailing import BeginsLaterError, Scan, beginning

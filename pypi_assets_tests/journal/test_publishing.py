@@ -21,7 +21,7 @@ from pypi_assets.journal.publishing import (
     write_missing,
     write_range,
 )
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.segment_files import read_head, read_lines, segment_path
 from pypi_assets.journal.verification import verify_stream
 from pypi_assets.storage.store import Storage, open_storage

@@ -17,7 +17,7 @@ from pypi_assets.catalog.reports.journal_format import TAKEN_DOWN, Stream
 from pypi_assets.dumps.dump_format import DumpDamagedError, read_rows
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.cursors import Cursor
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.replay import replay
 from pypi_assets.journal.replayed_types import RecordError, decode_row
 from pypi_assets.journal.segment_files import (

@@ -8,7 +8,7 @@ import pytest
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.filters import RecordFilter
-from pypi_assets.journal.reading import Journal, NoJournalError
+from pypi_assets.journal.record_reader import Journal, NoJournalError
 from pypi_assets.journal.segment_files import Head, write_head
 from pypi_assets.journal.tailing import Scan, SinceError, Tail, beginning, cursor_since
 from pypi_assets.storage.store import Storage

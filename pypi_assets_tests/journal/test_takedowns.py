@@ -15,7 +15,7 @@ from pypi_assets.journal import publishing
 from pypi_assets.journal.comparing import compare_stream
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.publishing import begin_generation, complete_takedowns, write_missing
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.segment_files import read_head
 from pypi_assets.journal.takedowns import TakedownError, Taking, wanted_takedown
 from pypi_assets.journal.unused_segments import clean_journal

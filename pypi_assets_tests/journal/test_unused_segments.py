@@ -8,7 +8,7 @@ import pytest
 
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.journal.publishing import write_missing
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.segment_files import manifest_path
 from pypi_assets.journal.unused_segments import clean_journal
 from pypi_assets.storage.store import Storage

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from pypi_assets.devindex.errors import DevIndexError
+from pypi_assets.devindex.devindex_errors import DevIndexError
 from pypi_assets.devindex.faults import FaultPlan
 from pypi_assets.devindex.history import History
 from pypi_assets.devindex.server import running

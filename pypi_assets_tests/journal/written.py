@@ -12,7 +12,7 @@ from pypi_assets.catalog.reports.journal_format import Record, Stream, new_recor
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.publishing import write_missing
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.segment_files import Head, Manifest, write_head, write_manifest, write_segment
 from pypi_assets.journal.tailing import Scan, beginning
 from pypi_assets.storage.store import Storage

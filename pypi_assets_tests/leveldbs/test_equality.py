@@ -39,7 +39,7 @@ from pypi_assets.dumps.dump_writer import (
     write_shard,
 )
 from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
+from pypi_assets.leveldbs.datasets.depgraph import depgraph_records as depgraph
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import newest_serials, published_versions
 from pypi_assets.leveldbs.versions.publish import LEASE_TTL_S, BuildResult, build_version

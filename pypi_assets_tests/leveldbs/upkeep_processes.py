@@ -27,7 +27,7 @@ from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets.dumps.dump_writer import write_missing_ranges
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, NoVersionError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, NoVersionError
 from pypi_assets.leveldbs.versions.input_lists import newest_serials, published_versions
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.leveldbs.versions.verify import verify

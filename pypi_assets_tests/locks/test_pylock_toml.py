@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from pypi_assets.locks.lock_content import LockError
+from pypi_assets.locks.lock_formats import poetry_entries, pylock_entries, uv_entries, uv_graph
 from pypi_assets.locks.pins import LockedFile, Requires
-from pypi_assets.locks.reading import poetry_entries, pylock_entries, uv_entries, uv_graph
 from pypi_assets_tests.counted_steps import growth
 from pypi_assets_tests.locks import samples
 from pypi_assets_tests.naming import naming

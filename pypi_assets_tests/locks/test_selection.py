@@ -6,8 +6,8 @@ import pytest
 
 from pypi_assets.locks.environments import named_environment
 from pypi_assets.locks.lock_content import LockError
+from pypi_assets.locks.lock_formats import read_lock
 from pypi_assets.locks.pins import Graph, Lock, Pin, RemarkKind, Requires, selected_pins
-from pypi_assets.locks.reading import read_lock
 from pypi_assets_tests.counted_steps import growth
 from pypi_assets_tests.locks import samples
 from pypi_assets_tests.naming import naming

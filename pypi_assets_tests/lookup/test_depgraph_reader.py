@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from packaging.utils import canonicalize_version
 
-from pypi_assets.leveldbs.datasets.depgraph import records
+from pypi_assets.leveldbs.datasets.depgraph import depgraph_records
 from pypi_assets.lookup import (
     Dependent,
     DepgraphReader,
@@ -109,7 +109,7 @@ def test_latest_dependents_are_those_of_a_filter_by_packaging_over_the_files_of_
     files: dict[tuple[str, str, str], tuple[bool, list[str]]], few: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(records, "FEW_FILES", few)  # many files of a project are read in another way
+        patch.setattr(depgraph_records, "FEW_FILES", few)  # many files of a project are read in another way
         small = small_catalog(Path(folder))
         for serial, ((project, version, suffix), (yanked, requires)) in enumerate(files.items(), 1):
             small.add(serial, project, version, f"{project}-{version}{suffix}", requires_dist=tuple(requires))
@@ -137,9 +137,9 @@ def test_a_caller_that_stops_early_reads_no_further_projects(
     publisher: Publisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = []
-    version_yanks = records.version_yanks
+    version_yanks = depgraph_records.version_yanks
     monkeypatch.setattr(
-        records, "version_yanks", lambda db, project: read.append(project) or version_yanks(db, project)
+        depgraph_records, "version_yanks", lambda db, project: read.append(project) or version_yanks(db, project)
     )
     with open_latest(DepgraphReader, publisher.storage) as depgraph:
         results = iter(depgraph.latest_dependents("base"))
@@ -230,7 +230,7 @@ def test_releases_of_the_catalog_answer_as_a_version_does() -> None:
 def test_releases_one_by_one_are_the_files_of_the_project(
     small: SmallCatalog, tmp_path: Path, monkeypatch, most: int
 ) -> None:
-    monkeypatch.setattr(records, "FEW_FILES", most)
+    monkeypatch.setattr(depgraph_records, "FEW_FILES", most)
     for serial, (version, suffix) in enumerate([("1.0", "a"), ("1.0", "b"), ("1.0.0", "c"), ("2.0", "d"), ("x", "e")]):
         requires = ("base",) if version == "1.0" else ("base>1",)
         small.add(serial + 1, "demo", version, f"demo-{version}-{suffix}.tar.gz", requires_dist=requires)

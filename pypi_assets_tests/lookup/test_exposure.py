@@ -17,7 +17,7 @@ from pypi_assets.lookup.exposure import ExposedSolution, Exposure, exposed, expo
 from pypi_assets.lookup.newest_requirements import NewestRequirements
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.lookup.test_advisories import record, stored
-from pypi_assets_tests.lookup.test_impact import REJECTED, Files, Model, files_drawn, published
+from pypi_assets_tests.lookup.test_release_impact import REJECTED, Files, Model, files_drawn, published
 from pypi_assets_tests.lookup.test_requirement_filters import environments
 
 FILES: Files = {

@@ -9,7 +9,7 @@ import pytest
 
 from pypi_assets.dumps.dump_writer import write_range
 from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.leveldbs.format.errors import LeveldbError, NoVersionError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError, NoVersionError
 from pypi_assets.leveldbs.versions.leveldb_manifest import LeveldbFile, check_file, read_published
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.leveldbs.versions.verify import verify

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, NoVersionError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, NoVersionError
 from pypi_assets.leveldbs.versions.input_lists import InputList, write_input_list
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup.depgraph_reader import DepgraphReader

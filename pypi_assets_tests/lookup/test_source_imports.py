@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.lookup import source_imports, source_parser
+from pypi_assets.lookup.import_owners import ImportOwners
 from pypi_assets.lookup.owner_ranking import OwnerCandidate
-from pypi_assets.lookup.owners import ImportOwners
 from pypi_assets.lookup.source_imports import SourceImports, TooManyFilesError, imports_of, owners_of_modules
 from pypi_assets.lookup.source_parser import NotReadError, imports_in
 from pypi_assets_tests.lookup.test_owner_ranking import reasons

@@ -9,7 +9,7 @@ import pytest
 
 from pypi_assets.export import module_owners as module
 from pypi_assets.export.module_owners import export_top_level
-from pypi_assets.lookup.owners import owners
+from pypi_assets.lookup.import_owners import owners
 from pypi_assets.lookup.published_sets import PublishedSets
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
 from pypi_assets.storage.store import open_storage

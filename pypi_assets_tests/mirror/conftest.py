@@ -9,14 +9,14 @@ import pytest
 
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.journal.publishing import write_missing
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.segment_files import read_head
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.leveldb_manifest import check_sizes, read_published
 from pypi_assets.mirror.following import Mirror
 from pypi_assets.mirror.sources import open_source
-from pypi_assets.mirror.wanted import held_publication, read_state
+from pypi_assets.mirror.sync_plan import held_publication, read_state
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.root_owner import require_owner
 from pypi_assets.storage.store import Storage, open_storage

@@ -12,7 +12,7 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.journal.segment_files import Manifest, segment_path
 from pypi_assets.mirror.copying import ATTEMPTS, Copying, FileGroup, check_segment, is_segment
 from pypi_assets.mirror.sources import SourceError, VanishedError, WrongContentError, open_source
-from pypi_assets.mirror.wanted import WantedFile
+from pypi_assets.mirror.sync_plan import WantedFile
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.mirror.static_files import StaticFiles, send, send_endlessly, static_files
 from pypi_assets_tests.naming import naming

@@ -10,7 +10,7 @@ from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.journal.verification import verify_stream
 from pypi_assets.mirror.mirror_state import mirror_status
-from pypi_assets.mirror.past import Past
+from pypi_assets.mirror.past_catalog import Past
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.examples import examples
@@ -23,7 +23,7 @@ import sys
 from pypi_assets.catalog import database
 from pypi_assets.journal import replay
 from pypi_assets.mirror.following import Mirror
-from pypi_assets.mirror.past import Past
+from pypi_assets.mirror.past_catalog import Past
 from pypi_assets.mirror.sources import open_source
 from pypi_assets.storage import store
 

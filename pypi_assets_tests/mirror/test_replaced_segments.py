@@ -6,7 +6,7 @@ import pytest
 
 from pypi_assets.catalog.reports.journal_format import Stream
 from pypi_assets.journal.cursors import Cursor
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.segment_files import (
     Head,
     Pruned,

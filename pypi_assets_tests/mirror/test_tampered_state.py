@@ -14,7 +14,7 @@ from pypi_assets.lookup import ModulesReader
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.mirror.mirror_state import mirror_status
 from pypi_assets.mirror.sources import MirrorError, RefusedSourceError
-from pypi_assets.mirror.wanted import read_state
+from pypi_assets.mirror.sync_plan import read_state
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets_tests.mirror.conftest import Mirrors, Origin, assert_whole, contents
 from pypi_assets_tests.mirror.static_files import send

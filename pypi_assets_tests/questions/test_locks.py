@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pypi_assets.locks.environments import ANY_ENVIRONMENT, Environment, named_environment
+from pypi_assets.locks.lock_formats import read_lock
 from pypi_assets.locks.pins import LockedFile, Pin, RemarkKind
-from pypi_assets.locks.reading import read_lock
 from pypi_assets.lookup.answers import Answer
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.pinned_files import PinnedFile

@@ -14,7 +14,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pypi_assets.devindex.errors import OperationRefusedError
+from pypi_assets.devindex.devindex_errors import OperationRefusedError
 from pypi_assets.devindex.history import History
 from pypi_assets_tests.builders import make_sdist, make_wheel
 

@@ -16,8 +16,8 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.lookup import DepgraphReader, open_latest
 from pypi_assets.lookup.advisories import read_advisories
 from pypi_assets.lookup.exposure import ExposedSolution, Undecided, exposed_solutions, possibly_exposed
-from pypi_assets.lookup.impact import Break, Solvable, Verdict, breaks
 from pypi_assets.lookup.newest_requirements import NewestRequirements
+from pypi_assets.lookup.release_impact import Break, Solvable, Verdict, breaks
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets.resolve.questions import Question, ResolveError, Unknown
 from pypi_assets.resolve.releases import ReleaseIndex, past_index

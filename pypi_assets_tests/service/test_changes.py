@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 
 from pypi_assets.catalog.reports.journal_format import Record
 from pypi_assets.journal.cursors import Cursor
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.segment_files import Head, write_head
 from pypi_assets.service import changes, published_changes, server
 from pypi_assets.service.published_changes import PublishedChanges

@@ -19,10 +19,10 @@ from psycopg import sql
 from sqlalchemy import Connection, make_url, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from pypi_assets.assembly import catalog_to_read
 from pypi_assets.catalog.database import open_catalog
 from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.tables import metadata
+from pypi_assets.components import catalog_to_read
 from pypi_assets.lookup import published_sets
 from pypi_assets.lookup.latest import open_version
 from pypi_assets.lookup.reader import Reader

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.assembly import crawler_from, index_from
 from pypi_assets.catalog.database import open_catalog
+from pypi_assets.components import crawler_from, index_from
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.dumps.dump_writer import write_missing_ranges

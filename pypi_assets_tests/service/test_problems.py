@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.errors import NotAnsweredError
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, NotBuiltYetError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, NotBuiltYetError
 from pypi_assets.lookup.answers import LookupNameError
 from pypi_assets.service.app import create_app
 from pypi_assets.service.parameters import Parameters, convert_parameters, query_fields

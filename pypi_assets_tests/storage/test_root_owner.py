@@ -10,7 +10,7 @@ from threading import Barrier
 
 import pytest
 
-from pypi_assets.assembly import catalog_from, storage_from
+from pypi_assets.components import catalog_from, storage_from
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.root_owner import (
     MIRROR,

@@ -50,8 +50,8 @@ from pypi_assets.catalog.tables import (
     serial_ranges,
     yanked_intervals,
 )
+from pypi_assets.distributions.installer_checks import is_installable
 from pypi_assets.distributions.record import DistributionKind, ModulesGrade
-from pypi_assets.distributions.refusals import is_installable
 from pypi_assets.index.actions import file_change
 from pypi_assets.index.models import ChangelogEvent
 

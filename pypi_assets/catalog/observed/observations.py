@@ -28,7 +28,7 @@ from pypi_assets.catalog.tables import catalog_state, lister_states, observed_ev
 from pypi_assets.index.kind_names import PAGES
 from pypi_assets.index.models import LONGEST_ACTION, LONGEST_NAME, ChangelogEvent, ListedProject
 from pypi_assets.index.observing.comparison import KnownPage
-from pypi_assets.index.observing.memory import KnownList, KnownProject, Look
+from pypi_assets.index.observing.round_state import KnownList, KnownProject, Look
 from pypi_assets.index.observing.shown_pages import ShownProject, Validators
 
 _READER = msgspec.json.Decoder(KnownPage)
@@ -37,7 +37,7 @@ _LONGEST_ERROR = 1_000
 
 
 class Observations:
-    """The memory of one observed index, at `index_url`; see `index/observing/memory.py`, whose protocol it has."""
+    """The memory of one observed index, at `index_url`; see `index/observing/round_state.py`, whose protocol it has."""
 
     def __init__(self, catalog: Catalog, index_url: str) -> None:
         self._catalog = catalog

@@ -34,9 +34,9 @@ from pypi_assets.catalog.tables import (
     live_intervals,
     projects,
 )
+from pypi_assets.distributions.installer_checks import is_installable
 from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionRecord, ErrorKind
 from pypi_assets.distributions.record_building import record_digest
-from pypi_assets.distributions.refusals import is_installable
 
 _IS_USED = exists().where(distribution_data.c.pack_id == extract_packs.c.id)
 

@@ -14,8 +14,8 @@ from pypi_assets.defs.reporting import count_log, markdown_table, marking
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.errors import NotBuiltYetError
 from pypi_assets.leveldbs.format.leveldb_binding import Database
+from pypi_assets.leveldbs.format.leveldb_errors import NotBuiltYetError
 from pypi_assets.leveldbs.format.open_leveldb import SampleRecord, sample_records
 from pypi_assets.leveldbs.versions.input_lists import MANIFEST_NAME
 from pypi_assets.leveldbs.versions.leveldb_manifest import PublishedVersion, read_published

@@ -2,7 +2,7 @@
 
 What was never seen before counts at once: an old copy in a cache cannot show it. What disappears, and what goes back to
 something that was believed before, counts once several observations agree, since a cache can show an old page again.
-All of it is pure; where the result is kept is decided in `memory.py`.
+All of it is pure; where the result is kept is decided in `round_state.py`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

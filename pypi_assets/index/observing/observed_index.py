@@ -34,7 +34,14 @@ from pypi_assets.index.models import (
     last_usable_serial,
 )
 from pypi_assets.index.observing.comparison import CALM, KnownPage, compare
-from pypi_assets.index.observing.memory import KnownProject, Look, Memory, PollingPolicy, look_after_failure, next_look
+from pypi_assets.index.observing.round_state import (
+    KnownProject,
+    Look,
+    Memory,
+    PollingPolicy,
+    look_after_failure,
+    next_look,
+)
 from pypi_assets.index.observing.shown_pages import NO_VALIDATORS, PageSource, ShownPage, ShownProject
 from pypi_assets.index.protocol import Observation, Report
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from pypi_assets.leveldbs.datasets.dataset import Dataset
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.format.leveldb_binding import Database, WriteBatch
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.format.records import SEPARATOR, ContentHash, Meta, Records, Row, hash_sum, write_meta
 
 

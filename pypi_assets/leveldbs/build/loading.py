@@ -24,8 +24,8 @@ from pypi_assets.leveldbs.build.builder import Loaded, Tallies
 from pypi_assets.leveldbs.build.reduce_process import ERRORS, Failed, FromReducer, Rows, Setup, Written, new_records
 from pypi_assets.leveldbs.build.sorted_runs import Runs, cut, memory_of, merged
 from pypi_assets.leveldbs.datasets.dataset import Dataset
-from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.leveldbs.format.leveldb_binding import Database, WriteBatch
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
 from pypi_assets.leveldbs.format.records import Records, hash_sum
 from pypi_assets.storage.store import Storage
 

@@ -22,7 +22,7 @@ from pypi_assets.leveldbs.build.row_decoder import RowDecoder
 from pypi_assets.leveldbs.build.sorted_runs import RunWriter
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
-from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
 from pypi_assets.leveldbs.format.records import Records
 from pypi_assets.storage.store import Storage, StorageError, open_storage
 

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 
 from pypi_assets.leveldbs.datasets.dataset import Change
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.leveldb_binding import Database
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.records import SEPARATOR, Records, Row, as_part, key, prefix, records_of
 from pypi_assets.leveldbs.format.version_order import version_key
 

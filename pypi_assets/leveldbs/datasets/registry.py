@@ -8,7 +8,7 @@ from pypi_assets.leveldbs.datasets.depgraph import DEPGRAPH
 from pypi_assets.leveldbs.datasets.hashes import HASHES
 from pypi_assets.leveldbs.datasets.modules import MODULES
 from pypi_assets.leveldbs.datasets.simple import SIMPLE
-from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
 
 
 def _by_name(datasets: Iterable[Dataset]) -> dict[str, Dataset]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol, Self, cast
 
-from pypi_assets.leveldbs.format.errors import MissingBindingError
+from pypi_assets.leveldbs.format.leveldb_errors import MissingBindingError
 
 BINDINGS = ("plyvel", "plyvel_next")
 """The modules that can open LevelDBs: the first one that can be imported does."""

@@ -11,8 +11,8 @@ from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import BinaryIO
 
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.format.leveldb_binding import Database, binding_errors, open_database
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.format.records import SEPARATOR
 
 WRITE_BUFFER_BYTES = 64 * 1024**2

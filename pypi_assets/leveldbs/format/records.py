@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
 from pypi_assets.leveldbs.format.leveldb_binding import Database
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, UnknownFormatError
 
 SEPARATOR = b"\0"
 

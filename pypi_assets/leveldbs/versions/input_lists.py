@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import itemgetter
 
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
 from pypi_assets.storage.store import NotFoundError, Storage, StorageError, StoredObject
 
 MANIFEST_NAME = "_MANIFEST.json"

@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, UnknownFormatError
 from pypi_assets.leveldbs.versions.input_lists import (
     MANIFEST_NAME,
     InputList,

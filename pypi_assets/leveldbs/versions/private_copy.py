@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.versions.leveldb_manifest import LeveldbFile, PublishedVersion, check_file
 from pypi_assets.storage.store import NotFoundError, Storage
 

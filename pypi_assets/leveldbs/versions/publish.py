@@ -24,12 +24,12 @@ from pypi_assets.leveldbs.build.loading import MEMORY_BYTES, is_worth_loading, l
 from pypi_assets.leveldbs.build.row_decoder import RowDecoder
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError, NotBuiltYetError
 from pypi_assets.leveldbs.format.leveldb_binding import Database, require_binding
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, LeveldbError, NotBuiltYetError
 from pypi_assets.leveldbs.format.open_leveldb import WRITE_BUFFER_BYTES, flush, is_merge_due, open_leveldb, settle
 from pypi_assets.leveldbs.format.records import Meta, read_meta
 from pypi_assets.leveldbs.versions.build_need import BuildNeed, Need, Newest, build_need, newest_version
-from pypi_assets.leveldbs.versions.held_dumps import HeldDumps
+from pypi_assets.leveldbs.versions.covered_dumps import HeldDumps
 from pypi_assets.leveldbs.versions.input_lists import (
     MANIFEST_NAME,
     InputList,

@@ -12,7 +12,7 @@ from pypi_assets.catalog.coordination.leases import Deadlines
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.allocated_names import Attempt, attempts
 from pypi_assets.dumps.dump_manifest import DUMPS
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, UnknownFormatError
 from pypi_assets.leveldbs.versions.input_lists import (
     MANIFEST_NAME,
     InputList,

@@ -12,8 +12,8 @@ from pypi_assets.dumps.dump_manifest import Manifest, file_path, read_manifest
 from pypi_assets.leveldbs.build.builder import Builder
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
-from pypi_assets.leveldbs.format.errors import LeveldbError
 from pypi_assets.leveldbs.format.leveldb_binding import Database, require_binding
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.format.records import META_PREFIX, ContentHash, read_meta
 from pypi_assets.leveldbs.versions.leveldb_manifest import PublishedVersion, check_sizes, read_published

@@ -10,8 +10,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.reports.project_history import recent_events
+from pypi_assets.service.health_routes import STATUS
 from pypi_assets.service.operations import PAGES, Call, Operation
-from pypi_assets.service.pages import changes, projects, resolutions, search, solvability
+from pypi_assets.service.pages import latest_changes, project_pages, resolutions, search, solvability_page
 from pypi_assets.service.pages.page import Content, View, page, page_operations, shell_requirement
 from pypi_assets.service.pages.rendering import is_local_page
 from pypi_assets.service.parameters import NoParameters, Parameters
@@ -19,7 +20,6 @@ from pypi_assets.service.pins import PIN_ACCEPTS, parse_pin
 from pypi_assets.service.problems import ProblemError, bad_parameter
 from pypi_assets.service.responses import Answer, Lasting, redirect
 from pypi_assets.service.service import Service
-from pypi_assets.service.status import STATUS
 from pypi_assets.times import utc_text
 
 _FOLDER = Path(__file__).parent / "static"
@@ -119,7 +119,7 @@ OPERATIONS = (*page_operations(_home), AS_OF)
 def operations() -> Iterator[Operation]:
     """Yield the operations of all pages and files."""
     yield from OPERATIONS
-    for module in (search, projects, resolutions, solvability, changes):
+    for module in (search, project_pages, resolutions, solvability_page, latest_changes):
         yield from module.OPERATIONS
     yield from (_file(path) for path in sorted(_FOLDER.rglob("*")) if path.is_file())
 

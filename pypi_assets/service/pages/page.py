@@ -20,6 +20,7 @@ from packaging.version import InvalidVersion, Version
 from pypi_assets.index.addresses import is_loopback
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.questions.snapshot import Snapshot
+from pypi_assets.service.health_routes import STATUS
 from pypi_assets.service.operations import PAGES, Call, Operation
 from pypi_assets.service.pages.rendering import HEADERS, HTML, data_address, page_address, render
 from pypi_assets.service.parameters import Parameters, convert_parameters
@@ -28,7 +29,6 @@ from pypi_assets.service.problems import ProblemError, not_found
 from pypi_assets.service.questions import snapshot_of
 from pypi_assets.service.responses import JSON, Answer, Lasting, redirect, to_json
 from pypi_assets.service.service import Service
-from pypi_assets.service.status import STATUS
 
 _OPTIONAL = frozenset({404, 503})
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")

@@ -14,8 +14,8 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pypi_assets.inert import inert_line
 from pypi_assets.lookup.owner_ranking import in_words
+from pypi_assets.sanitize import inert_line
 
 HTML = "text/html; charset=utf-8"
 _POLICY = (

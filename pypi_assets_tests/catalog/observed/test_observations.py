@@ -13,7 +13,7 @@ from pypi_assets.catalog.tables import catalog_state
 from pypi_assets.index.kind_names import PAGES
 from pypi_assets.index.models import IndexFile
 from pypi_assets.index.observing.comparison import KnownFile, KnownPage, NewEvent
-from pypi_assets.index.observing.memory import KnownList, KnownProject, Look
+from pypi_assets.index.observing.round_state import KnownList, KnownProject, Look
 from pypi_assets.index.observing.shown_pages import NO_VALIDATORS, ShownProject, Validators
 from pypi_assets_tests.naming import naming
 

@@ -8,7 +8,7 @@ from pypi_assets.defs.assets.parquet import parquet_export
 from pypi_assets.defs.factories import ForIndex
 from pypi_assets.defs.policy import leveldb_asset
 from pypi_assets.journal.cursors import Cursor
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import leveldb_path
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published

@@ -9,8 +9,8 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.observations import Observations
 from pypi_assets.index.errors import GoneError, LeadsElsewhereError, PackageIndexError, RefusedError, TransientError
 from pypi_assets.index.models import IndexFile, NotModified, ProjectPage
-from pypi_assets.index.observing.memory import PollingPolicy
 from pypi_assets.index.observing.observed_index import ObservedIndex
+from pypi_assets.index.observing.round_state import PollingPolicy
 from pypi_assets.index.observing.shown_pages import ShownFile, ShownList, ShownPage, ShownProject, Validators
 from pypi_assets_tests.naming import mentions, naming
 

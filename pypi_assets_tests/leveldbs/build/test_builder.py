@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from pypi_assets.dumps.dump_format import Row
 from pypi_assets.leveldbs.build.builder import Builder, Tallies
-from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
+from pypi_assets.leveldbs.datasets.depgraph import depgraph_records as depgraph
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.format.records import ContentHash
 from pypi_assets_tests.dump_rows import dump_row, histories, tombstone_of

@@ -21,7 +21,7 @@ from pypi_assets.leveldbs.build.loading import is_worth_loading, load_dump, load
 from pypi_assets.leveldbs.build.sorted_runs import RunWriter, cut
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.versions.publish import apply_dumps, build_version
 from pypi_assets.leveldbs.versions.verify import verify

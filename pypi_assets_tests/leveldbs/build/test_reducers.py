@@ -21,7 +21,7 @@ from pypi_assets.leveldbs.build.reduce_process import Failed, FromReducer, Rows,
 from pypi_assets.leveldbs.build.row_decoder import RowDecoder
 from pypi_assets.leveldbs.build.sorted_runs import Runs, RunWriter, cut, memory_of, merged
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.dump_rows import dump_row, histories
 from pypi_assets_tests.leveldbs.built_records import FILES, rows_of

@@ -11,7 +11,7 @@ from pypi_assets.leveldbs.build.builder import Builder
 from pypi_assets.leveldbs.datasets.modules.overview import module_names
 from pypi_assets.leveldbs.datasets.provided_names import STUB
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.format.records import ContentHash, as_part, key
 from pypi_assets.leveldbs.format.version_order import version_key

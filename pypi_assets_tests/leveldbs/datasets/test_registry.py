@@ -8,7 +8,7 @@ import pytest
 from pypi_assets.catalog.publications.dump_facts import COLUMNS
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import DATASETS, require_dataset
-from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
 from pypi_assets_tests.naming import naming
 
 DOCS = Path(__file__).parent.parent.parent.parent / "docs"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, UnknownFormatError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, UnknownFormatError
 from pypi_assets.leveldbs.format.open_leveldb import SampleRecord, open_leveldb, sample_records
 from pypi_assets.leveldbs.format.records import (
     META_PREFIX,

@@ -12,8 +12,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, MissingBindingError
 from pypi_assets.leveldbs.format.leveldb_binding import binding_errors, open_database, require_binding
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, MissingBindingError
 from pypi_assets.leveldbs.format.open_leveldb import flush, open_leveldb
 from pypi_assets.leveldbs.format.records import records_of
 from pypi_assets.leveldbs.versions.publish import build_version

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError, LeveldbError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.format.open_leveldb import flush, leveldb_errors_as_damage, open_leveldb, settle
 from pypi_assets.leveldbs.format.records import records_of
 from pypi_assets_tests.naming import naming

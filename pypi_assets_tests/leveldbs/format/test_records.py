@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.leveldb_binding import Database
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.open_leveldb import flush, open_leveldb
 from pypi_assets.leveldbs.format.records import key, prefix, records_of, scan
 from pypi_assets_tests.naming import naming

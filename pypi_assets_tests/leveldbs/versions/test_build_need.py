@@ -9,7 +9,7 @@ from pypi_assets.dumps.cover import Cover, cover
 from pypi_assets.dumps.dump_writer import write_range
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.errors import NotBuiltYetError
+from pypi_assets.leveldbs.format.leveldb_errors import NotBuiltYetError
 from pypi_assets.leveldbs.versions.build_need import (
     BuildNeed,
     Need,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
 from pypi_assets.leveldbs.versions.input_lists import (
     InputList,
     input_list_path,

@@ -14,7 +14,7 @@ import pytest
 from pypi_assets.catalog.database import open_catalog
 from pypi_assets.dumps.dump_writer import write_range
 from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
 from pypi_assets.leveldbs.versions import private_copy
 from pypi_assets.leveldbs.versions.leveldb_manifest import PublishedVersion, read_published
 from pypi_assets.leveldbs.versions.private_copy import private_folder, private_parent

@@ -7,7 +7,7 @@ import pytest
 
 from pypi_assets.dumps.dump_manifest import MANIFEST_NAME
 from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
 from pypi_assets.leveldbs.versions.input_lists import (
     InputList,
     input_list_path,

@@ -9,7 +9,7 @@ from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.hostile_index import FIELDS, PROJECT, HostileAnswers, upload
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.service.pages.documents import BROWSER, page
-from pypi_assets_tests.service.pages.test_projects import serial_of
+from pypi_assets_tests.service.pages.test_project_pages import serial_of
 from pypi_assets_tests.service.published import Client, Published, published_index
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pypi_assets.service.pages.solvability import LEFT, NARROW, SHARES, TOP, WIDTH, plots
+from pypi_assets.service.pages.solvability_page import LEFT, NARROW, SHARES, TOP, WIDTH, plots
 from pypi_assets_tests.named import unnamed
 
 FIRST = date(2026, 3, 1)

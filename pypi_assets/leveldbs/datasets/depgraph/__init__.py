@@ -1,7 +1,7 @@
 """The dataset `depgraph`: from a project and version to its distributions and what they require, and back."""
 
 from pypi_assets.leveldbs.datasets.dataset import Dataset
-from pypi_assets.leveldbs.datasets.depgraph.records import COLUMNS, FORMAT, change
+from pypi_assets.leveldbs.datasets.depgraph.depgraph_records import COLUMNS, FORMAT, change
 
 DEPGRAPH = Dataset(
     name="depgraph",

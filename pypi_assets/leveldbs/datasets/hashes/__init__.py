@@ -1,7 +1,7 @@
 """The dataset `hashes`: from the sha256 of a live file to its project, version and name."""
 
 from pypi_assets.leveldbs.datasets.dataset import Dataset
-from pypi_assets.leveldbs.datasets.hashes.records import COLUMNS, FORMAT, change
+from pypi_assets.leveldbs.datasets.hashes.hash_records import COLUMNS, FORMAT, change
 
 HASHES = Dataset(
     name="hashes",

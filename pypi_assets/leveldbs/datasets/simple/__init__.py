@@ -1,7 +1,7 @@
 """The dataset `simple`: what the page of a project in the Simple API shows."""
 
 from pypi_assets.leveldbs.datasets.dataset import Dataset
-from pypi_assets.leveldbs.datasets.simple.records import COLUMNS, FORMAT, change
+from pypi_assets.leveldbs.datasets.simple.page_records import COLUMNS, FORMAT, change
 
 SIMPLE = Dataset(
     name="simple",

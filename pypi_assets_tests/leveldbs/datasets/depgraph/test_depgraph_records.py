@@ -9,10 +9,10 @@ from packaging.version import InvalidVersion, Version
 
 from pypi_assets.dumps.dump_format import Row
 from pypi_assets.leveldbs.build.builder import Builder
-from pypi_assets.leveldbs.datasets.depgraph import records as depgraph
+from pypi_assets.leveldbs.datasets.depgraph import depgraph_records as depgraph
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.leveldb_binding import Database
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.format.records import key
 from pypi_assets_tests.dump_rows import dump_row, histories, tombstone_of

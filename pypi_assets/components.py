@@ -28,7 +28,7 @@ from pypi_assets.index.detection import Detection, detect
 from pypi_assets.index.errors import TransientError
 from pypi_assets.index.kind_names import AUTO, PAGES
 from pypi_assets.index.kinds import IndexParts, kind_named
-from pypi_assets.index.observing.memory import PollingPolicy
+from pypi_assets.index.observing.round_state import PollingPolicy
 from pypi_assets.index.protocol import PackageIndex
 from pypi_assets.index.rate import RateLimit, Rates
 from pypi_assets.index.transport import Retries, Timeouts

@@ -7,8 +7,8 @@ import pytest
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
+from pypi_assets.following.catch_up import follow_once, is_begun, shards_for
 from pypi_assets.following.follower import Builds
-from pypi_assets.following.once import follow_once, is_begun, shards_for
 from pypi_assets.index.errors import TransientError
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets_tests.following.followers import is_answered

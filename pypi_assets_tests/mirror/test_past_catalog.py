@@ -12,7 +12,7 @@ from pypi_assets.journal import replay as replay_module
 from pypi_assets.journal.publishing import write_missing
 from pypi_assets.journal.replay import Replayed, ReplayError, replay
 from pypi_assets.mirror.mirror_state import journal_end
-from pypi_assets.mirror.past import Past, PastFollower
+from pypi_assets.mirror.past_catalog import Past, PastFollower
 from pypi_assets.service.service import Service, open_service
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import open_storage

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pypi_assets.catalog.reports.journal_format import Record, Stream
-from pypi_assets.journal.changes import with_time
+from pypi_assets.journal.change_types import with_time
 from pypi_assets.journal.cursors import RANKS, Cursor, CursorError
 from pypi_assets.journal.filters import RecordFilter
-from pypi_assets.journal.reading import Journal, NoJournalError
+from pypi_assets.journal.record_reader import Journal, NoJournalError
 from pypi_assets.journal.tailing import LOOK_BACK_SEGMENTS, look_back
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.examples import examples

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.lookup import owners as module
-from pypi_assets.lookup.owners import TooManyCandidatesError, owners, prefixes
+from pypi_assets.lookup import import_owners as module
+from pypi_assets.lookup.import_owners import TooManyCandidatesError, owners, prefixes
 from pypi_assets.lookup.published_sets import PublishedSets
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets.questions.published_snapshot import PublishedSnapshot

@@ -27,7 +27,7 @@ from pypi_assets.journal.segment_files import (
 )
 from pypi_assets.journal.signing import CHECKPOINT, MOST_CHECKPOINT_BYTES
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.errors import LeveldbError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
 from pypi_assets.leveldbs.versions.input_lists import MANIFEST_NAME, input_list_path, leveldb_path, read_input_list
 from pypi_assets.leveldbs.versions.leveldb_manifest import PublishedVersion, read_published
 from pypi_assets.mirror.sources import (

@@ -3,7 +3,7 @@
 import pytest
 
 from pypi_assets.catalog.observed.observations import Observations
-from pypi_assets.index.observing.memory import Memory, PollingPolicy, look_after_failure, next_look
+from pypi_assets.index.observing.round_state import Memory, PollingPolicy, look_after_failure, next_look
 
 POLICY = PollingPolicy(shortest_s=60.0, longest_s=3600.0, confirm_after_s=120.0)
 

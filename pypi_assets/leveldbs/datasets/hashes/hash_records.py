@@ -12,8 +12,8 @@ from collections.abc import Iterable
 import orjson
 
 from pypi_assets.leveldbs.datasets.dataset import Change
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.leveldb_binding import Database
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.records import Records, Row, as_part, key, prefix
 
 FORMAT = 1

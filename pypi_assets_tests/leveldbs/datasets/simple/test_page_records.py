@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 
 from pypi_assets.distributions.served_metadata import METADATA_COLUMNS, metadata_sha256
 from pypi_assets.dumps.dump_format import Row
-from pypi_assets.leveldbs.datasets.simple.records import (
+from pypi_assets.leveldbs.datasets.simple.page_records import (
     COLUMNS,
     FileRecord,
     change,

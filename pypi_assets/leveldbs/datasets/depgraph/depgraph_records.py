@@ -26,8 +26,8 @@ import msgspec
 import orjson
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
+from pypi_assets.distributions.installer_checks import installable_or_all
 from pypi_assets.distributions.record import DistributionKind
-from pypi_assets.distributions.refusals import installable_or_all
 from pypi_assets.leveldbs.datasets.depgraph.dependents import (
     File,
     Files,
@@ -36,8 +36,8 @@ from pypi_assets.leveldbs.datasets.depgraph.dependents import (
     group_versions,
     rank_changes,
 )
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.leveldb_binding import Database
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.records import SEPARATOR, Records, Row, as_part, key, prefix, records_of
 from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release, version_key
 

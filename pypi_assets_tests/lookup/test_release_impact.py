@@ -14,10 +14,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name, canonicalize_version
 from packaging.version import InvalidVersion, Version
 
-from pypi_assets.leveldbs.datasets.depgraph import records
+from pypi_assets.leveldbs.datasets.depgraph import depgraph_records
 from pypi_assets.lookup import DepgraphReader, depgraph_reader, open_latest
-from pypi_assets.lookup.impact import LONGEST_CHAIN, Impact, Verdict, breaks, impact
 from pypi_assets.lookup.newest_requirements import NewestRelease, NewestRequirements
+from pypi_assets.lookup.release_impact import LONGEST_CHAIN, Impact, Verdict, breaks, impact
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.lookup.test_newest import chosen
@@ -136,7 +136,7 @@ def test_it_is_what_a_search_over_all_rows_finds(files: Files, few: int, version
     model = Model(files)
     wanted = None if version is None else Version(version)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(records, "FEW_FILES", few)  # many files of a project are read in another way
+        patch.setattr(depgraph_records, "FEW_FILES", few)  # many files of a project are read in another way
         patch.setattr(depgraph_reader, "_FEW", few)  # and many dependents
         with published(Path(folder), files) as (depgraph, past):
             assert found_in(depgraph, PROJECTS) == found_in(past, PROJECTS)
@@ -271,7 +271,7 @@ def found_in(graph: NewestRequirements, projects: tuple[str, ...]) -> list[objec
 def test_the_newest_release_has_the_lists_of_its_files_and_no_others(
     few: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(records, "FEW_FILES", few)
+    monkeypatch.setattr(depgraph_records, "FEW_FILES", few)
     with published(tmp_path, NEWEST_FILES) as (depgraph, past):
 
         def check(graph: NewestRequirements) -> bool:

@@ -8,8 +8,8 @@ import dagster as dg
 import pytest
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.defs import done_elsewhere
-from pypi_assets.defs.done_elsewhere import (
+from pypi_assets.defs import external_work
+from pypi_assets.defs.external_work import (
     RANGE_ASSETS,
     REPORT_EVERY_S,
     Cursor,
@@ -34,7 +34,7 @@ class Clock:
         return self.now
 
 
-def apply(instance: dg.DagsterInstance, report: done_elsewhere.Report) -> None:
+def apply(instance: dg.DagsterInstance, report: external_work.Report) -> None:
     """Add the partitions and the events of a report, as the daemon does."""
     for request in report.added:
         instance.add_dynamic_partitions(request.partitions_def_name, request.partition_keys)
@@ -58,8 +58,8 @@ def test_a_cursor_is_its_text() -> None:
 def test_each_range_is_in_one_partition_and_joined_ones_are_few(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn, catalog = random.Random(seed), Clock()
     ranges, serial, at_work, cursor = list[SerialRange](), 100, True, Cursor(100)
-    monkeypatch.setattr(done_elsewhere, "done_through", lambda _: serial)
-    monkeypatch.setattr(done_elsewhere, "shown_ranges", lambda *_: [one for one in ranges if one.end > cursor.through])
+    monkeypatch.setattr(external_work, "done_through", lambda _: serial)
+    monkeypatch.setattr(external_work, "shown_ranges", lambda *_: [one for one in ranges if one.end > cursor.through])
     reports: Any = []
     with dg.DagsterInstance.ephemeral() as instance:
         partitions = Partitions(instance, COMPANY, COMPANY.partitions(serial_ranges), "company__incremental_crawl")
@@ -92,8 +92,8 @@ def test_each_range_is_in_one_partition_and_joined_ones_are_few(seed: int, monke
 def test_a_run_that_is_under_way_reports_its_range_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     ranges = [SerialRange(1, 3), SerialRange(3, 4), SerialRange(4, 9), SerialRange(9, 12)]
     under_way = {"4-9"}
-    monkeypatch.setattr(done_elsewhere, "done_through", lambda _: 12)
-    monkeypatch.setattr(done_elsewhere, "shown_ranges", lambda *_: ranges)
+    monkeypatch.setattr(external_work, "done_through", lambda _: 12)
+    monkeypatch.setattr(external_work, "shown_ranges", lambda *_: ranges)
     monkeypatch.setattr(Partitions, "is_under_way", lambda _, key: key in under_way)
     catalog: Any = Clock()
     with dg.DagsterInstance.ephemeral() as instance:

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 
 from pypi_assets.dumps.dump_format import Row
 from pypi_assets.leveldbs.build.builder import Builder
-from pypi_assets.leveldbs.datasets.hashes.records import (
+from pypi_assets.leveldbs.datasets.hashes.hash_records import (
     change,
     decode_file,
     hash_prefix,
@@ -15,7 +15,7 @@ from pypi_assets.leveldbs.datasets.hashes.records import (
     split_hash_key,
 )
 from pypi_assets.leveldbs.datasets.registry import DATASETS
-from pypi_assets.leveldbs.format.errors import LeveldbDamagedError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.format.records import as_part, key
 from pypi_assets_tests.dump_rows import dump_row, histories, tombstone_of

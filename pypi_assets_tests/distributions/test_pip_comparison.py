@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from pypi_assets.distributions import against_pip, reader_pool
-from pypi_assets.distributions.against_pip import NoPipError, compare, compare_sdist, compare_wheel
+from pypi_assets.distributions import pip_comparison, reader_pool
 from pypi_assets.distributions.limits import MIB, Limits
 from pypi_assets.distributions.local_files import read_local
+from pypi_assets.distributions.pip_comparison import NoPipError, compare, compare_sdist, compare_wheel
 from pypi_assets.distributions.reader import read_path
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.distributions.record import ErrorKind
@@ -43,7 +43,7 @@ def test_a_record_of_other_content_differs_in_each_field(tmp_path, monkeypatch):
     other = tmp_path / "other"
     other.mkdir()
     reading = read_local(make_wheel(other, "demo", "1.0", files={"else.py": ""}, requires_dist=["b"]), shared_readers())
-    monkeypatch.setattr(against_pip, "read_local", lambda *_: reading)
+    monkeypatch.setattr(pip_comparison, "read_local", lambda *_: reading)
     found = compare_wheel(path, shared_readers())
     assert found.differences == (
         "modules: by pip, not in the record: demo",
@@ -108,7 +108,7 @@ def test_a_record_of_another_sdist_differs(tmp_path, monkeypatch):
     other.parent.mkdir()
     other.write_bytes(tar(tar_member(b"demo-1.0/PKG-INFO", EVIL_INFO)))
     reading = read_local(other, shared_readers())
-    monkeypatch.setattr(against_pip, "read_local", lambda *_: reading)
+    monkeypatch.setattr(pip_comparison, "read_local", lambda *_: reading)
     found = compare_sdist(path, shared_readers())
     assert "files: by pip, not in the record: evil.py" in found.differences
     assert "requires_dist: in the record, not by pip: evil" in found.differences
@@ -134,7 +134,7 @@ def test_pip_gets_no_setting_and_no_password(tmp_path, monkeypatch):
     for name in names:
         monkeypatch.setenv(name, "password")
     driver = "import json, os, sys; open(sys.argv[1], 'w').write(json.dumps({'refusal': None, **os.environ}))"
-    found = against_pip._run_driver(sys.executable, tmp_path, driver)
+    found = pip_comparison._run_driver(sys.executable, tmp_path, driver)
     assert "password" not in json.dumps(found)
     assert found["HOME"] == found["TMPDIR"] == str(tmp_path)
 
@@ -147,9 +147,9 @@ def test_pip_gets_no_setting_and_no_password(tmp_path, monkeypatch):
     ],
 )
 def test_a_pip_that_does_not_end_by_itself_refuses(tmp_path, monkeypatch, driver, seconds, refusal):
-    monkeypatch.setattr(against_pip, "PIP_SECONDS", seconds)
-    monkeypatch.setattr(against_pip, "_DRIVER", driver)
-    monkeypatch.setattr(against_pip, "_UNPACKING", driver)
+    monkeypatch.setattr(pip_comparison, "PIP_SECONDS", seconds)
+    monkeypatch.setattr(pip_comparison, "_DRIVER", driver)
+    monkeypatch.setattr(pip_comparison, "_UNPACKING", driver)
     for make in (make_wheel, make_sdist):
         found = compare(make(tmp_path, "demo", "1.0"), shared_readers())
         assert (found.pip_version, found.refusal) == ("?", refusal)
@@ -175,7 +175,7 @@ def test_toml_that_looks_like_json_is_broken(tmp_path):
 def test_of_small_files_that_pip_unpacks_as_many_are_read_as_in_an_archive(tmp_path):
     for name in ("setup.py", "setup_a.py", "setup_b.py"):
         (tmp_path / name).write_text("x" * 100)
-    extract = against_pip._extract_of(tmp_path, 250)
+    extract = pip_comparison._extract_of(tmp_path, 250)
     assert sorted(extract.files) == ["setup.py", "setup_a.py"]
     assert sorted(extract.paths) == ["setup.py", "setup_a.py", "setup_b.py"]
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pypi_assets.locks.lock_content import LockError
+from pypi_assets.locks.lock_formats import entries_reader, read_lock
 from pypi_assets.locks.pins import RemarkKind
-from pypi_assets.locks.reading import entries_reader, read_lock
 from pypi_assets_tests.locks import samples
 from pypi_assets_tests.naming import mentions, naming
 

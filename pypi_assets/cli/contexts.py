@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 def opened_catalog(settings: "Settings") -> "closing[Catalog]":
     """Return the catalog for a command that may make it: its folder and tables are created if there are none."""
-    from pypi_assets.assembly import catalog_from
+    from pypi_assets.components import catalog_from
 
     return closing(catalog_from(settings))
 
 
 def existing_catalog(settings: "Settings") -> "closing[Catalog]":
     """Return the catalog for any other command, so that a wrong home stays as it is. Raises NoCatalogError."""
-    from pypi_assets.assembly import existing_catalog_from
+    from pypi_assets.components import existing_catalog_from
 
     return closing(existing_catalog_from(settings))
 
@@ -39,7 +39,7 @@ def opened_readers(settings: "Settings") -> "Iterator[ReaderPool]":
     Where this one is a command, and no program that calls commands, it becomes undumpable, for its environment may hold
     the database's password: then only root reads its environment or its memory, or traces it.
     """
-    from pypi_assets.assembly import readers_from
+    from pypi_assets.components import readers_from
     from pypi_assets.distributions.containment import kernel
 
     context = click.get_current_context(silent=True)
@@ -57,7 +57,7 @@ def opened_crawler(
 
     `observed` receives what each round of looking at an index without serials came to.
     """
-    from pypi_assets.assembly import crawler_from, index_from, storage_from
+    from pypi_assets.components import crawler_from, index_from, storage_from
     from pypi_assets.settings import load_settings
 
     settings = load_settings()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.service.pages import changes
-from pypi_assets.service.pages.changes import change_page, change_summary
+from pypi_assets.service.pages import latest_changes
+from pypi_assets.service.pages.latest_changes import change_page, change_summary
 from pypi_assets_tests.hostile_index import HOSTILE
 from pypi_assets_tests.journal.written import simple_record, write_journal
 from pypi_assets_tests.named import unnamed
@@ -77,7 +77,7 @@ def test_of_a_project_and_of_a_kind(busy: Client):
 
 
 def test_more_of_a_kind_is_on_a_page_of_its_own(busy: Client, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(changes, "MOST_OF_A_KIND", 2)
+    monkeypatch.setattr(latest_changes, "MOST_OF_A_KIND", 2)
     document = page(busy, "/changes/")
     more = document.links["the newest of this kind"]
     assert page(busy, more).text.count("busy 0.0") == 1

@@ -11,7 +11,7 @@ import orjson
 from pypi_assets.catalog.reports.journal_contents import NEW_PROVIDER, RELEASE_COMPARED
 from pypi_assets.catalog.reports.journal_format import Record, Stream
 from pypi_assets.journal.filters import KINDS, RecordFilter
-from pypi_assets.journal.reading import NoJournalError
+from pypi_assets.journal.record_reader import NoJournalError
 from pypi_assets.journal.segment_files import JournalDamagedError
 from pypi_assets.journal.tailing import look_back
 from pypi_assets.service.changes import NO_JOURNAL, GainedFacts, KindNames, ProjectNames, damaged

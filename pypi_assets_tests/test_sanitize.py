@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from pypi_assets.inert import (
+from pypi_assets.sanitize import (
     LONGEST_NOTICE,
     inert_csv,
     inert_line,
@@ -18,7 +18,7 @@ from pypi_assets_tests.hostile_index import BEACON, CONTROLS, HOSTILE, live_in_c
 
 CODE = """
 import logging, sys
-from pypi_assets.inert import make_logs_inert
+from pypi_assets.sanitize import make_logs_inert
 make_logs_inert()
 make_logs_inert()
 text = sys.stdin.read()

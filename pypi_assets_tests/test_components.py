@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets import assembly
-from pypi_assets.assembly import catalog_from, existing_catalog_from, readers_from
+from pypi_assets import components
 from pypi_assets.catalog.database import NoCatalogError
+from pypi_assets.components import catalog_from, existing_catalog_from, readers_from
 from pypi_assets.distributions.sources import FileSource
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.builders import make_wheel
@@ -19,7 +19,7 @@ from pypi_assets_tests.builders import make_wheel
 def test_no_connection_and_no_processor_waits_for_a_reader(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connections: int, processors: int | None, readers: int
 ) -> None:
-    monkeypatch.setattr(assembly.os, "cpu_count", lambda: processors)
+    monkeypatch.setattr(components.os, "cpu_count", lambda: processors)
     wheel = make_wheel(tmp_path, "demo", "1.0")
     all_at_work = threading.Barrier(readers)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pypi_assets.journal.changes import Change
+from pypi_assets.journal.change_types import Change
 
 MOST_PER_BATCH = 1_000
 Filters = Mapping[str, list[str]]

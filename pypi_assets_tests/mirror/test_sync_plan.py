@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from pypi_assets.mirror.sources import RefusedSourceError, StoredSource, VanishedError, WrongContentError
-from pypi_assets.mirror.wanted import fetch_dump, fetch_version, held_publication, read_state
+from pypi_assets.mirror.sync_plan import fetch_dump, fetch_version, held_publication, read_state
 from pypi_assets.storage.published import PUBLISHED, Named
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.mirror.conftest import Origin

@@ -9,10 +9,10 @@ import pytest
 
 import pypi_assets
 from pypi_assets.client import Client, ParameterError, ServiceError
-from pypi_assets.client.changes import filters_of
+from pypi_assets.client.change_iterator import filters_of
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.filters import RecordFilter
-from pypi_assets.journal.reading import Journal
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets_tests.journal.written import records_of
 from pypi_assets_tests.service import published as served
 from pypi_assets_tests.service.conftest import journaled as journaled

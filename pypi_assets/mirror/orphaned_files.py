@@ -12,7 +12,7 @@ from pypi_assets.journal.segment_files import JOURNAL, OPEN_PREFIX, Head, read_h
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import input_list_path, leveldbs_path, stored_input_lists
 from pypi_assets.mirror.chains import dropped_segments, open_segment
-from pypi_assets.mirror.wanted import PublishedState, held_publication
+from pypi_assets.mirror.sync_plan import PublishedState, held_publication
 from pypi_assets.storage.store import Storage, StoredObject
 from pypi_assets.storage.sweeping import drop_empty_folder, is_older, sweep_objects
 

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.cli import OwnProcess, cli
-from pypi_assets.cli.opening import opened_catalog, opened_crawler
+from pypi_assets.cli.contexts import opened_catalog, opened_crawler
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.distributions.containment import kernel
 from pypi_assets.settings import load_settings
