@@ -21,7 +21,7 @@ from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.reports.moments import answerable_serial
 from pypi_assets.catalog.tables import catalog_state, full_crawls
 from pypi_assets.catalog.work.full_crawls import open_crawl
-from pypi_assets.resolve.blame import CatalogHistory, Outcomes, blame
+from pypi_assets.resolve.blame import CatalogHistory, OutcomeHistory, blame
 from pypi_assets.resolve.questions import Semantics
 
 URL = "https://index.example.org/simple/"
@@ -52,9 +52,9 @@ def main() -> None:
             for requirements, _ in sets:
                 wanted = question(requirements, Semantics.PIP)
                 started = time.perf_counter()
-                Outcomes(history, wanted).at(bad)
+                OutcomeHistory(history, wanted).at(bad)
                 alone.append(time.perf_counter() - started)
-                found = blame(Outcomes(history, wanted), bad - serials, bad)
+                found = blame(OutcomeHistory(history, wanted), bad - serials, bad)
                 seconds.append(time.perf_counter() - started - alone[-1])
                 made.append(found.resolutions)
                 looked.append(found.candidates)

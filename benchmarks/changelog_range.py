@@ -29,7 +29,7 @@ from pypi_assets.catalog.tables import changes, events, live_intervals
 from pypi_assets.catalog.work.full_crawls import complete_crawl, list_projects, open_crawl
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, open_ranges, visit_range
-from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.limits import ReadLimits
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.changelog import read_answer, read_events
 from pypi_assets.index.client import IndexClient
@@ -165,7 +165,7 @@ def main() -> None:
     index = make_index(options.projects)
     with tempfile.TemporaryDirectory() as name, opened_catalog(Path(name), options.postgresql) as catalog:
         storage = open_storage((Path(name) / "storage").as_uri())
-        with ReaderPool(Limits(), size=1) as readers:
+        with ReaderPool(ReadLimits(), size=1) as readers:
             crawler = Crawler(cast("IndexClient", index), catalog, storage, readers, range_events=options.projects * 10)
             before = timed(index.parse)
             stored = timed(lambda: allocate_next_ranges(crawler))

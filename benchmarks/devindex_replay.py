@@ -15,8 +15,8 @@ from statistics import median
 import orjson
 
 from pypi_assets.devindex.history import History
-from pypi_assets.devindex.index_state import Operation, OperationKind
-from pypi_assets.devindex.uploads import StoredFile
+from pypi_assets.devindex.index_state import IndexOperation, OperationKind
+from pypi_assets.devindex.uploads import UploadedFile
 
 PROJECTS = 1_500
 
@@ -42,8 +42,8 @@ def write_history(folder: Path, files: int) -> None:
         for number in range(files):
             at, digest, project = "2026-11-20T09:43:17.484199Z", f"{number:064x}", f"p{number % PROJECTS}"
             name = f"{project}-{number}-py3-none-any.whl"
-            file = StoredFile(name, "bdist_wheel", "py3", 1000, digest, digest[:32], digest, None, digest, at)
-            operation = Operation(OperationKind.ADD, at, project, str(number), owner="x", file=file)
+            file = UploadedFile(name, "bdist_wheel", "py3", 1000, digest, digest[:32], digest, None, digest, at)
+            operation = IndexOperation(OperationKind.ADD, at, project, str(number), owner="x", file=file)
             stream.write(orjson.dumps(operation.as_record()) + b"\n")
 
 

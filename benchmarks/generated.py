@@ -34,7 +34,7 @@ from pypi_assets.catalog.publications.dump_facts import DumpFile, DumpKind
 from pypi_assets.distributions.reader import read_path
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets.dumps.dump_format import Row, write_rows
-from pypi_assets.dumps.dump_manifest import Manifest, file_path, shard_of, write_manifest
+from pypi_assets.dumps.dump_manifest import DumpManifest, file_path, shard_of, write_manifest
 from pypi_assets.storage.store import Storage, open_storage
 
 LISTS = Path(__file__).with_name("real_lists.json.gz")
@@ -248,7 +248,7 @@ def changed_rows(projects: Sequence[Project], changed: int, serial: int, seed: i
 
 def write_full_dump(
     storage: Storage, projects: Iterable[Project], *, serial: int = SERIAL, sequence: int = 1, shards: int = 256
-) -> Manifest:
+) -> DumpManifest:
     """Writes and commits a full dump of `projects`. `restore_index` enters it into a catalog."""
     serials = SerialRange(0, serial)
     ordered = sorted((shard_of(project.normalized, shards), project.normalized, project) for project in projects)
@@ -260,13 +260,13 @@ def write_full_dump(
     return _commit(storage, DumpKind.FULL, serials, sequence, files)
 
 
-def write_full_dump_of(storage: Storage, rows: Iterable[Row], *, serial: int = SERIAL) -> Manifest:
+def write_full_dump_of(storage: Storage, rows: Iterable[Row], *, serial: int = SERIAL) -> DumpManifest:
     """Writes and commits a full dump of `rows` in one file."""
     serials = SerialRange(0, serial)
     return _commit(storage, DumpKind.FULL, serials, 1, [_write_file(storage, serials.key, 0, rows)])
 
 
-def write_range_dump(storage: Storage, rows: Iterable[Row], serials: SerialRange, *, sequence: int) -> Manifest:
+def write_range_dump(storage: Storage, rows: Iterable[Row], serials: SerialRange, *, sequence: int) -> DumpManifest:
     """Writes and commits an incremental dump of `rows`, as `changed_rows` makes them."""
     return _commit(storage, DumpKind.INCREMENTAL, serials, sequence, [_write_file(storage, serials.key, 0, rows)])
 
@@ -321,8 +321,8 @@ def _write_file(storage: Storage, directory: str, shard: int, rows: Iterable[Row
 
 def _commit(
     storage: Storage, kind: DumpKind, serials: SerialRange, sequence: int, files: Sequence[DumpFile]
-) -> Manifest:
-    manifest = Manifest(kind, serials, serials.key, sequence, len(files), (), tuple(files))
+) -> DumpManifest:
+    manifest = DumpManifest(kind, serials, serials.key, sequence, len(files), (), tuple(files))
     write_manifest(storage, manifest)
     return manifest
 

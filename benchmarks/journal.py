@@ -30,7 +30,7 @@ from benchmarks.generated import generate_projects, project_rows
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_registry import open_range_dump, range_dump_rows
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.catalog.tables import journal_segments
 from pypi_assets.cli import OBJECTS_BETWEEN_COLLECTIONS
 from pypi_assets.cli.journal_tail import Printer
@@ -170,7 +170,7 @@ def measure(rows: int, repeats: int, *, with_profile: bool) -> None:
         if with_profile:
             with profiled(True):
                 written_journal(catalog, folder / "profiled", serials, Times())
-        heads = {stream.value: Journal(storage).head(stream.value).number for stream in Stream}
+        heads = {stream.value: Journal(storage).head(stream.value).number for stream in JournalStream}
         catalog.close()
     print(f"{count:,} files, {records:,} records, segments {heads}; medians of {repeats}")
     print(f"{'':24}{'seconds':>9}{'processor':>10}")

@@ -41,7 +41,7 @@ from pypi_assets.catalog.work.visit_queue import (
 )
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import list_index
-from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.limits import ReadLimits
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.client import JSON_ACCEPT, IndexClient
 from pypi_assets.index.pages import read_listed_projects
@@ -179,7 +179,7 @@ def list_once(folder: Path, address: str, database_url: str, projects: int) -> L
     before = parse(folder)
     catalog = open_catalog(database_url)
     client = IndexClient(f"{address}/simple/", changelog_url=f"{address}/pypi")
-    with client as index, ReaderPool(Limits(), size=1) as readers:
+    with client as index, ReaderPool(ReadLimits(), size=1) as readers:
         crawler = Crawler(index, catalog, open_storage((folder / "storage").as_uri()), readers)
         started, used = time.monotonic(), time.process_time()
         crawl, listing = list_index(crawler)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.corpora.download import FOLDER
 from pypi_assets.distributions.extract import encode_extract
-from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.limits import ReadLimits
 from pypi_assets.distributions.reader import read_distribution
 from pypi_assets_tests.builders import make_sdist, make_wheel
 from pypi_assets_tests.distributions import hostile
@@ -37,7 +37,7 @@ def peak_bytes() -> int:
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
-def read(path: Path, filename: str, limits: Limits) -> Peak:
+def read(path: Path, filename: str, limits: ReadLimits) -> Peak:
     started = time.process_time()
     with path.open("rb") as source:
         reading = read_distribution(source, filename, limits=limits)
@@ -60,12 +60,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary, get_context("fork").Pool(1, maxtasksperchild=1) as pool:
         scratch = Path(temporary)
         small = [make(scratch, "demo", "1.0") for make in (make_wheel, make_sdist)]
-        start = max(pool.apply(read, (path, path.name, Limits())).resident for path in small)
+        start = max(pool.apply(read, (path, path.name, ReadLimits())).resident for path in small)
         print(f"{start / 1e6:.0f} MB for the interpreter with everything imported")
         groups: dict[str, list[tuple[Peak, str]]] = {}
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             group = "real wheels" if path.suffix == ".whl" else "real sdists"
-            peak = pool.apply(read, (path, path.name, Limits()))
+            peak = pool.apply(read, (path, path.name, ReadLimits()))
             groups.setdefault(group, []).append((peak, path.name))
         for number, case in enumerate(hostile.CASES[: options.hostile]):
             path = scratch / "hostile"

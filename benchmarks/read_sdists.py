@@ -21,7 +21,7 @@ import pkginfo
 from benchmarks.corpora.download import FOLDER
 from pypi_assets.distributions.archives import trimmed
 from pypi_assets.distributions.extract import Extract
-from pypi_assets.distributions.limits import Budget, Limits
+from pypi_assets.distributions.limits import Budget, ReadLimits
 from pypi_assets.distributions.reader import make_record, read_distribution
 from pypi_assets.distributions.sdists import is_wanted
 from pypi_assets.distributions.sources import SequentialSource
@@ -49,15 +49,15 @@ def by_tarfile(path: Path) -> tuple[list[str], dict[str, bytes]]:
 
 
 def sequential(content: bytes, *, hash_content: bool = False) -> SequentialSource:
-    return SequentialSource(io.BytesIO(content), Budget(Limits()), hash_content=hash_content)
+    return SequentialSource(io.BytesIO(content), Budget(ReadLimits()), hash_content=hash_content)
 
 
 def extract_alone(content: bytes) -> Extract:
-    return extract_tar(sequential(content), is_wanted, Budget(Limits()))
+    return extract_tar(sequential(content), is_wanted, Budget(ReadLimits()))
 
 
 def inflate_alone(content: bytes) -> int:
-    return sum(map(len, inflated(sequential(content), Budget(Limits()), [])))
+    return sum(map(len, inflated(sequential(content), Budget(ReadLimits()), [])))
 
 
 def read(path: Path, *, hash_content: bool) -> Extract:

@@ -22,7 +22,7 @@ from pathlib import Path
 from benchmarks.corpora.download import FOLDER
 from pypi_assets.distributions import reader_pool
 from pypi_assets.distributions.extract import decode_extract, encode_extract
-from pypi_assets.distributions.limits import MIB, Limits
+from pypi_assets.distributions.limits import MIB, ReadLimits
 from pypi_assets.distributions.reader import make_record, read_distribution
 from pypi_assets.distributions.reader_pool import ReaderPool, StoredExtract, WholeFile
 from pypi_assets_tests.builders import make_wheel
@@ -64,7 +64,7 @@ def seconds(work: Callable[[], object]) -> float:
 def start_seconds() -> float:
     """From the first call to its result, less what a second call takes."""
     extracts = [StoredExtract("demo-1.0.exe", None, b"")]
-    with ReaderPool(Limits(), size=1) as pool:
+    with ReaderPool(ReadLimits(), size=1) as pool:
         return seconds(lambda: pool.judge(extracts)) - seconds(lambda: pool.judge(extracts))
 
 
@@ -101,7 +101,7 @@ def compare_containment(paths: Sequence[Path], stored: Sequence[StoredExtract], 
         pools = {}
         for name, program in PROGRAMS.items():
             reader_pool.READER_PROGRAM = program
-            pools[name] = stack.enter_context(ReaderPool(Limits(), size=1))
+            pools[name] = stack.enter_context(ReaderPool(ReadLimits(), size=1))
             read_in_pool(pools[name], small[0])
         works: dict[str, Callable[[ReaderPool], object]] = {
             "small wheels": lambda pool: [read_in_pool(pool, path) for path in small],
@@ -158,8 +158,8 @@ def main() -> None:
     print(f"start of a process {statistics.median(start_seconds() for _ in range(rounds)) * 1000:.0f} ms")
     with (
         tempfile.TemporaryDirectory() as temporary,
-        ReaderPool(Limits(), size=1) as one,
-        ReaderPool(Limits(), size=2) as two,
+        ReaderPool(ReadLimits(), size=1) as one,
+        ReaderPool(ReadLimits(), size=2) as two,
         ThreadPoolExecutor(2) as threads,
     ):
         small = [make_wheel(Path(temporary), "demo", "1.0", requires_dist=["attrs"])] * SMALL_READS

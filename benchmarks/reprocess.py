@@ -35,7 +35,7 @@ from pypi_assets.catalog.tables import distribution_data, distributions, project
 from pypi_assets.catalog.work.full_crawls import open_crawl
 from pypi_assets.distributions.extract import Extract, encode_extract
 from pypi_assets.distributions.filenames import parse_filename
-from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.limits import ReadLimits
 from pypi_assets.distributions.members import folders_of
 from pypi_assets.distributions.reader import make_record, read_distribution, read_path
 from pypi_assets.distributions.reader_pool import ReaderPool
@@ -149,7 +149,7 @@ def medians(times: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def run(catalog: Catalog, storage: Storage, processes: int) -> Reprocessed:
-    with ReaderPool(Limits(), size=processes) as readers:
+    with ReaderPool(ReadLimits(), size=processes) as readers:
         return reprocess(catalog, storage, readers, processes=processes)
 
 

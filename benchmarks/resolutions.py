@@ -30,7 +30,7 @@ from pypi_assets.locks.environments import named_environment
 from pypi_assets.lookup import DepgraphReader, open_latest
 from pypi_assets.resolve.releases import ReleaseIndex
 from pypi_assets.resolve.resolving import (
-    Question,
+    ResolutionQuestion,
     Semantics,
     UnsolvableError,
     parse_wanted,
@@ -43,8 +43,8 @@ SERIALS = 1_000_000
 PYTHON, PLATFORM, UV_PLATFORM = "3.12", "manylinux_2_28_x86_64", "x86_64-manylinux_2_28"
 
 
-def question(requirements: Sequence[str], semantics: Semantics) -> Question:
-    return Question(
+def question(requirements: Sequence[str], semantics: Semantics) -> ResolutionQuestion:
+    return ResolutionQuestion(
         tuple(map(parse_wanted, requirements)),
         named_environment(PYTHON, PLATFORM),
         semantics=semantics,
@@ -52,7 +52,7 @@ def question(requirements: Sequence[str], semantics: Semantics) -> Question:
     )
 
 
-def timed(name: str, index_of: Callable[[int], ReleaseIndex], questions: Sequence[Question]) -> None:
+def timed(name: str, index_of: Callable[[int], ReleaseIndex], questions: Sequence[ResolutionQuestion]) -> None:
     """Prints a row: resolutions a second of processor time, and by the clock the median and the 95th percentile."""
     seconds, unsolvable, began = [], 0, time.process_time()
     for number, one in enumerate(questions):

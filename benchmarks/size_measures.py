@@ -25,7 +25,7 @@ from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.derived.stored_files import load_files
 from pypi_assets.catalog.derived.visits import recompute_stored
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
-from pypi_assets.catalog.observed.projects import Project
+from pypi_assets.catalog.observed.projects import CatalogProject
 from pypi_assets.catalog.publications.dump_rows import project_rows_at, providing_releases, requiring_releases
 from pypi_assets.catalog.reports.live_files import files_with_sha256
 from pypi_assets.catalog.reports.project_history import read_history
@@ -107,12 +107,12 @@ class Measured:
     meter: Meter
 
     @property
-    def largest(self) -> Project:
+    def largest(self) -> CatalogProject:
         """The project with most files."""
         with self.catalog.read() as connection:
-            columns = (projects.c[one.name] for one in fields(Project))
+            columns = (projects.c[one.name] for one in fields(CatalogProject))
             row = connection.execute(select(*columns).where(projects.c.id == 1)).one()
-        return Project(**row._mapping)
+        return CatalogProject(**row._mapping)
 
     def crawler(self, index: AnsweringIndex) -> Crawler:
         return Crawler(

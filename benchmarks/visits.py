@@ -24,7 +24,7 @@ from pathlib import Path
 from sqlalchemy import event, func, insert, select
 
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.derived.visits import Verdict, VisitStatus, begin_visits, record_verdicts
+from pypi_assets.catalog.derived.visits import VisitStatus, VisitVerdict, begin_visits, record_verdicts
 from pypi_assets.catalog.observed.events import store_events
 from pypi_assets.catalog.observed.projects import enter_projects, find_project
 from pypi_assets.catalog.tables import catalog_state, metadata
@@ -136,7 +136,7 @@ def crawl(catalog: Catalog, index: Index, body: bytes, number: int) -> None:
     def visit(connection):  # type: ignore[no-untyped-def]
         project = find_project(connection, "demo")
         [visit_id] = begin_visits(connection, [project.id], "incremental", f"range:0-{number}", 1.0).values()
-        record_verdicts(connection, [Verdict(visit_id, project, VisitStatus.FULL, page)], 2.0)
+        record_verdicts(connection, [VisitVerdict(visit_id, project, VisitStatus.FULL, page)], 2.0)
 
     catalog.transact(store)
     catalog.transact(visit)

@@ -19,7 +19,7 @@ from pypi_assets.catalog.observed.observations import Observations, observed_ins
 from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.work.full_crawls import catalog_identity, followed_index
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.limits import ReadLimits
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.errors import FIRST_COMMANDS
 from pypi_assets.index.client import IndexClient
@@ -37,7 +37,7 @@ from pypi_assets.progress import Progress
 from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets.setting_variables import read_all_indexes, read_variables
 from pypi_assets.settings import AUTO_HOSTS, Settings, is_loopback
-from pypi_assets.storage.root_owner import NEW, Owner, claimed_on_write, require_claimable
+from pypi_assets.storage.root_owner import NEW, RootOwner, claimed_on_write, require_claimable
 from pypi_assets.storage.store import Storage, open_storage
 
 _CHANGELOG_CALLS_PER_SECOND = 1.0  # PyPI's wish
@@ -189,17 +189,17 @@ def storage_from(settings: Settings, catalog: Catalog | None = None, *, read_onl
     return claimed_on_write(storage, claimant)
 
 
-def _claimant(settings: Settings, catalog: Catalog | None) -> Owner:
+def _claimant(settings: Settings, catalog: Catalog | None) -> RootOwner:
     if catalog is None:
-        return Owner(redact(settings.index_url))
+        return RootOwner(redact(settings.index_url))
     with catalog.read() as connection:
         index_url, identity = followed_index(connection), catalog_identity(connection)
-    return Owner(index_url or redact(settings.index_url), identity or NEW)
+    return RootOwner(index_url or redact(settings.index_url), identity or NEW)
 
 
-def limits_from(settings: Settings) -> Limits:
+def limits_from(settings: Settings) -> ReadLimits:
     """The limits of reading one distribution."""
-    return Limits(
+    return ReadLimits(
         max_file_bytes=settings.max_file_bytes,
         max_metadata_bytes=settings.max_metadata_bytes,
         max_members=settings.max_members,

@@ -56,7 +56,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
+class IndexLogin:
     """The login of an index: the password is None where netrc or the keyring has it."""
 
     username: str
@@ -79,7 +79,7 @@ class IndexTable:
     scopes: Mapping[str, Mapping[str, Any]]
     values: Mapping[str, str | Variable]
     keys: Mapping[str, str]
-    credentials: Credentials | None
+    credentials: IndexLogin | None
 
     def label(self, setting: str) -> str:
         """How a message names this index and the key of a setting."""
@@ -110,7 +110,7 @@ class IndexTable:
             return found
         raise _error(self.path, self.name, key, f"the environment variable {variable.name} is not set")
 
-    def _with_login(self, url: str, login: Credentials, variables: Mapping[str, str]) -> str:
+    def _with_login(self, url: str, login: IndexLogin, variables: Mapping[str, str]) -> str:
         parts = _split(url)
         if parts is None:
             return url  # which the check of the setting reports
@@ -286,7 +286,7 @@ def _variable(path: Path, index: str, key: str, value: Mapping[str, Any]) -> Var
     return Variable(name)
 
 
-def _credentials(path: Path, index: str, value: Any) -> Credentials | None:
+def _credentials(path: Path, index: str, value: Any) -> IndexLogin | None:
     if value is None or value in ("keyring", "netrc"):
         return None  # both are searched in any case
     if not isinstance(value, dict):
@@ -299,11 +299,11 @@ def _credentials(path: Path, index: str, value: Any) -> Credentials | None:
     if not isinstance(username, str) or not username:
         raise _error(path, index, "credentials.username", "is missing, or no text")
     if password is None:
-        return Credentials(username, None)
+        return IndexLogin(username, None)
     if not isinstance(password, dict):
         text = f"a secret does not belong in this file: {_NAME_A_VARIABLE}"
         raise _error(path, index, "credentials.password", text)
-    return Credentials(username, _variable(path, index, "credentials.password", password))
+    return IndexLogin(username, _variable(path, index, "credentials.password", password))
 
 
 def _flag(path: Path, index: str, table: Mapping[str, Any], key: str) -> bool:

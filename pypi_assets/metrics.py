@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.reports.catalog_status import work_done
 from pypi_assets.catalog.reports.failures import count_failures
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.components import storage_from
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets.journal.segment_files import JournalDamagedError, read_head
@@ -142,7 +142,7 @@ def _of_journal(storage: Storage) -> Iterator[Metric]:
     """Return the end of each stream, and of its signed part if it was ever signed."""
     serials: dict[tuple[str, str], float | None] = {}
     try:
-        for stream in Stream:
+        for stream in JournalStream:
             if head := read_head(storage, stream.value):
                 serials[stream.value, "written"] = head.end
                 serials[stream.value, "signed"] = signed_serial(storage, head)

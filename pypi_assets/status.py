@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pypi_assets.catalog.database import Catalog, NoCatalogError, open_catalog
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE
 from pypi_assets.catalog.publications.dump_facts import DumpKind
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reports.catalog_status import CatalogStatus, Followed, catalog_status
 from pypi_assets.catalog.scopes.status import ScopeStatus
 from pypi_assets.components import existing_catalog_from, index_from, storage_from
@@ -138,13 +138,13 @@ class Status:
         """The count of live distributions by outcome."""
         counts = self.catalog.outcomes
         return {
-            "read": counts[Outcome.DATA],
-            "failed": counts[Outcome.ERROR] + counts[Outcome.EXHAUSTED],
-            "gave_up": counts[Outcome.EXHAUSTED],
-            "unsupported": counts[Outcome.UNSUPPORTED],
-            "vanished": counts[Outcome.VANISHED],
-            "skipped": counts[Outcome.SKIPPED],
-            "pending": counts[Outcome.PENDING],
+            "read": counts[ReadOutcome.DATA],
+            "failed": counts[ReadOutcome.ERROR] + counts[ReadOutcome.EXHAUSTED],
+            "gave_up": counts[ReadOutcome.EXHAUSTED],
+            "unsupported": counts[ReadOutcome.UNSUPPORTED],
+            "vanished": counts[ReadOutcome.VANISHED],
+            "skipped": counts[ReadOutcome.SKIPPED],
+            "pending": counts[ReadOutcome.PENDING],
         }
 
     @property

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_facts import COLUMNS, DumpKind
 from pypi_assets.dumps.dump_format import Row, write_rows
-from pypi_assets.dumps.dump_manifest import Manifest, file_path, shard_of, write_manifest
+from pypi_assets.dumps.dump_manifest import DumpManifest, file_path, shard_of, write_manifest
 from pypi_assets.dumps.dump_writer import put_file
 from pypi_assets.storage.store import Storage
 
@@ -75,7 +75,7 @@ def histories(
     return dumps, list(live.values())
 
 
-def write_dump(storage: Storage, serials: SerialRange, rows: list[Row], *, shards: int = 1) -> Manifest:
+def write_dump(storage: Storage, serials: SerialRange, rows: list[Row], *, shards: int = 1) -> DumpManifest:
     """Commits a dump of `rows`, a full one where the range begins at 0. `restore_index` enters it into a catalog."""
     files = []
     for shard in range(shards):
@@ -83,6 +83,6 @@ def write_dump(storage: Storage, serials: SerialRange, rows: list[Row], *, shard
         path = file_path(serials.key, f"python_distribution_data{shard:04}.json.gz")
         files.append(put_file(storage, path, shard, partial(write_rows, rows=found)))
     kind = DumpKind.INCREMENTAL if serials.start else DumpKind.FULL
-    manifest = Manifest(kind, serials, serials.key, serials.end, shards, (), tuple(files))
+    manifest = DumpManifest(kind, serials, serials.key, serials.end, shards, (), tuple(files))
     write_manifest(storage, manifest)
     return manifest

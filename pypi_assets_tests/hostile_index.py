@@ -16,7 +16,7 @@ from markdown_it.token import Token
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pypi_assets.devindex.response_faults import Answer, changed
+from pypi_assets.devindex.response_faults import BufferedAnswer, changed
 from pypi_assets_tests.builders import core_metadata, zip_bytes
 from pypi_assets_tests.served_index import JSON, ServedIndex
 
@@ -118,7 +118,7 @@ class HostileAnswers:
         return None
 
 
-def _hostile_page(answer: Answer) -> Answer:
+def _hostile_page(answer: BufferedAnswer) -> BufferedAnswer:
     page = json.loads(answer.body)
     first = page["files"][0] | {"requires-python": HOSTILE, "yanked": HOSTILE}
     named = page["files"][0] | {"filename": FILENAME, "url": f"//{BEACON}/{FILENAME}", "yanked": False}
@@ -132,7 +132,7 @@ def _renamed_page(body: bytes) -> bytes:
     return json.dumps({**page, "name": XML_TEXT, "versions": [HOSTILE, XML_TEXT], "files": [file]}).encode()
 
 
-def _hostile_list(answer: Answer) -> Answer:
+def _hostile_list(answer: BufferedAnswer) -> BufferedAnswer:
     listed = json.loads(answer.body)
     for project in listed["projects"]:
         project["name"] = XML_TEXT if project["name"] == RENAMED else project["name"]
@@ -140,7 +140,7 @@ def _hostile_list(answer: Answer) -> Answer:
     return answer.with_body(json.dumps({**listed, "projects": [*listed["projects"], *broken]}).encode())
 
 
-def _hostile_changelog(answer: Answer) -> Answer:
+def _hostile_changelog(answer: BufferedAnswer) -> BufferedAnswer:
     values, _ = xmlrpc.client.loads(answer.body)
     if not isinstance(values[0], list):
         return answer

@@ -13,14 +13,14 @@ from typing import Any, BinaryIO
 from packaging.utils import canonicalize_name, canonicalize_version
 
 from pypi_assets.devindex.devindex_errors import OperationRefusedError
-from pypi_assets.devindex.index_state import IndexState, Operation, OperationKind, Project, ProjectStatus
-from pypi_assets.devindex.uploads import StoredFile
+from pypi_assets.devindex.index_state import IndexOperation, IndexProject, IndexState, OperationKind, ProjectStatus
+from pypi_assets.devindex.uploads import UploadedFile
 from pypi_assets.distributions.filenames import parse_filename
-from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.limits import ReadLimits
 from pypi_assets.distributions.reader_pool import FinishedReading, WholeFile
 from pypi_assets.distributions.record import DistributionKind, DistributionRecord
 from pypi_assets.index.changelog import read_events
-from pypi_assets.index.errors import GoneError, TransientError
+from pypi_assets.index.errors import NotOnIndexError, TransientError
 from pypi_assets.index.models import (
     ChangelogEvent,
     ChangelogRow,
@@ -132,7 +132,7 @@ class ModelIndex:
 
     def _apply(self, kind: str, project: str, version: str | None, filename: str | None, **options: bool) -> bool:
         file = _stored_file(filename) if kind == "add" and filename is not None else None
-        operation = Operation(
+        operation = IndexOperation(
             OperationKind(kind), AT, project, version, filename, owner="someone", file=file, **options
         )
         try:
@@ -236,7 +236,7 @@ class ModelIndex:
         elif is_event:
             self._refreshes.setdefault(normalized, self.clock() + REFRESH_S)
 
-    def _refresh(self, normalized: str, project: Project | None, *, is_event: bool = True) -> None:
+    def _refresh(self, normalized: str, project: IndexProject | None, *, is_event: bool = True) -> None:
         """Renders the page of a project again."""
         pages = self._pages.setdefault(normalized, [])
         if project is None:
@@ -248,7 +248,7 @@ class ModelIndex:
         serial = project.last_serial if is_event or not pages else pages[-1].serial
         pages.append(_Page(self.serial, serial, project.status, tuple(shown), versions))
 
-    def _index_file(self, file: StoredFile, yanked: bool) -> IndexFile:
+    def _index_file(self, file: UploadedFile, yanked: bool) -> IndexFile:
         found = self._index_files.get((file.filename, yanked))
         if found is None:
             found = self._index_files[file.filename, yanked] = _index_file(file, yanked=yanked)
@@ -308,7 +308,7 @@ class ModelIndex:
             self.were_absent.add(normalized)
             page = None
         if page is None or page.files is None or normalized in self.withdrawn:
-            raise GoneError("HTTP 404", url)
+            raise NotOnIndexError("HTTP 404", url)
         shown = {file.filename for file in page.files}
         if normalized in self.stale and page is not pages[-1]:
             self.delivered_late |= shown - self.delivered
@@ -367,7 +367,7 @@ class ModelIndex:
     def _fetch(self, url: str) -> None:
         self._answer()
         if self.forgets and not self._is_shown(url.rpartition("/")[2]):
-            raise GoneError("HTTP 404", url)
+            raise NotOnIndexError("HTTP 404", url)
         self.fetched.append(url)
 
     def _is_shown(self, filename: str) -> bool:
@@ -397,7 +397,7 @@ class EmptyRanges:
 class ModelReaders:
     """Readers that make up a file's content from its filename."""
 
-    limits = Limits()
+    limits = ReadLimits()
 
     def read_together(self, files: Sequence[WholeFile]) -> list[FinishedReading]:
         return [self.read(None, file.filename, project=file.project) for file in files]
@@ -423,13 +423,13 @@ class ModelReaders:
         return FinishedReading(record, None)
 
 
-def _stored_file(filename: str) -> StoredFile:
+def _stored_file(filename: str) -> UploadedFile:
     digest = filename.encode().hex().ljust(64, "0")[-64:]
     size = 1 if filename.endswith(".whl") else 100_000
-    return StoredFile(filename, "sdist", "source", size, digest, digest[:32], digest, None, None, AT)
+    return UploadedFile(filename, "sdist", "source", size, digest, digest[:32], digest, None, None, AT)
 
 
-def _index_file(file: StoredFile, *, yanked: bool) -> IndexFile:
+def _index_file(file: UploadedFile, *, yanked: bool) -> IndexFile:
     return IndexFile(
         filename=file.filename,
         url=f"https://index.example.org/packages/{file.filename}",

@@ -27,7 +27,7 @@ from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.devindex.history import History
 from pypi_assets.devindex.server import running
 from pypi_assets.distributions import reader_pool
-from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.limits import ReadLimits
 from pypi_assets.distributions.reader_pool import READER_PROGRAM, ReaderPool
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.rate import RateLimit, Rates
@@ -37,7 +37,7 @@ from pypi_assets_tests.builders import make_sdist, make_wheel
 from pypi_assets_tests.environment import clear_settings
 
 JSON = "application/vnd.pypi.simple.v1+json"
-_USUAL_LIMITS = Limits()
+_USUAL_LIMITS = ReadLimits()
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class _KeptReaders(ReaderPool):
 
 
 @cache
-def shared_readers(limits: Limits = _USUAL_LIMITS, *, must_contain: bool = False) -> ReaderPool:
+def shared_readers(limits: ReadLimits = _USUAL_LIMITS, *, must_contain: bool = False) -> ReaderPool:
     """Reader processes for all tests of this process, since each takes some tenths of a second to start."""
     pool = _KeptReaders(limits, size=4, must_contain=must_contain)
     atexit.register(ReaderPool.close, pool)
@@ -173,7 +173,7 @@ def keep_readers(patch: pytest.MonkeyPatch) -> None:
     """Makes commands that run in this process use those readers, and not start their own, unless the test has changed
     the program that readers are."""
 
-    def kept(limits: Limits, *, size: int, must_contain: bool = False) -> ReaderPool:
+    def kept(limits: ReadLimits, *, size: int, must_contain: bool = False) -> ReaderPool:
         if reader_pool.READER_PROGRAM != READER_PROGRAM:
             return ReaderPool(limits, size=size, must_contain=must_contain)
         return shared_readers(limits, must_contain=must_contain)

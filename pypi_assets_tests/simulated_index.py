@@ -8,8 +8,8 @@ from packaging.utils import canonicalize_name
 
 from pypi_assets.catalog.derived.seen_pages import Sighting
 from pypi_assets.devindex.devindex_errors import OperationRefusedError
-from pypi_assets.devindex.index_state import IndexState, Operation, OperationKind
-from pypi_assets.devindex.uploads import StoredFile
+from pypi_assets.devindex.index_state import IndexOperation, IndexState, OperationKind
+from pypi_assets.devindex.uploads import UploadedFile
 from pypi_assets.index.models import ChangelogEvent
 
 AT = "2026-01-01T00:00:00.000000Z"
@@ -43,7 +43,9 @@ class SimulatedIndex:
         file = None if kind != "add" or filename is None else _stored_file(filename)
         before = self.state.last_serial or 0
         try:
-            self.state.apply(Operation(OperationKind(kind), AT, "Demo", version, filename, owner="someone", file=file))
+            self.state.apply(
+                IndexOperation(OperationKind(kind), AT, "Demo", version, filename, owner="someone", file=file)
+            )
         except OperationRefusedError:
             return
         for serial in range(before + 1, (self.state.last_serial or 0) + 1):
@@ -79,6 +81,6 @@ def version_of(filename: str) -> str:
     return filename.split("-")[1].removesuffix(".tar.gz").removesuffix(".zip")
 
 
-def _stored_file(filename: str) -> StoredFile:
+def _stored_file(filename: str) -> UploadedFile:
     digest = canonicalize_name(filename).encode().hex().ljust(64, "0")[:64]
-    return StoredFile(filename, "sdist", "source", 1, digest, digest[:32], digest, None, None, AT)
+    return UploadedFile(filename, "sdist", "source", 1, digest, digest[:32], digest, None, None, AT)

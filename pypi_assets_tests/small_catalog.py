@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Table, func, insert, select, update
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.ledger.range_ledger import allocate_range, complete_range
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome, store_reads
+from pypi_assets.catalog.reads.read_outcomes import FinishedRead, ReadOutcome, store_reads
 from pypi_assets.catalog.reads.stored_contents import store_lists
 from pypi_assets.catalog.tables import (
     catalog_state,
@@ -133,7 +133,7 @@ class SmallCatalog:
 
     def store(self, records: Iterable[DistributionRecord]) -> None:
         """Stores these records as reads of their files, in one transaction."""
-        reads = [FinishedRead(self._files[record.filename], Outcome.DATA, record) for record in records]
+        reads = [FinishedRead(self._files[record.filename], ReadOutcome.DATA, record) for record in records]
         with self.catalog.write() as connection:
             store_reads(connection, reads, 0.0)
 
@@ -150,7 +150,7 @@ class SmallCatalog:
         )
         file_id = self._files[filename]
         with self.catalog.write() as connection:
-            store_reads(connection, [FinishedRead(file_id, Outcome.DATA, record)], 0.0)
+            store_reads(connection, [FinishedRead(file_id, ReadOutcome.DATA, record)], 0.0)
             logged = select(func.max(changes.c.logged_serial)).where(changes.c.distribution_id == file_id)
             return int(connection.scalar(logged) or 0)
 

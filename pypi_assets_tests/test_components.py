@@ -10,7 +10,7 @@ import pytest
 from pypi_assets import components
 from pypi_assets.catalog.database import NoCatalogError
 from pypi_assets.components import catalog_from, existing_catalog_from, readers_from
-from pypi_assets.distributions.sources import FileSource
+from pypi_assets.distributions.sources import SeekableFileSource
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.builders import make_wheel
 
@@ -23,7 +23,7 @@ def test_no_connection_and_no_processor_waits_for_a_reader(
     wheel = make_wheel(tmp_path, "demo", "1.0")
     all_at_work = threading.Barrier(readers)
 
-    class Download(FileSource):
+    class Download(SeekableFileSource):
         def read_at(self, offset: int, size: int) -> bytes:
             all_at_work.wait(60)
             return super().read_at(offset, size)

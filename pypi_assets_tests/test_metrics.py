@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.cli import cli
 from pypi_assets.journal.signing import checkpoint_path, sign_checkpoint
 from pypi_assets.metrics import StatusMetrics
@@ -172,7 +172,7 @@ def test_metrics_show_how_far_the_journal_is_signed(index: ServedIndex, tmp_path
     assert found["journal_serial", "written", "content"] == first
     assert ("journal_serial", "signed", "content") not in found
     storage = open_storage((tmp_path / "home" / "storage").as_uri())
-    sign_checkpoint(storage, Stream.CONTENT, Ed25519PrivateKey.generate())
+    sign_checkpoint(storage, JournalStream.CONTENT, Ed25519PrivateKey.generate())
     assert samples(run("admin", "metrics"))["journal_serial", "signed", "content"] == first
 
     index.wheel("demo", "2.0")

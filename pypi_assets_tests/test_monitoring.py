@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from prometheus_client.parser import text_string_to_metric_families
 
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.cli import cli
 from pypi_assets.journal.signing import sign_checkpoint
 from pypi_assets.storage.store import open_storage
@@ -58,7 +58,7 @@ def fill(index: ServedIndex, folder: Path, environment: pytest.MonkeyPatch) -> N
         result = CliRunner().invoke(cli, line.split(), catch_exceptions=False)
         assert result.exit_code == 0, result.output
     storage = open_storage((folder / "home" / "storage").as_uri())
-    sign_checkpoint(storage, Stream.CONTENT, Ed25519PrivateKey.generate())
+    sign_checkpoint(storage, JournalStream.CONTENT, Ed25519PrivateKey.generate())
 
 
 @pytest.fixture(scope="module")

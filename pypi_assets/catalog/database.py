@@ -136,7 +136,7 @@ class Catalog:
         lost before the commit. The last of ten errors is raised, and one during the commit that leaves open whether it
         took place. Ctrl-C waits until the transaction has ended.
         """
-        attempt = _Attempt(self, work)
+        attempt = _TransactionAttempt(self, work)
         retrying = Retrying(
             retry=retry_if_exception(attempt.can_run_again_after),
             stop=stop_after_attempt(_ATTEMPTS),
@@ -188,7 +188,7 @@ class Catalog:
             self.engine.dispose()
 
 
-class _Attempt(Generic[_T]):
+class _TransactionAttempt(Generic[_T]):
     """One run of `work` in a transaction, and how far it came."""
 
     def __init__(self, catalog: Catalog, work: Callable[[Connection], _T]) -> None:

@@ -18,7 +18,7 @@ from sqlalchemy import Column, Connection, Row, Table, delete, exists, func, sel
 from pypi_assets.catalog.database import Catalog, upsert
 from pypi_assets.catalog.ledger.range_ledger import lock_state
 from pypi_assets.catalog.publications.dump_registry import DumpState
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.tables import (
     audits,
     catalog_state,
@@ -132,7 +132,7 @@ def _still_chosen(
 
 FIRST_VISITS_KEPT = 1_000
 """The first visits stay: what their pages show decides which hosts files may come from."""
-_UNREAD = (Outcome.PENDING, Outcome.ERROR, Outcome.EXHAUSTED)
+_UNREAD = (ReadOutcome.PENDING, ReadOutcome.ERROR, ReadOutcome.EXHAUSTED)
 
 
 def old_visits(before: float) -> Sweep:

@@ -16,7 +16,7 @@ from pypi_assets.times import utc_text
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
     from pypi_assets.catalog.reports.moments import Moment
-    from pypi_assets.resolve.blame import Change, Outcome
+    from pypi_assets.resolve.blame import ResolutionChange, ResolutionOutcome
     from pypi_assets.resolve.targets import Target
 
 _MOST_PINS = 20
@@ -60,13 +60,13 @@ class _Blaming:
     """One run of the command."""
 
     def __init__(self, catalog: "Catalog", given: Given, target: "Target", as_json: bool) -> None:
-        from pypi_assets.resolve.blame import CatalogHistory, Outcomes
+        from pypi_assets.resolve.blame import CatalogHistory, OutcomeHistory
 
         self._catalog, self._target, self._as_json = catalog, target, as_json
         self._ignored_options = list(given.ignored_options)
         self._question = given.question(target, datetime.now(UTC))
         self._history: CatalogHistory = CatalogHistory(catalog)
-        self._outcomes: Outcomes = Outcomes(self._history, self._question)
+        self._outcomes: OutcomeHistory = OutcomeHistory(self._history, self._question)
 
     def run(self, good: "Moment", bad: "Moment | None", limit: int | None) -> None:
         from pypi_assets.catalog.reports.moments import serial_of
@@ -89,7 +89,7 @@ class _Blaming:
         if not changes:
             raise click.exceptions.Exit(1)
 
-    def _json(self, good: int, bad: int, changes: "list[Change]", is_cut: bool) -> dict[str, Any]:
+    def _json(self, good: int, bad: int, changes: "list[ResolutionChange]", is_cut: bool) -> dict[str, Any]:
         return {
             "good": good,
             "bad": bad,
@@ -103,7 +103,7 @@ class _Blaming:
             "ignored_options": self._ignored_options,
         }
 
-    def _change(self, change: "Change") -> dict[str, Any]:
+    def _change(self, change: "ResolutionChange") -> dict[str, Any]:
         return {
             "serial": change.serial,
             "events": [
@@ -125,7 +125,7 @@ class _Blaming:
             "after": _outcome(change.after),
         }
 
-    def _print(self, good: int, bad: int, changes: "list[Change]", *, is_one: bool, is_cut: bool) -> None:
+    def _print(self, good: int, bad: int, changes: "list[ResolutionChange]", *, is_one: bool, is_cut: bool) -> None:
         for change in changes:
             for depth, line in self._lines(change):
                 click.echo("  " * depth + plain(line))
@@ -141,7 +141,7 @@ class _Blaming:
             more = ", and more after them: give a greater --limit" if is_cut else ""
             print_message(f"{counted(len(changes), 'change')} {where}{more} ({made})")
 
-    def _lines(self, change: "Change") -> Iterator[tuple[int, str]]:
+    def _lines(self, change: "ResolutionChange") -> Iterator[tuple[int, str]]:
         """The lines about a change, each with its depth."""
         entries = self._history.entries(change)
         for project, entry in entries:
@@ -161,7 +161,7 @@ class _Blaming:
                 yield 1, f"{name} {before or '(not there)'} -> {after or '(not there)'}"
 
 
-def _outcome(outcome: "Outcome") -> dict[str, Any]:
+def _outcome(outcome: "ResolutionOutcome") -> dict[str, Any]:
     return {
         "serial": outcome.serial,
         "pins": outcome.pins,
@@ -169,7 +169,7 @@ def _outcome(outcome: "Outcome") -> dict[str, Any]:
     }
 
 
-def _pins(outcome: "Outcome") -> str:
+def _pins(outcome: "ResolutionOutcome") -> str:
     pins = [f"{name} {version}" for name, version in (outcome.pins or {}).items()]
     more = f" and {len(pins) - _MOST_PINS} more" if len(pins) > _MOST_PINS else ""
     return ", ".join(pins[:_MOST_PINS]) + more

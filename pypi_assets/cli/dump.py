@@ -14,7 +14,7 @@ from pypi_assets.progress import Progress
 from pypi_assets.terminal import counted, print_json, print_message
 
 if TYPE_CHECKING:
-    from pypi_assets.dumps.dump_manifest import Manifest
+    from pypi_assets.dumps.dump_manifest import DumpManifest
     from pypi_assets.storage.store import Storage
 
 _SHARDS = click.option(
@@ -103,7 +103,7 @@ def dump_incremental_command(as_json: bool) -> None:
     settings = load_settings()
     with existing_catalog(settings) as catalog, terminal.progress_shown() as report:
         storage = storage_from(settings, catalog)
-        manifests: list[Manifest] = []
+        manifests: list[DumpManifest] = []
         for manifest in write_missing_ranges(catalog, storage):
             manifests.append(manifest)
             report(Progress("dumps", len(manifests), 0))
@@ -217,7 +217,7 @@ def dump_clean_command(dry_run: bool, as_json: bool) -> None:
     print_message(f"{done}: {counted(sum(removal.files for removal in removed), 'file')}, {total} bytes")
 
 
-def _print_dumps(manifests: "Sequence[Manifest]", storage: "Storage", as_json: bool) -> None:
+def _print_dumps(manifests: "Sequence[DumpManifest]", storage: "Storage", as_json: bool) -> None:
     if as_json:
         print_json(
             [

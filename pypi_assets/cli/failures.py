@@ -19,7 +19,7 @@ from pypi_assets.terminal import (
 )
 
 if TYPE_CHECKING:
-    from pypi_assets.catalog.reports.failures import Failure, FailureGroup
+    from pypi_assets.catalog.reports.failures import FailureGroup, RecordedFailure
 
 _OUTCOMES = ("error", "gave up", "waiting")
 _NO_FAILURES = "nothing has failed"
@@ -66,7 +66,7 @@ def failures_list_command(kind: str | None, project: str | None, output: Output)
         print_message(_NO_FAILURES if each is None else _NONE_MATCH)
 
 
-def _failure_to_json(failure: "Failure") -> dict[str, Any]:
+def _failure_to_json(failure: "RecordedFailure") -> dict[str, Any]:
     return asdict(failure) | {"next_due": local_time(failure.next_due)}
 
 

@@ -36,7 +36,7 @@ def follow_command(once: bool, begin: bool, now: bool) -> None:
     """
     from pypi_assets.components import declared_scopes
     from pypi_assets.following.catch_up import follow_once, is_begun
-    from pypi_assets.following.follower import Builds, Pace, follow
+    from pypi_assets.following.follower import Builds, FollowerPace, follow
     from pypi_assets.settings import load_settings
 
     if now and not once:
@@ -45,7 +45,7 @@ def follow_command(once: bool, begin: bool, now: bool) -> None:
         raise click.UsageError("--once does what --begin does: leave one of them out")
     settings = load_settings()
     declared = declared_scopes(settings)
-    pace = Pace(settings.follow_interval_s, settings.follow_leveldb_interval_s)
+    pace = FollowerPace(settings.follow_interval_s, settings.follow_leveldb_interval_s)
     builds = Builds(settings.leveldbs_dir, settings.leveldb_write_buffer_bytes, settings.leveldb_memory_bytes)
     if once or begin:
         with opened_crawler(creates=True) as crawler:

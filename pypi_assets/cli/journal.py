@@ -78,14 +78,14 @@ def journal_restart_command(stream: str) -> None:
     Needed where older events were stored since it was begun (`pypi-assets crawl full --with-history`), or where its
     files were lost. Readers find the new generation by themselves; the files of the old one stay.
     """
-    from pypi_assets.catalog.reports.journal_format import Stream
+    from pypi_assets.catalog.reports.journal_format import JournalStream
     from pypi_assets.components import storage_from
     from pypi_assets.journal.publishing import begin_generation
     from pypi_assets.settings import load_settings
 
     settings = load_settings()
     with existing_catalog(settings) as catalog:
-        generation = begin_generation(catalog, storage_from(settings, catalog), Stream(stream))
+        generation = begin_generation(catalog, storage_from(settings, catalog), JournalStream(stream))
     print_message(f"generation {generation} of the stream {stream} is begun: `pypi-assets journal write` writes it")
 
 
@@ -104,12 +104,12 @@ def journal_verify_command(
 
     Reads all of it. With --against, what both have is compared as well. Exit code 1: something is wrong.
     """
-    from pypi_assets.catalog.reports.journal_format import Stream
+    from pypi_assets.catalog.reports.journal_format import JournalStream
     from pypi_assets.components import storage_from
     from pypi_assets.journal.verification import verify_stream
     from pypi_assets.settings import load_settings
 
-    wanted = [Stream(name) for name in streams or _STREAMS]
+    wanted = [JournalStream(name) for name in streams or _STREAMS]
     storage = storage_from(load_settings(), read_only=True)  # a mirror can be without a catalog
     with terminal.progress_shown() as report:
         verified = [
@@ -121,7 +121,7 @@ def journal_verify_command(
         print_json(_as_json(verified, compared, signed))
     else:
         _print(verified, compared, signed)
-    is_equal = all(one.first is None for one in compared if one.stream != Stream.OBSERVED)
+    is_equal = all(one.first is None for one in compared if one.stream != JournalStream.OBSERVED)
     if not (is_equal and all(one.is_sound for one in verified) and all(one is None for _, one in signed.values())):
         click.get_current_context().exit(1)
 
@@ -134,31 +134,31 @@ def journal_sign_command(key_file: Path) -> None:
     `openssl genpkey -algorithm ed25519 -out journal.pem` makes a key, and `openssl pkey -in journal.pem -pubout` shows
     its public part.
     """
-    from pypi_assets.catalog.reports.journal_format import Stream
+    from pypi_assets.catalog.reports.journal_format import JournalStream
     from pypi_assets.components import storage_from
     from pypi_assets.journal.segment_files import read_head
-    from pypi_assets.journal.signing import CheckpointError, load_private_key, publish_heads, sign_checkpoint
+    from pypi_assets.journal.signing import JournalCheckpointError, load_private_key, publish_heads, sign_checkpoint
     from pypi_assets.settings import load_settings
 
     key, settings = load_private_key(key_file), load_settings()
     with existing_catalog(settings) as catalog:
         storage = storage_from(settings, catalog)
-        heads = {stream: read_head(storage, stream.value) for stream in Stream}
+        heads = {stream: read_head(storage, stream.value) for stream in JournalStream}
         signed = [sign_checkpoint(storage, stream, key) for stream, head in heads.items() if head and head.number]
         if not signed:
-            raise CheckpointError("the journal has no whole segment yet: there is nothing to sign")
+            raise JournalCheckpointError("the journal has no whole segment yet: there is nothing to sign")
         publish_heads(storage)
     for head in signed:
         print_message(f"{head.stream}: signed up to serial {head.end:,}")
 
 
 def _compared(storage: "Storage", url: str, verified: "list[VerifiedStream]") -> "list[ComparedStream]":
-    from pypi_assets.catalog.reports.journal_format import Stream
+    from pypi_assets.catalog.reports.journal_format import JournalStream
     from pypi_assets.journal.comparing import compare_stream, open_other
     from pypi_assets.journal.record_reader import Journal
 
     ours, theirs = Journal(storage), Journal(open_other(url))
-    return [compare_stream(ours, theirs, Stream(one.stream)) for one in verified]
+    return [compare_stream(ours, theirs, JournalStream(one.stream)) for one in verified]
 
 
 def _signed(
@@ -166,8 +166,8 @@ def _signed(
 ) -> dict[str, tuple[int | None, str | None]]:
     """Up to which serial each stream is signed, and what is wrong with its checkpoint; neither where a stream has
     nothing yet that can be signed, next to one that is signed."""
-    from pypi_assets.catalog.reports.journal_format import Stream
-    from pypi_assets.journal.signing import CheckpointError, checkpoint_path, load_public_key, verify_checkpoint
+    from pypi_assets.catalog.reports.journal_format import JournalStream
+    from pypi_assets.journal.signing import JournalCheckpointError, checkpoint_path, load_public_key, verify_checkpoint
 
     key = load_public_key(key_file)
     found: dict[str, tuple[int | None, str | None]] = {}
@@ -178,8 +178,8 @@ def _signed(
             found[one.stream] = None, None  # what has no whole segment yet cannot be signed
             continue
         try:
-            found[one.stream] = verify_checkpoint(storage, Stream(one.stream), key), None
-        except CheckpointError as error:
+            found[one.stream] = verify_checkpoint(storage, JournalStream(one.stream), key), None
+        except JournalCheckpointError as error:
             found[one.stream] = None, str(error)
     if not any(through for through, _ in found.values()):
         unsigned = "the journal has no whole segment that is signed"

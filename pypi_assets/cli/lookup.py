@@ -73,7 +73,7 @@ class Asking:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _AskedSubject:
     """The parameters for one subject; `file` is the local file that it stands for."""
 
     parameters: Parameters
@@ -142,9 +142,9 @@ def ask(
         return
     if len(texts) + len(files) > 1 and given.get("prefix"):
         raise click.UsageError("--prefix goes with one name")
-    asked = [_Asked(parsed(question, text, given)) for text in texts]
+    asked = [_AskedSubject(parsed(question, text, given)) for text in texts]
     if question.name_of_file is not None:
-        asked += [_Asked(parsed(question, question.name_of_file(file), given), file) for file in files]
+        asked += [_AskedSubject(parsed(question, question.name_of_file(file), given), file) for file in files]
     is_of_catalog = at is not None or any(question.needs_catalog(one.parameters) for one in asked)
     with opened_catalog(at) if is_of_catalog else opened_versions() as asking:
         answers = [asking.ask(question, one.parameters, solver) for one in asked]
@@ -272,7 +272,7 @@ def opened_catalog(at: "Moment | None") -> Iterator[Asking]:
 
 def _print_answers(
     question: Question[Any],
-    asked: Sequence[_Asked],
+    asked: Sequence[_AskedSubject],
     answers: Sequence[Found[Any]],
     asking: Asking,
     limit: int | None,
@@ -315,7 +315,7 @@ def _print_answers(
         print_message(f"{steps}as of serial {last.serial}{source}{among(last.followed_projects)}")
 
 
-def _nothing(question: Question[Any], asked: _Asked, answer: Found[Any], asking: Asking) -> Iterator[str]:
+def _nothing(question: Question[Any], asked: _AskedSubject, answer: Found[Any], asking: Asking) -> Iterator[str]:
     """Yield the sentences about an empty answer."""
     parameters = asked.parameters
     source = "" if asked.file is None else f"{asked.file}: "

@@ -17,7 +17,7 @@ from pypi_assets.terminal import counted, print_json, print_json_line, print_mes
 
 if TYPE_CHECKING:
     from pypi_assets.journal.replay import Replayed
-    from pypi_assets.mirror.following import Round
+    from pypi_assets.mirror.following import MirrorRound
     from pypi_assets.mirror.past_catalog import Past, PastFollower
     from pypi_assets.settings import Settings
     from pypi_assets.storage.store import Storage
@@ -121,7 +121,7 @@ def mirror_run_command(
             return
         past_follower = None if latest_only else _past_follower(_past_of(storage, settings), as_json=as_json)
 
-        def after_round(done: "Round") -> None:
+        def after_round(done: "MirrorRound") -> None:
             _print_round(done, as_json=as_json, only_changes=True)
             if past_follower is not None:
                 past_follower.wake()
@@ -198,7 +198,7 @@ def _past(settings: "Settings") -> tuple[int, int] | None:
     return None if first is None or first > last else (first, last)
 
 
-def _print_round(done: "Round", *, as_json: bool, only_changes: bool = False) -> None:
+def _print_round(done: "MirrorRound", *, as_json: bool, only_changes: bool = False) -> None:
     if only_changes and not (done.files or done.deleted):
         return
     if as_json:

@@ -65,7 +65,7 @@ AT = click.option(
 
 @contextmanager
 def catalog_at(at: "Moment | None") -> "Iterator[tuple[Catalog, int]]":
-    """The catalog, and the exact serial that `at` means there; None: the complete serial. Raises NotExactError."""
+    """The catalog, and the exact serial that `at` means there; None: the complete serial. Raises InexactSerialError."""
     from pypi_assets.catalog.reports.moments import serial_of
     from pypi_assets.cli.contexts import existing_catalog
     from pypi_assets.settings import load_settings

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import date
 
-    from pypi_assets.catalog.reports.removals import Removals, Window
+    from pypi_assets.catalog.reports.removals import Removals, RemovalWindow
     from pypi_assets.resolve.solvability import Solvability
 
 _COLUMNS = ("within", "uploads", "removed", "quarantined", "either", "share")
@@ -74,7 +74,7 @@ def removals_command(within: tuple[int, ...], as_json: bool) -> None:
         print_message(f"{counted(found.uploads, 'upload')} since {since}, as of serial {serial}{among(followed)}")
 
 
-def _share(window: "Window") -> str:
+def _share(window: "RemovalWindow") -> str:
     share = window.share(window.either)
     return "-" if share is None else f"{share:.3%}"
 

@@ -15,16 +15,16 @@ from pypi_assets.terminal import counted, plain, print_json, print_message
 if TYPE_CHECKING:
     from pypi_assets.catalog.reports.moments import Moment
     from pypi_assets.resolve.formats.text import Node, Rendered
-    from pypi_assets.resolve.questions import Question
+    from pypi_assets.resolve.questions import ResolutionQuestion
     from pypi_assets.resolve.targets import Target
     from pypi_assets.resolve.universal import JoinedResolution, UnsolvableTargetError
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _ResolvedAnswer:
     """What was chosen, or why nothing can be; the lock, if the format is one; and what else is known of the answer."""
 
-    question: "Question"
+    question: "ResolutionQuestion"
     serial: int
     answer: "JoinedResolution | UnsolvableTargetError"
     lock: "Rendered | None"
@@ -58,7 +58,7 @@ def resolve_command(given: Given, at: "Moment | None", universal: bool, format_:
     _print(_found(given, targets, format_, at), format_)
 
 
-def _found(given: Given, targets: "tuple[Target, ...]", format_: str, at: "Moment | None") -> _Found:
+def _found(given: Given, targets: "tuple[Target, ...]", format_: str, at: "Moment | None") -> _ResolvedAnswer:
     from pypi_assets.cli.lookup import context_of, opened  # which import what questions are declared with
     from pypi_assets.questions.resolutions import hints_about
     from pypi_assets.resolve.formats.pylock import as_pylock
@@ -88,10 +88,10 @@ def _found(given: Given, targets: "tuple[Target, ...]", format_: str, at: "Momen
 
         found = asking.answered(resolved)
         context = {**context_of(found), "ignored_options": list(given.ignored_options)}
-        return _Found(question, found.serial, context=context, **next(iter(found.results)))
+        return _ResolvedAnswer(question, found.serial, context=context, **next(iter(found.results)))
 
 
-def _print(found: _Found, format_: str) -> None:
+def _print(found: _ResolvedAnswer, format_: str) -> None:
     from pypi_assets.resolve.formats.json_answer import as_json, proof_as_json
     from pypi_assets.resolve.formats.text import for_targets, remarks_on, tree_nodes
     from pypi_assets.resolve.universal import UnsolvableTargetError

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.release_impact import Solvable
     from pypi_assets.questions.breaks import BreaksParameters
     from pypi_assets.questions.snapshot import Snapshot
-    from pypi_assets.resolve.questions import Control, Question, Wanted
+    from pypi_assets.resolve.questions import Control, ResolutionQuestion, Wanted
     from pypi_assets.resolve.releases import ReleaseIndex
     from pypi_assets.resolve.solutions import Allowance
     from pypi_assets.resolve.targets import Target
@@ -140,11 +140,11 @@ class Given:
         except (EnvironmentNameError, ResolveError) as error:
             raise click.BadParameter(str(error)) from error
 
-    def question(self, target: "Target", moment: datetime | None = None) -> "Question":
+    def question(self, target: "Target", moment: datetime | None = None) -> "ResolutionQuestion":
         """The question for an environment. A cooldown counts back from `moment`."""
-        from pypi_assets.resolve.questions import Question, Semantics, Unknown
+        from pypi_assets.resolve.questions import ResolutionQuestion, Semantics, Unknown
 
-        return Question(
+        return ResolutionQuestion(
             requirements=self.requirements,
             environment=target.environment,
             constraints=self.constraints,
@@ -228,7 +228,7 @@ class Solver:
     kinds: Counter[str] = field(default_factory=Counter)
 
     @property
-    def question(self) -> "Question":
+    def question(self) -> "ResolutionQuestion":
         return self.given.question(self.target)
 
     def __call__(self, snapshot: "Snapshot", given: "BreaksParameters", version: "Version") -> "Solvable":

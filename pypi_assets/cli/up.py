@@ -18,7 +18,7 @@ from pypi_assets.terminal import Output, plain, print_message, print_rows
 if TYPE_CHECKING:
     from pypi_assets.settings import Settings
     from pypi_assets.stack.layout import Layout
-    from pypi_assets.stack.programs import Plan, Ports
+    from pypi_assets.stack.programs import Ports, StackPlan
     from pypi_assets.stack.running import Keeper
 
 _PORT = click.IntRange(1, 65_535)
@@ -105,7 +105,7 @@ def _require_contacts() -> None:
             load_settings().require_contact()
 
 
-def _run(layout: "Layout", ports: "Ports | None", make_plan: Callable[[], "Plan"]) -> None:
+def _run(layout: "Layout", ports: "Ports | None", make_plan: Callable[[], "StackPlan"]) -> None:
     """Run the stack of `make_plan`, which also makes the cluster of its database. Its `ports` have to be free."""
     from pypi_assets.stack.layout import StackError
     from pypi_assets.stack.running import Keeper, is_running, only_one, require_free_ports, write_files
@@ -154,11 +154,11 @@ def _variables() -> dict[str, str]:
 
 def _plan(
     settings: "Settings", layout: "Layout", database: str | None, ports: "Ports", options: dict[str, Any]
-) -> "Plan":
-    """Return the plan of the stack with the `options` of `Plan` that the command line has."""
+) -> "StackPlan":
+    """Return the plan of the stack with the `options` of `StackPlan` that the command line has."""
     from pypi_assets.setting_variables import ENV_PREFIX, read_all_indexes
     from pypi_assets.stack.postgres import prepared_server
-    from pypi_assets.stack.programs import COLORED, JSON, Plan
+    from pypi_assets.stack.programs import COLORED, JSON, StackPlan
     from pypi_assets.workspace import CodeLocation, code_location
 
     indexes = read_all_indexes()
@@ -169,7 +169,7 @@ def _plan(
     log_format = JSON if settings.log_format == "json" else COLORED
     variables = _variables()
     others = [name for name in indexes.names if name != variables[f"{ENV_PREFIX}INDEX"]] if indexes else []
-    return Plan(
+    return StackPlan(
         *(layout, ports, locations, server),
         **options,
         variables=variables,

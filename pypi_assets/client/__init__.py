@@ -3,7 +3,7 @@
 `methods.py` has these methods, made from the registry of questions. `http_source.py` and `local_sources.py` answer.
 """
 
-from pypi_assets.client.change_iterator import Changes
+from pypi_assets.client.change_iterator import ChangeIterator
 from pypi_assets.client.client_errors import (
     BadParameterError,
     ConflictError,
@@ -17,7 +17,7 @@ from pypi_assets.client.client_errors import (
     UnreachableError,
 )
 from pypi_assets.client.connecting import Client, connect
-from pypi_assets.client.results import Results
+from pypi_assets.client.results import ResultIterator
 from pypi_assets.journal.change_types import Change
 from pypi_assets.questions.paging import CursorError
 from pypi_assets.questions.question import ParameterError
@@ -26,7 +26,7 @@ from pypi_assets.questions.snapshot import OtherSnapshotError
 __all__ = [
     "BadParameterError",
     "Change",
-    "Changes",
+    "ChangeIterator",
     "Client",
     "ConflictError",
     "CursorError",
@@ -37,7 +37,7 @@ __all__ = [
     "OtherMomentError",
     "OtherSnapshotError",
     "ParameterError",
-    "Results",
+    "ResultIterator",
     "ServiceError",
     "UnavailableError",
     "UnreachableError",

@@ -21,7 +21,7 @@ class ChangesBatch:
 
 
 @dataclass(slots=True)
-class Changes(Iterator[Change]):
+class ChangeIterator(Iterator[Change]):
     """Changes in order, up to the last one that is published now. They are read once, during iteration.
 
     >>> changes = client.changes("2026-03-03", kind="remove project")

@@ -8,10 +8,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-from pypi_assets.client.change_iterator import Changes, ChangesBatch, Filters, filters_of
+from pypi_assets.client.change_iterator import ChangeIterator, ChangesBatch, Filters, filters_of
 from pypi_assets.client.client_errors import LocationError
 from pypi_assets.client.methods import Questions
-from pypi_assets.client.results import Page, Results
+from pypi_assets.client.results import ResultIterator, ResultPage
 from pypi_assets.errors import FIRST_COMMANDS
 from pypi_assets.questions.paging import MOST_PER_PAGE
 from pypi_assets.questions.question import ParameterError, Parameters, Question, find_question
@@ -23,13 +23,15 @@ _HTTP = ("http", "https")
 _TIMEOUT_S = 30.0
 
 
-class Source(Protocol):
+class AnswerSource(Protocol):
     """Answers questions page by page, as of one moment."""
 
-    def page(self, question: Question[Any], asked: Parameters, page_size: int | None, cursor: str | None) -> Page[Any]:
+    def page(
+        self, question: Question[Any], asked: Parameters, page_size: int | None, cursor: str | None
+    ) -> ResultPage[Any]:
         """Return the page at a cursor; None: the first one."""
 
-    def at(self, moment: str) -> "Source":
+    def at(self, moment: str) -> "AnswerSource":
         """Return the same source at a serial or a time."""
 
     def changes(self, since: str | None, filters: Filters) -> ChangesBatch:
@@ -42,7 +44,7 @@ class Source(Protocol):
 class Client(Questions):
     """Answers questions about an index; `connect` opens it. It closes at the end of a `with` block."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: AnswerSource) -> None:
         self._source = source
 
     def at(self, moment: int | str | date) -> "Client":
@@ -62,7 +64,7 @@ class Client(Questions):
         stream: str | Sequence[str] | None = None,
         module: str | Sequence[str] | None = None,
         gained: str | Sequence[str] | None = None,
-    ) -> Changes:
+    ) -> ChangeIterator:
         """Read what changed, in order, up to what is published now; the journal must be written.
 
         `since` is a serial, a time in UTC, "now", or the `cursor` of earlier changes; None: the first change. Each
@@ -74,7 +76,7 @@ class Client(Questions):
         """
         given = {"project": project, "kind": kind, "stream": stream, "module": module, "gained": gained}
         filters = filters_of(given)
-        return Changes(
+        return ChangeIterator(
             lambda cursor: self._source.changes(cursor, filters), None if since is None else _moment_text(since)
         )
 
@@ -95,12 +97,12 @@ class Client(Questions):
 
     def _ask(
         self, name: str, values: dict[str, Any], page_size: int | None = None, cursor: str | None = None
-    ) -> Results[Any]:
+    ) -> ResultIterator[Any]:
         question = find_question(name)
         asked = question.given(**values)
         if page_size is not None and not 1 <= page_size <= MOST_PER_PAGE:
             raise ParameterError("page_size", page_size, f"a number from 1 to {MOST_PER_PAGE}")
-        return Results(lambda at: self._source.page(question, asked, page_size, at), cursor)
+        return ResultIterator(lambda at: self._source.page(question, asked, page_size, at), cursor)
 
 
 def connect(
@@ -136,18 +138,18 @@ def connect(
     return Client(_storage(text, cache))
 
 
-def _service(url: str, timeout_s: float, session: "requests.Session | None") -> Source:
+def _service(url: str, timeout_s: float, session: "requests.Session | None") -> AnswerSource:
     import requests
 
-    from pypi_assets.client.http_source import HttpSource
+    from pypi_assets.client.http_source import ServiceSource
 
     parts = urlsplit(url)
     if not parts.hostname or parts.query or parts.fragment:
         raise LocationError(f"{url} is not the URL of a service: it reads https://HOST/ or https://HOST/PATH/")
-    return HttpSource(url.rstrip("/") + "/", session or requests.Session(), timeout_s)
+    return ServiceSource(url.rstrip("/") + "/", session or requests.Session(), timeout_s)
 
 
-def _folder(folder: Path, cache_dir: Path | None) -> Source:
+def _folder(folder: Path, cache_dir: Path | None) -> AnswerSource:
     """Return the source of a folder, which is a home if it has a catalog or the folder of a storage."""
     from pypi_assets.settings import CATALOG_URL_FILE, load_settings
 
@@ -161,13 +163,13 @@ def _folder(folder: Path, cache_dir: Path | None) -> Source:
     return _storage(folder.as_uri(), cache_dir)
 
 
-def _source_of_settings(cache_dir: Path | None) -> Source:
+def _source_of_settings(cache_dir: Path | None) -> AnswerSource:
     from pypi_assets.settings import load_settings
 
     return _home(load_settings(), cache_dir)
 
 
-def _home(settings: Any, cache_dir: Path | None) -> Source:
+def _home(settings: Any, cache_dir: Path | None) -> AnswerSource:
     from pypi_assets.client.local_sources import PublishedSource
     from pypi_assets.storage.store import open_storage
 
@@ -180,7 +182,7 @@ def _home(settings: Any, cache_dir: Path | None) -> Source:
     return PublishedSource(storage, cache_dir or settings.leveldbs_dir, open_catalog)
 
 
-def _storage(url: str, cache_dir: Path | None) -> Source:
+def _storage(url: str, cache_dir: Path | None) -> AnswerSource:
     from pypi_assets.client.local_sources import PublishedSource
     from pypi_assets.setting_variables import STORAGE_URL_ACCEPTS, checked_storage_url
     from pypi_assets.storage.store import open_storage

@@ -11,9 +11,9 @@ import requests
 
 from pypi_assets.client.change_iterator import MOST_PER_BATCH, ChangesBatch, Filters
 from pypi_assets.client.client_errors import NotFoundError, ServiceError, UnreachableError, service_error
-from pypi_assets.client.results import Page
+from pypi_assets.client.results import ResultPage
 from pypi_assets.questions.addresses import STEPS, filled, names_in
-from pypi_assets.questions.paging import Cursor, digest_of
+from pypi_assets.questions.paging import PageCursor, digest_of
 from pypi_assets.questions.question import ParameterError, Parameters, Question, all_questions
 from pypi_assets.questions.snapshot import OtherSnapshotError
 
@@ -24,7 +24,7 @@ _FOREIGN = "the answer is none of this service"
 
 
 @dataclass(frozen=True, slots=True)
-class HttpSource:
+class ServiceSource:
     """A service at `url`, which ends in a slash. `moment` is the part of a path behind `/at/`; empty: the newest."""
 
     url: str
@@ -34,7 +34,7 @@ class HttpSource:
 
     def page(
         self, question: Question[Any], asked: Parameters, page_size: int | None, cursor: str | None
-    ) -> Page[Mapping[str, Any]]:
+    ) -> ResultPage[Mapping[str, Any]]:
         """Return one page. Raises ServiceError, UnreachableError, and OtherSnapshotError without a route."""
         if question.path is None:
             raise OtherSnapshotError(
@@ -60,16 +60,16 @@ class HttpSource:
             if error.serial is None or error.parameter not in values:
                 raise
             hints, columns = error.hints, tuple(question.result.__annotations__)
-            return Page(error.serial, error.epoch, None, (), None, columns, lambda: hints)
+            return ResultPage(error.serial, error.epoch, None, (), None, columns, lambda: hints)
         return self._page(question, asked, content)
 
-    def _page(self, question: Question[Any], asked: Parameters, content: Any) -> Page[Mapping[str, Any]]:
+    def _page(self, question: Question[Any], asked: Parameters, content: Any) -> ResultPage[Mapping[str, Any]]:
         if not _is_answer(content, question):
             raise ServiceError(self.url, 200, {"detail": _FOREIGN})
         serial, results = content["serial"], [content["result"]] if question.is_single else content["results"]
         epoch, digest, key = content.get("epoch"), digest_of(question, asked), question.sort_key
         named = content.get("set") if epoch is None else f"{serial}.{epoch}"
-        return Page(
+        return ResultPage(
             serial,
             epoch,
             content.get("followed_projects"),
@@ -77,7 +77,7 @@ class HttpSource:
             content.get("next"),
             tuple(question.result.__annotations__),
             hints=lambda: tuple(content.get("hints") or ()),
-            cursor_after=None if key is None else lambda result: Cursor(named, digest, list(key(result))).text(),
+            cursor_after=None if key is None else lambda result: PageCursor(named, digest, list(key(result))).text(),
         )
 
     def changes(self, since: str | None, filters: Filters) -> ChangesBatch:
@@ -93,9 +93,9 @@ class HttpSource:
             raise ServiceError(self.url, 200, {"detail": _FOREIGN}) from None
         return ChangesBatch(found, cursor, through, is_last)
 
-    def at(self, moment: str) -> "HttpSource":
+    def at(self, moment: str) -> "ServiceSource":
         """Return the same service at a moment."""
-        return HttpSource(self.url, self.session, self.timeout_s, moment)
+        return ServiceSource(self.url, self.session, self.timeout_s, moment)
 
     def close(self) -> None:
         """Close the connections."""
@@ -113,7 +113,7 @@ class HttpSource:
                 raise ParameterError(name, values[name], f"{accepted[name]}, and not the name of another route")
         return f"at/{quote(self.moment, safe=':')}{path}" if self.moment else path.removeprefix("/")
 
-    def _lines(self, question: Question[Any], path: str, query: Mapping[str, str]) -> Page[Mapping[str, Any]]:
+    def _lines(self, question: Question[Any], path: str, query: Mapping[str, str]) -> ResultPage[Mapping[str, Any]]:
         """Return all results of a search of the whole index, read from the service as they are iterated over."""
         url = self.url + path
         try:
@@ -135,7 +135,7 @@ class HttpSource:
 
         serial, epoch = _as_of(response)
         columns = tuple(question.result.__annotations__)
-        return Page(serial or 0, epoch, None, results(), None, columns, close=response.close)
+        return ResultPage(serial or 0, epoch, None, results(), None, columns, close=response.close)
 
     def _request(self, method: str, path: str, **content: Any) -> Any:
         url = self.url + path

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pypi_assets.client.change_iterator import MOST_PER_BATCH, ChangesBatch, Filters
-from pypi_assets.client.results import Page
+from pypi_assets.client.results import ResultPage
 from pypi_assets.errors import FIRST_COMMANDS
 from pypi_assets.leveldbs.format.leveldb_errors import NoVersionError
 from pypi_assets.lookup.published_sets import UNREADABLE, OpenSet, PublishedSets
-from pypi_assets.questions.paging import Cursor, CursorError, digest_of, page_of, parse_cursor
+from pypi_assets.questions.paging import CursorError, PageCursor, digest_of, page_of, parse_cursor
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
 from pypi_assets.questions.question import ParameterError, Parameters, Question
 from pypi_assets.questions.snapshot import After, Found, OtherSnapshotError, Snapshot
@@ -45,7 +45,7 @@ class PublishedSource:
 
     def page(
         self, question: Question[Any], asked: Parameters, page_size: int | None, cursor: str | None
-    ) -> Page[Mapping[str, Any]]:
+    ) -> ResultPage[Mapping[str, Any]]:
         """Return one page. Raises CursorError, OtherSnapshotError, NoVersionError and StorageError."""
         if self.open_catalog is not None and question.needs_catalog(asked):
             begun = _parsed(question, asked, cursor)
@@ -151,7 +151,7 @@ class PublishedSource:
             self._present = OpenSet(self._sets, published)
         return self._present
 
-    def _set_of(self, cursor: Cursor) -> OpenSet:
+    def _set_of(self, cursor: PageCursor) -> OpenSet:
         """Return the set that a list began with."""
         if self._present is not None and self._present.id == cursor.set:
             return self._present
@@ -174,7 +174,7 @@ class CatalogSource:
 
     def page(
         self, question: Question[Any], asked: Parameters, page_size: int | None, cursor: str | None
-    ) -> Page[Mapping[str, Any]]:
+    ) -> ResultPage[Mapping[str, Any]]:
         """Return one page. Raises CursorError, OtherSnapshotError and CatalogError."""
         from pypi_assets.catalog.reports.moments import pinned_answer
         from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
@@ -202,11 +202,11 @@ class CatalogSource:
         self.home.close()
 
 
-def _parsed(question: Question[Any], asked: Parameters, cursor: str | None) -> Cursor | None:
+def _parsed(question: Question[Any], asked: Parameters, cursor: str | None) -> PageCursor | None:
     return None if cursor is None else parse_cursor(cursor, question, asked)
 
 
-def _after(cursor: Cursor | None) -> After:
+def _after(cursor: PageCursor | None) -> After:
     return None if cursor is None else tuple(cursor.after)
 
 
@@ -216,10 +216,10 @@ def _page(
     snapshot: Snapshot,
     found: Found[Any],
     page_size: int | None,
-    cursor: Cursor | None,
+    cursor: PageCursor | None,
     named: str,
     epoch: int | None = None,
-) -> Page[Mapping[str, Any]]:
+) -> ResultPage[Mapping[str, Any]]:
     """Return the page of an answer. A question without pages, or a search of the whole index, is answered whole."""
     key, digest, end = question.sort_key, digest_of(question, asked), None
     results: Iterable[Mapping[str, Any]] = found.results
@@ -231,14 +231,14 @@ def _page(
     is_empty = not results and cursor is None
 
     def cursor_after(result: Mapping[str, Any]) -> str:
-        return Cursor(named, digest, list(key(result)) if key else []).text()
+        return PageCursor(named, digest, list(key(result)) if key else []).text()
 
-    return Page(
+    return ResultPage(
         found.serial,
         epoch,
         found.followed_projects,
         results,
-        None if end is None else Cursor(named, digest, list(end)).text(),
+        None if end is None else PageCursor(named, digest, list(end)).text(),
         tuple(found.kind.__annotations__),
         hints=lambda: tuple(map(str, question.hints(snapshot, asked))) if is_empty else (),
         cursor_after=None if key is None else cursor_after,

@@ -6,7 +6,7 @@
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from pypi_assets.client.results import Results
+from pypi_assets.client.results import ResultIterator
 
 if TYPE_CHECKING:
     from pypi_assets.lookup.commands_reader import CommandResult
@@ -30,7 +30,7 @@ class Questions:
 
     def _ask(
         self, name: str, values: dict[str, Any], page_size: int | None = None, cursor: str | None = None
-    ) -> Results[Any]:
+    ) -> ResultIterator[Any]:
         raise NotImplementedError
 
     def module(
@@ -41,7 +41,7 @@ class Questions:
         latest: bool = False,
         page_size: int | None = None,
         cursor: str | None = None,
-    ) -> "Results[ModuleResult]":
+    ) -> "ResultIterator[ModuleResult]":
         """List the projects that provide a module, and in which versions.
 
         `module`: the dotted name of a module, such as yaml.nodes, up to 1000 characters.
@@ -51,7 +51,7 @@ class Questions:
         """
         return self._ask("module", {"module": module, "prefix": prefix, "latest": latest}, page_size, cursor)
 
-    def owners(self, name: str, *, limit: int | None = None) -> "Results[ImportOwners]":
+    def owners(self, name: str, *, limit: int | None = None) -> "ResultIterator[ImportOwners]":
         """Rank the projects that provide imports, with the reasons.
 
         The longest known module of an import counts, and all projects that provide it.
@@ -61,7 +61,7 @@ class Questions:
         """
         return self._ask("owners", {"name": name, "limit": limit})
 
-    def releases(self, project: str) -> "Results[ProjectResult]":
+    def releases(self, project: str) -> "ResultIterator[ProjectResult]":
         """List the releases of a project with their files, and show what is known of the project.
 
         Without a catalog, summary, licence, links, status and the serials of the first and last change are null.
@@ -71,7 +71,7 @@ class Questions:
         """
         return self._ask("releases", {"project": project})
 
-    def release(self, project: str, version: str) -> "Results[VersionResult]":
+    def release(self, project: str, version: str) -> "ResultIterator[VersionResult]":
         """Show a version of a project: its files, requirements, extras, modules and commands.
 
         `project`: the name of a project, in any spelling: ASCII letters, digits, and . _ - between them, up to 300
@@ -80,7 +80,9 @@ class Questions:
         """
         return self._ask("release", {"project": project, "version": version})
 
-    def project(self, requirement: str, *, prefix: bool = False, latest: bool = False) -> "Results[Distribution]":
+    def project(
+        self, requirement: str, *, prefix: bool = False, latest: bool = False
+    ) -> "ResultIterator[Distribution]":
         """List the distributions of a project, with what they require.
 
         With ==VERSION, those of this version alone.
@@ -103,7 +105,7 @@ class Questions:
         depth: int | None = None,
         page_size: int | None = None,
         cursor: str | None = None,
-    ) -> "Results[Dependent | TransitiveDependent]":
+    ) -> "ResultIterator[Dependent | TransitiveDependent]":
         """List the projects that require a project.
 
         Each comes with the versions that require it always, only by a marker, and only with an extra.
@@ -144,7 +146,7 @@ class Questions:
         depth: int | None = None,
         page_size: int | None = None,
         cursor: str | None = None,
-    ) -> "Results[Impact]":
+    ) -> "ResultIterator[Impact]":
         """Show what depends on PROJECT, or on one of its versions.
 
         These are the projects whose newest release requires it, and with a version those that accept this version. It
@@ -181,7 +183,7 @@ class Questions:
         unknown: Literal["fail", "assume-none"] = "fail",
         page_size: int | None = None,
         cursor: str | None = None,
-    ) -> "Results[Break]":
+    ) -> "ResultIterator[Break]":
         """Show projects whose newest release excludes VERSION of PROJECT.
 
         If the answer is transitive, it also has the projects whose newest release requires the newest release of one of
@@ -223,7 +225,7 @@ class Questions:
 
     def files(
         self, project: str, *, page_size: int | None = None, cursor: str | None = None
-    ) -> "Results[LiveFileResult]":
+    ) -> "ResultIterator[LiveFileResult]":
         """List the live distributions of a project.
 
         It needs a catalog. The order is by version, as text, and filename.
@@ -234,7 +236,7 @@ class Questions:
         """
         return self._ask("files", {"project": project}, page_size, cursor)
 
-    def history(self, project: str, *, all: bool = False) -> "Results[HistoryEntry]":
+    def history(self, project: str, *, all: bool = False) -> "ResultIterator[HistoryEntry]":
         """Show what happened to a project, by serial.
 
         It needs a catalog. At an earlier serial it is what had happened by then, without the visits of the project's
@@ -254,7 +256,7 @@ class Questions:
         latest: bool = False,
         page_size: int | None = None,
         cursor: str | None = None,
-    ) -> "Results[CommandResult]":
+    ) -> "ResultIterator[CommandResult]":
         """List the projects that install a command, and in which versions.
 
         The versions are those that install it as a console script.
@@ -274,7 +276,7 @@ class Questions:
         all: bool = False,
         page_size: int | None = None,
         cursor: str | None = None,
-    ) -> "Results[HashResult | KnownHashResult]":
+    ) -> "ResultIterator[HashResult | KnownHashResult]":
         """List the live files that have a sha256.
 
         Each comes with its project and version, and the serial since which it is live.
@@ -286,14 +288,14 @@ class Questions:
         """
         return self._ask("hash", {"sha256": sha256, "prefix": prefix, "all": all}, page_size, cursor)
 
-    def page(self, project: str) -> "Results[PageFileResult]":
+    def page(self, project: str) -> "ResultIterator[PageFileResult]":
         """List the files that the page of a project in the Simple API shows.
 
         `project`: the name of a project, in any spelling, up to 300 characters.
         """
         return self._ask("page", {"project": project})
 
-    def purl(self, purl: str) -> "Results[PurlResult]":
+    def purl(self, purl: str) -> "ResultIterator[PurlResult]":
         """Show whether what a package URL names has live files, and which.
 
         It can name a project, a version (@), and a file (?file_name=).
@@ -314,7 +316,7 @@ class Questions:
         only_binary: bool = False,
         cooldown_hours: int = 0,
         unknown: Literal["fail", "assume-none"] = "fail",
-    ) -> "Results[ResolutionResult]":
+    ) -> "ResultIterator[ResolutionResult]":
         """Show which versions an installer would choose.
 
         For one environment, with the reason for each version. If there is no solution, `releases` is null, and `proof`
@@ -347,7 +349,7 @@ class Questions:
 
     def collisions(
         self, pins: list[str] | tuple[str, ...], *, python: str | None = None, platform: str | None = None
-    ) -> "Results[CollisionsResult]":
+    ) -> "ResultIterator[CollisionsResult]":
         """Show modules that several pinned distributions have.
 
         Installed together, one of them overwrites the others: `pip` is the distribution that pip installs last.

@@ -12,7 +12,7 @@ Result = TypeVar("Result", bound=Mapping[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[Result]):
+class ResultPage(Generic[Result]):
     """One page as a source gives it. `next` is the cursor of the following page; None: this one is the last.
 
     A table without rows has `columns`. `hints` returns sentences about an empty answer. `cursor_after` returns
@@ -31,7 +31,7 @@ class Page(Generic[Result]):
 
 
 @dataclass(slots=True)
-class Results(Iterator[Result], Generic[Result]):
+class ResultIterator(Iterator[Result], Generic[Result]):
     """Results of one question, as the index was at `serial`. They are read once, during iteration.
 
     >>> results = client.module("yaml")
@@ -45,7 +45,7 @@ class Results(Iterator[Result], Generic[Result]):
     `with` block, or until nothing refers to them.
     """
 
-    _read: Callable[[str | None], Page[Result]] = field(repr=False)
+    _read: Callable[[str | None], ResultPage[Result]] = field(repr=False)
     cursor: str | None = field(default=None, repr=False)
     """The position after the last result that was read. A method of a client continues there: `cursor=...`.
 
@@ -54,7 +54,7 @@ class Results(Iterator[Result], Generic[Result]):
     serial: int = field(init=False)
     epoch: int | None = field(init=False)
     followed_projects: int | None = field(init=False)
-    _page: Page[Result] = field(init=False, repr=False)
+    _page: ResultPage[Result] = field(init=False, repr=False)
     _rest: Iterator[Result] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -104,7 +104,7 @@ class Results(Iterator[Result], Generic[Result]):
         frame.attrs.update(serial=self.serial, epoch=self.epoch)
         return frame
 
-    def _turn(self, cursor: str | None) -> Page[Result]:
+    def _turn(self, cursor: str | None) -> ResultPage[Result]:
         self._page = self._read(cursor)
         self._rest = iter(self._page.results)
         return self._page

@@ -20,9 +20,9 @@ from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.work.full_crawls import followed_index
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.errors import (
-    GoneError,
     LoginError,
     NoAnswerError,
+    NotOnIndexError,
     PackageIndexError,
     TransientError,
     requested_pause_s,
@@ -184,7 +184,7 @@ def require_answer(crawler: Crawler, names: Collection[str]) -> None:
             crawler.index.project_page(name)
         except PackageIndexError as error:
             failure = error
-            if not isinstance(error, GoneError):  # the index can have one broken page: its list decides
+            if not isinstance(error, NotOnIndexError):  # the index can have one broken page: its list decides
                 break
         else:
             return

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
 from pypi_assets.catalog.observed.index_state import first_file_urls, known_file_origin, store_file_origin
-from pypi_assets.catalog.reads.read_outcomes import GONE, FinishedRead, Outcome, record_outcome
+from pypi_assets.catalog.reads.read_outcomes import GONE, FinishedRead, ReadOutcome, record_outcome
 from pypi_assets.catalog.work.read_queue import PendingRead
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.distributions.extract import ServedMetadata
@@ -35,7 +35,7 @@ from pypi_assets.distributions.sources import MismatchError, RangeSource
 from pypi_assets.distributions.zips import WHOLE_FILE_BYTES
 from pypi_assets.index.errors import (
     ContentError,
-    GoneError,
+    NotOnIndexError,
     PackageIndexError,
     RefusedError,
     TooLargeError,
@@ -72,7 +72,7 @@ def fetch_and_read(crawler: Crawler, bundle: Iterable[PendingRead]) -> list[Fini
 
     Small files are fetched one after another, and then read together. Raises only errors that are not the files' own.
     """
-    begun = [(attempt := _Attempt(crawler, read), attempt.begin()) for read in bundle]
+    begun = [(attempt := _FetchAttempt(crawler, read), attempt.begin()) for read in bundle]
     fetched = [(attempt, file) for attempt, file in begun if file is not None]
     started = time.monotonic()
     readings = crawler.readers.read_together([file for _, file in fetched])
@@ -87,7 +87,7 @@ def _is_small(crawler: Crawler, read: PendingRead) -> bool:
     return read.size is not None and read.size <= min(WHOLE_FILE_BYTES, crawler.readers.limits.max_file_bytes)
 
 
-class _Attempt:
+class _FetchAttempt:
     """One attempt at a distribution. Its cost is counted over all its readings, failed ones too."""
 
     def __init__(self, crawler: Crawler, read: PendingRead) -> None:
@@ -226,7 +226,7 @@ class _Attempt:
             return ServedMetadata(self._fetch_sidecar(None), is_as_stated=False)
         except TooLargeError:
             raise
-        except (GoneError, RefusedError):
+        except (NotOnIndexError, RefusedError):
             return ServedMetadata(None, is_as_stated=False)
 
     def _fetch_sidecar(self, sha256: str | None) -> bytes:
@@ -273,12 +273,12 @@ def _without_fetching(crawler: Crawler, read: PendingRead) -> FinishedRead | Non
     """The outcome of a distribution that is not fetched; None for any other."""
     if read.attempts >= crawler.max_attempts:
         text = f"no attempt is left: of {read.attempts}, the last ones ended with their worker"
-        return FinishedRead(read.distribution_id, Outcome.EXHAUSTED, error_kind=WORKER_DIED, error_text=text)
+        return FinishedRead(read.distribution_id, ReadOutcome.EXHAUSTED, error_kind=WORKER_DIED, error_text=text)
     if read.kind not in READABLE_KINDS:
         parts = parse_filename(read.filename, read.project)
         error = ReadError(ErrorKind.UNSUPPORTED_KIND, f"files of kind {parts.kind} are not read")
         record = DistributionRecord(read.filename, parts.kind, parts.project, parts.version, error=error)
-        return FinishedRead(read.distribution_id, Outcome.UNSUPPORTED, record, started_at=crawler.catalog.clock())
+        return FinishedRead(read.distribution_id, ReadOutcome.UNSUPPORTED, record, started_at=crawler.catalog.clock())
     return None
 
 
@@ -287,11 +287,11 @@ def _is_zip(filename: str) -> bool:
 
 
 def _failed(crawler: Crawler, read: PendingRead, error: PackageIndexError) -> FinishedRead:
-    outcome, kind, due_at = Outcome.ERROR, "refused", 0.0
-    if isinstance(error, TransientError | GoneError):
+    outcome, kind, due_at = ReadOutcome.ERROR, "refused", 0.0
+    if isinstance(error, TransientError | NotOnIndexError):
         next_try = crawler.next_try(error, read.attempts, read.first_failed_at)
-        outcome = Outcome.EXHAUSTED if next_try is None else Outcome.PENDING
-        kind, due_at = GONE if isinstance(error, GoneError) else "transient", next_try or 0.0
+        outcome = ReadOutcome.EXHAUSTED if next_try is None else ReadOutcome.PENDING
+        kind, due_at = GONE if isinstance(error, NotOnIndexError) else "transient", next_try or 0.0
     elif isinstance(error, TooLargeError):
         kind = ErrorKind.LIMIT_EXCEEDED
     elif isinstance(error, ContentError):

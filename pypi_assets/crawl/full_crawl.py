@@ -48,7 +48,7 @@ from pypi_assets.crawl.crawler import Crawler, observe, query_first, require_ans
 from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.listers import query_changelog
 from pypi_assets.crawl.reading import ReadCounts, in_groups, read_workload
-from pypi_assets.crawl.scope_crawl import discover_all, settle
+from pypi_assets.crawl.scope_crawl import discover_all, settle_workload
 from pypi_assets.crawl.simple_lister import require_serial
 from pypi_assets.crawl.stored_events import catch_up, index_serial, store_all_events, store_history
 from pypi_assets.crawl.visiting import visit_workload
@@ -218,7 +218,7 @@ def read_shards(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int] | None
     """Reads what is pending of the crawl within `shards` (None: all), and completes the crawl if that was the last."""
     counts = read_workload(crawler, crawl.workload, shards)
     _explain_pages(crawler, crawl)
-    if crawl.selection.names and settle(crawler, crawl.workload):
+    if crawl.selection.names and settle_workload(crawler, crawl.workload):
         counts += read_workload(crawler, crawl.workload, shards)
     complete_crawl(crawler.catalog, crawl)
     return counts

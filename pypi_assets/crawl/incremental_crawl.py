@@ -70,7 +70,7 @@ from pypi_assets.crawl.crawler import Crawler, observe
 from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.listers import AUTO, query_changelog
 from pypi_assets.crawl.reading import ReadCounts, read_workload
-from pypi_assets.crawl.scope_crawl import ENTERING_IN_A_RANGE, follow_workload, run_ready_scopes, settle
+from pypi_assets.crawl.scope_crawl import ENTERING_IN_A_RANGE, follow_workload, run_ready_scopes, settle_workload
 from pypi_assets.crawl.simple_lister import allocate_listed_ranges
 from pypi_assets.crawl.stored_events import catch_up, index_serial
 from pypi_assets.crawl.visiting import visit_workload
@@ -226,7 +226,7 @@ def _read_and_follow(crawler: Crawler, workload: str) -> ReadCounts:
     if not are_scopes:
         return read_workload(crawler, workload)
     counts = follow_workload(crawler, workload, ENTERING_IN_A_RANGE)
-    while settle(crawler, workload):
+    while settle_workload(crawler, workload):
         counts += follow_workload(crawler, workload, 0)
     return counts
 

@@ -81,13 +81,13 @@ def _compare(crawler: Crawler, audit: Audit) -> Audit:
     with crawler.index.iter_listing() as (listing_serial, listed):
         serial = require_serial(crawler, listing_serial)
         is_followed = query_changelog(crawler, partial(catch_up, crawler, serial), again=True) is not None
-        comparing = _Comparing(crawler, audit, ComparedList(crawler, serial, listed), is_followed)
+        comparing = _ListComparison(crawler, audit, ComparedList(crawler, serial, listed), is_followed)
         for page in comparing.list.pages():
             comparing.differing += crawler.catalog.transact(partial(comparing.compare, page=page))
         return crawler.catalog.transact(comparing.end)
 
 
-class _Comparing:
+class _ListComparison:
     """One list compared with the catalog, and the projects that differ, with the cause of each.
 
     `is_followed`: whether the events up to it are stored.

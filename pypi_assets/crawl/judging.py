@@ -15,8 +15,8 @@ from sqlalchemy.exc import DataError, IntegrityError
 from pypi_assets.catalog.derived.visits import (
     SUCCESSFUL,
     UnexplainedPageError,
-    Verdict,
     VisitStatus,
+    VisitVerdict,
     exhaust_broken,
     record_verdicts,
 )
@@ -34,7 +34,7 @@ from pypi_assets.catalog.work.visit_queue import (
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.listers import query_changelog
 from pypi_assets.crawl.stored_events import catch_up, index_serial, store_all_events
-from pypi_assets.index.errors import GoneError, PackageIndexError, StaleError, TransientError, requested_pause_s
+from pypi_assets.index.errors import NotOnIndexError, PackageIndexError, StaleError, TransientError, requested_pause_s
 from pypi_assets.index.models import NotModified, ProjectPage
 
 _WORK_AT_ONCE = 5_000
@@ -57,11 +57,11 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
+class _JudgedVisit:
     """The verdict on the visit of a task. `is_gone`: the answer was a 404."""
 
     task: VisitTask
-    verdict: Verdict
+    verdict: VisitVerdict
     is_gone: bool = False
 
 
@@ -75,11 +75,11 @@ def judge(crawler: Crawler, fetched: Sequence[Fetched]) -> int:
     """
     lost, now = 0, crawler.catalog.clock()
     for one in fetched:
-        is_answered = isinstance(one.answer, ProjectPage | NotModified | GoneError)
+        is_answered = isinstance(one.answer, ProjectPage | NotModified | NotOnIndexError)
         crawler.page_failures.note(one.task.project.id, now, is_answered=is_answered)
     for batch in _batches(fetched):
         failed = _catch_up(crawler, batch)
-        gone = [one.task.project.id for one in batch if isinstance(one.answer, GoneError)]
+        gone = [one.task.project.id for one in batch if isinstance(one.answer, NotOnIndexError)]
         with crawler.catalog.read() as connection:
             explained = explained_absences(connection, gone)
             known = with_events(connection, gone)
@@ -111,7 +111,7 @@ def _catch_up(crawler: Crawler, fetched: Collection[Fetched]) -> dict[int, Packa
     """
     failed: dict[int, PackageIndexError] = {}
     needed = [(one.answer.last_serial, one.visit_id) for one in fetched if isinstance(one.answer, ProjectPage)]
-    gone = [one.visit_id for one in fetched if isinstance(one.answer, GoneError)]
+    gone = [one.visit_id for one in fetched if isinstance(one.answer, NotOnIndexError)]
     if gone:
         try:
             last = query_changelog(crawler, partial(index_serial, crawler))
@@ -152,7 +152,7 @@ def _judge(
     explained: Mapping[int, int],
     known: Collection[int],
     current: Collection[int],
-) -> _Judged:
+) -> _JudgedVisit:
     """The verdict on one visit.
 
     `failed` is why its events could not be stored. `explained` are serials that explain a 404, by project id. `known`
@@ -165,21 +165,25 @@ def _judge(
         case ProjectPage(last_serial=serial) as page:
             if serial >= task.min_serial or task.project.id in current:
                 through = task.listed_at if serial == task.min_serial else None
-                return _Judged(task, Verdict(visit_id, task.project, VisitStatus.FULL, page, true_through=through))
+                return _JudgedVisit(
+                    task, VisitVerdict(visit_id, task.project, VisitStatus.FULL, page, true_through=through)
+                )
             stale = StaleError(
                 f"the page is of serial {serial}, older than the event at {task.min_serial}", crawler.index.index_url
             )
             return _postpone_or_exhaust(crawler, fetched, stale, page)  # it is true of its own serial all the same
-        case GoneError() as gone:
+        case NotOnIndexError() as gone:
             explained_at = _explanation(task, explained)
             due_at = crawler.next_try(gone, task.attempts, task.first_failed_at)
             if explained_at is None and _may_come_back(crawler, task, due_at, has_events=task.project.id in known):
                 return _postponed_or_exhausted(fetched, gone, due_at)
             if explained_at is None and task.listed_at is not None:
                 text = f"{gone}: removed since it was listed, at an unknown serial; the next list will show it"
-                later = Verdict(visit_id, task.project, VisitStatus.NOT_FOUND, text=text, is_conclusive=False)
-                return _Judged(task, later)
-            return _Judged(task, Verdict(visit_id, task.project, VisitStatus.NOT_FOUND, explained_at=explained_at))
+                later = VisitVerdict(visit_id, task.project, VisitStatus.NOT_FOUND, text=text, is_conclusive=False)
+                return _JudgedVisit(task, later)
+            return _JudgedVisit(
+                task, VisitVerdict(visit_id, task.project, VisitStatus.NOT_FOUND, explained_at=explained_at)
+            )
         case PackageIndexError() as error:
             if failed is None and _is_enough(crawler, task, error):
                 return _postponed_or_exhausted(fetched, error, None)
@@ -229,27 +233,29 @@ def _is_enough(crawler: Crawler, task: VisitTask, error: PackageIndexError) -> b
 
 def _postpone_or_exhaust(
     crawler: Crawler, fetched: Fetched, error: PackageIndexError, page: ProjectPage | None = None
-) -> _Judged:
+) -> _JudgedVisit:
     """Postpones the visit where the error is transient and attempts are left; else it is exhausted, and shown so."""
     task = fetched.task
-    is_transient = isinstance(error, TransientError | GoneError)
+    is_transient = isinstance(error, TransientError | NotOnIndexError)
     due_at = crawler.next_try(error, task.attempts, task.first_failed_at) if is_transient else None
     return _postponed_or_exhausted(fetched, error, due_at, page)
 
 
 def _postponed_or_exhausted(
     fetched: Fetched, error: PackageIndexError, due_at: float | None, page: ProjectPage | None = None
-) -> _Judged:
+) -> _JudgedVisit:
     """Returns the verdict on a failed visit: postponed until `due_at`, or exhausted where that is None."""
     task, project = fetched.task, fetched.task.project
     if due_at is not None:
-        return _Judged(
+        return _JudgedVisit(
             task,
-            Verdict(fetched.visit_id, project, VisitStatus.FAILED, text=str(error), is_conclusive=False, due_at=due_at),
-            isinstance(error, GoneError),
+            VisitVerdict(
+                fetched.visit_id, project, VisitStatus.FAILED, text=str(error), is_conclusive=False, due_at=due_at
+            ),
+            isinstance(error, NotOnIndexError),
         )
     status = VisitStatus.FAILED if page is None else VisitStatus.PARTIAL
-    return _Judged(task, Verdict(fetched.visit_id, project, status, page, text=str(error)))
+    return _JudgedVisit(task, VisitVerdict(fetched.visit_id, project, status, page, text=str(error)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +270,7 @@ class _Known:
     through: int | None = None
 
 
-def _store_explained(crawler: Crawler, judged: Sequence[_Judged]) -> int:
+def _store_explained(crawler: Crawler, judged: Sequence[_JudgedVisit]) -> int:
     """Stores verdicts; returns how many are dropped.
 
     A page can be newer than its own serial. So where one shows what no stored event explains, the events up to the
@@ -282,12 +288,12 @@ def _store_explained(crawler: Crawler, judged: Sequence[_Judged]) -> int:
     return _store(crawler, judged, _Known(is_all=True, through=through))
 
 
-def _postponed(crawler: Crawler, judged: _Judged, error: PackageIndexError) -> _Judged:
+def _postponed(crawler: Crawler, judged: _JudgedVisit, error: PackageIndexError) -> _JudgedVisit:
     visit = Fetched(judged.task, judged.verdict.visit_id, error)
     return _postpone_or_exhaust(crawler, visit, error, judged.verdict.page)
 
 
-def _store(crawler: Crawler, judged: Sequence[_Judged], known: _Known) -> int:
+def _store(crawler: Crawler, judged: Sequence[_JudgedVisit], known: _Known) -> int:
     """Stores verdicts; returns how many are dropped. Raises UnexplainedPageError as `record_verdicts` does."""
     catalog = crawler.catalog
     now = catalog.clock()
@@ -299,7 +305,9 @@ def _store(crawler: Crawler, judged: Sequence[_Judged], known: _Known) -> int:
         [one] = judged
         cause = error.orig if isinstance(error, DataError | IntegrityError) else error
         text = f"what is known of the project cannot be stored: {type(cause).__name__}: {cause}"
-        failure = Verdict(one.verdict.visit_id, one.task.project, VisitStatus.FAILED, text=text, is_conclusive=False)
+        failure = VisitVerdict(
+            one.verdict.visit_id, one.task.project, VisitStatus.FAILED, text=text, is_conclusive=False
+        )
         failed = replace(one, verdict=failure)
         lost, cleared = catalog.transact(lambda connection: _record(connection, [failed], known, now))
     for workload in sorted(cleared):
@@ -307,7 +315,7 @@ def _store(crawler: Crawler, judged: Sequence[_Judged], known: _Known) -> int:
     return lost
 
 
-def _record(connection: Connection, judged: Sequence[_Judged], known: _Known, now: float) -> tuple[int, set[str]]:
+def _record(connection: Connection, judged: Sequence[_JudgedVisit], known: _Known, now: float) -> tuple[int, set[str]]:
     """Returns how many are dropped, and the workloads whose exhausted visits are done now."""
     held = still_claimed(connection, [one.task for one in judged])
     ordered = sorted(  # so that no two writers wait for each other
@@ -334,7 +342,7 @@ def _record(connection: Connection, judged: Sequence[_Judged], known: _Known, no
     return len(judged) - len(ordered), cleared
 
 
-def _keep_aside(connection: Connection, verdicts: Iterable[Verdict], now: float) -> None:
+def _keep_aside(connection: Connection, verdicts: Iterable[VisitVerdict], now: float) -> None:
     """Keeps the broken entries of new pages aside. Their files are live, and cannot be read."""
     broken = {
         verdict.project.id: () if verdict.page is None else verdict.page.broken
@@ -345,15 +353,15 @@ def _keep_aside(connection: Connection, verdicts: Iterable[Verdict], now: float)
     exhaust_broken(connection, broken)
 
 
-def _is_success(verdict: Verdict) -> bool:
+def _is_success(verdict: VisitVerdict) -> bool:
     return verdict.is_conclusive and verdict.status in SUCCESSFUL
 
 
-def _reached(judged: _Judged) -> int | None:
+def _reached(judged: _JudgedVisit) -> int | None:
     """The serial up to which a successful visit shows the project; None where it has no page."""
     page = judged.verdict.page
     return None if page is None else max(page.last_serial, judged.task.min_serial)
 
 
-def _state(verdict: Verdict) -> TaskState:
+def _state(verdict: VisitVerdict) -> TaskState:
     return TaskState.DONE if verdict.status in SUCCESSFUL else TaskState.EXHAUSTED

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome, StoredPack
+from pypi_assets.catalog.reads.read_outcomes import FinishedRead, ReadOutcome, StoredPack
 from pypi_assets.catalog.work.read_queue import (
     PendingRead,
     claim_reads,
@@ -76,7 +76,7 @@ def read_workload(
     """
     started = time.monotonic()
     with claiming(crawler, workload) as worker:
-        reading = _Reading(crawler, worker, workload, shards, only_first)
+        reading = _WorkloadReading(crawler, worker, workload, shards, only_first)
         while reading.find_groups():
             choose_file_origin(crawler)
             drain(crawler, reading, only_due=only_due)
@@ -84,11 +84,11 @@ def read_workload(
                 break
     counts = reading.counts
     return ReadCounts(
-        data=counts[Outcome.DATA],
-        errors=counts[Outcome.ERROR],
-        unsupported=counts[Outcome.UNSUPPORTED],
-        vanished=counts[Outcome.VANISHED],
-        exhausted=counts[Outcome.EXHAUSTED],
+        data=counts[ReadOutcome.DATA],
+        errors=counts[ReadOutcome.ERROR],
+        unsupported=counts[ReadOutcome.UNSUPPORTED],
+        vanished=counts[ReadOutcome.VANISHED],
+        exhausted=counts[ReadOutcome.EXHAUSTED],
         lost=reading.lost,
         bytes_fetched=reading.bytes_fetched,
         requests=reading.requests,
@@ -105,7 +105,7 @@ class _Group:
     ready_at: float = 0.0
 
 
-class _Reading:
+class _WorkloadReading:
     """The reads of one workload, claimed from a group of shards at a time: a full crawl can have millions pending."""
 
     def __init__(
@@ -122,7 +122,7 @@ class _Reading:
         self._pending = 0
         self._reason = ""
         self._counting = Pace()
-        self.counts = dict.fromkeys(Outcome, 0)
+        self.counts = dict.fromkeys(ReadOutcome, 0)
         self.failures: Counter[str] = Counter()
         self.lost = self.bytes_fetched = self.requests = 0
 
@@ -173,8 +173,8 @@ class _Reading:
             self.counts[read.outcome] += 1
             if read.failure is not None:
                 self.failures[read.failure] += 1
-            self._pending -= read.outcome != Outcome.PENDING
-            self._reason = (read.error_text or "") if read.outcome == Outcome.PENDING else self._reason
+            self._pending -= read.outcome != ReadOutcome.PENDING
+            self._reason = (read.error_text or "") if read.outcome == ReadOutcome.PENDING else self._reason
         for read in finished:
             self.bytes_fetched += read.bytes_fetched
             self.requests += read.requests
@@ -184,8 +184,8 @@ class _Reading:
         if self._counting.is_due():  # others work on the same reads
             with self._counting.timed(), self._catalog.read() as connection:
                 self._pending = count_pending_reads(connection, self._workload, self._shards)
-        done = sum(count for outcome, count in self.counts.items() if outcome != Outcome.PENDING)
-        failed = self.counts[Outcome.ERROR] + self.counts[Outcome.EXHAUSTED]
+        done = sum(count for outcome, count in self.counts.items() if outcome != ReadOutcome.PENDING)
+        failed = self.counts[ReadOutcome.ERROR] + self.counts[ReadOutcome.EXHAUSTED]
         reason = self._reason if wait_s else ""
         self._crawler.report(Progress("reads", done, done + max(self._pending, 0), failed, wait_s, reason))
 

@@ -35,7 +35,7 @@ from pypi_assets.catalog.work.visit_queue import (
 )
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.reading import ReadCounts, read_workload
-from pypi_assets.crawl.scope_crawl import settle
+from pypi_assets.crawl.scope_crawl import settle_workload
 from pypi_assets.crawl.visiting import visit_workload
 from pypi_assets.index.actions import NO_FILE_CHANGE, file_change
 from pypi_assets.index.changelog import read_event
@@ -86,7 +86,7 @@ def retry(crawler: Crawler, kind: str | None = None, project: str | None = None)
     after = [visit_workload(crawler, workload) for workload in workloads]
     read = read_workload(crawler, None)
     for workload in workloads:
-        settle(crawler, workload)
+        settle_workload(crawler, workload)
         forget_visits(catalog, workload)
     return RetryResult(
         retried_reads=reads,

@@ -145,7 +145,7 @@ def run_scope(crawler: Crawler, name: str) -> ScopeResult:
         _take_over(crawler, scope)
         while True:
             counts += follow_workload(crawler, scope.workload, discovered=report)
-            settle(crawler, scope.workload)
+            settle_workload(crawler, scope.workload)
             _take_over(crawler, scope)
             if catalog.transact(partial(_complete, scope, catalog.clock())):
                 break
@@ -265,7 +265,7 @@ def _leave_large(workload: str, connection: Connection) -> None:
         note_left(connection, scope_id)
 
 
-def settle(crawler: Crawler, workload: str) -> bool:
+def settle_workload(crawler: Crawler, workload: str) -> bool:
     """Ends the entering of the workload's projects of which nothing is left: there are answers about them from now on.
 
     A page can be newer than its serial, so the events up to the index's last one are stored first. Returns whether

@@ -44,7 +44,7 @@ _UNTIL_CORRECTED = "each tick fails until that is corrected"
 _UNTIL_RELOADED = "each tick fails until the setting is corrected and the code location is reloaded"
 
 
-class ExpectedError(DagsterUserCodeProcessError, dg.Failure):
+class ExpectedStepError(DagsterUserCodeProcessError, dg.Failure):
     """A failure of which Dagster shows the text alone, and does not try its step again.
 
     An error of another process is what Dagster shows as it was received; here it is a text without a traceback.
@@ -92,7 +92,7 @@ def expected_errors_as_failures() -> Iterator[None]:
     except EXPECTED as error:
         if is_transient(error) and (retry := _next_attempt(describe_error(error))):
             raise retry from error
-        raise ExpectedError(describe_error(error), allow_retries=is_transient(error)) from error
+        raise ExpectedStepError(describe_error(error), allow_retries=is_transient(error)) from error
 
 
 @contextmanager
@@ -105,7 +105,7 @@ def expected_errors_of_ticks(interval_s: float) -> Iterator[None]:
         if isinstance(error, SettingsError):
             then = _UNTIL_RELOADED
         text = f"{describe_error(error)}. What comes next: {then}."
-        raise ExpectedError(text, allow_retries=is_transient(error)) from error
+        raise ExpectedStepError(text, allow_retries=is_transient(error)) from error
 
 
 def _next_attempt(text: str) -> ExpectedRetryError | None:

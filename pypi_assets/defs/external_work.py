@@ -32,7 +32,7 @@ _SEPARATOR = "@"
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class SensorCursor:
     """The cursor of a sensor: the serial or version up to which all is shown, and the unix time of its last report."""
 
     through: int = 0
@@ -59,7 +59,7 @@ class Cursor:
 class Report:
     """The partitions and materializations that a tick shows, and the cursor after it."""
 
-    cursor: Cursor
+    cursor: SensorCursor
     events: Sequence[dg.AssetMaterialization] = ()
     added: Sequence[dg.AddDynamicPartitionsRequest] = ()
 
@@ -121,7 +121,7 @@ class Partitions:
         return dg.AssetMaterialization(self.naming.key(asset), partition=key, metadata=metadata)
 
 
-def report_ranges(partitions: Partitions, catalog: Catalog, cursor: Cursor, kept_days: float) -> Report:
+def report_ranges(partitions: Partitions, catalog: Catalog, cursor: SensorCursor, kept_days: float) -> Report:
     """Return the report of the ranges beyond the cursor that are done, up to the first whose run is under way."""
     now = catalog.clock()
     if not cursor.is_due(now):
@@ -141,11 +141,13 @@ def report_ranges(partitions: Partitions, catalog: Catalog, cursor: Cursor, kept
         for asset in RANGE_ASSETS
         for key in sorted(lacking[asset] & passed | joined.keys())
     ]
-    reached = Cursor(ranges[-1].end, now if events else cursor.reported_at)
+    reached = SensorCursor(ranges[-1].end, now if events else cursor.reported_at)
     return Report(reached, events, [partitions.definition.build_add_request([*joined])] if joined else [])
 
 
-def report_version(partitions: Partitions, published: Mapping[str, int | None], cursor: Cursor, now: float) -> Report:
+def report_version(
+    partitions: Partitions, published: Mapping[str, int | None], cursor: SensorCursor, now: float
+) -> Report:
     """Return the report of the newest `published` version of each dataset. Older versions become no partitions."""
     newest = max(filter(None, published.values()), default=0)
     keys = {leveldb_asset(dataset): version_name(version) for dataset, version in published.items() if version}
@@ -156,7 +158,7 @@ def report_version(partitions: Partitions, published: Mapping[str, int | None], 
         for asset, key in keys.items()
         if key in known | new and partitions.lacking(asset, {key}) and not partitions.is_under_way(key)
     ]
-    reached = Cursor(max(newest, cursor.through), now) if new else cursor
+    reached = SensorCursor(max(newest, cursor.through), now) if new else cursor
     return Report(reached, events, [partitions.definition.build_add_request([*new])] if new else [])
 
 

@@ -165,7 +165,7 @@ def clean_up_storage(
     context.add_output_metadata(cleaned.counts)
 
 
-class Retries(dg.Config):
+class RetryConfig(dg.Config):
     """What to try again."""
 
     kinds: list[str] = Field(
@@ -184,7 +184,7 @@ class Retries(dg.Config):
 )
 def retry_exhausted(
     context: dg.OpExecutionContext,
-    config: Retries,
+    config: RetryConfig,
     settings: SettingsResource,
     catalog: CatalogResource,
     crawler: CrawlerResource,

@@ -21,7 +21,7 @@ import dagster as dg
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.crawl.crawler import Crawler
-from pypi_assets.defs.expected_errors import EXPECTED, ExpectedError, describe_error, expected_errors_as_failures
+from pypi_assets.defs.expected_errors import EXPECTED, ExpectedStepError, describe_error, expected_errors_as_failures
 from pypi_assets.defs.factories import AssetFactory, Declared, ForIndex, group_of_function, step
 from pypi_assets.defs.policy import INDEX_POOL, beta_parameters, serial_ranges
 from pypi_assets.defs.reporting import progress_log
@@ -176,7 +176,7 @@ def _failure(failed: Mapping[str, tuple[dg.AssetKey, Exception]], count: int) ->
     text = f"{len(failed)} of {count} ranges failed: {'; '.join(texts)}"
     unexpected = next((error for _, error in failed.values() if not isinstance(error, EXPECTED)), None)
     if unexpected is None:
-        return ExpectedError(text)
+        return ExpectedStepError(text)
     failure = dg.Failure(text, allow_retries=False)
     failure.__cause__ = unexpected
     return failure

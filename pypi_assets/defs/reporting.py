@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.reports.failures import Failure
+from pypi_assets.catalog.reports.failures import RecordedFailure
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.progress import Progress
 from pypi_assets.sanitize import inert_markdown_cell
@@ -104,7 +104,7 @@ SHOWN_FAILURES = 50
 _LIVE, _READ, _FAILED, _COUNTED_AT = "total: live", "total: read", "total: failed", "total: counted at"
 
 
-def failure_table(failures: Sequence[Failure], count: int) -> dict[str, dg.MetadataValue[Any]]:
+def failure_table(failures: Sequence[RecordedFailure], count: int) -> dict[str, dg.MetadataValue[Any]]:
     """Return the metadata that names files that failed: a table of `failures`, `count` in all, and the command that
     lists the rest. It is empty if none failed.
     """

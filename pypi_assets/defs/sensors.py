@@ -25,7 +25,7 @@ from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
 from pypi_assets.crawl.scope_crawl import discover_all, keep_in_line
 from pypi_assets.crawl.simple_lister import LIST_PAUSE_S
 from pypi_assets.defs.attempts import attempts, failures_in_a_row
-from pypi_assets.defs.external_work import Cursor, Partitions, report_ranges, report_version
+from pypi_assets.defs.external_work import Partitions, SensorCursor, report_ranges, report_version
 from pypi_assets.defs.factories import sensor
 from pypi_assets.defs.jobs import (
     dump_late_changes_job,
@@ -104,7 +104,7 @@ def new_serial_range(
     opened, limits = catalog.get(), settings.get()
     if reason := not_followable(opened):
         return dg.SkipReason(reason)
-    cursor, kept_days = Cursor.parse(context.cursor), limits.partitions_kept_days
+    cursor, kept_days = SensorCursor.parse(context.cursor), limits.partitions_kept_days
     partitions = Partitions(context.instance, naming, ranges, job.name)
     report = report_ranges(partitions, opened, cursor, kept_days)
     if follower_drives(opened):
@@ -200,7 +200,7 @@ def new_leveldb_version(
     newest, reached = last_allocated_version(opened), cover(opened)
     needs = {name: one.need for name, one in due_datasets(opened, storage.get(), reached).items()}
     published = {name: need.version for name, need in needs.items()}
-    cursor = Cursor.parse(context.cursor)
+    cursor = SensorCursor.parse(context.cursor)
     partitions = Partitions(context.instance, naming, versions, job.name)
     report = report_version(partitions, published, cursor, opened.clock())
     if follower_drives(opened):

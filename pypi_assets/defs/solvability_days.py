@@ -13,7 +13,7 @@ from typing import Any
 
 import dagster as dg
 
-from pypi_assets.catalog.reports.moments import NotExactError
+from pypi_assets.catalog.reports.moments import InexactSerialError
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.factories import AssetJob, ForIndex, asset, check_result
 from pypi_assets.defs.jobs import Schedule
@@ -121,7 +121,7 @@ def solvability(
                 made, size = publish_day(
                     catalog.get(), storage.get(), required, date.fromisoformat(key), count_log(context, "resolutions")
                 )
-            except NotExactError as error:
+            except InexactSerialError as error:
                 refused.append(str(error))
             else:
                 numbers = {"bytes": size, "seconds": round(time.monotonic() - started, 3)}
@@ -129,7 +129,7 @@ def solvability(
                 mark(key, _metadata(storage.get(), made) | numbers)
         if refused:
             more = [f"and {len(refused) - _SHOWN_REFUSALS} more"] if len(refused) > _SHOWN_REFUSALS else []
-            raise NotExactError("; ".join(refused[:_SHOWN_REFUSALS] + more))
+            raise InexactSerialError("; ".join(refused[:_SHOWN_REFUSALS] + more))
     return mark.result()
 
 

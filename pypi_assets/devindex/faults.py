@@ -294,7 +294,7 @@ class _WrongSize(Fault):
         return response_faults.changed(lambda answer: response_faults.with_other_size(answer, self.more))
 
 
-class Plan(BaseModel):
+class FaultPlanFile(BaseModel):
     """A plan as the file has it."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -330,7 +330,7 @@ class FaultPlan:
     def __init__(self, plan: str) -> None:
         """The plan in a TOML text. Raises FaultPlanError where it is none."""
         try:
-            read = Plan.model_validate(tomllib.loads(plan))
+            read = FaultPlanFile.model_validate(tomllib.loads(plan))
         except tomllib.TOMLDecodeError as error:
             raise FaultPlanError(f"not TOML: {error}") from error
         except ValidationError as error:

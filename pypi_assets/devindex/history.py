@@ -20,8 +20,8 @@ from typing import BinaryIO
 import orjson
 
 from pypi_assets.devindex.devindex_errors import HistoryError, OperationRefusedError
-from pypi_assets.devindex.index_state import IndexState, Operation, OperationKind
-from pypi_assets.devindex.uploads import StoredFile, read_upload
+from pypi_assets.devindex.index_state import IndexOperation, IndexState, OperationKind
+from pypi_assets.devindex.uploads import UploadedFile, read_upload
 
 METADATA_SUFFIX = ".metadata"
 
@@ -80,7 +80,7 @@ class History:
                 self._earlier[operations] = self._replay_first(operations)
             return self._earlier[operations]
 
-    def file_path(self, file: StoredFile) -> Path:
+    def file_path(self, file: UploadedFile) -> Path:
         """Where the bytes of `file` lie; a wheel's METADATA lies next to them, with METADATA_SUFFIX."""
         return self.folder / "files" / file.path
 
@@ -102,7 +102,7 @@ class History:
         """
         path, moment = Path(path), _isoformat(at)
         upload = read_upload(path, project=project, version=version, uploaded_at=moment)
-        operation = Operation(
+        operation = IndexOperation(
             OperationKind.ADD,
             moment,
             upload.project,
@@ -126,7 +126,7 @@ class History:
         """Takes one file off the index; it stays downloadable at its URL, as after every removal."""
         with self._writing() as history:
             project, version = self._state.locate(filename)
-            operation = Operation(OperationKind.REMOVE_FILE, _isoformat(at), project, version, filename)
+            operation = IndexOperation(OperationKind.REMOVE_FILE, _isoformat(at), project, version, filename)
             return self._apply(history, operation)
 
     def remove_release(self, project: str, version: str, *, at: datetime | None = None) -> int:
@@ -179,9 +179,9 @@ class History:
         at: datetime | None = None,
     ) -> int:
         with self._writing() as history:
-            return self._apply(history, Operation(kind, _isoformat(at), project, version, reason=reason))
+            return self._apply(history, IndexOperation(kind, _isoformat(at), project, version, reason=reason))
 
-    def _apply(self, history: int, operation: Operation) -> int:
+    def _apply(self, history: int, operation: IndexOperation) -> int:
         self._state.apply(operation)
         self._append(history, operation)
         return self._state.last_serial or 0
@@ -204,7 +204,7 @@ class History:
                 self._forget()  # the operation is in the state but perhaps not in the file: replay on the next use
                 raise
 
-    def _append(self, history: int, operation: Operation) -> None:
+    def _append(self, history: int, operation: IndexOperation) -> None:
         rest = memoryview(orjson.dumps(operation.as_record(), option=orjson.OPT_APPEND_NEWLINE))
         self._offset += len(rest)
         while rest:
@@ -241,8 +241,8 @@ class History:
         return state
 
 
-def _operation(line: bytes) -> Operation:
-    return Operation.from_record(orjson.loads(line))
+def _operation(line: bytes) -> IndexOperation:
+    return IndexOperation.from_record(orjson.loads(line))
 
 
 def _isoformat(at: datetime | None) -> str:

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name, canonicalize_version
 from packaging.version import InvalidVersion, Version
 
 from pypi_assets.devindex.devindex_errors import OperationRefusedError
-from pypi_assets.devindex.uploads import StoredFile
+from pypi_assets.devindex.uploads import UploadedFile
 from pypi_assets.index.models import ChangelogEvent
 
 
@@ -36,7 +36,7 @@ class OperationKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class IndexOperation:
     """One line of the history: what was done, when (ISO 8601, UTC, ending in Z) and to what.
 
     An upload with `own_release` makes a release for its exact version, as all did before March 2018: then `1.0` and
@@ -50,7 +50,7 @@ class Operation:
     filename: str | None = None
     reason: str | None = None
     owner: str | None = None
-    file: StoredFile | None = None
+    file: UploadedFile | None = None
     own_release: bool = False
     during_quarantine: bool = False
 
@@ -59,10 +59,10 @@ class Operation:
         return {key: value for key, value in asdict(self).items() if value is not None and value is not False}
 
     @classmethod
-    def from_record(cls, record: dict[str, Any]) -> "Operation":
+    def from_record(cls, record: dict[str, Any]) -> "IndexOperation":
         """The operation a JSON object stands for; raises TypeError, ValueError or KeyError where it stands for none."""
         file = record.get("file")
-        return cls(**{**record, "kind": OperationKind(record["kind"]), "file": StoredFile(**file) if file else None})
+        return cls(**{**record, "kind": OperationKind(record["kind"]), "file": UploadedFile(**file) if file else None})
 
 
 class ProjectStatus(StrEnum):
@@ -74,11 +74,11 @@ class ProjectStatus(StrEnum):
 
 
 @dataclass(slots=True)
-class Release:
+class IndexRelease:
     """One version of a project. It stays when its last file is removed, until it is removed itself."""
 
     version: str
-    files: dict[str, StoredFile] = field(default_factory=dict)
+    files: dict[str, UploadedFile] = field(default_factory=dict)
     yanked: bool = False
     yanked_reason: str | None = None
     quarantined: bool = False
@@ -101,25 +101,25 @@ class Release:
 
 
 @dataclass(slots=True)
-class Project:
+class IndexProject:
     """One project; `name` is as the last upload spelled it, releases are by their own text."""
 
     name: str
     owner: str
     last_serial: int = 0
     status: ProjectStatus = ProjectStatus.ACTIVE
-    releases: dict[str, Release] = field(default_factory=dict)
+    releases: dict[str, IndexRelease] = field(default_factory=dict)
     _spellings: dict[str, list[str]] = field(default_factory=dict)
 
-    def find_release(self, version: str) -> Release | None:
+    def find_release(self, version: str) -> IndexRelease | None:
         """The release of a version: the one that equals it, of several that are spelled otherwise the exact one."""
         if version in self.releases:
             return self.releases[version]
         equal = self._spellings.get(canonicalize_version(version), [])
         return self.releases[equal[0]] if equal else None
 
-    def add_release(self, version: str) -> Release:
-        release = self.releases[version] = Release(version)
+    def add_release(self, version: str) -> IndexRelease:
+        release = self.releases[version] = IndexRelease(version)
         self._spellings.setdefault(canonicalize_version(version), []).append(version)
         return release
 
@@ -127,7 +127,7 @@ class Project:
         del self.releases[version]
         self._spellings[canonicalize_version(version)].remove(version)
 
-    def visible_releases(self) -> list[Release]:
+    def visible_releases(self) -> list[IndexRelease]:
         """The releases that the index shows, in the order of their versions."""
         if self.status is ProjectStatus.QUARANTINED:
             return []
@@ -138,9 +138,9 @@ class IndexState:
     """Projects, changelog and files after the operations applied so far."""
 
     def __init__(self) -> None:
-        self.projects: dict[str, Project] = {}
+        self.projects: dict[str, IndexProject] = {}
         self.changelog: list[ChangelogEvent] = []
-        self.files: dict[str, StoredFile] = {}
+        self.files: dict[str, UploadedFile] = {}
         self._releases_by_filename: dict[str, tuple[str, str]] = {}
         self._filenames: set[str] = set()
 
@@ -159,7 +159,7 @@ class IndexState:
         rows = reversed(self.changelog)
         return next((event.serial for event in rows if event.timestamp <= moment), 0)
 
-    def project(self, name: str) -> Project | None:
+    def project(self, name: str) -> IndexProject | None:
         """The project with that name, normalized or not."""
         return self.projects.get(canonicalize_name(name))
 
@@ -173,22 +173,22 @@ class IndexState:
         except KeyError:
             raise OperationRefusedError(f"no file {filename} on the index; check its name") from None
 
-    def apply(self, operation: Operation) -> None:
+    def apply(self, operation: IndexOperation) -> None:
         """Does `operation`. Raises OperationRefusedError, before anything has changed, where it makes no sense."""
         _APPLY[operation.kind](self, operation)
 
-    def _log(self, operation: Operation, project: Project, version: str | None, action: str) -> None:
+    def _log(self, operation: IndexOperation, project: IndexProject, version: str | None, action: str) -> None:
         timestamp = int(datetime.fromisoformat(operation.at).timestamp())
         project.last_serial = len(self.changelog) + 1
         self.changelog.append(ChangelogEvent(project.name, version, timestamp, action, project.last_serial))
 
-    def _project(self, operation: Operation) -> Project:
+    def _project(self, operation: IndexOperation) -> IndexProject:
         project = self.project(operation.project)
         if project is None:
             raise OperationRefusedError(f"no project {operation.project} on the index; check its name")
         return project
 
-    def _release(self, operation: Operation) -> tuple[Project, Release]:
+    def _release(self, operation: IndexOperation) -> tuple[IndexProject, IndexRelease]:
         project = self._project(operation)
         version = operation.version or ""
         release = project.find_release(version)
@@ -197,7 +197,7 @@ class IndexState:
             raise OperationRefusedError(f"project {project.name} has no release {version}; it has {known}")
         return project, release
 
-    def _add(self, operation: Operation) -> None:
+    def _add(self, operation: IndexOperation) -> None:
         file, version, owner = operation.file, operation.version, operation.owner
         if file is None or version is None or owner is None:
             raise ValueError("an add operation without file, version or owner")
@@ -212,7 +212,7 @@ class IndexState:
             release = project.releases.get(version) if operation.own_release else project.find_release(version)
             self._require_open(operation, project, release)
         if project is None:
-            project = self.projects[normalized] = Project(operation.project, owner)
+            project = self.projects[normalized] = IndexProject(operation.project, owner)
             self._log(operation, project, None, "create")
             self._log(operation, project, None, f"add Owner {owner}")
         project.name = operation.project  # no row of the changelog marks that
@@ -225,7 +225,7 @@ class IndexState:
         self._releases_by_filename[file.filename] = (normalized, release.version)
         self._log(operation, project, release.version, f"add {file.python_version} file {file.filename}")
 
-    def _require_open(self, operation: Operation, project: Project, release: Release | None) -> None:
+    def _require_open(self, operation: IndexOperation, project: IndexProject, release: IndexRelease | None) -> None:
         """Raises OperationRefusedError where an upload is not accepted."""
         is_hidden = project.status is ProjectStatus.QUARANTINED
         if project.status is not ProjectStatus.ACTIVE and not (is_hidden and operation.during_quarantine):
@@ -237,7 +237,7 @@ class IndexState:
                 f"release {project.name} {release.version} is quarantined and takes no files; end that first"
             )
 
-    def _remove_file(self, operation: Operation) -> None:
+    def _remove_file(self, operation: IndexOperation) -> None:
         filename = operation.filename or ""
         normalized, version = self.locate(filename)
         project = self.projects[normalized]
@@ -246,79 +246,79 @@ class IndexState:
         del self._releases_by_filename[filename]
         self._log(operation, project, release.version, f"remove file {filename}")
 
-    def _remove_release(self, operation: Operation) -> None:
+    def _remove_release(self, operation: IndexOperation) -> None:
         project, release = self._release(operation)
         project.remove_release(release.version)
         self._forget_files(release)
         self._log(operation, project, release.version, "remove release")
 
-    def _remove_project(self, operation: Operation) -> None:
+    def _remove_project(self, operation: IndexOperation) -> None:
         project = self._project(operation)
         del self.projects[canonicalize_name(project.name)]
         for release in project.releases.values():
             self._forget_files(release)
         self._log(operation, project, None, "remove project")
 
-    def _forget_files(self, release: Release) -> None:
+    def _forget_files(self, release: IndexRelease) -> None:
         for filename in release.files:
             del self._releases_by_filename[filename]
 
-    def _yank(self, operation: Operation) -> None:
+    def _yank(self, operation: IndexOperation) -> None:
         project, release = self._release(operation)
         if release.yanked:
             raise OperationRefusedError(f"release {project.name} {release.version} is yanked already")
         release.yanked, release.yanked_reason = True, operation.reason or None
         self._log(operation, project, release.version, "yank release")
 
-    def _unyank(self, operation: Operation) -> None:
+    def _unyank(self, operation: IndexOperation) -> None:
         project, release = self._release(operation)
         if not release.yanked:
             raise OperationRefusedError(f"release {project.name} {release.version} is not yanked")
         release.yanked, release.yanked_reason = False, None
         self._log(operation, project, release.version, "unyank release")
 
-    def _quarantine_release(self, operation: Operation) -> None:
+    def _quarantine_release(self, operation: IndexOperation) -> None:
         project, release = self._release(operation)
         if release.quarantined:
             raise OperationRefusedError(f"release {project.name} {release.version} is quarantined already")
         release.quarantined = True
         self._log(operation, project, release.version, "release quarantined")
 
-    def _unquarantine_release(self, operation: Operation) -> None:
+    def _unquarantine_release(self, operation: IndexOperation) -> None:
         project, release = self._release(operation)
         if not release.quarantined:
             raise OperationRefusedError(f"release {project.name} {release.version} is not quarantined")
         release.quarantined = False
         self._log(operation, project, release.version, "release quarantine cleared")
 
-    def _quarantine(self, operation: Operation) -> None:
+    def _quarantine(self, operation: IndexOperation) -> None:
         project = self._project(operation)
         if project.status is ProjectStatus.QUARANTINED:
             raise OperationRefusedError(f"project {project.name} is quarantined already")
         project.status = ProjectStatus.QUARANTINED
         self._log(operation, project, None, "project quarantined")
 
-    def _unquarantine(self, operation: Operation) -> None:
+    def _unquarantine(self, operation: IndexOperation) -> None:
         project = self._project(operation)
         if project.status is not ProjectStatus.QUARANTINED:
             raise OperationRefusedError(f"project {project.name} is not quarantined")
         project.status = ProjectStatus.ACTIVE
         self._log(operation, project, None, "project quarantine cleared")
 
-    def _archive(self, operation: Operation) -> None:
+    def _archive(self, operation: IndexOperation) -> None:
         project = self._project(operation)
         if project.status is not ProjectStatus.ACTIVE:
             raise OperationRefusedError(f"project {project.name} is {project.status}; only an active one is archived")
         project.status = ProjectStatus.ARCHIVED
 
-    def _unarchive(self, operation: Operation) -> None:
+    def _unarchive(self, operation: IndexOperation) -> None:
         project = self._project(operation)
         if project.status is not ProjectStatus.ARCHIVED:
             raise OperationRefusedError(f"project {project.name} is not archived")
         project.status = ProjectStatus.ACTIVE
 
 
-_APPLY: dict[OperationKind, Callable[[IndexState, Operation], None]] = {
+_APPLY: dict[OperationKind, Callable[[IndexState, IndexOperation], None]] = {
     OperationKind.ADD: IndexState._add,
     OperationKind.REMOVE_FILE: IndexState._remove_file,
     OperationKind.REMOVE_RELEASE: IndexState._remove_release,

@@ -27,18 +27,18 @@ _GZIP_TRAILER_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class BufferedAnswer:
     """A whole answer; `headers` are as ASGI has them, their names in lower case."""
 
     status: int
     headers: tuple[tuple[bytes, bytes], ...]
     body: bytes
 
-    def with_body(self, body: bytes) -> "Answer":
+    def with_body(self, body: bytes) -> "BufferedAnswer":
         """Another body, with its length."""
         return replace(self.with_header("content-length", str(len(body))), body=body)
 
-    def with_header(self, name: str, value: str) -> "Answer":
+    def with_header(self, name: str, value: str) -> "BufferedAnswer":
         """The header `name` (in lower case) added or replaced."""
         key = name.encode()
         return replace(self, headers=(*(pair for pair in self.headers if pair[0] != key), (key, value.encode())))
@@ -60,7 +60,7 @@ class Exchange:
         self._own: OwnAnswer = state.own_answer
         self._transport: asyncio.Transport = state.transport
 
-    async def own_answer(self, as_of: AsOf = now, *, ignoring: Iterable[str] = ()) -> Answer:
+    async def own_answer(self, as_of: AsOf = now, *, ignoring: Iterable[str] = ()) -> BufferedAnswer:
         """What the index answers to the request without the headers `ignoring`."""
         ignored = {name.encode() for name in ignoring}
         headers = [pair for pair in self._scope["headers"] if pair[0] not in ignored]
@@ -71,9 +71,11 @@ class Exchange:
 
         await self._own(as_of)({**self._scope, "headers": headers}, _never, collect)
         start, *body = parts
-        return Answer(start["status"], tuple(start["headers"]), b"".join(part.get("body", b"") for part in body))
+        return BufferedAnswer(
+            start["status"], tuple(start["headers"]), b"".join(part.get("body", b"") for part in body)
+        )
 
-    async def begin(self, answer: Answer) -> None:
+    async def begin(self, answer: BufferedAnswer) -> None:
         """Sends status and headers of `answer`."""
         await self._send({"type": "http.response.start", "status": answer.status, "headers": list(answer.headers)})
 
@@ -118,7 +120,10 @@ class Spoiled(Response):
 
 
 def changed(
-    change: Callable[[Answer], Answer] = lambda answer: answer, *, as_of: AsOf = now, ignoring: Iterable[str] = ()
+    change: Callable[[BufferedAnswer], BufferedAnswer] = lambda answer: answer,
+    *,
+    as_of: AsOf = now,
+    ignoring: Iterable[str] = (),
 ) -> Spoiled:
     """What `change` makes of the index's own answer; `as_of` and `ignoring` as in `Exchange.own_answer`."""
 
@@ -130,7 +135,7 @@ def changed(
     return Spoiled(spoil)
 
 
-def compressed(answer: Answer, *, broken: bool) -> Answer:
+def compressed(answer: BufferedAnswer, *, broken: bool) -> BufferedAnswer:
     """The body in gzip; a broken one has another checksum than its content."""
     if not answer.body:
         return answer
@@ -140,12 +145,12 @@ def compressed(answer: Answer, *, broken: bool) -> Answer:
     return answer.with_header("content-encoding", "gzip").with_body(body)
 
 
-def with_wrong_bytes(answer: Answer) -> Answer:
+def with_wrong_bytes(answer: BufferedAnswer) -> BufferedAnswer:
     """As many bytes, each of them another."""
     return replace(answer, body=bytes(byte ^ 0xFF for byte in answer.body))
 
 
-def with_other_size(answer: Answer, more: int) -> Answer:
+def with_other_size(answer: BufferedAnswer, more: int) -> BufferedAnswer:
     """`more` bytes more, or less where it is negative, and a Content-Length that agrees."""
     return answer.with_body(answer.body + bytes(more) if more > 0 else answer.body[:more])
 

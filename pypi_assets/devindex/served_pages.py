@@ -11,8 +11,8 @@ import orjson
 from packaging.metadata import RawMetadata
 from packaging.utils import canonicalize_name
 
-from pypi_assets.devindex.index_state import IndexState, Project, ProjectStatus, Release
-from pypi_assets.devindex.uploads import StoredFile
+from pypi_assets.devindex.index_state import IndexProject, IndexRelease, IndexState, ProjectStatus
+from pypi_assets.devindex.uploads import UploadedFile
 
 API_VERSION = "1.4"
 
@@ -42,7 +42,7 @@ def simple_index_html(state: IndexState) -> bytes:
     ).encode()
 
 
-def simple_project_json(project: Project, base: str) -> bytes:
+def simple_project_json(project: IndexProject, base: str) -> bytes:
     """`/simple/{project}/` as JSON (PEP 691, 700, 708, 714, 792)."""
     files = [
         {
@@ -70,7 +70,7 @@ def simple_project_json(project: Project, base: str) -> bytes:
     )
 
 
-def simple_project_html(project: Project, base: str) -> bytes:
+def simple_project_html(project: IndexProject, base: str) -> bytes:
     """`/simple/{project}/` as HTML (PEP 503, 592, 658, 714)."""
     title = f"Links for {canonicalize_name(project.name)}"
     links = "".join(_link(release, file, base) for release, file in _visible_files(project))
@@ -83,13 +83,13 @@ def simple_project_html(project: Project, base: str) -> bytes:
     ).encode()
 
 
-def latest_release(project: Project) -> Release | None:
+def latest_release(project: IndexProject) -> IndexRelease | None:
     """The release that the older JSON API describes: not yanked, no pre-release, the greatest, in this order."""
     releases = project.visible_releases()
     return max(releases, key=lambda one: (not one.yanked, not one.is_prerelease, one.order), default=None)
 
 
-def legacy_project_json(project: Project, release: Release, metadata: RawMetadata, base: str) -> bytes:
+def legacy_project_json(project: IndexProject, release: IndexRelease, metadata: RawMetadata, base: str) -> bytes:
     """`/pypi/{project}/json`; `metadata` is that of the first file of `release`."""
     project_url = f"{base}/project/{project.name}/"
     info = {
@@ -137,7 +137,7 @@ def legacy_project_json(project: Project, release: Release, metadata: RawMetadat
     )
 
 
-def file_url(file: StoredFile, base: str) -> str:
+def file_url(file: UploadedFile, base: str) -> str:
     """The URL that serves `file`."""
     return f"{base}/packages/{quote(file.path)}"
 
@@ -146,7 +146,7 @@ def _json(value: object) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
 
 
-def _listed_projects(state: IndexState) -> list[tuple[str, Project]]:
+def _listed_projects(state: IndexState) -> list[tuple[str, IndexProject]]:
     """The projects that are not quarantined, in the order of their normalized names."""
     return sorted(
         (item for item in state.projects.items() if item[1].status is not ProjectStatus.QUARANTINED),
@@ -154,18 +154,18 @@ def _listed_projects(state: IndexState) -> list[tuple[str, Project]]:
     )
 
 
-def _visible_files(project: Project) -> Iterator[tuple[Release, StoredFile]]:
+def _visible_files(project: IndexProject) -> Iterator[tuple[IndexRelease, UploadedFile]]:
     """By version, then by filename."""
     for release in project.visible_releases():
         for _, file in sorted(release.files.items()):
             yield release, file
 
 
-def _core_metadata(file: StoredFile) -> dict[str, str] | bool:
+def _core_metadata(file: UploadedFile) -> dict[str, str] | bool:
     return {"sha256": file.core_metadata_sha256} if file.core_metadata_sha256 else False
 
 
-def _link(release: Release, file: StoredFile, base: str) -> str:
+def _link(release: IndexRelease, file: UploadedFile, base: str) -> str:
     attributes = []
     if file.requires_python:
         attributes.append(f'data-requires-python="{escape(file.requires_python)}"')
@@ -178,7 +178,7 @@ def _link(release: Release, file: StoredFile, base: str) -> str:
     return f'<a href="{href}" {" ".join(attributes)}>{escape(file.filename)}</a><br />\n'
 
 
-def _legacy_files(release: Release, base: str) -> list[dict[str, Any]]:
+def _legacy_files(release: IndexRelease, base: str) -> list[dict[str, Any]]:
     return [
         {
             "comment_text": None,

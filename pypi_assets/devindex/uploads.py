@@ -58,7 +58,7 @@ _UNREADABLE = (
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFile:
+class UploadedFile:
     """One file as the index keeps it. `size` is in bytes, `uploaded_at` ISO 8601 in UTC, ending in Z."""
 
     filename: str
@@ -85,7 +85,7 @@ class Upload:
 
     project: str
     version: str
-    file: StoredFile
+    file: UploadedFile
     core_metadata: bytes | None
 
 
@@ -125,7 +125,7 @@ def read_upload(path: Path, *, project: str | None, version: str | None, uploade
                 digest.update(block)
         size = stream.tell()
     is_wheel = path.name.endswith(".whl")
-    file = StoredFile(
+    file = UploadedFile(
         filename=path.name,
         packagetype=named.packagetype,
         python_version=named.python_version,

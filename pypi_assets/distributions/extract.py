@@ -81,7 +81,7 @@ class Extract:
             self.fail(ErrorKind.CORRUPT_ARCHIVE, printable(f"{type(error).__name__}: {error}"))
 
 
-class _Stored(msgspec.Struct, array_like=True):
+class _StoredExtract(msgspec.Struct, array_like=True):
     """An extract as it is packed. Fields are only ever added at the end, with a default."""
 
     format_version: int
@@ -94,14 +94,14 @@ class _Stored(msgspec.Struct, array_like=True):
 
 
 _packer = msgspec.msgpack.Encoder()
-_unpacker = msgspec.msgpack.Decoder(_Stored)
+_unpacker = msgspec.msgpack.Decoder(_StoredExtract)
 
 
 def pack(extract: Extract) -> bytes:
     """`extract` as MessagePack: what is compressed."""
     error = None if extract.error is None else (extract.error.kind.value, extract.error.text)
     served = None if extract.served is None else (extract.served.content, extract.served.is_as_stated)
-    stored = _Stored(
+    stored = _StoredExtract(
         FORMAT_VERSION, extract.files, extract.members, extract.notes, error, extract.setup_arguments, served
     )
     return _packer.encode(stored)

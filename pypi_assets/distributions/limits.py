@@ -12,7 +12,7 @@ a tenth of it.
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReadLimits:
     """What reading one file may cost. The defaults let every honest distribution through, and keep the reader's memory
     under 150 MB (benchmarks/read_memory.py).
 
@@ -56,7 +56,7 @@ MAX_SOURCES_BYTES = 256 * 1024
 class Budget:
     """Counts what one read has cost so far; each method raises LimitExceededError once its limit is exceeded."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ReadLimits) -> None:
         self.limits = limits
         self._started = time.thread_time()
         self.longest_name = 0

@@ -9,7 +9,7 @@ from pypi_assets.distributions.limits import Budget, LimitExceededError
 from pypi_assets.distributions.reader import make_record
 from pypi_assets.distributions.reader_pool import FinishedReading, ReaderPool
 from pypi_assets.distributions.record import ErrorKind
-from pypi_assets.distributions.sources import SequentialSource, SourceError
+from pypi_assets.distributions.sources import RangeSourceError, SequentialSource
 
 
 class _Stream:
@@ -42,6 +42,6 @@ def read_local(path: Path, readers: ReaderPool) -> FinishedReading:
             extract = Extract()
             extract.fail(ErrorKind.LIMIT_EXCEEDED, str(error))
             return FinishedReading(make_record(extract, path.name), encode_extract(extract))
-        except SourceError as error:
+        except RangeSourceError as error:
             raise error.error from None
     return replace(finished, record=replace(finished.record, sha256=hashed.sha256, size=hashed.size))

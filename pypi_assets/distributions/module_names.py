@@ -75,7 +75,7 @@ def find_modules(files: Iterable[tuple[str, Folder]]) -> ModuleNames:
     >>> find_modules(by_folder(["demo/__init__.py", "demo/part.py"])).names
     ('demo', 'demo.part')
     """
-    found = _Found()
+    found = _FoundModules()
     stubs: list[tuple[str, list[str]]] = []
     for folder, inside in files:
         stems = inside.stems
@@ -92,7 +92,7 @@ def find_modules(files: Iterable[tuple[str, Folder]]) -> ModuleNames:
 
 
 @dataclass(slots=True)
-class _Found:
+class _FoundModules:
     """The modules of a tree so far, and the `folders` that have any somewhere below, by their dotted names.
 
     `inits` are the modules `__init__`, `prefixes` the dotted names of folders with modules in them, each with a dot.

@@ -10,7 +10,7 @@ from pypi_assets.distributions import sdists, wheels
 from pypi_assets.distributions.archives import Names, SafeNames
 from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.filenames import parse_filename
-from pypi_assets.distributions.limits import Budget, LimitExceededError, Limits
+from pypi_assets.distributions.limits import Budget, LimitExceededError, ReadLimits
 from pypi_assets.distributions.metadata import (
     CoreMetadata,
     parse_entry_points,
@@ -26,11 +26,11 @@ from pypi_assets.distributions.sdist_names import SdistNames
 from pypi_assets.distributions.sources import (
     CHUNK,
     TAIL_BYTES,
-    FileSource,
     RangeReader,
     RangeSource,
+    RangeSourceError,
+    SeekableFileSource,
     SequentialSource,
-    SourceError,
     Spool,
     is_range_source,
 )
@@ -110,7 +110,7 @@ def read_distribution(
     filename: str,
     *,
     project: str | None = None,
-    limits: Limits | None = None,
+    limits: ReadLimits | None = None,
     hash_content: bool = True,
 ) -> Reading:
     """Reads the distribution in `source`, which is at its start; its kind follows from `filename`.
@@ -122,7 +122,7 @@ def read_distribution(
     source, and without `hash_content` any seekable zip, is only read where its directory and its metadata are.
     """
     parts = parse_filename(filename, project)
-    extract, hashed = _take_out(source, parts, Budget(limits or Limits()), hash_content=hash_content)
+    extract, hashed = _take_out(source, parts, Budget(limits or ReadLimits()), hash_content=hash_content)
     sdists.condense(extract)
     record = make_parsed_record(extract, parts, project)
     if hashed is not None:
@@ -130,7 +130,7 @@ def read_distribution(
     return Reading(record, extract)
 
 
-def read_extract(source: BinaryIO | RangeSource, parts: FilenameParts, limits: Limits) -> Extract:
+def read_extract(source: BinaryIO | RangeSource, parts: FilenameParts, limits: ReadLimits) -> Extract:
     """What `make_parsed_record` needs of the distribution in `source`, unhashed and not yet condensed."""
     extract, _ = _take_out(source, parts, Budget(limits), hash_content=False)
     return extract
@@ -155,7 +155,7 @@ def _take_out(
             except LimitExceededError as error:
                 extract.fail(ErrorKind.LIMIT_EXCEEDED, str(error))
                 hashed = False
-    except SourceError as error:
+    except RangeSourceError as error:
         raise error.error from None
     return extract, sequential if hashed else None
 
@@ -179,7 +179,7 @@ def make_parsed_record(extract: Extract, parts: FilenameParts, project: str | No
     return build_record(parts, project, extract, CoreMetadata())
 
 
-def read_path(path: Path, *, project: str | None = None, limits: Limits | None = None) -> DistributionRecord:
+def read_path(path: Path, *, project: str | None = None, limits: ReadLimits | None = None) -> DistributionRecord:
     """The record of the file at `path`; its kind follows from its name. Raises OSError where it can't be read."""
     with path.open("rb") as source:
         return read_distribution(source, path.name, project=project, limits=limits).record
@@ -211,7 +211,7 @@ def _extract(
     if file.seekable():
         if hash_content or kind == DistributionKind.SDIST:
             sequential.drain()
-        return _extract_zip_of(FileSource(file), parts, sequential, budget)
+        return _extract_zip_of(SeekableFileSource(file), parts, sequential, budget)
     with Spool() as spool:
         while chunk := sequential.read(CHUNK):
             budget.check_spooled(spool.size + len(chunk))

@@ -25,7 +25,7 @@ import msgspec
 from pypi_assets.distributions.containment.layers import MissingLayer
 from pypi_assets.distributions.extract import ServedMetadata, encode_extract, printable
 from pypi_assets.distributions.filenames import parse_filename
-from pypi_assets.distributions.limits import READER_MEMORY_BYTES, Limits
+from pypi_assets.distributions.limits import READER_MEMORY_BYTES, ReadLimits
 from pypi_assets.distributions.reader import read_distribution
 from pypi_assets.distributions.reader_process import (
     TIMER_GRACE_S,
@@ -36,7 +36,7 @@ from pypi_assets.distributions.reader_process import (
     Channel,
     Data,
     Extracted,
-    Failed,
+    FileRead,
     Finished,
     FromReader,
     Judged,
@@ -44,17 +44,17 @@ from pypi_assets.distributions.reader_process import (
     MachineFailure,
     Message,
     Mismatch,
-    Read,
     ReadAllJob,
+    ReaderSetup,
+    ReadFailed,
     ReadJob,
     Ready,
-    Setup,
     StoredExtract,
     WholeFile,
 )
 from pypi_assets.distributions.record import READABLE_KINDS, DistributionKind, DistributionRecord, ErrorKind, ReadError
 from pypi_assets.distributions.served_sources import answer_from, as_ranges, end_of
-from pypi_assets.distributions.sources import MismatchError, RangeSource, SourceError
+from pypi_assets.distributions.sources import MismatchError, RangeSource, RangeSourceError
 from pypi_assets.errors import ExpectedError
 
 __all__ = [
@@ -135,7 +135,7 @@ class ReaderPool:
     and each call raises UncontainedReaderError.
     """
 
-    def __init__(self, limits: Limits, *, size: int, must_contain: bool = False) -> None:
+    def __init__(self, limits: ReadLimits, *, size: int, must_contain: bool = False) -> None:
         self.limits = limits
         self._size = size
         self._must_contain = must_contain
@@ -189,14 +189,14 @@ class ReaderPool:
         """
         if not files:
             return []
-        results: list[Read | Failed] = []
+        results: list[FileRead | ReadFailed] = []
         with self._borrowed() as worker, contextlib.suppress(_ReaderDiedError):
             job = ReadAllJob(list(files), TOGETHER_S, self._together_s())
             for answer in worker.answers(job, len(files), AllRead):
                 results += answer.results
         return [
             FinishedReading(result.record, result.extract, metadata_sha256=result.metadata_sha256)
-            if isinstance(result, Read)
+            if isinstance(result, FileRead)
             else self.read(io.BytesIO(file.content), file.filename, project=file.project)
             for file, result in zip_longest(files, results)
         ]
@@ -207,7 +207,7 @@ class ReaderPool:
         A second reader tries what the first one died of. Raises ReaderStartError.
         """
         job = AmendJob(extract, served, self.limits.seconds + TIMER_GRACE_S)
-        result: Read | Failed | None = None
+        result: FileRead | ReadFailed | None = None
         deaths: list[_ReaderDiedError] = []
         while result is None:
             with self._borrowed() as worker:
@@ -216,8 +216,8 @@ class ReaderPool:
                 except _ReaderDiedError as died:
                     deaths.append(died)
                     if died.took_too_long or len(deaths) > 1:
-                        result = Failed(died.kind, died.text, is_last=True)
-        if isinstance(result, Read):
+                        result = ReadFailed(died.kind, died.text, is_last=True)
+        if isinstance(result, FileRead):
             return FinishedReading(result.record, result.extract)
         record = _failed_record(extract.filename, extract.project, result.kind, result.text)
         return FinishedReading(record, extract.content)
@@ -238,7 +238,7 @@ class ReaderPool:
                     processor_s = self._together_s() if together_s else self.limits.seconds + TIMER_GRACE_S
                     for answer in worker.answers(JudgeJob(left, together_s, processor_s), len(left), Judged):
                         records += [
-                            ReaderFailure(result.kind, result.text) if isinstance(result, Failed) else result
+                            ReaderFailure(result.kind, result.text) if isinstance(result, ReadFailed) else result
                             for result in answer.results
                         ]
                 except _ReaderDiedError as died:
@@ -324,7 +324,7 @@ class _ReaderDiedError(Exception):
 class _Worker:
     """A reader process and the channel to it. Used by one thread at a time; whoever makes it must `end` it."""
 
-    def __init__(self, limits: Limits, *, must_contain: bool) -> None:
+    def __init__(self, limits: ReadLimits, *, must_contain: bool) -> None:
         """Starts the process. Raises ReaderStartError."""
         self.has_job = False
         self.is_ending = False
@@ -347,7 +347,7 @@ class _Worker:
                 raise ReaderStartError(f"no reader process can be started: {error}") from error
         try:
             self._channel.set_timeout(START_S)
-            self.send(Setup(limits, self._silence_s, READER_MEMORY_BYTES))
+            self.send(ReaderSetup(limits, self._silence_s, READER_MEMORY_BYTES))
             if not isinstance(message := self.receive(), Ready):
                 raise self.misbehaved(message)
             if must_contain:
@@ -382,7 +382,7 @@ class _Worker:
         except _ReaderDiedError as died:
             record = _failed_record(job.filename, job.project, died.kind, died.text)
             return FinishedReading(record, extract, died=not died.took_too_long)
-        except SourceError as error:
+        except RangeSourceError as error:
             raise error.error from None
 
     def _end_of(self, message: FromReader, job: ReadJob) -> Finished | None:
@@ -391,7 +391,7 @@ class _Worker:
             case Finished():
                 self.finish_job()
                 return message
-            case Failed(kind=kind, text=text, is_last=is_last):
+            case ReadFailed(kind=kind, text=text, is_last=is_last):
                 self.finish_job(is_last=is_last)
                 return Finished(_failed_record(job.filename, job.project, kind, text))
             case Mismatch(text=text):
@@ -425,7 +425,7 @@ class _Worker:
                 raise self.misbehaved(message)
             count -= len(message.results)
             last = message.results[-1]
-            is_last = isinstance(last, Failed) and last.is_last
+            is_last = isinstance(last, ReadFailed) and last.is_last
             if is_last or not count:
                 self.finish_job(is_last=is_last)
             yield message

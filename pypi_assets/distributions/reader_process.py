@@ -32,7 +32,7 @@ from pypi_assets.distributions.extract import (
     printable,
 )
 from pypi_assets.distributions.filenames import parse_filename
-from pypi_assets.distributions.limits import MIB, Limits
+from pypi_assets.distributions.limits import MIB, ReadLimits
 from pypi_assets.distributions.metadata import headers_of
 from pypi_assets.distributions.reader import make_parsed_record, read_extract
 from pypi_assets.distributions.record import DistributionRecord, ErrorKind, FilenameParts
@@ -78,10 +78,10 @@ class Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """Base of all messages."""
 
 
-class Setup(Message, frozen=True):
+class ReaderSetup(Message, frozen=True):
     """To the reader, once: what a read may cost, what a job may take in processor time, and the process in memory."""
 
-    limits: Limits
+    limits: ReadLimits
     processor_seconds: float
     memory_bytes: int
 
@@ -179,7 +179,7 @@ class Finished(Message, frozen=True):
     metadata_sha256: str | None = None
 
 
-class Failed(Message, frozen=True):
+class ReadFailed(Message, frozen=True):
     """From the reader: it failed, there is no record. After the last one the process ends."""
 
     kind: ErrorKind
@@ -187,7 +187,7 @@ class Failed(Message, frozen=True):
     is_last: bool
 
 
-class Read(Message, frozen=True):
+class FileRead(Message, frozen=True):
     """Of a file of a ReadAllJob: the record, the extract that it was made of, and the sha256 of a wheel's METADATA."""
 
     record: DistributionRecord
@@ -198,13 +198,13 @@ class Read(Message, frozen=True):
 class AllRead(Message, frozen=True):
     """From the reader: what came of the next files of a ReadAllJob."""
 
-    results: Annotated[list[Read | Failed], msgspec.Meta(min_length=1)]
+    results: Annotated[list[FileRead | ReadFailed], msgspec.Meta(min_length=1)]
 
 
 class Judged(Message, frozen=True):
     """From the reader: what came of the next extracts of a JudgeJob; None where the record is the one of the digest."""
 
-    results: Annotated[list[DistributionRecord | Failed | None], msgspec.Meta(min_length=1)]
+    results: Annotated[list[DistributionRecord | ReadFailed | None], msgspec.Meta(min_length=1)]
 
 
 class Mismatch(Message, frozen=True):
@@ -224,7 +224,7 @@ class Abandoned(Message, frozen=True):
     """From the reader: the job was abandoned, the next may come."""
 
 
-ToReader = Setup | ReadJob | ReadAllJob | JudgeJob | AmendJob | Data | Abandon
+ToReader = ReaderSetup | ReadJob | ReadAllJob | JudgeJob | AmendJob | Data | Abandon
 FromReader = (
     Ready
     | NextBytes
@@ -234,7 +234,7 @@ FromReader = (
     | Finished
     | AllRead
     | Judged
-    | Failed
+    | ReadFailed
     | Mismatch
     | MachineFailure
     | Abandoned
@@ -335,7 +335,7 @@ class _ParentRanges:
 
 
 def _read(
-    channel: Channel[ToReader], job: ReadJob, parts: FilenameParts, limits: Limits
+    channel: Channel[ToReader], job: ReadJob, parts: FilenameParts, limits: ReadLimits
 ) -> Extract | Mismatch | MachineFailure | Abandoned:
     source = (
         cast("BinaryIO", _ParentStream(channel))
@@ -354,7 +354,7 @@ def _read(
         return Abandoned()
 
 
-def _serve_read(channel: Channel[ToReader], job: ReadJob, limits: Limits) -> None:
+def _serve_read(channel: Channel[ToReader], job: ReadJob, limits: ReadLimits) -> None:
     kept: list[Message] = []
 
     def serve() -> None:
@@ -382,20 +382,20 @@ def _serve_each(
     channel: Channel[ToReader],
     items: Sequence[Item],
     work: Callable[[Item], Result],
-    answer: Callable[[list[Result | Failed]], Message],
+    answer: Callable[[list[Result | ReadFailed]], Message],
     *,
     together_s: float,
     processor_s: float,
 ) -> None:
     """Sends the answer of what comes of each of `items`, of some at a time. Each may take `processor_s` seconds."""
-    results: list[Result | Failed] = []
+    results: list[Result | ReadFailed] = []
     for number, item in enumerate(items, 1):
         _limit_processor_time(processor_s)
         if not results:
             sent_at = time.monotonic()
         result = _attempt(partial(work, item))
         results.append(result)
-        is_last = isinstance(result, Failed) and result.is_last
+        is_last = isinstance(result, ReadFailed) and result.is_last
         if is_last or number == len(items) or time.monotonic() - sent_at >= together_s:
             channel.send(answer(results))
             results = []
@@ -403,20 +403,20 @@ def _serve_each(
             raise SystemExit
 
 
-def _read_whole(limits: Limits, file: WholeFile) -> Read:
+def _read_whole(limits: ReadLimits, file: WholeFile) -> FileRead:
     parts = parse_filename(file.filename, file.project)
     extract = read_extract(io.BytesIO(file.content), parts, limits)
     condense(extract)
-    return Read(make_parsed_record(extract, parts, file.project), encode_extract(extract), extract.metadata_sha256)
+    return FileRead(make_parsed_record(extract, parts, file.project), encode_extract(extract), extract.metadata_sha256)
 
 
-def _amend(job: AmendJob) -> Read:
+def _amend(job: AmendJob) -> FileRead:
     stored, served = job.extract, job.served
     extract = decode_extract(stored.content)
     headers = None if served.content is None else headers_of(served.content)
     extract.served = ServedMetadata(headers, served.is_as_stated)
     record = make_parsed_record(extract, parse_filename(stored.filename, stored.project), stored.project)
-    return Read(record, encode_extract(extract))
+    return FileRead(record, encode_extract(extract))
 
 
 def _judge(stored: StoredExtract) -> DistributionRecord | None:
@@ -425,7 +425,7 @@ def _judge(stored: StoredExtract) -> DistributionRecord | None:
     return None if record_digest(record) == stored.digest else record
 
 
-def _attempt(work: Callable[[], Result]) -> Result | Failed:
+def _attempt(work: Callable[[], Result]) -> Result | ReadFailed:
     """What comes of `work`, whatever that is."""
     try:
         return work()
@@ -434,7 +434,7 @@ def _attempt(work: Callable[[], Result]) -> Result | Failed:
     except Exception as error:  # noqa: BLE001 - whatever a file makes of the reader costs that file alone
         kind, text = ErrorKind.READER_FAILURE, f"the reader failed: {type(error).__name__}: {error}"
     # Only here has the error let go of what filled the memory. What is left of it would be the next file's burden.
-    return Failed(kind, printable(text), is_last=kind == ErrorKind.LIMIT_EXCEEDED)
+    return ReadFailed(kind, printable(text), is_last=kind == ErrorKind.LIMIT_EXCEEDED)
 
 
 def _limit_processor_time(seconds: float) -> None:
@@ -461,7 +461,7 @@ def _load_all() -> None:
 
 def _serve(channel: Channel[ToReader]) -> None:
     setup = channel.receive()
-    if not isinstance(setup, Setup):
+    if not isinstance(setup, ReaderSetup):
         raise TypeError(f"{setup!r:.100} instead of Setup")
     limits = setup.limits
     missing = contain(setup.memory_bytes, limits.max_spooled_bytes)

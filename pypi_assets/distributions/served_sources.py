@@ -9,7 +9,7 @@ from typing import BinaryIO, cast
 from pypi_assets.characters import lower
 from pypi_assets.distributions.reader_process import BytesAt, FromReader, NextBytes, Sidecar
 from pypi_assets.distributions.record import DistributionKind
-from pypi_assets.distributions.sources import FileSource, RangeSource, SourceError, is_range_source
+from pypi_assets.distributions.sources import RangeSource, RangeSourceError, SeekableFileSource, is_range_source
 from pypi_assets.distributions.zips import first_read_at
 
 
@@ -26,7 +26,7 @@ def as_ranges(source: BinaryIO | RangeSource, filename: str, kind: DistributionK
         file.seek(0)
         if not (start.startswith(b"PK") and lower(filename).endswith(".zip")):
             return None
-    return FileSource(file)
+    return SeekableFileSource(file)
 
 
 def end_of(ranges: RangeSource) -> bytes:
@@ -34,7 +34,7 @@ def end_of(ranges: RangeSource) -> bytes:
     start = first_read_at(ranges.size)
     try:
         return ranges.read_at(start, ranges.size - start)
-    except SourceError as error:
+    except RangeSourceError as error:
         raise error.error from None
 
 

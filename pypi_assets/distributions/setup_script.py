@@ -337,12 +337,12 @@ SETUP_SCRIPT_VERSION = 7
 _encoder = msgspec.msgpack.Encoder()
 
 
-class _Kept(msgspec.Struct, array_like=True):
+class _KeptScript(msgspec.Struct, array_like=True):
     version: int
     arguments: msgspec.Raw
 
 
-_kept_decoder = msgspec.msgpack.Decoder(_Kept)
+_kept_decoder = msgspec.msgpack.Decoder(_KeptScript)
 _arguments_decoder = msgspec.msgpack.Decoder(SetupArguments)
 
 

@@ -1,7 +1,7 @@
 """Sources of bytes as the archive readers see them: hashed, bounded, and with errors of their own.
 
 The readers take OSError as a sign of a broken archive (bz2 and seeking raise it). What fails below the archive, the
-disk or the network, comes up as SourceError, so that it is never taken for a property of the bytes.
+disk or the network, comes up as RangeSourceError, so that it is never taken for a property of the bytes.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ class RangeSource(Protocol):
     def metadata_sha256(self) -> str | None: ...
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """`size` bytes from `offset`, fewer only where the file ends. Raises SourceError."""
+        """`size` bytes from `offset`, fewer only where the file ends. Raises RangeSourceError."""
 
     def sidecar(self) -> bytes | None:
         """The METADATA that the index serves next to a wheel, its hash checked; None where there is none to trust."""
@@ -44,7 +44,7 @@ def is_range_source(source: object) -> bool:
     return hasattr(source, "read_at")
 
 
-class FileSource:
+class SeekableFileSource:
     """A seekable file as a range source."""
 
     metadata_sha256 = None
@@ -96,7 +96,7 @@ class Spool:
         try:
             return os.pread(self._descriptor, size, offset)
         except OSError as error:
-            raise SourceError(error) from error
+            raise RangeSourceError(error) from error
 
     def sidecar(self) -> None:
         """None: a stream has no sidecar."""
@@ -119,7 +119,7 @@ class MismatchError(Exception):
     """A range source gave other bytes than the index promised: only the whole file can be trusted."""
 
 
-class SourceError(Exception):
+class RangeSourceError(Exception):
     """The source itself failed; `error` is what it raised."""
 
     def __init__(self, error: OSError) -> None:
@@ -131,7 +131,7 @@ def _read(raw: BinaryIO, size: int) -> bytes:
     try:
         return raw.read(size) or b""
     except OSError as error:
-        raise SourceError(error) from error
+        raise RangeSourceError(error) from error
 
 
 class SequentialSource:

@@ -203,7 +203,7 @@ class _Targets:
 
 
 @dataclass(slots=True, eq=False)
-class _File:
+class _FileContent:
     """Content that one name has, or several by hard links."""
 
     place: int
@@ -211,7 +211,7 @@ class _File:
 
 
 @dataclass(slots=True, eq=False)
-class _Link:
+class _TreeLink:
     """`is_odd` where some versions of Python do not find its target."""
 
     target: str
@@ -220,13 +220,13 @@ class _Link:
 
 @dataclass(slots=True, eq=False)
 class _Folder:
-    inside: "dict[str, _Folder | _File | _Link]" = field(default_factory=dict)
+    inside: "dict[str, _Folder | _FileContent | _TreeLink]" = field(default_factory=dict)
 
 
-_Node = _Folder | _File | _Link
+_Node = _Folder | _FileContent | _TreeLink
 
 
-class _Place(NamedTuple):
+class _TreePlace(NamedTuple):
     """Where a path leads: its folder, its last part and what is there. No last part has what ends in `..`."""
 
     parent: _Folder
@@ -286,7 +286,7 @@ class _Builder:
                 case MemberKind.FILE:
                     self._add_file(name, member.place)
                 case MemberKind.SYMBOLIC_LINK:
-                    self._add_symbolic_link(name, _Link(member.target, has_odd_target))
+                    self._add_symbolic_link(name, _TreeLink(member.target, has_odd_target))
                 case MemberKind.HARD_LINK:
                     self._add_hard_link(name, member.target)
         except _RefusedError as refused:
@@ -299,20 +299,20 @@ class _Builder:
         if at.node is None:
             self._count_folder()
             at.parent.inside[at.name] = _Folder()
-        elif isinstance(at.node, _File):
+        elif isinstance(at.node, _FileContent):
             self._doubts.add(_OVER_FOLDER)
 
     def _add_file(self, name: str, place: int) -> None:
         at = self._walk(self._file_name(name))
         if at.name is None or isinstance(at.node, _Folder):
             raise _RefusedError(_BLOCKED)
-        if isinstance(at.node, _File):
+        if isinstance(at.node, _FileContent):
             self.repeated += 1
             if at.node.names > 1:
                 self._doubts.add(_CHANGED)
             at.node.place = place
         else:
-            at.parent.inside[at.name] = _File(place)
+            at.parent.inside[at.name] = _FileContent(place)
 
     def _file_name(self, name: str) -> str:
         """The path of what is no folder; a slash at its end does not count."""
@@ -323,7 +323,7 @@ class _Builder:
             raise _RefusedError(_BLOCKED)
         return name
 
-    def _add_symbolic_link(self, name: str, link: _Link) -> None:
+    def _add_symbolic_link(self, name: str, link: _TreeLink) -> None:
         name = self._file_name(name)
         folder = name.rpartition("/")[0]
         self._check_target(f"{folder}/{link.target}", link.target)
@@ -349,10 +349,10 @@ class _Builder:
         name = self._file_name(name)
         self._check_target(target, target)
         shared = self._walk(target, makes_folders=False, follows_last=False).node
-        if isinstance(shared, _Link):
+        if isinstance(shared, _TreeLink):
             self._doubts.add(_RELINKED)
             shared = self._walk(target, makes_folders=False).node
-        if not isinstance(shared, _File):
+        if not isinstance(shared, _FileContent):
             raise _RefusedError(_NO_TARGET)
         at = self._walk(name, follows_last=False)
         if at.node is not None or at.name is None:
@@ -364,13 +364,13 @@ class _Builder:
 
     def _forget(self, node: "_Node | None") -> None:
         """Counts a file that another member takes the place of."""
-        if isinstance(node, _File):
+        if isinstance(node, _FileContent):
             self.repeated += 1
             node.names -= 1
 
     def _walk(
         self, path: str, *, makes_folders: bool = True, needs_folders: bool = False, follows_last: bool = True
-    ) -> _Place:
+    ) -> _TreePlace:
         """Follows `path` from the top as the system does. Folders that lack are made, or needed, or else imagined."""
         pending = [part for part in reversed(path.split("/")) if part not in {"", "."}]
         folders = [self._root]
@@ -386,7 +386,7 @@ class _Builder:
                     self._doubts.add(_BACKWARDS)
                 continue
             node = folders[-1].inside.get(part)
-            if isinstance(node, _Link) and (pending or follows_last):
+            if isinstance(node, _TreeLink) and (pending or follows_last):
                 hops += 1
                 if hops > MAX_HOPS:
                     raise _RefusedError(_NOWHERE)
@@ -396,8 +396,8 @@ class _Builder:
                 self._spend(len(parts))
                 pending += parts
             elif not pending:
-                return _Place(folders[-1], part, node)
-            elif isinstance(node, _File):
+                return _TreePlace(folders[-1], part, node)
+            elif isinstance(node, _FileContent):
                 raise _RefusedError(_BLOCKED)
             else:
                 if not isinstance(node, _Folder):
@@ -409,7 +409,7 @@ class _Builder:
                         folders[-1].inside[part] = node
                         made.append(node)
                 folders.append(node)
-        return _Place(folders[-1], None, folders[-1])
+        return _TreePlace(folders[-1], None, folders[-1])
 
     def _spend(self, steps: int) -> None:
         self._steps += steps
@@ -431,11 +431,11 @@ class _Builder:
             below: list[_Visit] = []
             for name, each in visit.folder.inside.items():
                 path = f"{visit.path}/{name}" if visit.path else name
-                node = self._linked(visit, each) if isinstance(each, _Link) else each
+                node = self._linked(visit, each) if isinstance(each, _TreeLink) else each
                 is_linked = visit.is_linked or node is not each
                 if isinstance(node, _Folder):
                     below.append(_Visit(path, node, visit, is_linked=is_linked))
-                elif isinstance(node, _File):
+                elif isinstance(node, _FileContent):
                     found[path] = node.place
                 linked_chars += len(path) if is_linked else 0
                 if linked_chars > MAX_LINKED_CHARACTERS:
@@ -443,7 +443,7 @@ class _Builder:
             pending += reversed(below)
         return found
 
-    def _linked(self, visit: "_Visit", link: _Link) -> "_File | _Folder | None":
+    def _linked(self, visit: "_Visit", link: _TreeLink) -> "_FileContent | _Folder | None":
         """What a symbolic link leads to: in newer versions of Python, where it is another thing in older ones."""
         node = self._led_to(visit, _normal(link.target))
         if node is not self._led_to(visit, link.target):
@@ -459,12 +459,12 @@ class _Builder:
             self._doubts.add(_THROUGH)
         return node
 
-    def _led_to(self, visit: "_Visit", target: str) -> "_File | _Folder | None":
+    def _led_to(self, visit: "_Visit", target: str) -> "_FileContent | _Folder | None":
         """The file or folder that there is at `target`, from the folder of `visit`, as the system finds it."""
         try:
             node = self._walk(f"{visit.path}/{target}", needs_folders=True).node
         except _RefusedError:
             return None
-        if isinstance(node, _Link) or (isinstance(node, _File) and target.endswith(("/", "/."))):
+        if isinstance(node, _TreeLink) or (isinstance(node, _FileContent) and target.endswith(("/", "/."))):
             return None
         return node

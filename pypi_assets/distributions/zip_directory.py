@@ -32,7 +32,7 @@ class BadZipError(Exception):
     """What is no zip, or is broken; the text names how."""
 
 
-class Window:
+class TailWindow:
     """The end of a file, from `start` on; it can be widened to the front, and requests no byte twice."""
 
     def __init__(self, source: RangeSource, start: int) -> None:
@@ -78,7 +78,7 @@ class Directory:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _DirectoryPlace:
     """What one way to read the end records makes of them: the directory's size, offset as written, end and entries."""
 
     size: int
@@ -87,7 +87,7 @@ class _Place:
     entries: int
 
 
-def find_directory(window: Window, budget: Budget, notes: list[str]) -> Directory:
+def find_directory(window: TailWindow, budget: Budget, notes: list[str]) -> Directory:
     """The directory of the zip in `window`; adds to `notes` where some Pythons refuse it.
 
     Raises BadZipError, also where Pythons or other readers find different directories, and LimitExceededError.
@@ -110,7 +110,7 @@ def find_directory(window: Window, budget: Budget, notes: list[str]) -> Director
     return Directory(content, start, shift, place.entries)
 
 
-def _find_end(window: Window) -> int:
+def _find_end(window: TailWindow) -> int:
     """Where the end record starts: at the file's end, else the last one that a comment's length can lie behind."""
     last = window.source.size - _END.size
     limit = max(last - _MAX_COMMENT, 0)
@@ -128,7 +128,7 @@ def _find_end(window: Window) -> int:
     raise BadZipError("File is not a zip file")
 
 
-def _check_single(window: Window, chosen: int) -> None:
+def _check_single(window: TailWindow, chosen: int) -> None:
     """Raises BadZipError where another end record has a comment that ends with the file, as the format demands.
 
     Where the chosen one is such a record, only what is read anyway is searched.
@@ -144,15 +144,15 @@ def _check_single(window: Window, chosen: int) -> None:
         found = window.content.find(_END_SIGNATURE, found + 1)
 
 
-def _comment_end(window: Window, end: int) -> int:
+def _comment_end(window: TailWindow, end: int) -> int:
     """Where the comment ends by the length in the end record at `end`."""
     return end + _END.size + int.from_bytes(window.at(end + _END.size - 2, end + _END.size), "little")
 
 
-def _agreed(window: Window, end: int, notes: list[str]) -> _Place:
+def _agreed(window: TailWindow, end: int, notes: list[str]) -> _DirectoryPlace:
     """Where all Pythons find the directory; a note is added where some of them refuse it instead."""
     _, disk, directory_disk, _, count, size, offset, _ = _END.unpack(window.at(end, end + _END.size))
-    plain = _Place(size, offset, end, count)
+    plain = _DirectoryPlace(size, offset, end, count)
     locator = end - _LOCATOR64.size
     if locator < 0 or window.at(locator, locator + 4) != _LOCATOR64_SIGNATURE:
         _check_disks(disk, directory_disk)
@@ -180,7 +180,7 @@ def _agreed(window: Window, end: int, notes: list[str]) -> _Place:
     return plain if record is None else _zip64_place(window, plain, record)
 
 
-def _by_older_pythons(window: Window, plain: _Place, before: int) -> int | None:
+def _by_older_pythons(window: TailWindow, plain: _DirectoryPlace, before: int) -> int | None:
     """Where the zip64 record is up to Python 3.13.4: right before its locator; None where the plain record counts."""
     if before >= 0 and window.at(before, before + 4) == _END64_SIGNATURE:
         return before
@@ -189,7 +189,7 @@ def _by_older_pythons(window: Window, plain: _Place, before: int) -> int | None:
     return None
 
 
-def _by_newer_pythons(window: Window, before: int, record_at: int) -> int:
+def _by_newer_pythons(window: TailWindow, before: int, record_at: int) -> int:
     """Where it is from Python 3.13.5 on: where the locator puts it, or, without extensible data, right before that."""
     if before < 0 or record_at > before:
         raise BadZipError("newer Pythons refuse it: the zip64 locator points behind itself")
@@ -202,7 +202,7 @@ def _by_newer_pythons(window: Window, before: int, record_at: int) -> int:
     return record
 
 
-def _zip64_place(window: Window, plain: _Place, record: int) -> _Place:
+def _zip64_place(window: TailWindow, plain: _DirectoryPlace, record: int) -> _DirectoryPlace:
     """What the zip64 record at `record` claims. Raises BadZipError where the other end record contradicts it."""
     _, _, _, _, disk, directory_disk, _, count, size, offset = _END64.unpack(window.at(record, record + _END64.size))
     _check_disks(disk, directory_disk)
@@ -213,7 +213,7 @@ def _zip64_place(window: Window, plain: _Place, record: int) -> _Place:
     ):
         if narrow not in {wide, unset}:
             raise BadZipError("the two records at the directory's end contradict each other")
-    return _Place(size, offset, record, count)
+    return _DirectoryPlace(size, offset, record, count)
 
 
 def _check_disks(*disks: int) -> None:

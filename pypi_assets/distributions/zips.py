@@ -22,7 +22,7 @@ from pypi_assets.distributions.limits import MAX_SOURCES_BYTES, MIB, Budget, Lim
 from pypi_assets.distributions.record import AMBIGUOUS, ErrorKind
 from pypi_assets.distributions.sources import MismatchError, RangeSource
 from pypi_assets.distributions.wheel_names import MAX_RECORD_BYTES, MAX_RECORD_SIZE, RECORD, keep_member
-from pypi_assets.distributions.zip_directory import BadZipError, Directory, Window, find_directory
+from pypi_assets.distributions.zip_directory import BadZipError, Directory, TailWindow, find_directory
 from pypi_assets.distributions.zip_entries import (
     BZIP2,
     DEFLATED,
@@ -49,7 +49,7 @@ _LOOKED_FURTHER = 64 * 1024
 """How much more than the directory claims is looked at: zipfile refuses what is broken behind that."""
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
+class ZipEntry(msgspec.Struct, frozen=True, gc=False):
     """A member that is wanted. `start` and `end` bound all that is the member's, its local header included."""
 
     name: str
@@ -76,7 +76,7 @@ def likely_size(size: int, compressed: int, budget: Budget) -> int:
     return compressed if size > budget.limits.max_metadata_bytes else max(size, compressed)
 
 
-def inflate(entry: Entry, content: bytes, budget: Budget, notes: list[str]) -> bytes:
+def inflate(entry: ZipEntry, content: bytes, budget: Budget, notes: list[str]) -> bytes:
     """What the member holds, with the right CRC. `content` starts at its local header.
 
     Adds to `notes` where readers that trust the local header, or the sizes, would read something else. Raises
@@ -117,7 +117,7 @@ def inflate(entry: Entry, content: bytes, budget: Budget, notes: list[str]) -> b
     return inflated
 
 
-def _check_name(entry: Entry, raw: bytes, flags: int) -> None:
+def _check_name(entry: ZipEntry, raw: bytes, flags: int) -> None:
     """Raises BadZipError where the local header has another name, by its own flags."""
     try:
         is_same = decoded_name(raw, flags) == decoded_name(entry.raw_name, entry.flags)
@@ -127,7 +127,7 @@ def _check_name(entry: Entry, raw: bytes, flags: int) -> None:
         raise BadZipError("the local header has another name than the directory")
 
 
-def _decompress(entry: Entry, compressed: bytes, claimed: int) -> bytes:
+def _decompress(entry: ZipEntry, compressed: bytes, claimed: int) -> bytes:
     """At most the `claimed` bytes, and less where the data end early. What follows these must be valid too."""
     if entry.method == STORED:
         return compressed[:claimed]
@@ -210,7 +210,7 @@ def extract_zip(
     extract = Extract()
     members = names(extract, budget)
     try:
-        window = Window(source, first_read_at(source.size))
+        window = TailWindow(source, first_read_at(source.size))
         directory = find_directory(window, budget, extract.notes)
         neighbours = walk_entries(directory, members, budget, extract)
         wanted_at = {name: members.places[name] for name in wanted(members.places)}
@@ -238,7 +238,7 @@ def _choose(
     read_from: int,
     budget: Budget,
     extract: Extract,
-) -> list[Entry]:
+) -> list[ZipEntry]:
     """The wanted members that can be read, in the order in which they lie in the file. The others fail.
 
     RECORD is read only where it is small, and among the bytes from `read_from` on, which are there anyway.
@@ -274,7 +274,7 @@ def _choose(
         end = min(following, start + LOCAL_SIZE + name_length + _MAX_EXTRA + compressed)
         raw_name = content[position + ENTRY_SIZE : position + ENTRY_SIZE + name_length]
         shift = directory.shift
-        chosen.append(Entry(name, raw_name, flags, method, crc, compressed, size, start + shift, end + shift))
+        chosen.append(ZipEntry(name, raw_name, flags, method, crc, compressed, size, start + shift, end + shift))
     return sorted(chosen, key=lambda entry: entry.start)
 
 
@@ -285,7 +285,7 @@ def _start_at(directory: Directory, position: int) -> int:
     return directory.start - directory.shift
 
 
-def _by_sidecar(entries: list[Entry], window: Window, budget: Budget, extract: Extract) -> list[Entry]:
+def _by_sidecar(entries: list[ZipEntry], window: TailWindow, budget: Budget, extract: Extract) -> list[ZipEntry]:
     """Takes METADATA from the wheel's sidecar where nothing else is missing, and returns what is left to read.
 
     Where more is missing, the range that brings it brings METADATA too.
@@ -303,7 +303,7 @@ def _by_sidecar(entries: list[Entry], window: Window, budget: Budget, extract: E
     return [entry for entry in entries if entry is not missing[0]]
 
 
-def _read_members(entries: list[Entry], window: Window, budget: Budget, extract: Extract) -> None:
+def _read_members(entries: list[ZipEntry], window: TailWindow, budget: Budget, extract: Extract) -> None:
     """Puts the content of each into `extract`; one that is broken fails."""
     promised = window.source.metadata_sha256
     digests = []
@@ -322,7 +322,7 @@ def _read_members(entries: list[Entry], window: Window, budget: Budget, extract:
         [extract.metadata_sha256] = digests
 
 
-def _contents(entries: list[Entry], window: Window, budget: Budget) -> Iterator[tuple[Entry, bytes]]:
+def _contents(entries: list[ZipEntry], window: TailWindow, budget: Budget) -> Iterator[tuple[ZipEntry, bytes]]:
     """Each member with the bytes from its start to its end, read in few pieces."""
     missing = [entry for entry in entries if entry.start < window.start]
     pieces = list(_pieces(missing))
@@ -346,9 +346,9 @@ def _contents(entries: list[Entry], window: Window, budget: Budget) -> Iterator[
             yield entry, window.at(entry.start, entry.end)
 
 
-def _pieces(entries: list[Entry]) -> Iterator[list[Entry]]:
+def _pieces(entries: list[ZipEntry]) -> Iterator[list[ZipEntry]]:
     """Groups members that lie close together."""
-    piece: list[Entry] = []
+    piece: list[ZipEntry] = []
     for entry in entries:
         if piece and (entry.start - piece[-1].end > MAX_GAP_BYTES or entry.end - piece[0].start > MAX_PIECE_BYTES):
             yield piece

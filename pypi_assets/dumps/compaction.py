@@ -21,9 +21,9 @@ from pypi_assets.catalog.publications.dump_registry import (
 )
 from pypi_assets.dumps.cover import cover_of, open_ends
 from pypi_assets.dumps.dump_format import Row
-from pypi_assets.dumps.dump_manifest import Manifest
+from pypi_assets.dumps.dump_manifest import DumpManifest
 from pypi_assets.dumps.dump_reader import iter_dump
-from pypi_assets.dumps.dump_writer import Progress, commit, settle, write_file
+from pypi_assets.dumps.dump_writer import Progress, commit, commit_pending_dumps, write_file
 from pypi_assets.storage.store import Storage
 
 GROWTH = 4
@@ -43,7 +43,7 @@ def compact(
     growth: int = GROWTH,
     most: int = MOST,
     progress: Progress | None = None,
-) -> Iterator[Manifest]:
+) -> Iterator[DumpManifest]:
     """Joins ranges of the cover for as long as it pays, and yields the manifest of each compaction.
 
     `held` are the serials up to which others, like LevelDB versions, contain the dumps. No compaction crosses such a
@@ -53,7 +53,7 @@ def compact(
     Raises LeaseTakenError where another process compacts, DumpDamagedError where a dump that is read is damaged.
     """
     with lease(catalog, "compact dumps", LEASE_TTL_S) as own:
-        settle(catalog, storage)
+        commit_pending_dumps(catalog, storage)
         drop_open_compactions(catalog)
         while joined := next_join(known_dumps(catalog), held, catalog.clock(), growth, most):
             try:
@@ -63,7 +63,7 @@ def compact(
             yield manifest
 
 
-def join(catalog: Catalog, storage: Storage, dumps: Sequence[Dump], progress: Progress | None = None) -> Manifest:
+def join(catalog: Catalog, storage: Storage, dumps: Sequence[Dump], progress: Progress | None = None) -> DumpManifest:
     """Writes and commits one dump of what `dumps`, adjacent ranges of the cover with equal columns, hold together.
 
     Raises DumpDroppedError where they have left the cover meanwhile, DumpDamagedError.

@@ -10,7 +10,7 @@ import orjson
 from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
 from pypi_assets.catalog.publications.dump_facts import COLUMNS, DumpFile, DumpKind, Leaves
 from pypi_assets.dumps.dump_format import DumpDamagedError
-from pypi_assets.storage.store import NotFoundError, Storage
+from pypi_assets.storage.store import ObjectNotFoundError, Storage
 
 DUMPS = "data_dumps/python_distribution_data"
 MANIFEST_NAME = "_MANIFEST.json"
@@ -86,7 +86,7 @@ def decode_files(fields: Mapping[str, Any]) -> tuple[DumpFile, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest(ManifestOfFiles):
+class DumpManifest(ManifestOfFiles):
     """What one committed dump consists of: `inputs` are the directories that a compaction joined, and `joined` their
     leaves, as in Dump. `columns` are the names of its rows' columns, in order. `followed_projects` counts the projects
     that scopes follow and that have answers at the last serial; None: all of the index is followed."""
@@ -120,16 +120,16 @@ class Manifest(ManifestOfFiles):
         return self.encode_with_files(fields)
 
 
-def write_manifest(storage: Storage, manifest: Manifest) -> None:
+def write_manifest(storage: Storage, manifest: DumpManifest) -> None:
     storage.put(manifest_path(manifest.directory), manifest.encode())
 
 
-def read_manifest(storage: Storage, directory: str) -> Manifest:
+def read_manifest(storage: Storage, directory: str) -> DumpManifest:
     """The manifest of the dump in `directory`. Raises DumpDamagedError where it is missing, broken or too new."""
     path = manifest_path(directory)
     try:
         content = storage.get(path)
-    except NotFoundError as error:
+    except ObjectNotFoundError as error:
         raise DumpDamagedError(f"there is no committed dump in {directory}: {storage.uri(path)} is missing") from error
     try:
         manifest = _decode(content)
@@ -153,11 +153,11 @@ def directories_with_manifest(storage: Storage, path: str) -> Iterator[str]:
             yield directory
 
 
-def _decode(content: bytes) -> Manifest:
+def _decode(content: bytes) -> DumpManifest:
     fields = orjson.loads(content)
     if fields["format"] != FORMAT or fields["columns_version"] != COLUMNS_FORMAT:
         raise ValueError(f"format {fields['format']} with columns {fields['columns_version']}")
-    return Manifest(
+    return DumpManifest(
         kind=DumpKind(fields["kind"]),
         serials=SerialRange.parse(fields["range"]),
         directory=str(fields["directory"]),

@@ -11,7 +11,7 @@ import orjson
 from pypi_assets.catalog.publications.dump_facts import DumpFile
 from pypi_assets.dumps.dump_format import DumpDamagedError, HashingReader, Row, read_rows
 from pypi_assets.dumps.dump_manifest import file_path, read_manifest
-from pypi_assets.storage.store import NotFoundError, Storage
+from pypi_assets.storage.store import ObjectNotFoundError, Storage
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +37,7 @@ def iter_rows(
                 count += 1
                 yield row
             hashed.read()  # what decompression has left over
-    except NotFoundError as error:  # before it was opened, or after
+    except ObjectNotFoundError as error:  # before it was opened, or after
         raise DumpDamagedError(f"{uri} is missing, though its manifest names it") from error
     if (hashed.size, hashed.sha256, count) != (file.size, file.sha256, file.rows):
         raise DumpDamagedError(
@@ -80,7 +80,7 @@ def first_rows(storage: Storage, directory: str, file: DumpFile, count: int = 10
         whole = text.split(b"\n")[1:-1]  # after the line of the bracket; the last line can be a part of a row
         rows = takewhile(lambda line: line != b"]", whole)
         return [orjson.loads(line.removesuffix(b",")) for line in islice(rows, count)]
-    except NotFoundError as error:
+    except ObjectNotFoundError as error:
         raise DumpDamagedError(f"{storage.uri(path)} is missing, though its manifest names it") from error
     except (zlib.error, orjson.JSONDecodeError) as error:
         raise DumpDamagedError(f"the beginning of {storage.uri(path)} cannot be read: {error}") from error

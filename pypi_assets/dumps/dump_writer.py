@@ -39,7 +39,14 @@ from pypi_assets.catalog.publications.dump_registry import (
 )
 from pypi_assets.dumps.cover import Cover, cover, cover_of, still_covered
 from pypi_assets.dumps.dump_format import DumpDamagedError, Row, write_rows
-from pypi_assets.dumps.dump_manifest import Manifest, dump_path, file_path, manifest_path, read_manifest, write_manifest
+from pypi_assets.dumps.dump_manifest import (
+    DumpManifest,
+    dump_path,
+    file_path,
+    manifest_path,
+    read_manifest,
+    write_manifest,
+)
 from pypi_assets.dumps.published_dumps import publish_dumps
 from pypi_assets.storage.store import Storage
 
@@ -91,13 +98,13 @@ def missing_shards(catalog: Catalog, storage: Storage, dump: Dump) -> list[int]:
 
 def write_range(
     catalog: Catalog, storage: Storage, serials: SerialRange, *, again: bool = False, progress: Progress | None = None
-) -> Manifest:
+) -> DumpManifest:
     """Writes and commits the incremental dump of a complete range. `progress` receives the number of rows.
 
     A dump that is committed and whole, or a compaction that holds the range, is returned as it is, unless `again` is
     true.
     """
-    settle(catalog, storage)
+    commit_pending_dumps(catalog, storage)
     if not again:
         for known in dumps_that_hold(catalog, serials):
             manifest = _whole_manifest(storage, known)
@@ -142,22 +149,22 @@ def _not_held(wanted: Sequence[SerialRange], held: Iterable[SerialRange]) -> lis
     return found
 
 
-def write_missing_ranges(catalog: Catalog, storage: Storage) -> Iterator[Manifest]:
+def write_missing_ranges(catalog: Catalog, storage: Storage) -> Iterator[DumpManifest]:
     """Writes and commits the incremental dump of each range that misses one, and one of what was learnt late of dumped
     serials; yields their manifests."""
-    settle(catalog, storage)
+    commit_pending_dumps(catalog, storage)
     for serials in missing_ranges(catalog):
         yield write_range(catalog, storage, serials)
     if (late := write_late_changes(catalog, storage)) is not None:
         yield late
 
 
-def write_late_changes(catalog: Catalog, storage: Storage, progress: Progress | None = None) -> Manifest | None:
+def write_late_changes(catalog: Catalog, storage: Storage, progress: Progress | None = None) -> DumpManifest | None:
     """Writes and commits a dump of what was learnt late of serials that are dumped; None where nothing was.
 
     What a range that was not dumped yet will have is left to it. `progress` receives the number of rows.
     """
-    settle(catalog, storage)
+    commit_pending_dumps(catalog, storage)
     last = cover(catalog).dumps[-1:]
     dump = open_late_dump(catalog, last[0]) if last else None
     if dump is None:
@@ -168,7 +175,7 @@ def write_late_changes(catalog: Catalog, storage: Storage, progress: Progress | 
     return None
 
 
-def commit(catalog: Catalog, storage: Storage, dump: Dump) -> Manifest:
+def commit(catalog: Catalog, storage: Storage, dump: Dump) -> DumpManifest:
     """Freezes the dump's files, writes its manifest and marks it committed. Done again, it writes the same bytes.
 
     Raises DumpError where shards are missing, DumpDamagedError where a recorded file is not in the storage, and
@@ -182,7 +189,7 @@ def commit(catalog: Catalog, storage: Storage, dump: Dump) -> Manifest:
             raise
     try:
         files = begin_commit(catalog, dump, partial(still_covered, dump) if dump.kind == DumpKind.COMPACTED else None)
-        manifest = Manifest(
+        manifest = DumpManifest(
             kind=dump.kind,
             serials=dump.serials,
             directory=dump.directory,
@@ -212,7 +219,7 @@ def _followed_projects(catalog: Catalog, storage: Storage, dump: Dump) -> int | 
         return count_answered(connection, dump.serials.end)
 
 
-def settle(catalog: Catalog, storage: Storage) -> list[Manifest]:
+def commit_pending_dumps(catalog: Catalog, storage: Storage) -> list[DumpManifest]:
     """Commits the dumps whose process ended between freezing their files and noting the manifest; returns these."""
     settled = []
     for dump in committing_dumps(catalog):
@@ -221,7 +228,7 @@ def settle(catalog: Catalog, storage: Storage) -> list[Manifest]:
     return settled
 
 
-def _whole_manifest(storage: Storage, dump: Dump) -> Manifest | None:
+def _whole_manifest(storage: Storage, dump: Dump) -> DumpManifest | None:
     try:
         manifest = read_manifest(storage, dump.directory)
         _require_stored(storage, dump, list(manifest.files))

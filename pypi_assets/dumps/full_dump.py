@@ -23,9 +23,9 @@ from pypi_assets.catalog.publications.dump_registry import (
     recorded_files,
 )
 from pypi_assets.dumps.dump_format import RowError
-from pypi_assets.dumps.dump_manifest import Manifest, file_path, read_manifest
+from pypi_assets.dumps.dump_manifest import DumpManifest, file_path, read_manifest
 from pypi_assets.dumps.dump_reader import iter_rows
-from pypi_assets.dumps.dump_writer import commit, missing_shards, settle, write_shard
+from pypi_assets.dumps.dump_writer import commit, commit_pending_dumps, missing_shards, write_shard
 from pypi_assets.storage.store import Storage, StorageError
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def full_dump(
     since: float | None = None,
     *,
     concurrency: int = 1,
-) -> Manifest:
+) -> DumpManifest:
     """Writes and commits a full dump, going on with the one that was left open or uncommitted, if any.
 
     `written` receives the number of shards that are written. For `since`, `concurrency` and errors see
@@ -202,7 +202,11 @@ def dump_each_shard(
     With `since` (unix seconds) nothing counts that began to be read before: where no dump was opened since then, one
     is, and the shards of one that is committed already are left as they are.
     """
-    settled = [manifest for manifest in settle(catalog, storage) if _is_full(manifest.kind, manifest.shards, shards)]
+    settled = [
+        manifest
+        for manifest in commit_pending_dumps(catalog, storage)
+        if _is_full(manifest.kind, manifest.shards, shards)
+    ]
     if since is not None:
         newest = newest_dump(catalog, DumpKind.FULL, shards)
         is_done = newest is not None and newest.opened_at >= since

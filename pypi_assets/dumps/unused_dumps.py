@@ -12,10 +12,10 @@ from pypi_assets.catalog.publications.dump_facts import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump, DumpState, drop_unused_dumps, files_of_dumps
 from pypi_assets.dumps.cover import cover, covered_since
 from pypi_assets.dumps.dump_manifest import DUMPS, MANIFEST_NAME, dump_path, manifest_path, read_manifest
-from pypi_assets.dumps.dump_writer import settle
+from pypi_assets.dumps.dump_writer import commit_pending_dumps
 from pypi_assets.dumps.published_dumps import publish_dumps
 from pypi_assets.storage.store import Storage, StoredObject
-from pypi_assets.storage.sweeping import Reason, Removal, Waste, by_directory, is_older, sweep_directories
+from pypi_assets.storage.sweeping import DeletionReason, Removal, Waste, by_directory, is_older, sweep_directories
 
 
 def clean_dumps(
@@ -33,7 +33,7 @@ def clean_dumps(
     listed = by_directory(storage, DUMPS)
     _check_that_they_belong_together(in_use, listed, storage)
     if not dry_run:
-        settle(catalog, storage)
+        commit_pending_dumps(catalog, storage)
         publish_dumps(catalog, storage)  # which a kill after a commit has left out
 
     def unused(dumps: Sequence[Dump], since: float) -> list[Dump]:
@@ -46,11 +46,11 @@ def clean_dumps(
         is_known, names = directory in known, known.get(directory)
         has_manifest = any(stored.path == manifest_path(directory) for stored in found)
         if directory in dropped or (is_known and names is None):
-            return Reason.SUPERSEDED if has_manifest else Reason.ABANDONED, found
+            return DeletionReason.SUPERSEDED if has_manifest else DeletionReason.ABANDONED, found
         if has_manifest and not is_known:  # of another catalog, or `pypi-assets admin restore` is to be run
             return None
         left_over = _left_over(storage, directory, found, names or set(), deadlines.old)
-        return (Reason.ABANDONED, left_over) if left_over else None
+        return (DeletionReason.ABANDONED, left_over) if left_over else None
 
     yield from sweep_directories(storage, DUMPS, listed, unnamed, dry_run=dry_run)
 

@@ -20,7 +20,7 @@ from pypi_assets.catalog.coordination.leases import deletion_deadlines
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.reads.read_outcomes import forget_pack, have_extracts, used_packs
 from pypi_assets.errors import ExpectedError
-from pypi_assets.storage.store import NotFoundError, Storage, StoredObject
+from pypi_assets.storage.store import ObjectNotFoundError, Storage, StoredObject
 from pypi_assets.storage.sweeping import is_older, sweep_objects
 
 EXTRACTS = "extracts"
@@ -84,7 +84,7 @@ def read_pack(storage: Storage, name: str) -> Pack:
     """The whole pack, its hash and its index checked. Raises PackError where it is missing or damaged, StorageError."""
     try:
         content = storage.get(pack_path(name))
-    except NotFoundError as error:
+    except ObjectNotFoundError as error:
         raise PackError(f"pack {name} is missing: {error}") from error
     if hashlib.sha256(content).hexdigest() != name or not content.startswith(_FIRST_LINE):
         raise PackError(f"pack {name} is damaged: {storage.uri(pack_path(name))} has not the hash that is its name")
@@ -107,7 +107,7 @@ def read_extracts(storage: Storage, name: str, size: int, places: Sequence[tuple
         if end > size or storage.head(path).size != size:
             raise PackError(f"pack {name} is damaged: {storage.uri(path)} has not the {size} bytes that were written")
         span = storage.get_range(path, start, end - start)
-    except NotFoundError as error:
+    except ObjectNotFoundError as error:
         raise PackError(f"pack {name} is missing: {error}") from error
     return [span[offset - start : offset - start + length] for offset, length in places]
 

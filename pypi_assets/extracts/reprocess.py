@@ -85,7 +85,7 @@ class Reprocessed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
+class _RemadeRecords:
     """Some records: the new one of each that could be made, None where it is the same; and why others could not be."""
 
     made: list[tuple[StoredRecord, DistributionRecord | None]]
@@ -112,7 +112,7 @@ def reprocess(
     """
     started = time.monotonic()
     result = Reprocessed()
-    waiting: deque[tuple[int, Future[_Judged]]] = deque()
+    waiting: deque[tuple[int, Future[_RemadeRecords]]] = deque()
     with catalog.read() as connection:
         project_id = None if project is None else _require_project(connection, project)
         total = 0 if project is not None else count_older_than(connection, older_than)
@@ -187,8 +187,8 @@ def _batches(catalog: Catalog, older_than: int, project_id: int | None) -> Itera
         last = records[-1]
 
 
-def _judge(storage: Storage, readers: ReaderPool, records: Sequence[StoredRecord]) -> _Judged:
-    judged = _Judged([], [], [])
+def _judge(storage: Storage, readers: ReaderPool, records: Sequence[StoredRecord]) -> _RemadeRecords:
+    judged = _RemadeRecords([], [], [])
     found: list[tuple[StoredRecord, StoredExtract]] = []
     for pack, of_pack in groupby(records, key=lambda record: record.place.pack):
         olds = list(of_pack)
@@ -225,7 +225,7 @@ def _records(
     yield from readers.judge(group)
 
 
-def _store(catalog: Catalog, judged: _Judged, result: Reprocessed, count: int) -> None:
+def _store(catalog: Catalog, judged: _RemadeRecords, result: Reprocessed, count: int) -> None:
     unchanged = [old for old, new in judged.made if new is None]
     made = [(old, new) for old, new in judged.made if new is not None]
 

@@ -23,7 +23,7 @@ from pypi_assets.catalog.ledger.range_ledger import RangeState, complete_serial,
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import first_event_time
 from pypi_assets.catalog.publications.journal_segments import last_chained, latest_generation
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_range
@@ -49,7 +49,7 @@ GRACE_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class FollowerPace:
     """Seconds between two looks at the index, between two LevelDB versions of a dataset, and between two looks for work
     that others have left: a process that was killed, or a command."""
 
@@ -83,7 +83,7 @@ class Builds:
 def follow(
     crawler: Crawler,
     builds: Builds,
-    pace: Pace,
+    pace: FollowerPace,
     log: Log,
     stopping: threading.Event,
     declared: Sequence[ScopePlan] = (),
@@ -101,7 +101,7 @@ def follow(
 
 
 class _Follower:
-    def __init__(self, crawler: Crawler, builds: Builds, pace: Pace, lanes: Lanes) -> None:
+    def __init__(self, crawler: Crawler, builds: Builds, pace: FollowerPace, lanes: Lanes) -> None:
         self.lanes, self._builds, self._pace = lanes, builds, pace
         self._catalog, self._storage = crawler.catalog, crawler.storage
         self._crawler = replace(
@@ -265,7 +265,7 @@ class _Follower:
         """Writes what others have completed and not written, and publishes what waits for its turn in the chain."""
         with self._catalog.read() as connection:
             complete = complete_serial(connection)
-            streams = (Stream.OBSERVED, Stream.CONTENT)
+            streams = (JournalStream.OBSERVED, JournalStream.CONTENT)
             ends = [last_chained(connection, one, latest_generation(connection, one)) for one in streams]
         if all(end is not None and end.file.serials.end >= complete for end in ends):
             return

@@ -21,8 +21,8 @@ from urllib3 import BaseHTTPResponse
 from pypi_assets.index.addresses import AddressRule, is_loopback
 from pypi_assets.index.changelog import call_body, read_answer, read_events, read_last_serial
 from pypi_assets.index.connections import Connections, Network
-from pypi_assets.index.credentials import Credentials
-from pypi_assets.index.errors import GoneError, RefusedError, TransientError
+from pypi_assets.index.credentials import IndexCredentials
+from pypi_assets.index.errors import NotOnIndexError, RefusedError, TransientError
 from pypi_assets.index.file_origins import FileOrigin, agreed_file_origin
 from pypi_assets.index.files import PromisedFile, RangedFile, stream_file
 from pypi_assets.index.models import (
@@ -65,7 +65,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class IndexAnswer:
     """A whole answer: where it came from after redirects, its body, and what its headers have of it."""
 
     url: str
@@ -82,10 +82,10 @@ class IndexClient:
     """A client of one index, shared by the threads of a process.
 
     At most `max_connections` requests are under way at once, and together they keep to `rates`. Where the index names
-    a pause, the rate is held. Methods raise TransientError once `retries` are exhausted, GoneError for a 404 or 410,
-    and RefusedError for what is permanent. Credentials in the index's URLs, in netrc and in the keyring are sent to
-    the index's own origins only and shown nowhere. Other hosts must have public addresses, unless the index itself has
-    none.
+    a pause, the rate is held. Methods raise TransientError once `retries` are exhausted, NotOnIndexError for a 404 or
+    410, and RefusedError for what is permanent. Credentials in the index's URLs, in netrc and in the keyring are sent
+    to the index's own origins only and shown nowhere. Other hosts must have public addresses, unless the index itself
+    has none.
 
         with IndexClient("http://127.0.0.1:8080/simple/", changelog_url="http://127.0.0.1:8080/pypi") as client:
             page = client.project_page("demo")
@@ -113,7 +113,7 @@ class IndexClient:
         self.index_url, self.changelog_url = redact(index_url), redact(changelog_url)
         self._transport = Transport(
             hosts,
-            Credentials(index_url, changelog_url),
+            IndexCredentials(index_url, changelog_url),
             Connections(addresses, network, kept=max_connections),
             agent=user_agent(contact),
             max_connections=max_connections,
@@ -196,14 +196,14 @@ class IndexClient:
 
     def fetch(
         self, url: str, *, accept: str, headers: Mapping[str, str] = MappingProxyType({}), max_bytes: int
-    ) -> Answer | None:
+    ) -> IndexAnswer | None:
         """The answer to one GET of `url`, retried while it fails transiently; None for a 304.
 
         `headers` can make the request conditional. Other kinds of index request by this what their servers have.
         """
         return self._transport.retry(lambda: self._fetch(url, {"Accept": accept, **headers}, max_bytes))
 
-    def fetch_serial_or_body(self, url: str, *, accept: str, max_bytes: int) -> Answer:
+    def fetch_serial_or_body(self, url: str, *, accept: str, max_bytes: int) -> IndexAnswer:
         """The answer to one GET of `url`, retried as by `fetch`. JSON with a serial in a header has an empty body here.
 
         So the list of a large index costs its headers alone.
@@ -213,7 +213,9 @@ class IndexClient:
             raise RefusedError("HTTP 304 without a condition", url)
         return answer
 
-    def _fetch(self, url: str, headers: Mapping[str, str], max_bytes: int, *, or_serial: bool = False) -> Answer | None:
+    def _fetch(
+        self, url: str, headers: Mapping[str, str], max_bytes: int, *, or_serial: bool = False
+    ) -> IndexAnswer | None:
         with self._transport.exchange("GET", url, headers) as response:
             if response.status == HTTPStatus.NOT_MODIFIED:
                 return None
@@ -221,7 +223,7 @@ class IndexClient:
             found = _CHARSET.search(rest[:200])
             serial = _header_serial(response)
             is_enough = or_serial and serial is not None and media_type.strip().lower().endswith("json")
-            return Answer(
+            return IndexAnswer(
                 redact(response.url or url),
                 b"" if is_enough else b"".join(self._transport.chunks(response, max_bytes, url)),
                 media_type.strip().lower(),
@@ -308,7 +310,7 @@ class IndexClient:
             with self._transport.exchange("POST", url, headers, body=call_body(method, *params)) as response:
                 _require_media_type(response, "xml", url)
                 return read_answer(self._transport.chunks(response, MAX_ANSWER_BYTES, url), url)
-        except GoneError as error:
+        except NotOnIndexError as error:
             raise RefusedError("no changelog is served here; set the changelog's URL", url) from error
         except TransientError as error:
             if error.retry_after_s:

@@ -33,7 +33,7 @@ class _Account:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
-class Credentials:
+class IndexCredentials:
     """The logins of the origins of `urls`: for an index, those of its Simple API and of its changelog.
 
     A login in a URL comes first. Else a login from netrc (the file that NETRC names, or ~/.netrc) is sent from the

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 
 from packaging.utils import canonicalize_name
 
-from pypi_assets.index.client import Answer, IndexClient
+from pypi_assets.index.client import IndexAnswer, IndexClient
 from pypi_assets.index.errors import (
     LeadsElsewhereError,
     LoginError,
@@ -122,7 +122,7 @@ def _detect_by_list(client: IndexClient, address: str) -> Detection:
     return replace(found, projects=count, moved_to=None if moved_to == address else moved_to)
 
 
-def _read_list(client: IndexClient, answer: Answer, address: str) -> tuple[int | None, int | None]:
+def _read_list(client: IndexClient, answer: IndexAnswer, address: str) -> tuple[int | None, int | None]:
     """Return the serial on the list in JSON, and how many projects the list has; each is None if it is not known."""
     if answer.media_type.endswith("json"):
         if answer.serial is not None:

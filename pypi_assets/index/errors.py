@@ -39,7 +39,7 @@ class StaleError(TransientError):
     """The answer is older than an event already known (a cache on the way): try again, or judge by events."""
 
 
-class GoneError(PackageIndexError):
+class NotOnIndexError(PackageIndexError):
     """404 or 410: the index does not have it (any more)."""
 
 

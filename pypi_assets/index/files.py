@@ -18,7 +18,7 @@ from urllib3 import BaseHTTPResponse
 
 from pypi_assets.index.errors import (
     ContentError,
-    GoneError,
+    NotOnIndexError,
     PackageIndexError,
     RefusedError,
     TooLargeError,
@@ -171,8 +171,8 @@ class RangedFile:
 
     Each `read_at` is one request, and nothing is kept between them. The whole file is fetched, and read from then on,
     where all of it is requested, or where the server does not answer the requested range. Raises TransientError,
-    GoneError and RefusedError as the client's other methods do. Raises TooLargeError where the whole file is needed
-    and larger than `max_bytes`.
+    NotOnIndexError and RefusedError as the client's other methods do. Raises TooLargeError where the whole file is
+    needed and larger than `max_bytes`.
     """
 
     def __init__(
@@ -238,7 +238,7 @@ class RangedFile:
             promised = PromisedFile(sidecar_url(self._promised.url), self.metadata_sha256, None, MAX_SIDECAR_BYTES)
             try:
                 self._sidecar = self._stream(promised, lambda stream: stream.read())
-            except (GoneError, RefusedError):
+            except (NotOnIndexError, RefusedError):
                 self._sidecar = None
             self._may_have_sidecar = False
         return self._sidecar

@@ -106,7 +106,7 @@ class PackageIndex(FileSource, Protocol):
         """The last serial (None: unknown) and the projects that are there now, with their serials."""
 
     def project_page(self, project: str) -> ProjectPage | NotModified:
-        """The page of a project, with the serial of its last event. Raises GoneError where there is none."""
+        """The page of a project, with the serial of its last event. Raises NotOnIndexError where there is none."""
 
     def close(self) -> None:
         """Closes what is open; no thread uses it any more."""

@@ -23,14 +23,14 @@ from urllib3.exceptions import HTTPError, InvalidHeader, LocationValueError
 from pypi_assets.index.addresses import ForbiddenAddressError, UnknownAddressError
 from pypi_assets.index.bounds import BodyDecoder
 from pypi_assets.index.connections import Connections, describe_failure, is_proxy_login_wanted, socket_of
-from pypi_assets.index.credentials import Credentials, Login, basic_authorization
+from pypi_assets.index.credentials import IndexCredentials, Login, basic_authorization
 from pypi_assets.index.deadlines import WATCHDOG
 from pypi_assets.index.errors import (
     DeniedError,
-    GoneError,
     LeadsElsewhereError,
     LoginError,
     NoAnswerError,
+    NotOnIndexError,
     PackageIndexError,
     RefusedError,
     TooLargeError,
@@ -95,7 +95,7 @@ class Clock:
 UNPACED, TIMEOUTS, RETRIES, CLOCK = Unpaced(), Timeouts(), Retries(), Clock()
 
 
-class Allowance:
+class WaitAllowance:
     """Seconds that several waits may take together, with any time in between that does not count."""
 
     def __init__(self, seconds: float) -> None:
@@ -121,7 +121,7 @@ class Transport:
     def __init__(
         self,
         hosts: HostRule,
-        credentials: Credentials,
+        credentials: IndexCredentials,
         connections: Connections,
         *,
         agent: str,
@@ -186,7 +186,7 @@ class Transport:
         typed error.
         """
         with self._slots:
-            allowance = Allowance(HEADS_SHARE * max(self._timeouts.connect_s, self._timeouts.read_s))
+            allowance = WaitAllowance(HEADS_SHARE * max(self._timeouts.connect_s, self._timeouts.read_s))
             came_from = None
             for _ in range(MAX_REDIRECTS + 1):
                 self._check_host(url, came_from)
@@ -213,7 +213,7 @@ class Transport:
             raise LeadsElsewhereError(error.message, error.url, redact(url)) from error
 
     def _answer(
-        self, send: Callable[[Login | None], BaseHTTPResponse], allowance: Allowance, url: str, login: Login | None
+        self, send: Callable[[Login | None], BaseHTTPResponse], allowance: WaitAllowance, url: str, login: Login | None
     ) -> BaseHTTPResponse:
         """The answer to `login`, else to the first login that the origin does not answer with 401."""
         login = login or self._credentials.login(url)
@@ -233,7 +233,7 @@ class Transport:
 
     def _send(
         self,
-        allowance: Allowance,
+        allowance: WaitAllowance,
         method: str,
         url: str,
         headers: Mapping[str, str],
@@ -302,7 +302,7 @@ class Transport:
                 raise TransientError(_SLOW, redact(url)) from error
             raise
 
-    def _release(self, response: BaseHTTPResponse, allowance: Allowance, url: str) -> None:
+    def _release(self, response: BaseHTTPResponse, allowance: WaitAllowance, url: str) -> None:
         """Keeps the connection for the next request where little or nothing of the body is unread, else closes it."""
         if response.tell() == 0 and (response.length_remaining or 0) <= _SMALL_REST_BYTES and response.status >= 200:
             seconds = min(_REST_S, self._timeouts.read_s / 4, allowance.left_s)
@@ -321,7 +321,7 @@ class Transport:
             return
         text = f"HTTP {status}"
         if status in {404, 410}:
-            raise GoneError(text, url)
+            raise NotOnIndexError(text, url)
         if status < 200 or status >= 500 or status in {408, 425, 429}:
             pause_s = retry_after_s(response.headers.get("Retry-After"))
             if status == HTTPStatus.TOO_MANY_REQUESTS and pause_s:

@@ -23,7 +23,7 @@ import obstore
 import obstore.store
 import orjson
 
-from pypi_assets.catalog.reports.journal_format import Record, Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream, Record
 from pypi_assets.journal.cursors import RANKS, Cursor
 from pypi_assets.journal.record_reader import Journal, Placed
 from pypi_assets.journal.segment_files import JournalDamagedError
@@ -47,7 +47,7 @@ _PLACE_FIELDS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class JournalDifference:
     """Where two journals differ first: which file (None: not in a record of one), the fields that differ, and both
     records; None where one journal lacks it."""
 
@@ -70,7 +70,7 @@ class ComparedStream:
     differing: int
     only_ours: int
     only_theirs: int
-    first: Difference | None
+    first: JournalDifference | None
 
 
 class _WebStorage(Storage):
@@ -80,7 +80,7 @@ class _WebStorage(Storage):
     __slots__ = ()
 
     def get(self, path: str) -> bytes:
-        """The whole file, which is a small one. Raises NotFoundError, and StorageError where it is too large."""
+        """The whole file, which is a small one. Raises ObjectNotFoundError, and StorageError where it is too large."""
         with self._translated(path):
             found = obstore.get(self.objects, path)
             if (size := found.meta["size"]) > _MOST_SMALL_BYTES:
@@ -88,7 +88,7 @@ class _WebStorage(Storage):
             return bytes(found.bytes())
 
     def open(self, path: str) -> BinaryIO:
-        """The file, in a temporary one; to be closed. Raises NotFoundError."""
+        """The file, in a temporary one; to be closed. Raises ObjectNotFoundError."""
         copy = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
         with self._translated(path):
             for chunk in obstore.get(self.objects, path).stream():
@@ -117,19 +117,21 @@ def open_other(url: str) -> Storage:
     return open_storage(url, read_only=True)
 
 
-def compare_stream(ours: Journal, theirs: Journal, stream: Stream) -> ComparedStream:
+def compare_stream(ours: Journal, theirs: Journal, stream: JournalStream) -> ComparedStream:
     """Compares a stream of both journals. Raises NoJournalError, JournalDamagedError."""
     heads = ours.head(stream.value), theirs.head(stream.value)
     start, end = max(head.readable_from for head in heads), min(head.through for head in heads)
-    if stream == Stream.INDEX:
+    if stream == JournalStream.INDEX:
         return _compare_index(ours, theirs, start, end)
-    with _Found.of(ours, stream, start, end) as own, _Found.of(theirs, stream, start, end) as other:
+    with _RecordPlaces.of(ours, stream, start, end) as own, _RecordPlaces.of(theirs, stream, start, end) as other:
         return _compare_found(ours, theirs, stream, start, end, own, other)
 
 
 def _compare_index(ours: Journal, theirs: Journal, start: int, end: int) -> ComparedStream:
     equal, first = 0, None
-    pairs = zip_longest(_placed(ours, Stream.INDEX, start, end), _placed(theirs, Stream.INDEX, start, end))
+    pairs = zip_longest(
+        _placed(ours, JournalStream.INDEX, start, end), _placed(theirs, JournalStream.INDEX, start, end)
+    )
     for own, other in pairs:
         if own == other:
             equal += 1
@@ -138,21 +140,21 @@ def _compare_index(ours: Journal, theirs: Journal, start: int, end: int) -> Comp
             continue  # one of both has taken it down
         serial = min(placed[0][0] for placed in (own, other) if placed is not None)
         shown = [
-            _decoded(journal, Stream.INDEX, placed, _as_it_is)
+            _decoded(journal, JournalStream.INDEX, placed, _as_it_is)
             if placed is not None and placed[0][0] == serial
             else None
             for journal, placed in ((ours, own), (theirs, other))
         ]
-        first = Difference(serial, None, _differing(*shown), *shown)
+        first = JournalDifference(serial, None, _differing(*shown), *shown)
         break
-    return ComparedStream(Stream.INDEX.value, start, end, equal, 0 if first is None else 1, 0, 0, first)
+    return ComparedStream(JournalStream.INDEX.value, start, end, equal, 0 if first is None else 1, 0, 0, first)
 
 
-def _placed(journal: Journal, stream: Stream, start: int, end: int) -> Iterator[Placed]:
+def _placed(journal: Journal, stream: JournalStream, start: int, end: int) -> Iterator[Placed]:
     return journal.lines(Cursor.after_serial(start), [journal.head(stream.value)], end) if start < end else iter(())
 
 
-def _decoded(journal: Journal, stream: Stream, placed: Placed, made: Callable[[Record], _T]) -> _T:
+def _decoded(journal: Journal, stream: JournalStream, placed: Placed, made: Callable[[Record], _T]) -> _T:
     """What is `made` of a record. Raises JournalDamagedError where it is none: the other journal can be anyone's."""
     (serial, _, ordinal), line = placed
     try:
@@ -188,7 +190,7 @@ def observed_facts(record: Record, start: int) -> Record:
     return facts
 
 
-class _Found:
+class _RecordPlaces:
     """Where the records that are compared are, by the hash of what they are about, in parts of that hash."""
 
     def __init__(self) -> None:
@@ -196,7 +198,7 @@ class _Found:
         self._parts = [self._stack.enter_context(tempfile.TemporaryFile()) for _ in range(_PARTS)]  # noqa: SIM115
 
     @classmethod
-    def of(cls, journal: Journal, stream: Stream, start: int, end: int) -> "_Found":
+    def of(cls, journal: Journal, stream: JournalStream, start: int, end: int) -> "_RecordPlaces":
         """Those of a stream that are published above the serial `start`, up to `end`."""
         found = cls()
         digests = partial(_digests, stream=stream, start=start)
@@ -216,16 +218,16 @@ class _Found:
         file.seek(0)
         return {key: place for key, *place in _ENTRY.iter_unpack(file.read())}  # type: ignore[misc]
 
-    def __enter__(self) -> "_Found":
+    def __enter__(self) -> "_RecordPlaces":
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
 
-def _digests(record: Record, *, stream: Stream, start: int) -> tuple[bytes, bytes] | None:
+def _digests(record: Record, *, stream: JournalStream, start: int) -> tuple[bytes, bytes] | None:
     """The hashes of what a record is about, and of its facts; None where it is not compared."""
-    if stream == Stream.CONTENT:
+    if stream == JournalStream.CONTENT:
         if record["kind"] != "file read":
             return None
         about, facts = [record["sha256"], record["extractor_version"], record["filename"]], read_facts(record)
@@ -241,7 +243,13 @@ def _digest(value: object) -> bytes:
 
 
 def _compare_found(
-    ours: Journal, theirs: Journal, stream: Stream, start: int, end: int, own: _Found, other: _Found
+    ours: Journal,
+    theirs: Journal,
+    stream: JournalStream,
+    start: int,
+    end: int,
+    own: _RecordPlaces,
+    other: _RecordPlaces,
 ) -> ComparedStream:
     equal = differing = only_ours = only_theirs = 0
     first: tuple[int, int, Any, Any] | None = None
@@ -255,7 +263,7 @@ def _compare_found(
             differing += a is not None and b is not None
             only_ours += b is None
             only_theirs += a is None
-            if stream == Stream.CONTENT and (a is None or b is None):
+            if stream == JournalStream.CONTENT and (a is None or b is None):
                 continue  # each reads other files
             serial, ordinal = min((one[1], one[2]) for one in (a, b) if one is not None)
             if first is None or (serial, ordinal) < first[:2]:
@@ -265,15 +273,15 @@ def _compare_found(
         records = (_record(ours, stream, first[2]), _record(theirs, stream, first[3]))
         named = next(record for record in records if record is not None)
         facts = [None if one is None else _facts(stream, one, start) for one in records]
-        shown = Difference(named["serial"], named["filename"], _differing(*facts), *records)
+        shown = JournalDifference(named["serial"], named["filename"], _differing(*facts), *records)
     return ComparedStream(stream.value, start, end, equal, differing, only_ours, only_theirs, shown)
 
 
-def _facts(stream: Stream, record: Record, start: int) -> Record:
-    return read_facts(record) if stream == Stream.CONTENT else observed_facts(record, start)
+def _facts(stream: JournalStream, record: Record, start: int) -> Record:
+    return read_facts(record) if stream == JournalStream.CONTENT else observed_facts(record, start)
 
 
-def _record(journal: Journal, stream: Stream, place: tuple[bytes, int, int] | None) -> Record | None:
+def _record(journal: Journal, stream: JournalStream, place: tuple[bytes, int, int] | None) -> Record | None:
     if place is None:
         return None
     _, serial, ordinal = place

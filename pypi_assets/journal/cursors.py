@@ -10,15 +10,15 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
-from pypi_assets.catalog.reports.journal_format import Record, Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream, Record
 from pypi_assets.errors import ExpectedError
 
-RANKS = {stream.value: rank for rank, stream in enumerate(Stream)}
+RANKS = {stream.value: rank for rank, stream in enumerate(JournalStream)}
 _PLACE = re.compile(r"1\.([0-9]{1,18})\.([0-9])\.([0-9]{1,18})")
 LONGEST = 80
 
 
-class CursorError(ExpectedError, ValueError):
+class JournalCursorError(ExpectedError, ValueError):
     """A text is no cursor of the journal."""
 
 
@@ -53,7 +53,7 @@ class Cursor:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The cursor that this is the text of. Raises CursorError."""
+        """The cursor that this is the text of. Raises JournalCursorError."""
         try:
             padded = text + "=" * (-len(text) % 4)
             place = base64.b64decode(padded, altchars=b"-_", validate=True).decode() if len(text) <= LONGEST else ""
@@ -61,7 +61,7 @@ class Cursor:
             place = ""
         match = _PLACE.fullmatch(place)
         if match is None or int(match[2]) > len(RANKS):
-            raise CursorError(f"not a cursor of the journal: {text[:LONGEST]!r}; take one from an answer")
+            raise JournalCursorError(f"not a cursor of the journal: {text[:LONGEST]!r}; take one from an answer")
         return cls(int(match[1]), int(match[2]), int(match[3]))
 
     def __str__(self) -> str:

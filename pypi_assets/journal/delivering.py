@@ -93,7 +93,7 @@ def deliver_to(
             return Delivered(webhook.name, 0, 0, 0, count_letters(connection, webhook.consumer))
     try:
         with lease(catalog, webhook.consumer, _LEASE_TTL_S) as held:
-            return _Round(catalog, journal, webhook, sender, renewing(held), pauses_s).run()
+            return _DeliveryRound(catalog, journal, webhook, sender, renewing(held), pauses_s).run()
     except LeaseTakenError:
         return None
 
@@ -110,7 +110,7 @@ def _reader(catalog: Catalog, journal: Journal, webhook: Webhook) -> JournalCons
     return JournalConsumer(catalog, journal, webhook.consumer, webhook.wanted).find()
 
 
-class _Round:
+class _DeliveryRound:
     def __init__(
         self,
         catalog: Catalog,

@@ -21,15 +21,20 @@ from pypi_assets.catalog.reports.journal_contents import (
     NOT_READ,
     RELEASE_COMPARED,
 )
-from pypi_assets.catalog.reports.journal_format import GAP, TAKEN_DOWN, UNREADABLE, FileKind, Record, Stream
+from pypi_assets.catalog.reports.journal_format import GAP, TAKEN_DOWN, UNREADABLE, FileKind, JournalStream, Record
 from pypi_assets.errors import ExpectedError
 from pypi_assets.index.actions import Action
 from pypi_assets.journal.cursors import RANKS
 
 KINDS: Mapping[str, tuple[str, ...]] = {
-    Stream.INDEX.value: (*(action.value for action in Action), GAP, UNREADABLE, TAKEN_DOWN),
-    Stream.OBSERVED.value: (*(kind.value for kind in FileKind), GAP, *(kind.value for kind in NoticeKind), TAKEN_DOWN),
-    Stream.CONTENT.value: (FILE_READ, NOT_READ, RELEASE_COMPARED, NEW_PROVIDER, TAKEN_DOWN),
+    JournalStream.INDEX.value: (*(action.value for action in Action), GAP, UNREADABLE, TAKEN_DOWN),
+    JournalStream.OBSERVED.value: (
+        *(kind.value for kind in FileKind),
+        GAP,
+        *(kind.value for kind in NoticeKind),
+        TAKEN_DOWN,
+    ),
+    JournalStream.CONTENT.value: (FILE_READ, NOT_READ, RELEASE_COMPARED, NEW_PROVIDER, TAKEN_DOWN),
 }
 """The kinds of records, by stream."""
 MOST_VALUES = 1_000
@@ -113,7 +118,7 @@ class RecordFilter:
         if self.gained and self.kinds and RELEASE_COMPARED not in self.kinds:
             given = set()
         if self.modules or self.gained:
-            given = {stream for stream in given if stream == Stream.CONTENT}
+            given = {stream for stream in given if stream == JournalStream.CONTENT}
         return tuple(stream for stream in RANKS if stream in given)
 
     def wants(self, record: Record) -> bool:
@@ -169,7 +174,7 @@ class RecordFilter:
         return record["kind"] == RELEASE_COMPARED and not self.gained.isdisjoint(record["gained"])
 
     def _names_module(self, record: Record) -> bool:
-        return record["stream"] == Stream.CONTENT and any(
+        return record["stream"] == JournalStream.CONTENT and any(
             name == module or name.startswith(f"{module}.")
             for name in _named_modules(record)
             for module in self.modules

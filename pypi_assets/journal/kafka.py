@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import orjson
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.errors import ExpectedError
 from pypi_assets.extras import install_command
 from pypi_assets.journal.consumers import JournalConsumer
@@ -59,11 +59,11 @@ class KafkaTransientError(KafkaError):
     """The same, where it can disappear by itself: the brokers were not reached in time."""
 
 
-class OvertakenError(KafkaError):
+class OvertakenConsumerError(KafkaError):
     """Another process has moved the consumer meanwhile."""
 
 
-class Fault(Protocol):
+class KafkaFault(Protocol):
     """An error of Kafka's client."""
 
     def retriable(self) -> bool: ...
@@ -190,7 +190,7 @@ class KafkaPublisher:
         """Publishes all that there is now; returns how many messages that were.
 
         Raises KafkaError where the brokers refuse a message, KafkaTransientError where they were not reached in time,
-        OvertakenError, and as Scan does.
+        OvertakenConsumerError, and as Scan does.
         """
         before = self.acknowledged
         self._reader = self._find()
@@ -202,9 +202,9 @@ class KafkaPublisher:
             for place, line in scan:
                 if line is not None:
                     self._produce(Cursor(*place), line)
-                    self._settle(0.0)
+                    self._await_acknowledgements(0.0)
             while self._waiting:
-                self._settle(_POLL_S)
+                self._await_acknowledgements(_POLL_S)
         except BaseException:
             self._abandon()
             raise
@@ -217,7 +217,7 @@ class KafkaPublisher:
 
     def _produce(self, cursor: Cursor, line: bytes) -> None:
         record = orjson.loads(line)
-        sent = _Sent(cursor, topic_of(self.prefix, Stream(record["stream"]).value))
+        sent = _Sent(cursor, topic_of(self.prefix, JournalStream(record["stream"]).value))
         headers: list[Header] = [
             ("schema", SCHEMA.encode()),
             ("schema-version", str(FORMAT).encode()),
@@ -239,13 +239,13 @@ class KafkaPublisher:
                     headers=headers,
                 )
             except BufferError:  # the queue is full
-                self._settle(_POLL_S)
+                self._await_acknowledgements(_POLL_S)
             except self._refusal as error:
                 raise KafkaError(f"the record {cursor.serial}/{cursor.ordinal} cannot be published: {error}") from error
             else:
                 return
 
-    def _delivered(self, sent: "_Sent", fault: Fault | None, _message: object) -> None:
+    def _delivered(self, sent: "_Sent", fault: KafkaFault | None, _message: object) -> None:
         if fault is None:
             sent.is_acknowledged = True
         elif self._fault is None and not sent.is_dropped:
@@ -256,7 +256,7 @@ class KafkaPublisher:
                 f"the brokers did not take the record {sent.place} for the topic {sent.topic}: {fault}{hint}"
             )
 
-    def _settle(self, wait_s: float) -> None:
+    def _await_acknowledgements(self, wait_s: float) -> None:
         """Takes acknowledgements, and stores now and then up to where there is no gap in them."""
         self.producer.poll(wait_s)
         if self._fault is not None:
@@ -281,7 +281,7 @@ class KafkaPublisher:
         if self._reached is None or self._reached == self._reader.cursor:
             return
         if not self._reader.move(self._reached):
-            raise OvertakenError(
+            raise OvertakenConsumerError(
                 f"another process publishes as the consumer {self.consumer}: what it has published is published twice"
             )
 

@@ -13,14 +13,14 @@ from pypi_assets.catalog.coordination.leases import renewing, waiting_for_lease
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.journal_deliveries import UNSEEN_S, Consumer, all_consumers
 from pypi_assets.catalog.publications.journal_segments import stream_lease
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.errors import ExpectedError
-from pypi_assets.journal.cursors import Cursor, CursorError
+from pypi_assets.journal.cursors import Cursor, JournalCursorError
 from pypi_assets.journal.replay import newest_full_dump
 from pypi_assets.journal.segment_files import (
     Head,
-    Manifest,
     Pruned,
+    SegmentManifest,
     read_head,
     read_manifest,
     segment_path,
@@ -70,7 +70,7 @@ def prune_journal(
         )
     pruned = [
         waiting_for_lease(partial(_prune_stream, catalog, storage, stream, before, dry_run=dry_run), wait_s)
-        for stream in Stream
+        for stream in JournalStream
     ]
     if not dry_run:
         publish_heads(storage)
@@ -95,13 +95,13 @@ def _lacking(catalog: Catalog, before: int) -> list[Consumer]:
 def _whole_serial(consumer: Consumer) -> int:
     try:
         return Cursor.parse(consumer.cursor).whole_serial
-    except CursorError:
+    except JournalCursorError:
         return max(consumer.serial - 1, 0)
 
 
 def _prune_stream(
-    catalog: Catalog, storage: Storage, stream: Stream, before: int, *, dry_run: bool
-) -> tuple[Head | None, Sequence[Manifest]]:
+    catalog: Catalog, storage: Storage, stream: JournalStream, before: int, *, dry_run: bool
+) -> tuple[Head | None, Sequence[SegmentManifest]]:
     """The new head of a stream, which is written unless it is a dry run, and the segments that it no longer has."""
     with stream_lease(catalog, stream) as held:
         head = read_head(storage, stream.value)
@@ -120,7 +120,7 @@ def _prune_stream(
         return head, segments
 
 
-def _up_to(storage: Storage, head: Head, before: int) -> Iterator[Manifest]:
+def _up_to(storage: Storage, head: Head, before: int) -> Iterator[SegmentManifest]:
     replaced = replaced_segments(storage, head)
     for number in range(head.first_number, head.number + 1):
         manifest = read_manifest(storage, head.stream, head.generation, number)

@@ -34,7 +34,7 @@ from pypi_assets.catalog.publications.journal_segments import (
 )
 from pypi_assets.catalog.publications.written_segments import ChainedSegment, SegmentFile
 from pypi_assets.catalog.reports.journal_contents import content_records
-from pypi_assets.catalog.reports.journal_format import Record, Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream, Record
 from pypi_assets.catalog.reports.journal_records import index_records, observed_records
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.segment_files import (
@@ -42,9 +42,9 @@ from pypi_assets.journal.segment_files import (
     OPEN_PREFIX,
     Head,
     JournalDamagedError,
-    Manifest,
     OpenSegment,
     Pruned,
+    SegmentManifest,
     chained,
     read_head,
     read_manifest,
@@ -59,9 +59,9 @@ from pypi_assets.journal.takedowns import Taking, take_down
 from pypi_assets.storage.store import Storage
 
 Progress = Callable[[int], None]
-_BY_RANGE: dict[Stream, Callable[[Connection, SerialRange], Iterator[Record]]] = {
-    Stream.OBSERVED: observed_records,
-    Stream.CONTENT: content_records,
+_BY_RANGE: dict[JournalStream, Callable[[Connection, SerialRange], Iterator[Record]]] = {
+    JournalStream.OBSERVED: observed_records,
+    JournalStream.CONTENT: content_records,
 }
 
 
@@ -125,14 +125,14 @@ def publish(catalog: Catalog, storage: Storage) -> dict[str, Head]:
 
     Returns the heads. Where another process does the same at this moment, what is missing is left to it.
     """
-    for stream in Stream:
+    for stream in JournalStream:
         _restore(catalog, storage, stream)
     with suppress(LeaseTakenError):
         take_down(catalog, storage, partial(_chain, catalog, storage))
     for serials in _index_cells(catalog):
-        _write(catalog, storage, Stream.INDEX, serials)
+        _write(catalog, storage, JournalStream.INDEX, serials)
     heads = {}
-    for stream in Stream:
+    for stream in JournalStream:
         try:
             with stream_lease(catalog, stream):
                 heads[stream.value] = _chain(catalog, storage, stream)
@@ -146,12 +146,12 @@ def complete_takedowns(
     catalog: Catalog, storage: Storage, progress: Progress | None = None, *, wait_s: float = 0.0
 ) -> int:
     """Completes the takedowns that are stored: see `takedowns.take_down`."""
-    for stream in Stream:
+    for stream in JournalStream:
         _restore(catalog, storage, stream)
     return take_down(catalog, storage, partial(_chain, catalog, storage), progress, wait_s=wait_s)
 
 
-def begin_generation(catalog: Catalog, storage: Storage, stream: Stream) -> int:
+def begin_generation(catalog: Catalog, storage: Storage, stream: JournalStream) -> int:
     """Begins the stream again, with what is known by now of all serials. Returns the number of the new generation.
 
     Needed where older events were stored after the stream was begun, or where its files were lost.
@@ -166,7 +166,7 @@ def begin_generation(catalog: Catalog, storage: Storage, stream: Stream) -> int:
     return generation
 
 
-def _restore(catalog: Catalog, storage: Storage, stream: Stream) -> None:
+def _restore(catalog: Catalog, storage: Storage, stream: JournalStream) -> None:
     """Records what the storage has published of a stream and the catalog does not know: it was restored from a back-up,
     or begun again over the same storage.
 
@@ -195,14 +195,14 @@ def _restore(catalog: Catalog, storage: Storage, stream: Stream) -> None:
     restore_segments(catalog, found)
 
 
-def _generation(connection: Connection, stream: Stream) -> int:
+def _generation(connection: Connection, stream: JournalStream) -> int:
     return latest_generation(connection, stream) or 1
 
 
 def _write(
     catalog: Catalog,
     storage: Storage,
-    stream: Stream,
+    stream: JournalStream,
     serials: SerialRange,
     progress: Progress | None = None,
     *,
@@ -231,9 +231,9 @@ def _write(
             return recorded
 
 
-def _first(connection: Connection, stream: Stream) -> SerialRange | None:
+def _first(connection: Connection, stream: JournalStream) -> SerialRange | None:
     """The serials of the first segment of a new generation; None where there is nothing for it yet."""
-    if stream == Stream.INDEX:
+    if stream == JournalStream.INDEX:
         start, end = _index_start(connection), complete_serial(connection)
         cell = SerialRange(start, (start // GRID + 1) * GRID)
         return cell if cell.end <= end else None
@@ -253,8 +253,8 @@ def _index_cells(catalog: Catalog) -> Iterator[SerialRange]:
         complete = complete_serial(connection)
         if complete == 0:
             return
-        generation = _generation(connection, Stream.INDEX)
-        last = last_chained(connection, Stream.INDEX, generation)
+        generation = _generation(connection, JournalStream.INDEX)
+        last = last_chained(connection, JournalStream.INDEX, generation)
         start = _index_start(connection) if last is None else last.file.serials.end
     while (end := (start // GRID + 1) * GRID) <= complete:
         yield SerialRange(start, end)
@@ -263,26 +263,26 @@ def _index_cells(catalog: Catalog) -> Iterator[SerialRange]:
 
 def _first_index_cell(connection: Connection, serials: SerialRange) -> dict[str, int]:
     """How many records of the index stream lie in the segments that end within the range."""
-    generation = _generation(connection, Stream.INDEX)
+    generation = _generation(connection, JournalStream.INDEX)
     cells = range(serials.start // GRID * GRID, serials.end, GRID)
-    found = (find_segment(connection, Stream.INDEX, generation, start) for start in cells)
+    found = (find_segment(connection, JournalStream.INDEX, generation, start) for start in cells)
     ended = [one.records for one in found if one is not None and one.serials.end in serials]
-    return {Stream.INDEX.value: sum(ended)} if ended else {}
+    return {JournalStream.INDEX.value: sum(ended)} if ended else {}
 
 
-def _chain(catalog: Catalog, storage: Storage, stream: Stream) -> Head:
+def _chain(catalog: Catalog, storage: Storage, stream: JournalStream) -> Head:
     """Publishes the segments whose turn it is, then the head."""
     with catalog.read() as connection:
         generation = _generation(connection, stream)
         last = last_chained(connection, stream, generation)
-        start = _index_start(connection) if stream == Stream.INDEX else 0
+        start = _index_start(connection) if stream == JournalStream.INDEX else 0
         first = find_segment(connection, stream, generation, start) if last is None else None
         following = first if last is None else find_segment(connection, stream, generation, last.file.serials.end)
     before = read_head(storage, stream)
     before = before if before is not None and before.generation == generation else None
     begun = before.start if before is not None and before.number else start
     while following is not None:
-        manifest = Manifest.of(
+        manifest = SegmentManifest.of(
             following, 1 if last is None else last.number + 1, None if last is None else last.manifest_sha256
         )
         write_manifest(storage, manifest)
@@ -298,7 +298,7 @@ def _chain(catalog: Catalog, storage: Storage, stream: Stream) -> Head:
         end=end,
         number=0 if last is None else last.number,
         digest=None if last is None else last.manifest_sha256,
-        open=_open_segment(catalog, storage, generation, end) if stream == Stream.INDEX else None,
+        open=_open_segment(catalog, storage, generation, end) if stream == JournalStream.INDEX else None,
         takedowns=before.takedowns if before else newest_takedown_file(storage, stream, generation),
         pruned=before.pruned if before else None,
     )
@@ -326,7 +326,7 @@ def _found_pruned(storage: Storage, head: Head) -> Pruned | None:
 
 def _open_segment(catalog: Catalog, storage: Storage, generation: int, end: int) -> OpenSegment | None:
     """The records of the index stream after its last whole cell, up to the complete serial."""
-    head = read_head(storage, Stream.INDEX)
+    head = read_head(storage, JournalStream.INDEX)
     with catalog.read_once() as connection:
         complete = complete_serial(connection)
         if complete <= end:
@@ -335,5 +335,5 @@ def _open_segment(catalog: Catalog, storage: Storage, generation: int, end: int)
         if head is not None and head.generation == generation and head.open and head.open.serials == serials:
             return head.open
         records = Taking(all_takedowns(connection)).records(index_records(connection, serials))
-        file = write_segment(storage, Stream.INDEX, generation, serials, records, prefix=OPEN_PREFIX)
+        file = write_segment(storage, JournalStream.INDEX, generation, serials, records, prefix=OPEN_PREFIX)
     return OpenSegment(serials, file.name, file.records, file.content_bytes, file.sha256)

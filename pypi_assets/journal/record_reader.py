@@ -16,7 +16,7 @@ from pypi_assets.journal.cursors import RANKS, Cursor
 from pypi_assets.journal.segment_files import (
     Head,
     JournalDamagedError,
-    Manifest,
+    SegmentManifest,
     SegmentMissingError,
     open_manifest,
     read_blocks,
@@ -47,11 +47,11 @@ class Journal:
     """The journal in a storage. What it has read of manifests it keeps: they never change."""
 
     storage: Storage
-    _manifests: Callable[[str, int, int], Manifest] = field(init=False)
+    _manifests: Callable[[str, int, int], SegmentManifest] = field(init=False)
     _replaced: Callable[[Head], Mapping[int, ReplacedSegment]] = field(init=False)
 
     def __post_init__(self) -> None:
-        def read(stream: str, generation: int, number: int) -> Manifest:
+        def read(stream: str, generation: int, number: int) -> SegmentManifest:
             return read_manifest(self.storage, stream, generation, number)
 
         @lru_cache(_KEPT_TAKEDOWNS)
@@ -75,15 +75,15 @@ class Journal:
             )
         return head
 
-    def manifest(self, head: Head, number: int) -> Manifest:
+    def manifest(self, head: Head, number: int) -> SegmentManifest:
         """The manifest of a segment of the generation of `head`."""
         return self._manifests(head.stream, head.generation, number)
 
-    def _segment(self, head: Head, number: int) -> Manifest:
+    def _segment(self, head: Head, number: int) -> SegmentManifest:
         """The same with the file that a takedown has put in its place."""
         return as_replaced(self.manifest(head, number), self._replaced(head))
 
-    def segments(self, head: Head, after: int) -> Iterator[Manifest]:
+    def segments(self, head: Head, after: int) -> Iterator[SegmentManifest]:
         """The segments that end after the serial `after`, in order, with their present files; last the open one."""
         low, high = head.first_number, head.number + 1
         while low < high:
@@ -135,7 +135,7 @@ class Journal:
                 if last < len(placed):
                     return
 
-    def _blocks_of(self, head: Head, segment: Manifest) -> Iterator[Sequence[bytes]]:
+    def _blocks_of(self, head: Head, segment: SegmentManifest) -> Iterator[Sequence[bytes]]:
         """The lines of a segment, some at a time, also where a takedown replaces its file at this moment."""
         try:
             yield from read_blocks(self.storage, segment)
@@ -148,7 +148,7 @@ class Journal:
             yield from read_blocks(self.storage, self._segment(newer, segment.number))
 
 
-def _placed(lines: Sequence[bytes], rank: int, segment: Manifest) -> list[Placed]:
+def _placed(lines: Sequence[bytes], rank: int, segment: SegmentManifest) -> list[Placed]:
     """The lines with their places. Raises JournalDamagedError."""
     begin = _BEGIN
     placed = [((int(match[1]), rank, int(match[2])), line) for line in lines if (match := begin(line)) is not None]

@@ -28,8 +28,8 @@ from pypi_assets.catalog.derived.stored_files import SHOWN_FACTS
 from pypi_assets.catalog.publications.dump_facts import DumpKind
 from pypi_assets.catalog.publications.dump_rows import CONTENT
 from pypi_assets.catalog.publications.journal_deliveries import find_consumer, put_consumer
-from pypi_assets.catalog.reports.journal_format import GAP, Record, Stream
-from pypi_assets.dumps.dump_manifest import Manifest, committed_directories, read_manifest
+from pypi_assets.catalog.reports.journal_format import GAP, JournalStream, Record
+from pypi_assets.dumps.dump_manifest import DumpManifest, committed_directories, read_manifest
 from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.cursors import RANKS, Cursor
@@ -132,7 +132,7 @@ def replay(
     late = [
         head.stream
         for head in heads
-        if (head.stream != Stream.INDEX and head.start > begin.serial)
+        if (head.stream != JournalStream.INDEX and head.start > begin.serial)
         or (head.pruned is not None and head.pruned.end > begin.whole_serial)
     ]
     if late:
@@ -140,7 +140,7 @@ def replay(
             f"the journal begins after serial {begin.serial}: {', '.join(late)}; begin with a new catalog and the"
             " newest full dump"
         )
-    index = next(head for head in heads if head.stream == Stream.INDEX)
+    index = next(head for head in heads if head.stream == JournalStream.INDEX)
     if replaying.position.dump is None and not begin.serial:
         replaying.position = replace(replaying.position, events_since=index.start)
     for place, line in Scan(journal, begin, heads=heads, through=through):
@@ -168,7 +168,9 @@ def _begin(storage: Storage, catalog: Catalog, through: int, *, from_dump: bool)
         raise ReplayError("the catalog is not empty, and it is no replayed one: name another database")
     journal = Journal(storage)
     begins_late = any(
-        head.readable_from > 0 for head in journal.heads() if head.stream != Stream.INDEX or head.pruned is not None
+        head.readable_from > 0
+        for head in journal.heads()
+        if head.stream != JournalStream.INDEX or head.pruned is not None
     )
     if not (from_dump or begins_late):
         return _Position(Cursor.after_serial(0)), "from nothing"
@@ -200,7 +202,7 @@ def _require_same_chains(journal: Journal, heads: Iterable[Head], position: _Pos
             )
 
 
-def newest_full_dump(storage: Storage, through: int | None = None) -> Manifest | None:
+def newest_full_dump(storage: Storage, through: int | None = None) -> DumpManifest | None:
     """Of the full dumps that end at `through` (None: anywhere) or before, the one that ends and began to read last."""
     manifests = (read_manifest(storage, directory) for directory in committed_directories(storage))
     full = [one for one in manifests if one.kind == DumpKind.FULL and (through is None or one.serials.end <= through)]

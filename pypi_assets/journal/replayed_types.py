@@ -12,8 +12,8 @@ import msgspec
 
 from pypi_assets.catalog.database import storable
 from pypi_assets.catalog.publications.dump_rows import CONTENT
-from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reports.journal_format import GAP, Record, Stream, normalized_name
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
+from pypi_assets.catalog.reports.journal_format import GAP, JournalStream, Record, normalized_name
 from pypi_assets.distributions.record import DistributionKind
 from pypi_assets.index.models import LONGEST_ACTION, LONGEST_NAME
 from pypi_assets.journal.cursors import RANKS
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     OutcomeText: TypeAlias = str
     KindText: TypeAlias = str
 else:  # texts, since SQLite takes several times as long for members of an enumeration
-    OutcomeText = Literal[tuple(map(str, Outcome))]
+    OutcomeText = Literal[tuple(map(str, ReadOutcome))]
     KindText = Literal[tuple(map(str, DistributionKind))]
 
 
@@ -128,7 +128,7 @@ class _ContentRecord(_Placed, _Content, total=False):
     sha256: Short | None
 
 
-class _Row(_Facts, _Content, total=False):
+class _ReplayedRow(_Facts, _Content, total=False):
     project: Name
     normalized: Name
     version: Name
@@ -141,23 +141,23 @@ class _Row(_Facts, _Content, total=False):
 _DECODE = {
     RANKS[stream]: msgspec.json.Decoder(cast("Any", of)).decode
     for stream, of in (
-        (Stream.INDEX, _IndexRecord),
-        (Stream.OBSERVED, _ObservedRecord),
-        (Stream.CONTENT, _ContentRecord),
+        (JournalStream.INDEX, _IndexRecord),
+        (JournalStream.OBSERVED, _ObservedRecord),
+        (JournalStream.CONTENT, _ContentRecord),
     )
 }
-_decode_row = msgspec.json.Decoder(cast("Any", _Row)).decode
-_OBSERVED = RANKS[Stream.OBSERVED]
+_decode_row = msgspec.json.Decoder(cast("Any", _ReplayedRow)).decode
+_OBSERVED = RANKS[JournalStream.OBSERVED]
 _FILE = ("project", "normalized", "version", "filename", "cause")
 _NEEDED: Mapping[int, Mapping[str, frozenset[str]]] = {
-    RANKS[Stream.INDEX]: {
+    RANKS[JournalStream.INDEX]: {
         "action": frozenset({"project", "normalized", "at"}),
         "problem": frozenset({"content", "digest"}),
     },
     _OBSERVED: {
         "filename": frozenset({*_FILE, "distribution_kind", "generation", "live", "yanked", *_Facts.__annotations__})
     },
-    RANKS[Stream.CONTENT]: {"outcome": frozenset({*_FILE, "sha256", *CONTENT})},
+    RANKS[JournalStream.CONTENT]: {"outcome": frozenset({*_FILE, "sha256", *CONTENT})},
 }
 """By stream and the field that shows what a record enters: the fields that it has then."""
 _ROW_NEEDED = frozenset({"project", "normalized", "version", "filename", "kind", "live_since", "yanked", "outcome"})

@@ -25,9 +25,9 @@ import zstandard
 from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
 from pypi_assets.catalog.publications.written_segments import ChainedSegment, SegmentFile
 from pypi_assets.catalog.reads.stored_json import to_utf8_json
-from pypi_assets.catalog.reports.journal_format import Record, Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream, Record
 from pypi_assets.errors import ExpectedError
-from pypi_assets.storage.store import NotFoundError, Storage
+from pypi_assets.storage.store import ObjectNotFoundError, Storage
 
 JOURNAL = "journal"
 OPEN_PREFIX = "open-"
@@ -52,7 +52,7 @@ class SegmentMissingError(JournalDamagedError):
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class SegmentManifest:
     """A segment's place in its chain, and what its file holds. `previous` is the hash of the manifest before; None in
     the first one. It follows from the records alone: it has no time, and no size of the compressed file."""
 
@@ -89,7 +89,7 @@ class Manifest:
         return hashlib.sha256(self.encode()).hexdigest()
 
     @classmethod
-    def of(cls, file: SegmentFile, number: int, previous: str | None) -> "Manifest":
+    def of(cls, file: SegmentFile, number: int, previous: str | None) -> "SegmentManifest":
         """That of a written segment."""
         return cls(
             file.stream,
@@ -197,7 +197,7 @@ def segment_name(serials: SerialRange, sha256: str, prefix: str = "") -> str:
     return f"{prefix}{serials.key}.{sha256[:16]}.jsonl.zst"
 
 
-def segment_path(segment: Manifest | SegmentFile) -> str:
+def segment_path(segment: SegmentManifest | SegmentFile) -> str:
     """Where the file of a segment is."""
     return f"{stream_path(segment.stream, segment.generation)}/{segment.name}"
 
@@ -214,7 +214,7 @@ def head_path(stream: str) -> str:
 
 def write_segment(
     storage: Storage,
-    stream: Stream,
+    stream: JournalStream,
     generation: int,
     serials: SerialRange,
     records: Iterable[Record],
@@ -230,7 +230,7 @@ def write_segment(
 
 def write_lines(
     storage: Storage,
-    stream: Stream,
+    stream: JournalStream,
     generation: int,
     serials: SerialRange,
     lines: Iterable[bytes],
@@ -278,7 +278,7 @@ class _Sink(io.RawIOBase):
         return len(content)
 
 
-def read_lines(storage: Storage, segment: Manifest) -> Iterator[bytes]:
+def read_lines(storage: Storage, segment: SegmentManifest) -> Iterator[bytes]:
     """The records of a segment as lines of JSON, without their ends. The last one comes once the hash of all is right.
 
     Raises JournalDamagedError.
@@ -286,7 +286,7 @@ def read_lines(storage: Storage, segment: Manifest) -> Iterator[bytes]:
     return chain.from_iterable(read_blocks(storage, segment))
 
 
-def read_blocks(storage: Storage, segment: Manifest) -> Iterator[list[bytes]]:
+def read_blocks(storage: Storage, segment: SegmentManifest) -> Iterator[list[bytes]]:
     """The same lines, some at a time: a call for each costs more than the lines."""
     path = segment_path(segment)
     digest, count, size = hashlib.sha256(), 0, 0
@@ -311,7 +311,7 @@ def read_blocks(storage: Storage, segment: Manifest) -> Iterator[list[bytes]]:
                 count += len(others)
                 if lines:
                     yield lines
-    except NotFoundError as error:
+    except ObjectNotFoundError as error:
         raise SegmentMissingError(f"a segment of the journal is missing: {error}") from error
     except zstandard.ZstdError as error:
         raise JournalDamagedError(f"{storage.uri(path)} is damaged after record {count}: {error}") from error
@@ -325,24 +325,24 @@ def read_blocks(storage: Storage, segment: Manifest) -> Iterator[list[bytes]]:
 
 
 def raw_lines(storage: Storage, path: str) -> Iterator[bytes]:
-    """The lines of a segment that no manifest describes, without their ends. Raises NotFoundError, ZstdError."""
+    """The lines of a segment that no manifest describes, without their ends. Raises ObjectNotFoundError, ZstdError."""
     with storage.open(path) as source:
         lines = io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True))
         while line := lines.readline(MOST_LINE_BYTES):
             yield line.removesuffix(b"\n")
 
 
-def write_manifest(storage: Storage, manifest: Manifest) -> None:
+def write_manifest(storage: Storage, manifest: SegmentManifest) -> None:
     """Publishes a segment."""
     storage.put(manifest_path(manifest.stream, manifest.generation, manifest.number), manifest.encode())
 
 
-def read_manifest(storage: Storage, stream: str, generation: int, number: int) -> Manifest:
+def read_manifest(storage: Storage, stream: str, generation: int, number: int) -> SegmentManifest:
     """A manifest. Raises JournalDamagedError where it is missing, or none of this format."""
     path = manifest_path(stream, generation, number)
     try:
         content = storage.get(path)
-    except NotFoundError as error:
+    except ObjectNotFoundError as error:
         raise JournalDamagedError(f"a manifest of the journal is missing: {error}") from error
     manifest = decode_manifest(content, storage.uri(path))
     if (manifest.stream, manifest.generation, manifest.number) != (stream, generation, number):
@@ -350,14 +350,14 @@ def read_manifest(storage: Storage, stream: str, generation: int, number: int) -
     return manifest
 
 
-def decode_manifest(content: bytes, name: str) -> Manifest:
+def decode_manifest(content: bytes, name: str) -> SegmentManifest:
     """The manifest in `content`; `name` is what errors call it. Raises JournalDamagedError."""
     try:
         fields = orjson.loads(content)
         if fields["format"] != FORMAT:
             raise ValueError(f"format {fields['format']}")
-        manifest = Manifest(
-            stream=Stream(fields["stream"]).value,
+        manifest = SegmentManifest(
+            stream=JournalStream(fields["stream"]).value,
             generation=number_in(fields["generation"]),
             number=number_in(fields["number"]),
             serials=_serials_in(fields),
@@ -406,7 +406,7 @@ def read_head(storage: Storage, stream: str) -> Head | None:
     path = head_path(stream)
     try:
         content = storage.get(path)
-    except NotFoundError:
+    except ObjectNotFoundError:
         return None
     try:
         fields = orjson.loads(content)
@@ -414,7 +414,7 @@ def read_head(storage: Storage, stream: str) -> Head | None:
             raise ValueError(f"format {fields['format']}")
         found, takedowns, pruned = fields["open"], fields.get("takedowns"), fields.get("pruned")
         return Head(
-            stream=Stream(fields["stream"]).value,
+            stream=JournalStream(fields["stream"]).value,
             generation=number_in(fields["generation"]),
             start=number_in(fields["start"]),
             end=number_in(fields["end"]),
@@ -448,9 +448,9 @@ def _open_in(fields: Mapping[str, Any]) -> OpenSegment:
     )
 
 
-def open_manifest(head: Head, found: OpenSegment) -> Manifest:
+def open_manifest(head: Head, found: OpenSegment) -> SegmentManifest:
     """What follows the chain of `head`, in the form of a manifest."""
-    return Manifest(
+    return SegmentManifest(
         head.stream,
         head.generation,
         head.number + 1,
@@ -463,7 +463,7 @@ def open_manifest(head: Head, found: OpenSegment) -> Manifest:
     )
 
 
-def chained(manifest: Manifest, size: int = 0) -> ChainedSegment:
+def chained(manifest: SegmentManifest, size: int = 0) -> ChainedSegment:
     """The segment of a manifest, as the catalog records it."""
     file = SegmentFile(
         manifest.stream,

@@ -15,10 +15,10 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.reports.moments import MOMENT_ACCEPTS, NoMomentError, parse_moment, serial_at
 from pypi_assets.errors import ExpectedError
-from pypi_assets.journal.cursors import RANKS, Cursor, CursorError
+from pypi_assets.journal.cursors import RANKS, Cursor, JournalCursorError
 from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.record_reader import Journal, NoJournalError, Place, first_serial
-from pypi_assets.journal.segment_files import Head, Manifest
+from pypi_assets.journal.segment_files import Head, SegmentManifest
 
 NOW = "now"
 EVERY = RecordFilter()
@@ -81,7 +81,7 @@ def _heads(journal: Journal, wanted: RecordFilter) -> list[Head]:
 def _parsed(text: str) -> Cursor:
     try:
         return Cursor.parse(text)
-    except CursorError:
+    except JournalCursorError:
         raise SinceError(f"{text[:100]!r} is not where a reader can begin; give {SINCE_ACCEPTS}") from None
 
 
@@ -138,7 +138,7 @@ class Scan:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class RecordBatch:
     """The next records for a reader, as lines of JSON with the cursors after them. The reader goes on from `cursor`.
 
     `through` is the serial up to which there are records. `is_last`: there is nothing after it now.
@@ -171,7 +171,7 @@ class Tail:
         most_looked_at: int = MOST_LOOKED_AT,
         most_seconds: float = MOST_SECONDS,
         most_bytes: int = MOST_BATCH_BYTES,
-    ) -> Batch:
+    ) -> RecordBatch:
         """At most `limit` records after a cursor.
 
         Raises NoJournalError where there is none, BeginsLaterError, and JournalDamagedError.
@@ -202,7 +202,7 @@ class _Running:
     def __init__(self, scan: Scan) -> None:
         self._scan, self._items, self._cursor = scan, iter(scan), scan.cursor
 
-    def batch(self, limit: int, most_looked_at: int, most_bytes: int, ends: float) -> Batch:
+    def batch(self, limit: int, most_looked_at: int, most_bytes: int, ends: float) -> RecordBatch:
         lines: list[tuple[Cursor, bytes]] = []
         size = 0
         for looked_at, (place, line) in enumerate(self._items, 1):
@@ -212,9 +212,9 @@ class _Running:
                 size += len(line)
             is_full = len(lines) >= limit or size > most_bytes or looked_at >= most_looked_at
             if is_full or (looked_at % _LOOKS_BETWEEN_CLOCKS == 0 and time.monotonic() > ends):
-                return Batch(lines, self._cursor, self._scan.through, is_last=False)
+                return RecordBatch(lines, self._cursor, self._scan.through, is_last=False)
         self._cursor = self._scan.end
-        return Batch(lines, self._cursor, self._scan.through, is_last=True)
+        return RecordBatch(lines, self._cursor, self._scan.through, is_last=True)
 
 
 LOOK_BACK_BYTES = 32 * 1024**2
@@ -250,7 +250,7 @@ def _reached(journal: Journal, head: Head, most_bytes: int) -> int:
     return since
 
 
-def _backwards(journal: Journal, head: Head) -> Iterator[Manifest]:
+def _backwards(journal: Journal, head: Head) -> Iterator[SegmentManifest]:
     yield from (segment for segment in journal.segments(head, head.end) if segment.serials.start >= head.end)
     for number in range(head.number, head.first_number - 1, -1):
         yield journal.manifest(head, number)

@@ -18,13 +18,13 @@ from pypi_assets.journal.segment_files import (
     Head,
     JournalDamagedError,
     LastTakedown,
-    Manifest,
+    SegmentManifest,
     number_in,
     plain_name,
     stream_path,
     text_in,
 )
-from pypi_assets.storage.store import NotFoundError, Storage
+from pypi_assets.storage.store import ObjectNotFoundError, Storage
 
 _KEPT = ("serial", "of_serial", "ordinal", "stream")
 
@@ -128,7 +128,7 @@ def takedowns_of(
         path = takedown_path(head.stream, head.generation, expected.number)
         try:
             one = decode_takedown(get(path), f"{name}{path}")
-        except NotFoundError as error:
+        except ObjectNotFoundError as error:
             raise JournalDamagedError(f"a takedown of the journal is missing: {error}") from error
         place = (one.stream, one.generation, one.as_last)
         if place != (head.stream, head.generation, expected) or (one.previous is None) != (one.number == 1):
@@ -155,7 +155,7 @@ def newest_takedown_file(storage: Storage, stream: str, generation: int) -> Last
     return None if last is None else decode_takedown(storage.get(last), last).as_last
 
 
-def as_replaced(manifest: Manifest, replaced: Mapping[int, ReplacedSegment]) -> Manifest:
+def as_replaced(manifest: SegmentManifest, replaced: Mapping[int, ReplacedSegment]) -> SegmentManifest:
     """A manifest with the file that is there for it now. It is for readers of the file; its own hash is another one."""
     found = replaced.get(manifest.number)
     if found is None:

@@ -28,14 +28,14 @@ from pypi_assets.catalog.publications.journal_segments import (
 )
 from pypi_assets.catalog.publications.written_segments import SegmentFile
 from pypi_assets.catalog.reads.stored_json import to_utf8_json
-from pypi_assets.catalog.reports.journal_format import GAP, TAKEN_DOWN, Record, Stream
+from pypi_assets.catalog.reports.journal_format import GAP, TAKEN_DOWN, JournalStream, Record
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.segment_files import (
     JOURNAL,
     OPEN_PREFIX,
     Head,
-    Manifest,
     OpenSegment,
+    SegmentManifest,
     open_manifest,
     raw_lines,
     read_lines,
@@ -53,7 +53,7 @@ from pypi_assets.journal.takedown_files import (
     replacement,
     write_takedown,
 )
-from pypi_assets.storage.store import NotFoundError, Storage
+from pypi_assets.storage.store import ObjectNotFoundError, Storage
 
 Progress = Callable[[int], None]
 _PLACE = re.compile(r"([a-z]+):([0-9]{1,18}):([0-9]{1,18})")
@@ -85,7 +85,7 @@ def wanted_takedown(
         name = canonicalize_name(project or "")
         return Takedown(0, 0.0, reason, name, version, filename, hides_name=hides_name)
     match = _PLACE.fullmatch(record)
-    if match is None or match[1] not in set(Stream):
+    if match is None or match[1] not in set(JournalStream):
         raise TakedownError(f"{record[:100]!r} is no record; it accepts STREAM:SERIAL:ORDINAL, such as observed:1350:0")
     place = (match[1], int(match[2]), int(match[3]))
     return Takedown(0, 0.0, reason, None, None, None, *place, hides_name=hides_name)
@@ -165,7 +165,7 @@ def _same_version(found: str | None, wanted: str) -> bool:
 def take_down(
     catalog: Catalog,
     storage: Storage,
-    chain: Callable[[Stream], Head],
+    chain: Callable[[JournalStream], Head],
     progress: Progress | None = None,
     *,
     wait_s: float = 0.0,
@@ -181,7 +181,7 @@ def take_down(
     if all(one.done_at is not None for one in takedowns):
         return 0
     taking = Taking(takedowns)
-    for stream in Stream:
+    for stream in JournalStream:
         waiting_for_lease(partial(_of_stream, catalog, storage, stream, chain, taking, progress), wait_s)
     finish_takedowns(catalog, takedowns[-1].id, taking.least_serial)
     return taking.count
@@ -190,8 +190,8 @@ def take_down(
 def _of_stream(
     catalog: Catalog,
     storage: Storage,
-    stream: Stream,
-    chain: Callable[[Stream], Head],
+    stream: JournalStream,
+    chain: Callable[[JournalStream], Head],
     taking: Taking,
     progress: Progress | None,
 ) -> None:
@@ -235,7 +235,7 @@ def _replace_published(storage: Storage, head: Head, taking: Taking, report: Pro
     return head
 
 
-def _rewritten(storage: Storage, segment: Manifest, taking: Taking) -> SegmentFile | None:
+def _rewritten(storage: Storage, segment: SegmentManifest, taking: Taking) -> SegmentFile | None:
     """A segment whose records were replaced; None where it has none that is to be."""
     before = taking.count
     if not any(taking.line(line) is not line for line in read_lines(storage, segment)):
@@ -244,7 +244,7 @@ def _rewritten(storage: Storage, segment: Manifest, taking: Taking) -> SegmentFi
     prefix = OPEN_PREFIX if segment.name.startswith(OPEN_PREFIX) else ""
     return write_lines(
         storage,
-        Stream(segment.stream),
+        JournalStream(segment.stream),
         segment.generation,
         segment.serials,
         map(taking.line, read_lines(storage, segment)),
@@ -252,17 +252,19 @@ def _rewritten(storage: Storage, segment: Manifest, taking: Taking) -> SegmentFi
     )
 
 
-def _replace_unchained(catalog: Catalog, storage: Storage, stream: Stream, generation: int, taking: Taking) -> None:
+def _replace_unchained(
+    catalog: Catalog, storage: Storage, stream: JournalStream, generation: int, taking: Taking
+) -> None:
     """What is written and not published yet."""
     with catalog.read() as connection:
         waiting = unchained_segments(connection, stream, generation)
     for file in waiting:
-        written = _rewritten(storage, Manifest.of(file, 0, None), taking)
+        written = _rewritten(storage, SegmentManifest.of(file, 0, None), taking)
         if written is not None:
             replace_unchained(catalog, written)
 
 
-def _delete_others(catalog: Catalog, storage: Storage, stream: Stream, head: Head, taking: Taking) -> None:
+def _delete_others(catalog: Catalog, storage: Storage, stream: JournalStream, head: Head, taking: Taking) -> None:
     """Deletes each file of the stream that no reader can find and that has such a record, or cannot be read."""
     named = _named_files(storage, head)
     with catalog.read() as connection:
@@ -281,7 +283,7 @@ def _has_one(storage: Storage, path: str, taking: Taking) -> bool:
         return any(looking.line(line) is not line for line in raw_lines(storage, path))
     except (zstandard.ZstdError, orjson.JSONDecodeError, KeyError):
         return True
-    except NotFoundError:
+    except ObjectNotFoundError:
         return False  # another process has cleaned up
 
 

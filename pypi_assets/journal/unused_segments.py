@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.journal_segments import last_chained, segment_names
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.journal.segment_files import Head, read_head, stream_path
 from pypi_assets.journal.takedown_files import replaced_segments
 from pypi_assets.storage.store import Storage, StoredObject
@@ -19,7 +19,7 @@ def clean_journal(catalog: Catalog, storage: Storage, before: float, *, dry_run:
     """
     found = [
         stored
-        for stream in Stream
+        for stream in JournalStream
         if (head := read_head(storage, stream)) is not None and _is_known(catalog, head)
         for stored in _unused(catalog, storage, head)
         if is_older(stored, before)

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import orjson
 import zstandard
 
-from pypi_assets.catalog.reports.journal_format import Record, Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream, Record
 from pypi_assets.journal.segment_files import (
     MOST_LINE_BYTES,
     Head,
     JournalDamagedError,
-    Manifest,
+    SegmentManifest,
     head_path,
     manifest_path,
     open_manifest,
@@ -27,7 +27,7 @@ from pypi_assets.journal.segment_files import (
     segment_path,
 )
 from pypi_assets.journal.takedown_files import as_replaced, replaced_segments
-from pypi_assets.storage.store import NotFoundError, Storage
+from pypi_assets.storage.store import ObjectNotFoundError, Storage
 
 Progress = Callable[[int], None]
 _PLACE = re.compile(rb'\{"serial":([0-9]{1,18}),"of_serial":([0-9]{1,18}),"ordinal":([0-9]{1,18}),"stream":"([a-z]+)",')
@@ -37,7 +37,7 @@ _PROGRESS_RECORDS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class JournalFault:
     """Something that is not as it was written: the file, the number of the record from 1, and the offset of its first
     byte before compression; None where the fault is not in one record."""
 
@@ -61,7 +61,7 @@ class VerifiedStream:
     head: Head | None
     segments: int
     records: int
-    fault: Fault | None
+    fault: JournalFault | None
 
     @property
     def is_sound(self) -> bool:
@@ -69,19 +69,19 @@ class VerifiedStream:
 
 
 class _FaultError(Exception):
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, fault: JournalFault) -> None:
         self.fault = fault
 
 
-def verify_stream(storage: Storage, stream: Stream, progress: Progress | None = None) -> VerifiedStream:
+def verify_stream(storage: Storage, stream: JournalStream, progress: Progress | None = None) -> VerifiedStream:
     """Walks the chain of a stream, up to its first fault. `progress` receives the number of records."""
     segments = records = 0
     try:
         head = read_head(storage, stream.value)
     except JournalDamagedError as error:
-        return VerifiedStream(stream.value, None, 0, 0, Fault(head_path(stream.value), str(error)))
+        return VerifiedStream(stream.value, None, 0, 0, JournalFault(head_path(stream.value), str(error)))
     if head is None:
-        return VerifiedStream(stream.value, None, 0, 0, Fault(head_path(stream.value), "there is no such file"))
+        return VerifiedStream(stream.value, None, 0, 0, JournalFault(head_path(stream.value), "there is no such file"))
     try:
         for segment in _chain(storage, head):
             for _ in checked_lines(storage, segment):
@@ -94,39 +94,45 @@ def verify_stream(storage: Storage, stream: Stream, progress: Progress | None = 
     return VerifiedStream(stream.value, head, segments, records, None)
 
 
-def _chain(storage: Storage, head: Head) -> Iterator[Manifest]:
+def _chain(storage: Storage, head: Head) -> Iterator[SegmentManifest]:
     """The segments of a chain, each of whose manifests continues the one before; last the open one."""
     end, digest = head.start, None
     try:
         replaced = replaced_segments(storage, head)
     except JournalDamagedError as error:
-        raise _FaultError(Fault(head_path(head.stream), str(error))) from error
+        raise _FaultError(JournalFault(head_path(head.stream), str(error))) from error
     for number in range(1, head.number + 1):
         path = manifest_path(head.stream, head.generation, number)
         try:
             manifest = read_manifest(storage, head.stream, head.generation, number)
         except JournalDamagedError as error:
-            raise _FaultError(Fault(path, str(error))) from error
+            raise _FaultError(JournalFault(path, str(error))) from error
         if manifest.previous != digest:
-            raise _FaultError(Fault(path, f"the manifest before it has the hash {digest}, not {manifest.previous}"))
+            raise _FaultError(
+                JournalFault(path, f"the manifest before it has the hash {digest}, not {manifest.previous}")
+            )
         if manifest.serials.start != end:
             what = "leaves out" if manifest.serials.start > end else "repeats"
-            raise _FaultError(Fault(path, f"it begins after serial {manifest.serials.start} and {what} some: {end}"))
+            raise _FaultError(
+                JournalFault(path, f"it begins after serial {manifest.serials.start} and {what} some: {end}")
+            )
         end, digest = manifest.serials.end, manifest.digest
         if number >= head.first_number:
             yield as_replaced(manifest, replaced)
         elif number == head.first_number - 1 and head.readable_from != end:
-            raise _FaultError(Fault(head_path(head.stream), f"what is pruned ends at serial {end}, not there"))
+            raise _FaultError(JournalFault(head_path(head.stream), f"what is pruned ends at serial {end}, not there"))
     if (head.end, head.digest) != (end, digest):
         found = f"the chain ends at serial {end} with the hash {digest}"
-        raise _FaultError(Fault(head_path(head.stream), f"{found}, not at {head.end} with {head.digest}"))
+        raise _FaultError(JournalFault(head_path(head.stream), f"{found}, not at {head.end} with {head.digest}"))
     if head.open is not None:
         if head.open.serials.start != end:
-            raise _FaultError(Fault(head_path(head.stream), f"its open segment does not begin after serial {end}"))
+            raise _FaultError(
+                JournalFault(head_path(head.stream), f"its open segment does not begin after serial {end}")
+            )
         yield open_manifest(head, head.open)
 
 
-def checked_lines(storage: Storage, segment: Manifest) -> Iterator[bytes]:
+def checked_lines(storage: Storage, segment: SegmentManifest) -> Iterator[bytes]:
     """The records of a segment as lines, each once it is known to be in its place. Raises _FaultError with its first
     fault: where the whole has another hash, and all records are in their places, it is after the last one."""
     path = segment_path(segment)
@@ -140,25 +146,25 @@ def checked_lines(storage: Storage, segment: Manifest) -> Iterator[bytes]:
                 number += 1
                 problem, place = next_place(segment, place, line)
                 if problem is not None:
-                    raise _FaultError(Fault(path, problem, number, offset))
+                    raise _FaultError(JournalFault(path, problem, number, offset))
                 digest.update(line)
                 offset += len(line)
                 yield line
-    except NotFoundError as error:
-        raise _FaultError(Fault(path, "there is no such file")) from error
+    except ObjectNotFoundError as error:
+        raise _FaultError(JournalFault(path, "there is no such file")) from error
     except zstandard.ZstdError as error:
         problem = f"it cannot be decompressed from there on: {error}"
         place = _first_unparsable(storage, segment) or (number + 1, offset)
-        raise _FaultError(Fault(path, problem, *place)) from error
+        raise _FaultError(JournalFault(path, problem, *place)) from error
     if digest.hexdigest() != segment.sha256:
         problem = f"its records have the sha256 {digest.hexdigest()}, not {segment.sha256}"
-        raise _FaultError(Fault(path, problem, *(_first_unparsable(storage, segment) or (None, None))))
+        raise _FaultError(JournalFault(path, problem, *(_first_unparsable(storage, segment) or (None, None))))
     if (number, offset) != (segment.records, segment.content_bytes):
         found = f"it has {number} records of {offset} bytes"
-        raise _FaultError(Fault(path, f"{found}, not {segment.records} of {segment.content_bytes}"))
+        raise _FaultError(JournalFault(path, f"{found}, not {segment.records} of {segment.content_bytes}"))
 
 
-def next_place(segment: Manifest, last: tuple[int, int], line: bytes) -> tuple[str | None, tuple[int, int]]:
+def next_place(segment: SegmentManifest, last: tuple[int, int], line: bytes) -> tuple[str | None, tuple[int, int]]:
     """What is wrong with a line that follows a record at the place `last` (None: nothing), and its place: its serial,
     and the ordinal of the next record at that serial."""
     match = _PLACE.match(line)
@@ -180,7 +186,7 @@ def next_place(segment: Manifest, last: tuple[int, int], line: bytes) -> tuple[s
     return None, (serial, ordinal + 1)
 
 
-def _first_unparsable(storage: Storage, segment: Manifest) -> tuple[int, int] | None:
+def _first_unparsable(storage: Storage, segment: SegmentManifest) -> tuple[int, int] | None:
     """The number of the first record that is no JSON, and the offset of the byte where that shows; None: all are."""
     offset = 0
     with storage.open(segment_path(segment)) as source:

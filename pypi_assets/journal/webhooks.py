@@ -16,7 +16,7 @@ import orjson
 from pypi_assets.errors import SettingsError
 from pypi_assets.index.addresses import AddressRule, ForbiddenAddressError, is_public
 from pypi_assets.index.connections import Connections, Network
-from pypi_assets.index.credentials import Credentials
+from pypi_assets.index.credentials import IndexCredentials
 from pypi_assets.index.errors import PackageIndexError, RefusedError, requested_pause_s
 from pypi_assets.index.transport import HEADS_SHARE, Timeouts, Transport
 from pypi_assets.index.urls import HostRule, split_fetchable
@@ -59,7 +59,7 @@ def consumer_of(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class DeliveryFailure:
     """Why a post was not received; `retry_after_s` is for how long the receiver wants to be left alone."""
 
     text: str
@@ -95,14 +95,14 @@ class Sender:
     def __init__(self, network: Network, *, allows_private: bool, timeout_s: float = TIMEOUT_S) -> None:
         self._transport = Transport(
             HostRule(None, allow_http=True),
-            Credentials(),
+            IndexCredentials(),
             Connections(_PublicAddresses(allows_private=allows_private), network, kept=2),
             agent="pypi-assets",
             max_connections=_MOST_AT_ONCE,
             timeouts=Timeouts(timeout_s / HEADS_SHARE, timeout_s / HEADS_SHARE),
         )
 
-    def post(self, webhook: Webhook, body: bytes, delivery: str, now: float) -> Failure | None:
+    def post(self, webhook: Webhook, body: bytes, delivery: str, now: float) -> DeliveryFailure | None:
         """Posts a body; returns None where the receiver answers with 2xx. It follows no redirect."""
         timestamp = str(int(now))
         headers = {
@@ -115,7 +115,7 @@ class Sender:
             with self._transport.exchange("POST", webhook.url, headers, body=body, good=_RECEIVED):
                 return None
         except PackageIndexError as error:  # the URL can have a secret
-            return Failure(error.message, min(requested_pause_s(error), _LONGEST_RETRY_AFTER_S))
+            return DeliveryFailure(error.message, min(requested_pause_s(error), _LONGEST_RETRY_AFTER_S))
 
     def close(self) -> None:
         """Closes all connections."""

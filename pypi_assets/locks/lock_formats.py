@@ -29,10 +29,10 @@ from pypi_assets.locks.lock_content import (
     texts_at,
 )
 from pypi_assets.locks.pins import (
-    Entry,
     Graph,
     Lock,
     LockedFile,
+    LockEntry,
     Node,
     Pin,
     Remark,
@@ -49,7 +49,7 @@ _FROM_INDEX = "legacy"
 """The type of source of an index that is not the default one."""
 
 
-def poetry_entries(content: Mapping[str, Any]) -> Iterator[Entry]:
+def poetry_entries(content: Mapping[str, Any]) -> Iterator[LockEntry]:
     """The packages of a lock. Raises LockError, which names the key."""
     version = text_at(table_at(content, "metadata", ""), "lock-version", "metadata.") or ""
     if not version.startswith(("1.", "2.")):
@@ -59,7 +59,7 @@ def poetry_entries(content: Mapping[str, Any]) -> Iterator[Entry]:
         where = f"package {number} ({name})"
         source = table_at(package, "source", f"{where}: ")
         kind = text_at(source, "type", f"{where}: source.") or _FROM_INDEX
-        yield Entry(
+        yield LockEntry(
             where=where,
             name=name,
             version=text_at(package, "version", f"{where}: "),
@@ -95,7 +95,7 @@ def _poetry_files(package: Mapping[str, Any], where: str) -> Iterator[LockedFile
         yield LockedFile(text_at(file, "file", f"{where}: files."), hashes)
 
 
-def pylock_entries(content: Mapping[str, Any]) -> Iterator[Entry]:
+def pylock_entries(content: Mapping[str, Any]) -> Iterator[LockEntry]:
     """The packages of a lock. Raises LockError, which names the key."""
     tables_at(content, "packages", "")
     try:
@@ -106,7 +106,7 @@ def pylock_entries(content: Mapping[str, Any]) -> Iterator[Entry]:
         reason = str(error).partition("\n")[0]
         raise LockError(f"it is no lock by PEP 751: {type(error).__name__}: {reason}") from None
     for number, package in enumerate(lock.packages, start=1):
-        yield Entry(
+        yield LockEntry(
             where=f"packages {number} ({package.name})",
             name=package.name,
             version=_pylock_version(package),
@@ -145,7 +145,7 @@ _OF_ROOTS = ("editable", "virtual")
 """The sources of the members of a workspace."""
 
 
-def uv_entries(content: Mapping[str, Any]) -> Iterator[Entry]:
+def uv_entries(content: Mapping[str, Any]) -> Iterator[LockEntry]:
     """The packages of a lock. Raises LockError, which names the key."""
     if content.get("version") != _UV_LOCK_VERSION:
         raise LockError(f"version: expected {_UV_LOCK_VERSION} as uv writes it, not {shown(content.get('version'))}")
@@ -157,7 +157,7 @@ def uv_entries(content: Mapping[str, Any]) -> Iterator[Entry]:
         markers = texts_at(package, "resolution-markers", f"{where}: ")
         for marker in markers:
             checked_marker(marker, f"{where}: resolution-markers: ")
-        yield Entry(
+        yield LockEntry(
             where=where,
             name=name,
             version=text_at(package, "version", f"{where}: "),
@@ -228,7 +228,7 @@ def _uv_files(package: Mapping[str, Any], where: str) -> Iterator[LockedFile]:
             yield LockedFile(filename, hashes)
 
 
-_Entries = Callable[[Mapping[str, Any]], Iterable[Entry]]
+_Entries = Callable[[Mapping[str, Any]], Iterable[LockEntry]]
 KINDS = "uv.lock, pylock.toml, pylock.NAME.toml, poetry.lock, and files in the format of requirements.txt"
 
 
@@ -279,7 +279,7 @@ def _scope(content: Mapping[str, Any], entries: _Entries) -> tuple[str | None, t
     return text_at(content, "requires-python", ""), environments
 
 
-def _from_entries(entries: Iterable[Entry]) -> tuple[list[Pin], list[Remark]]:
+def _from_entries(entries: Iterable[LockEntry]) -> tuple[list[Pin], list[Remark]]:
     pins: list[Pin] = []
     remarks = []
     for entry in entries:
@@ -293,7 +293,7 @@ def _from_entries(entries: Iterable[Entry]) -> tuple[list[Pin], list[Remark]]:
     return pins, remarks
 
 
-def _pin(entry: Entry, version: str) -> Pin:
+def _pin(entry: LockEntry, version: str) -> Pin:
     return Pin(
         name=entry.name,
         normalized=_normalized(entry),
@@ -306,7 +306,7 @@ def _pin(entry: Entry, version: str) -> Pin:
     )
 
 
-def _normalized(entry: Entry) -> str:
+def _normalized(entry: LockEntry) -> str:
     try:
         return canonicalize_name(entry.name, validate=True)
     except InvalidName:

@@ -158,7 +158,7 @@ def _joined(pins: Sequence[Pin]) -> Pin:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LockEntry:
     """A package of a lock. `where` is its place, for people.
 
     `elsewhere` describes where it comes from, if from no index. `version` is None where the lock leaves it open.

@@ -129,7 +129,7 @@ class Advisories:
 
 def read_advisories(path: Path) -> Advisories:
     """Those of the zip or the folder at `path`. Raises AdvisoriesError where it is none, or beyond the limits."""
-    reading = _Reading()
+    reading = _AdvisoryReading()
     try:
         for name, content in _folder_members(path, reading) if path.is_dir() else _zip_members(path, reading):
             reading.add(name, content)
@@ -152,7 +152,7 @@ class _BadRecordError(Exception):
     pass
 
 
-class _Reading:
+class _AdvisoryReading:
     """Advisories as they are read, within the limits."""
 
     def __init__(self) -> None:
@@ -267,7 +267,7 @@ class _BoundedFile(io.FileIO):
         return super().read(size) or b""
 
 
-def _zip_members(path: Path, reading: _Reading) -> Iterator[tuple[str, bytes]]:
+def _zip_members(path: Path, reading: _AdvisoryReading) -> Iterator[tuple[str, bytes]]:
     with _BoundedFile(path) as file:
         try:
             archive = zipfile.ZipFile(file)
@@ -289,7 +289,7 @@ def _zip_members(path: Path, reading: _Reading) -> Iterator[tuple[str, bytes]]:
             yield member.filename, read
 
 
-def _folder_members(path: Path, reading: _Reading) -> Iterator[tuple[str, bytes]]:
+def _folder_members(path: Path, reading: _AdvisoryReading) -> Iterator[tuple[str, bytes]]:
     for folders, (folder, below, files) in enumerate(os.walk(path)):
         if folders >= MOST_FOLDERS:
             raise _TooMuchError(f"it has more than {MOST_FOLDERS} folders")

@@ -20,7 +20,7 @@ from pypi_assets.leveldbs.format.records import Row, as_part, key, records_of, s
 from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release, version_key
 from pypi_assets.lookup.answers import Answer, LookupNameError, Stream
 from pypi_assets.lookup.newest_requirements import NewestRelease, breadth_first, by_version, newest_dependents
-from pypi_assets.lookup.reader import Reader, require_text
+from pypi_assets.lookup.reader import DatasetReader, require_text
 from pypi_assets.lookup.requirement_filters import Which, kept_by_version
 
 _FEW = 50
@@ -83,7 +83,7 @@ class TransitiveDependent(TypedDict):
     extra: list[str]
 
 
-class Releases:
+class ProjectReleases:
     """The releases of a project. `names` are their versions, in no order, each with at least one file."""
 
     def __init__(self, values: "depgraph.ReleaseValues | list[dict[str, Any]]") -> None:
@@ -101,7 +101,7 @@ class Releases:
         return cast("list[Distribution]", self._values.decode(name))
 
 
-class DepgraphReader(Reader):
+class DepgraphReader(DatasetReader):
     """Answers from `depgraph`. Names are compared normalized, and versions canonically."""
 
     dataset = "depgraph"
@@ -125,10 +125,10 @@ class DepgraphReader(Reader):
 
         return self._answer(Distribution, found)
 
-    def releases(self, name: str) -> "Releases":
+    def releases(self, name: str) -> "ProjectReleases":
         """The releases of a project, of which each is decoded when it is looked at."""
         project = canonicalize_name(require_text("releases", name))
-        return self._read(lambda db: Releases(depgraph.release_values(db, project)))[1]
+        return self._read(lambda db: ProjectReleases(depgraph.release_values(db, project)))[1]
 
     def projects(self, prefix: str = "") -> Stream[Distribution]:
         """The distributions of all projects whose name begins with `prefix`, by project, version and filename."""

@@ -10,7 +10,7 @@ from pypi_assets.leveldbs.datasets.hashes import hash_records as hashes
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import key, records_of, scan, scan_after
 from pypi_assets.lookup.answers import Answer, LookupNameError, Stream
-from pypi_assets.lookup.reader import Reader, require_text
+from pypi_assets.lookup.reader import DatasetReader, require_text
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.reports.live_files import FoundFile
@@ -44,7 +44,7 @@ class KnownHashResult(TypedDict):
     live: list[tuple[int, int | None]]
 
 
-class HashesReader(Reader):
+class HashesReader(DatasetReader):
     """Answers from `hashes`. Upper-case hex digits are as good as lower-case ones."""
 
     dataset = "hashes"

@@ -21,7 +21,7 @@ from packaging.utils import (
 
 from pypi_assets.lookup.near_names import MOST_NAMES
 from pypi_assets.lookup.providers import NamesReader, Provider
-from pypi_assets.lookup.reader import Reader
+from pypi_assets.lookup.reader import DatasetReader
 
 LONGEST_TEXT = 500
 _SHA256 = re.compile(r"(?:sha256[:=-]\s*)?([0-9a-f]{64})", re.IGNORECASE)
@@ -117,7 +117,7 @@ def _project(name: str, version: str | None) -> Meaning:
     return Meaning(Kind.RELEASE, name, version) if version else Meaning(Kind.PROJECT, name)
 
 
-OpenOther = Callable[[str], AbstractContextManager[Reader | None]]
+OpenOther = Callable[[str], AbstractContextManager[DatasetReader | None]]
 """Opens another dataset, or gives None where that costs more than a hint is worth."""
 
 _MOST_READ = 500
@@ -175,7 +175,7 @@ def command_hints(reader: NamesReader, name: str, _: OpenOther) -> Iterator[Hint
     yield from did_you_mean(Kind.COMMAND, reader.suggest(name))
 
 
-def project_hints(reader: Reader, name: str, open_other: OpenOther) -> Iterator[Hint]:
+def project_hints(reader: DatasetReader, name: str, open_other: OpenOther) -> Iterator[Hint]:
     """Yield guesses at the project `name`, of which nothing is known."""
     for dataset, sentence in (("modules", module_sentence), ("commands", command_sentence)):
         with open_other(dataset) as other:

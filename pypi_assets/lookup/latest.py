@@ -17,12 +17,12 @@ from pypi_assets.leveldbs.format.records import read_meta
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.private_copy import copy_published, private_folder, private_parent
-from pypi_assets.lookup.reader import Closing, OpenVersion, Reader
+from pypi_assets.lookup.reader import Closing, DatasetReader, OpenVersion
 from pypi_assets.setting_variables import load_locations
 from pypi_assets.storage.store import Storage, open_storage
 
 CACHE_BYTES = 256 * 1024**2
-AnyReader = TypeVar("AnyReader", bound=Reader)
+AnyReader = TypeVar("AnyReader", bound=DatasetReader)
 AnyStorage = Storage | str | os.PathLike[str]
 """An open storage, its URL, or the path of a local folder."""
 
@@ -48,14 +48,14 @@ def open_latest(
     cache_bytes: int = CACHE_BYTES,
 ) -> Any: ...
 def open_latest(
-    dataset: str | type[Reader],
+    dataset: str | type[DatasetReader],
     storage: AnyStorage | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
     *,
     check_hashes: bool = True,
     refresh_every_s: float | None = None,
     cache_bytes: int = CACHE_BYTES,
-) -> Reader:
+) -> DatasetReader:
     """Opens the newest version of a dataset in a private copy, or if it is damaged the newest that is not.
 
     >>> with open_latest(ModulesReader) as modules:  # or open_latest("modules"), whose type checkers know less of
@@ -92,7 +92,7 @@ def open_version(
     *,
     cache_bytes: int = CACHE_BYTES,
     damaged: Callable[[str], None] = lambda _reason: None,
-) -> Reader:
+) -> DatasetReader:
     """Opens this version alone: the reader never moves on to another one. Sizes are checked now, and blocks when they
     are read.
 
@@ -176,12 +176,12 @@ class _OneVersion(_Versions):
 
 
 @cache
-def reader_of(dataset: str) -> type[Reader]:
+def reader_of(dataset: str) -> type[DatasetReader]:
     """Return the class that reads the dataset of this name. Raises LeveldbError."""
     return reader_class(require_dataset(dataset))
 
 
-def reader_class(dataset: Dataset) -> type[Reader]:
+def reader_class(dataset: Dataset) -> type[DatasetReader]:
     """Return the class that reads the dataset: `READER` of its module."""
-    reader: type[Reader] = import_module(dataset.reader).READER
+    reader: type[DatasetReader] = import_module(dataset.reader).READER
     return reader

@@ -13,7 +13,7 @@ from pypi_assets.leveldbs.datasets.provided_names import FileNames
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import first_records, records_of, scan, scan_after
 from pypi_assets.leveldbs.format.version_order import version_key
-from pypi_assets.lookup.reader import OpenVersion, Reader, require_text
+from pypi_assets.lookup.reader import DatasetReader, OpenVersion, require_text
 
 _REMEMBERED_ANSWERS = 256  # most names that follow each other have the same one
 
@@ -29,7 +29,7 @@ class Provider(NamedTuple):
     versions: list[str]
 
 
-class NamesReader(Reader):
+class NamesReader(DatasetReader):
     """What the readers of such datasets share."""
 
     names_start = provided_names.names_prefix("")

@@ -27,10 +27,10 @@ from pypi_assets.leveldbs.format.leveldb_errors import (
 )
 from pypi_assets.leveldbs.versions.input_lists import read_input_list, stored_input_lists
 from pypi_assets.lookup.latest import CACHE_BYTES, open_version
-from pypi_assets.lookup.reader import Reader
+from pypi_assets.lookup.reader import DatasetReader
 from pypi_assets.storage.store import Storage, StorageError
 
-AnyReader = TypeVar("AnyReader", bound=Reader)
+AnyReader = TypeVar("AnyReader", bound=DatasetReader)
 Answered = TypeVar("Answered")
 _NEWEST = 20
 """How many versions of a dataset are looked at: a set of older ones is of no use."""
@@ -71,7 +71,7 @@ class OpenSet:
     """
 
     def __init__(
-        self, sets: "PublishedSets", published: PublishedSet, readers: Mapping[str, Reader] | None = None
+        self, sets: "PublishedSets", published: PublishedSet, readers: Mapping[str, DatasetReader] | None = None
     ) -> None:
         self.published = published
         self._sets = sets
@@ -87,7 +87,7 @@ class OpenSet:
         return self.published.id
 
     @property
-    def readers(self) -> Mapping[str, Reader]:
+    def readers(self) -> Mapping[str, DatasetReader]:
         """The readers that are open, by dataset."""
         return dict(self._readers)
 
@@ -110,7 +110,7 @@ class OpenSet:
         for dataset in datasets:
             self._opened(dataset)
 
-    def opened(self, dataset: str) -> AbstractContextManager[Reader | None]:
+    def opened(self, dataset: str) -> AbstractContextManager[DatasetReader | None]:
         """Return the reader of a dataset for hints; None if the set lacks the dataset, if it would be downloaded, or if
         it cannot be read. The reader stays open.
         """
@@ -128,7 +128,7 @@ class OpenSet:
             while self._readers:
                 self._readers.popitem()[1].close()
 
-    def _opened(self, dataset: str) -> Reader | None:
+    def _opened(self, dataset: str) -> DatasetReader | None:
         version = self.published.versions.get(dataset)
         if version is None:
             return None
@@ -208,7 +208,7 @@ class PublishedSets:
             return None
         return opened
 
-    def open_reader(self, dataset: str, version: int) -> Reader:
+    def open_reader(self, dataset: str, version: int) -> DatasetReader:
         """Open one version. If it cannot be read, now or later, it is skipped from then on."""
         skip = partial(self.skipped.__setitem__, (dataset, version))
         known = require_dataset(dataset)
@@ -313,7 +313,7 @@ class NeededDatasets:
                 raise _MovedError(f"{kind.dataset} is of another serial than the datasets that are open: ask again")
         return present.reader(kind)
 
-    def opened(self, dataset: str) -> AbstractContextManager[Reader | None]:
+    def opened(self, dataset: str) -> AbstractContextManager[DatasetReader | None]:
         """Return the reader of a dataset for hints, as `OpenSet.opened` does."""
         try:
             present = self._with(dataset) if self._sets.storage.root is not None else self._present

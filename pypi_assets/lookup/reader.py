@@ -106,7 +106,7 @@ class Versions(Protocol):
         ...
 
 
-class Reader:
+class DatasetReader:
     """Answers from the newest version of a dataset, for any number of threads; a context manager.
 
     `refresh` moves on to a newer version. With `refresh_every_s`, the first query that many seconds after the last look

@@ -9,7 +9,7 @@ from packaging.utils import canonicalize_name
 from pypi_assets.distributions.requirements import parse_requirement
 
 
-class Difference(TypedDict):
+class ReleaseDifference(TypedDict):
     """What is only in the later version, and only in the earlier one, in their order."""
 
     added: list[str]
@@ -44,12 +44,12 @@ class Comparison(TypedDict):
     normalized: str
     before: str
     after: str
-    requires_python: Difference
+    requires_python: ReleaseDifference
     requirements: RequirementDifference
-    extras: Difference
-    modules: Difference
-    commands: Difference
-    files: Difference
+    extras: ReleaseDifference
+    modules: ReleaseDifference
+    commands: ReleaseDifference
+    files: ReleaseDifference
 
 
 def compare_releases(before: Mapping[str, Any], after: Mapping[str, Any]) -> Comparison:
@@ -102,9 +102,9 @@ def _forms(version: Mapping[str, Any]) -> list[str]:
 
 def _difference(
     before: Collection[str], after: Collection[str], meaning: Callable[[str], object] = lambda text: text
-) -> Difference:
+) -> ReleaseDifference:
     old, new = set(map(meaning, before)), set(map(meaning, after))
-    return Difference(
+    return ReleaseDifference(
         added=[one for one in after if meaning(one) not in old],
         removed=[one for one in before if meaning(one) not in new],
     )

@@ -79,7 +79,7 @@ Solvable = Callable[[str, str], Verdict | None]
 """The verdict on a project (normalized) and its newest version; None where that has a solution with the version."""
 
 
-class _Link(NamedTuple):
+class _ImpactLink(NamedTuple):
     """A project that was found, the one that it requires, its files' requirements of that, and those that count; the
     chain as in `Impact`.
     """
@@ -153,11 +153,11 @@ class _Walk:
         self._found: dict[str, tuple[str, str]] = {}
         """By project: the one that it requires, and its version."""
 
-    def links(self, depth: int | None) -> Iterator[tuple[int, _Link]]:
+    def links(self, depth: int | None) -> Iterator[tuple[int, _ImpactLink]]:
         """The links of all projects that are found, each with its depth: at most `depth`."""
         return breadth_first(self._requiring, self._start, depth)
 
-    def _requiring(self, required: str, found: Container[str]) -> Iterator[tuple[str, _Link]]:
+    def _requiring(self, required: str, found: Container[str]) -> Iterator[tuple[str, _ImpactLink]]:
         """The links to `required` of projects that were not found before."""
         if required == self._start:
             judge, names = self._first, self._graph.requiring(required, self._after)
@@ -171,7 +171,7 @@ class _Walk:
             matched = judge(lists)
             if matched:
                 self._found[project] = (required, newest.version)
-                yield project, _Link(project, newest.version, required, lists, matched, chain)
+                yield project, _ImpactLink(project, newest.version, required, lists, matched, chain)
 
     def _chain(self, project: str) -> Iterator[str]:
         while project != self._start:
@@ -180,7 +180,7 @@ class _Walk:
         yield project
 
 
-def _possible_links(graph: NewestRequirements, start: str, depth: int | None) -> Iterator[tuple[int, _Link]]:
+def _possible_links(graph: NewestRequirements, start: str, depth: int | None) -> Iterator[tuple[int, _ImpactLink]]:
     """The links of newest releases to `start`, and to the projects of which any release leads there: one for each
     project, with its depth. So no project is left out whose newest release can need `start`.
     """
@@ -200,7 +200,7 @@ def _possible_links(graph: NewestRequirements, start: str, depth: int | None) ->
                 matched = naming(lists)
                 if newest is not None and matched:
                     linked.add(project)
-                    yield steps, _Link(project, newest.version, required, lists, matched, chain)
+                    yield steps, _ImpactLink(project, newest.version, required, lists, matched, chain)
         level = following
 
 
@@ -230,7 +230,7 @@ def _of_any_version(lists: RequirementLists) -> Matched | None:
     return matched_by(free)
 
 
-def _described(depth: int, link: _Link, matched: Matched) -> Impact:
+def _described(depth: int, link: _ImpactLink, matched: Matched) -> Impact:
     """The link as it is answered, by these of its requirements."""
     requirements, condition = matched
     specifiers = dict.fromkeys(map(specifier_text, requirements))
@@ -248,7 +248,7 @@ def _described(depth: int, link: _Link, matched: Matched) -> Impact:
 
 def _broken(
     depth: int,
-    link: _Link,
+    link: _ImpactLink,
     matched: Matched,
     reason: Literal["excludes", "requires", "unsolvable", "broken", "undecided"],
     proof: str | None = None,

@@ -61,7 +61,7 @@ class Tree(TypedDict):
     requires: list[Required]
 
 
-class Releases(Protocol):
+class RequirementSource(Protocol):
     """Where projects and their requirements come from, such as a snapshot. Projects are normalized names."""
 
     def versions(self, project: str, /) -> Sequence[tuple[str, bool]]:
@@ -71,7 +71,7 @@ class Releases(Protocol):
         """Return the distributions of a version."""
 
 
-def requirement_tree(releases: Releases, project: str, version: str, most_opened: int = MOST_OPENED) -> Tree:
+def requirement_tree(releases: RequirementSource, project: str, version: str, most_opened: int = MOST_OPENED) -> Tree:
     """What a version of a project requires, breadth-first, so that what is cut lies furthest from the root.
 
     >>> requirement_tree(snapshot, "demo", "2.1")["requires"][0]["version"]
@@ -83,7 +83,7 @@ def requirement_tree(releases: Releases, project: str, version: str, most_opened
 class _Growing:
     """A tree while it grows. Each project is opened once, where it is nearest to the root."""
 
-    def __init__(self, releases: Releases, most_opened: int) -> None:
+    def __init__(self, releases: RequirementSource, most_opened: int) -> None:
         self._releases, self._left = releases, most_opened
         self._nodes = 0
         self._opened: set[str] = set()

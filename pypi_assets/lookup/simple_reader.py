@@ -12,7 +12,7 @@ from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import key, records_of
 from pypi_assets.leveldbs.format.version_order import VersionKey, version_key
 from pypi_assets.lookup.answers import Answer, Stream
-from pypi_assets.lookup.reader import Reader, require_text
+from pypi_assets.lookup.reader import DatasetReader, require_text
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
@@ -48,7 +48,7 @@ class ListedResult(TypedDict):
     name: str
 
 
-class SimpleReader(Reader):
+class SimpleReader(DatasetReader):
     """Answers from `simple`. Names of projects are compared normalized."""
 
     dataset = "simple"

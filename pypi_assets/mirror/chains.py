@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.journal.segment_files import (
     GRID,
     Head,
     JournalDamagedError,
-    Manifest,
+    SegmentManifest,
     SegmentMissingError,
     decode_manifest,
     head_path,
@@ -37,7 +37,7 @@ from pypi_assets.journal.takedown_files import (
 )
 from pypi_assets.mirror.copying import Copying
 from pypi_assets.mirror.sources import BehindError, ForkError, RefusedSourceError, Source, small_file
-from pypi_assets.storage.store import NotFoundError, Storage
+from pypi_assets.storage.store import ObjectNotFoundError, Storage
 
 MOST_TAKEDOWN_BYTES = 16 * 1024**2
 _END = re.compile(r"(?:open-)?[0-9]+-([0-9]+)\.")
@@ -65,7 +65,9 @@ def replaced_by(storage: Storage, head: Head, takedowns: Iterable[TakedownFile])
     return before | {segment.number: segment for takedown in takedowns for segment in takedown.segments}
 
 
-def changed_segments(storage: Storage, takedowns: Iterable[TakedownFile]) -> Iterator[tuple[Manifest, Manifest]]:
+def changed_segments(
+    storage: Storage, takedowns: Iterable[TakedownFile]
+) -> Iterator[tuple[SegmentManifest, SegmentManifest]]:
     """The held segments that `takedowns` replace: as they are, and as they will be."""
     newest = {segment.number: (takedown, segment) for takedown in takedowns for segment in takedown.segments}
     for takedown, segment in newest.values():
@@ -83,7 +85,7 @@ def _is_held(held: Head, number: int) -> bool:
     return held.first_number <= number <= held.number
 
 
-def require_takedown(storage: Storage, before: Manifest, after: Manifest) -> None:
+def require_takedown(storage: Storage, before: SegmentManifest, after: SegmentManifest) -> None:
     """Deletes the file of `after`, and raises RefusedSourceError, where other records than those that were taken down
     differ from those of `before`."""
     try:
@@ -132,7 +134,7 @@ class StreamPlan:
     takedowns."""
 
     head: Head
-    manifests: tuple[Manifest, ...]
+    manifests: tuple[SegmentManifest, ...]
     takedowns: tuple[TakedownFile, ...] = ()
 
 
@@ -193,7 +195,7 @@ def plan_stream(
     return StreamPlan(head, manifests, takedowns)
 
 
-def copy_stream(copying: Copying, plan: StreamPlan, *, holds: Callable[[Manifest], bool]) -> None:
+def copy_stream(copying: Copying, plan: StreamPlan, *, holds: Callable[[SegmentManifest], bool]) -> None:
     """Copies what is new of a stream: segments, then their manifests in order, then takedowns and the head.
 
     Segments that the storage `holds` are not copied, and those that a takedown has replaced are deleted. Raises
@@ -224,7 +226,7 @@ def copy_stream(copying: Copying, plan: StreamPlan, *, holds: Callable[[Manifest
         storage.delete(segment_path(before))
 
 
-def require_own_name(source: Source, segment: Manifest) -> None:
+def require_own_name(source: Source, segment: SegmentManifest) -> None:
     """Raises RefusedSourceError where the file of a segment is not called as its records are: it could take the place
     of another one that is held."""
     if segment.name != segment_name(segment.serials, segment.sha256):
@@ -234,12 +236,12 @@ def require_own_name(source: Source, segment: Manifest) -> None:
         )
 
 
-def open_segment(head: Head) -> Manifest | None:
+def open_segment(head: Head) -> SegmentManifest | None:
     """What follows the chain of a head and is not whole yet, as if it were its next segment."""
     found = head.open
     if found is None:
         return None
-    return Manifest(
+    return SegmentManifest(
         head.stream,
         head.generation,
         head.number + 1,
@@ -252,12 +254,12 @@ def open_segment(head: Head) -> Manifest | None:
     )
 
 
-def held_manifest(storage: Storage, stream: str, generation: int, number: int) -> Manifest | None:
+def held_manifest(storage: Storage, stream: str, generation: int, number: int) -> SegmentManifest | None:
     """A manifest that is held; None where there is none that can be read."""
     path = manifest_path(stream, generation, number)
     try:
         return decode_manifest(storage.get(path), storage.uri(path))
-    except (NotFoundError, JournalDamagedError):
+    except (ObjectNotFoundError, JournalDamagedError):
         return None
 
 
@@ -269,7 +271,7 @@ class _Fetched:
     head: Head
     at_once: int
 
-    def one(self, number: int) -> Manifest:
+    def one(self, number: int) -> SegmentManifest:
         path = manifest_path(self.head.stream, self.head.generation, number)
         content = small_file(self.source, path, _MOST_MANIFEST_BYTES)
         try:
@@ -280,7 +282,7 @@ class _Fetched:
         if named != (self.head.stream, self.head.generation, number):
             raise RefusedSourceError(f"{self.source.name}/{path} is the manifest of another segment")
         serials = manifest.serials
-        if self.head.stream == Stream.INDEX and serials.end > (serials.start // GRID + 1) * GRID:
+        if self.head.stream == JournalStream.INDEX and serials.end > (serials.start // GRID + 1) * GRID:
             raise RefusedSourceError(
                 f"{self.source.name}/{path} has the serials {serials.key}, more than a segment has"
             )
@@ -289,7 +291,7 @@ class _Fetched:
         require_own_name(self.source, manifest)
         return manifest
 
-    def many(self, numbers: Iterable[int]) -> list[Manifest]:
+    def many(self, numbers: Iterable[int]) -> list[SegmentManifest]:
         with ThreadPoolExecutor(self.at_once, "manifests") as threads:
             return list(threads.map(self.one, numbers))
 
@@ -304,9 +306,9 @@ def _goes_on(fetch: _Fetched, storage: Storage, held: Head, head: Head) -> bool:
     return head.number == 0 or (own is not None and own.digest == head.digest)
 
 
-def _followed(fetch: _Fetched, held: Head, head: Head) -> tuple[Manifest, ...]:
+def _followed(fetch: _Fetched, held: Head, head: Head) -> tuple[SegmentManifest, ...]:
     """The manifests after what is held, each of which names the one before."""
-    found: list[Manifest] = []
+    found: list[SegmentManifest] = []
     digest, end = held.digest, held.end if held.number else head.start
     for first in range(held.number + 1, head.number + 1, _BATCH):
         for manifest in fetch.many(range(first, min(first + _BATCH, head.number + 1))):
@@ -325,7 +327,7 @@ def _followed(fetch: _Fetched, held: Head, head: Head) -> tuple[Manifest, ...]:
     return tuple(found)
 
 
-def _require_pruned_end(fetch: _Fetched, storage: Storage, head: Head, manifests: Sequence[Manifest]) -> None:
+def _require_pruned_end(fetch: _Fetched, storage: Storage, head: Head, manifests: Sequence[SegmentManifest]) -> None:
     """Raises RefusedSourceError where the last pruned segment does not end where the head has it."""
     if head.pruned is None:
         return

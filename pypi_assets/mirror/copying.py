@@ -16,12 +16,12 @@ import orjson
 import zstandard
 
 from pypi_assets.journal.segment_files import MOST_LINE_BYTES, segment_path
-from pypi_assets.journal.segment_files import Manifest as Segment
+from pypi_assets.journal.segment_files import SegmentManifest as Segment
 from pypi_assets.journal.verification import next_place
 from pypi_assets.leveldbs.format.open_leveldb import check_table
 from pypi_assets.mirror.sources import RefusedSourceError, Source, SourceError, VanishedError, WrongContentError
 from pypi_assets.mirror.sync_plan import WantedFile
-from pypi_assets.storage.store import READ_BUFFER_BYTES, NotFoundError, Storage, StorageError
+from pypi_assets.storage.store import READ_BUFFER_BYTES, ObjectNotFoundError, Storage, StorageError
 
 ATTEMPTS = 3
 """Of a file whose source does not answer. What has wrong content is not requested again."""
@@ -206,6 +206,6 @@ def _hash_of(storage: Storage, path: str) -> tuple[str, int]:
             while chunk := stream.read(READ_BUFFER_BYTES):
                 digest.update(chunk)
                 size += len(chunk)
-    except NotFoundError:
+    except ObjectNotFoundError:
         return "", -1
     return digest.hexdigest(), size

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pypi_assets.journal.segment_files import JournalDamagedError, Manifest, read_head, segment_path
+from pypi_assets.journal.segment_files import JournalDamagedError, SegmentManifest, read_head, segment_path
 from pypi_assets.mirror.chains import StreamPlan, copy_stream, held_manifest, plan_stream
 from pypi_assets.mirror.copying import Copying, FileGroup, is_segment
 from pypi_assets.mirror.mirror_state import MirrorState, begin_mirror, read_mirror, require_home, write_mirror
@@ -46,7 +46,7 @@ from pypi_assets.mirror.sync_plan import (
 from pypi_assets.mirror.trials import Trials
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.root_owner import MIRROR, OWNER, find_owner, read_owner, require_owner
-from pypi_assets.storage.store import NotFoundError, Storage, StorageError
+from pypi_assets.storage.store import ObjectNotFoundError, Storage, StorageError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -58,7 +58,7 @@ _PAUSE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class MirrorRound:
     """What one round did: how many files and bytes were copied, and how many files were deleted. `dumps_serial` is
     that of what is held now."""
 
@@ -94,7 +94,7 @@ class Mirror:
     _files: int = 0
     _size: int = 0
 
-    def run(self) -> Round:
+    def run(self) -> MirrorRound:
         """Performs one round. Raises MirrorError; what is held stays as it is, and mirror.json has the error.
 
         Raises MirrorError at once where the storage is not a mirror's, but one that is written by a catalog of its own.
@@ -125,7 +125,7 @@ class Mirror:
         )
         return done
 
-    def _round_or_error(self, state: MirrorState) -> tuple[Round, dict[str, float]]:
+    def _round_or_error(self, state: MirrorState) -> tuple[MirrorRound, dict[str, float]]:
         try:
             return self._round(state)
         except JournalDamagedError as error:  # of the source, it is a RefusedSourceError
@@ -155,7 +155,7 @@ class Mirror:
             )
         return state
 
-    def _round(self, state: MirrorState) -> tuple[Round, dict[str, float]]:
+    def _round(self, state: MirrorState) -> tuple[MirrorRound, dict[str, float]]:
         self._files = self._size = 0
         content = self._published()
         for attempt in range(1, ROUNDS + 1):
@@ -169,12 +169,12 @@ class Mirror:
                 self.sleep(_PAUSE_S * attempt)
         now = self.clock()
         if not is_new and all(since >= now - self.grace_s for since in state.superseded.values()):
-            return Round(held.dumps_serial, 0, 0, 0, held.unknown_datasets), dict(state.superseded)
+            return MirrorRound(held.dumps_serial, 0, 0, 0, held.unknown_datasets), dict(state.superseded)
         superseded = superseded_since(self.storage, held, state.superseded, now)
         deleted = delete_unnamed(self.storage, held, superseded, now - self.grace_s)
         gone = {stored.path for stored in deleted}
         left = {root: since for root, since in superseded.items() if root not in gone}
-        return Round(held.dumps_serial, self._files, self._size, len(deleted), held.unknown_datasets), left
+        return MirrorRound(held.dumps_serial, self._files, self._size, len(deleted), held.unknown_datasets), left
 
     def _published(self) -> bytes:
         try:
@@ -278,7 +278,7 @@ class Mirror:
     def _held(self) -> PublishedState | None:
         try:
             return read_state(self.storage.get(PUBLISHED), self.storage.uri(PUBLISHED))
-        except (NotFoundError, RefusedSourceError):
+        except (ObjectNotFoundError, RefusedSourceError):
             return None
 
     def _has_heads(self, held: PublishedState) -> bool:
@@ -307,7 +307,7 @@ class Mirror:
         for plan in plans:
             copy_stream(copying, plan, holds=self._holds_segment)
 
-    def _lacking(self, plan: StreamPlan) -> list[Manifest]:
+    def _lacking(self, plan: StreamPlan) -> list[SegmentManifest]:
         """The segments of a plan whose files are not there."""
         return [
             one
@@ -340,7 +340,7 @@ class Mirror:
             if sizes.get(file.path) != file.size or (file not in known and not copying.holds(file))
         ]
 
-    def _holds_segment(self, segment: Manifest) -> bool:
+    def _holds_segment(self, segment: SegmentManifest) -> bool:
         """Whether a segment was copied before. Its manifest was put after it, so what has none yet is read through."""
         path = segment_path(segment)
         if not self.storage.exists(path):
@@ -357,7 +357,7 @@ class Mirror:
         for path, content in publication.objects:
             try:
                 own = self.storage.get(path)
-            except NotFoundError:
+            except ObjectNotFoundError:
                 found.append((path, content))
                 continue
             if own != content:
@@ -384,7 +384,7 @@ def follow(
     interval_s: float,
     *,
     stop: threading.Event,
-    done: Callable[[Round], None],
+    done: Callable[[MirrorRound], None],
     failed: Callable[[Exception, float], None],
 ) -> None:
     """Performs rounds, `interval_s` apart, until `stop` is set. `done` receives each round.

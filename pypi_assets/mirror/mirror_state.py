@@ -17,7 +17,7 @@ from pypi_assets.mirror.sources import MirrorError, OtherHomeError
 from pypi_assets.mirror.sync_plan import read_state
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.root_owner import MIRROR, read_json
-from pypi_assets.storage.store import NotFoundError, Storage
+from pypi_assets.storage.store import ObjectNotFoundError, Storage
 
 FORMAT = 1
 
@@ -65,7 +65,7 @@ def read_mirror(storage: Storage) -> MirrorState | None:
         if fields.pop("format") != FORMAT:
             raise ValueError("another format")
         return MirrorState(**fields)
-    except NotFoundError:
+    except ObjectNotFoundError:
         return None
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise MirrorError(
@@ -113,7 +113,7 @@ def mirror_status(storage: Storage) -> MirrorStatus:
         raise MirrorError(f"{storage.url} is not the storage of a mirror: run `pypi-assets mirror run --from URL`")
     try:
         held = read_state(storage.get(PUBLISHED), storage.uri(PUBLISHED))
-    except NotFoundError:
+    except ObjectNotFoundError:
         held = None
     following = "following" if held is not None else "empty"
     failing = "refused" if state.is_refused else "failing"

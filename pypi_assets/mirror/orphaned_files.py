@@ -5,7 +5,7 @@ A reader of the mirror, or a mirror of it, may still follow what was named befor
 
 from collections.abc import Iterator, Mapping
 
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.dumps.dump_manifest import DUMPS
 from pypi_assets.dumps.dump_manifest import MANIFEST_NAME as DUMP_MANIFEST
 from pypi_assets.journal.segment_files import JOURNAL, OPEN_PREFIX, Head, read_head, segment_path, stream_path
@@ -57,7 +57,7 @@ def delete_unnamed(
 def _heads(storage: Storage, held: PublishedState) -> list[Head]:
     """The heads that are named, and those that are held of streams that the source does not name now: what it has lost
     for a while stays here."""
-    own = (read_head(storage, stream) for stream in Stream if stream.value not in held.heads)
+    own = (read_head(storage, stream) for stream in JournalStream if stream.value not in held.heads)
     return [*held.heads.values(), *(head for head in own if head is not None)]
 
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from pypi_assets.catalog.reports.journal_format import Stream
-from pypi_assets.journal.segment_files import Head, Manifest, read_head
-from pypi_assets.journal.signing import CheckpointError, checkpoint_path, require_signed
+from pypi_assets.catalog.reports.journal_format import JournalStream
+from pypi_assets.journal.segment_files import Head, SegmentManifest, read_head
+from pypi_assets.journal.signing import JournalCheckpointError, checkpoint_path, require_signed
 from pypi_assets.mirror.chains import StreamPlan, held_manifest
 from pypi_assets.mirror.sources import BehindError, RefusedSourceError
 from pypi_assets.mirror.sync_plan import PublishedState
-from pypi_assets.storage.store import NotFoundError, Storage
+from pypi_assets.storage.store import ObjectNotFoundError, Storage
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -30,7 +30,7 @@ def require_signatures(
     be signed; but one that had some, or should have, is refused then, and so is a source without any signed stream.
     Raises BehindError where the key has signed more of what is held.
     """
-    held_heads = {stream.value: read_head(storage, stream.value) for stream in Stream}
+    held_heads = {stream.value: read_head(storage, stream.value) for stream in JournalStream}
     for stream, held in held_heads.items():
         if held is not None and held.number and stream not in wanted.heads:
             raise RefusedSourceError(
@@ -50,8 +50,8 @@ def require_signatures(
             continue
         manifest_of = partial(_manifest, storage, new, stream, head.generation)
         try:
-            end = require_signed(content, f"the checkpoint of {name}", Stream(stream), head, manifest_of, key)
-        except CheckpointError as error:
+            end = require_signed(content, f"the checkpoint of {name}", JournalStream(stream), head, manifest_of, key)
+        except JournalCheckpointError as error:
             raise RefusedSourceError(f"{name} is not trusted by the key: {error}") from error
         signed_until = max(signed_until, end)
         _require_signed_pruning(name, head, content)
@@ -81,28 +81,28 @@ def _require_signed_pruning(name: str, head: Head, content: bytes) -> None:
 
 
 def _held_end(
-    storage: Storage, head: Head, manifest_of: Callable[[int, int], Manifest], key: "Ed25519PublicKey"
+    storage: Storage, head: Head, manifest_of: Callable[[int, int], SegmentManifest], key: "Ed25519PublicKey"
 ) -> int:
     """Up to which serial the checkpoint that is held vouches for the chain of `head`; 0 where it does not."""
     path = checkpoint_path(head.stream)
     try:
-        return require_signed(storage.get(path), storage.uri(path), Stream(head.stream), head, manifest_of, key)
-    except (NotFoundError, CheckpointError):
+        return require_signed(storage.get(path), storage.uri(path), JournalStream(head.stream), head, manifest_of, key)
+    except (ObjectNotFoundError, JournalCheckpointError):
         return 0
 
 
 def _manifest(
     storage: Storage,
-    new: dict[tuple[str, int], Manifest],
+    new: dict[tuple[str, int], SegmentManifest],
     stream: str,
     new_generation: int,
     generation: int,
     number: int,
-) -> Manifest:
+) -> SegmentManifest:
     found = new.get((stream, number)) if generation == new_generation else None
     found = found or held_manifest(storage, stream, generation, number)
     if found is None:
-        raise CheckpointError(f"segment {number} of the stream {stream}, which was signed, is not in its chain")
+        raise JournalCheckpointError(f"segment {number} of the stream {stream}, which was signed, is not in its chain")
     return found
 
 
@@ -112,7 +112,7 @@ def put_checkpoints(storage: Storage, wanted: PublishedState) -> None:
         path = checkpoint_path(stream)
         try:
             is_there = storage.get(path) == content
-        except NotFoundError:
+        except ObjectNotFoundError:
             is_there = False
         if not is_there:
             storage.put(path, content)

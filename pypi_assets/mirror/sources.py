@@ -14,8 +14,8 @@ from urllib3 import BaseHTTPResponse
 from pypi_assets.errors import ExpectedError
 from pypi_assets.index.addresses import AddressRule
 from pypi_assets.index.connections import Connections, Network
-from pypi_assets.index.credentials import Credentials
-from pypi_assets.index.errors import DeniedError, GoneError, PackageIndexError, TransientError
+from pypi_assets.index.credentials import IndexCredentials
+from pypi_assets.index.errors import DeniedError, NotOnIndexError, PackageIndexError, TransientError
 from pypi_assets.index.files import AS_STORED
 from pypi_assets.index.transport import TIMEOUTS, Timeouts, Transport, user_agent
 from pypi_assets.index.urls import HostRule, redact, split_fetchable
@@ -23,7 +23,7 @@ from pypi_assets.storage.store import (
     READ_BUFFER_BYTES,
     SCHEMES,
     NoFolderError,
-    NotFoundError,
+    ObjectNotFoundError,
     Storage,
     StorageError,
     open_storage,
@@ -130,7 +130,7 @@ class StoredSource:
     def _translated(self, path: str) -> Iterator[None]:
         try:
             yield
-        except NotFoundError as error:
+        except ObjectNotFoundError as error:
             raise VanishedError(f"the source has no {path}: {error}") from error
         except (StorageError, OSError) as error:
             raise SourceError(f"the source cannot be read: {error}") from error
@@ -149,7 +149,7 @@ class HttpSource:
             raise RefusedSourceError(f"the URL of a source ends with its path: {self.name!r}")
         self._transport = Transport(
             HostRule(None, allow_http=scheme == "http"),
-            Credentials(url),
+            IndexCredentials(url),
             Connections(AddressRule(self.name), network, kept=connections),
             agent=user_agent(None),
             max_connections=connections,
@@ -177,7 +177,7 @@ class HttpSource:
     def _translated(self, url: str) -> Iterator[None]:
         try:
             yield
-        except (GoneError, DeniedError) as error:
+        except (NotOnIndexError, DeniedError) as error:
             raise VanishedError(f"the source has no {url}: {error}") from error
         except TransientError as error:
             raise SourceError(f"the source does not answer at {url}: {error}") from error

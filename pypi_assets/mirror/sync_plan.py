@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import DUMPS, file_path, read_manifest
 from pypi_assets.dumps.dump_manifest import manifest_path as dump_manifest_path
@@ -39,7 +39,7 @@ from pypi_assets.mirror.sources import (
     small_file,
 )
 from pypi_assets.storage.published import FORMAT, PARTS, Named
-from pypi_assets.storage.store import NotFoundError, Storage, open_storage
+from pypi_assets.storage.store import ObjectNotFoundError, Storage, open_storage
 
 MOST_PUBLISHED_BYTES = 1024**2
 MOST_DUMP_MANIFEST_BYTES = 256 * 1024
@@ -116,7 +116,7 @@ def read_state(content: bytes, name: str) -> PublishedState:
     if dumps_serial != (end := max((_end_of(named.path) for named in named_dumps), default=0)):
         raise RefusedSourceError(f"{name} has dumps up to serial {dumps_serial}, and those that it names end at {end}")
     known = {dataset: leveldbs[dataset] for dataset in DATASETS if dataset in leveldbs}
-    streams = {stream: _object(heads[stream], name) for stream in Stream if stream in heads}
+    streams = {stream: _object(heads[stream], name) for stream in JournalStream if stream in heads}
     return PublishedState(
         content=content,
         index_url=index_url,
@@ -198,7 +198,7 @@ def held_publication(storage: Storage, path: str) -> Publication | None:
         if path.startswith(f"{DUMPS}/"):
             return fetch_dump(source, named)
         return fetch_version(source, path.partition("/")[0], named)
-    except (MirrorError, NotFoundError):
+    except (MirrorError, ObjectNotFoundError):
         return None
 
 
@@ -229,7 +229,7 @@ def _checked(name: str, read: Callable[[], _T]) -> _T:
         raise RefusedSourceError(f"{name} cannot be read: {str(error)[:500]}") from error
 
 
-def _head(stream: Stream, fields: object, name: str) -> Head:
+def _head(stream: JournalStream, fields: object, name: str) -> Head:
     staged = open_storage("memory:///")
     staged.put(head_path(stream), orjson.dumps(fields))
     head = _checked(name, lambda: read_head(staged, stream))

@@ -21,7 +21,7 @@ from pypi_assets.catalog.publications.allocated_names import allocate_export
 from pypi_assets.catalog.publications.dump_facts import DumpFile
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_format import Row
-from pypi_assets.dumps.dump_manifest import Manifest, read_manifest, shard_of
+from pypi_assets.dumps.dump_manifest import DumpManifest, read_manifest, shard_of
 from pypi_assets.dumps.dump_reader import iter_dump, iter_rows
 from pypi_assets.dumps.dump_writer import put_file
 from pypi_assets.extras import install_command
@@ -159,7 +159,12 @@ def _new_directory(catalog: Catalog, storage: Storage, serial: int) -> str:
 
 
 def _write_files(
-    storage: Storage, directory: str, full: Manifest, ranges: list[Manifest], write_rows: _WriteRows, report: Progress
+    storage: Storage,
+    directory: str,
+    full: DumpManifest,
+    ranges: list[DumpManifest],
+    write_rows: _WriteRows,
+    report: Progress,
 ) -> Iterator[DumpFile]:
     written = 0
     with later_rows(full.shards) as later:

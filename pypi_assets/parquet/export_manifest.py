@@ -17,8 +17,8 @@ from pypi_assets.dumps.dump_manifest import (
     directories_with_manifest,
 )
 from pypi_assets.errors import ExpectedError
-from pypi_assets.storage.store import NotFoundError, Storage, StoredObject
-from pypi_assets.storage.sweeping import Reason, Removal, Waste, by_directory, is_older, sweep_directories
+from pypi_assets.storage.store import ObjectNotFoundError, Storage, StoredObject
+from pypi_assets.storage.sweeping import DeletionReason, Removal, Waste, by_directory, is_older, sweep_directories
 
 STRING = "string"
 INTEGER = "int64"
@@ -112,7 +112,7 @@ def read_export(storage: Storage, directory: str) -> Export:
     path = manifest_path(directory)
     try:
         content = storage.get(path)
-    except NotFoundError as error:
+    except ObjectNotFoundError as error:
         raise ParquetError(f"there is no committed export in {directory}: {storage.uri(path)} is missing") from error
     try:
         export = _decode(content)
@@ -183,7 +183,7 @@ def clean_exports(storage: Storage, deadlines: Deadlines, *, kept: int, dry_run:
 
     def unnamed(directory: str, found: Sequence[StoredObject]) -> Waste | None:
         if directory in manifests:
-            return (Reason.SUPERSEDED, found) if directory in superseded else None
-        return (Reason.ABANDONED, found) if all(is_older(stored, deadlines.old) for stored in found) else None
+            return (DeletionReason.SUPERSEDED, found) if directory in superseded else None
+        return (DeletionReason.ABANDONED, found) if all(is_older(stored, deadlines.old) for stored in found) else None
 
     yield from sweep_directories(storage, EXPORTS, exports, unnamed, dry_run=dry_run)

@@ -25,7 +25,7 @@ from pypi_assets.questions.question import Accepts, ParameterError, Parameters, 
 from pypi_assets.questions.snapshot import After, Found, Snapshot
 
 if TYPE_CHECKING:
-    from pypi_assets.resolve.questions import Question as Resolution
+    from pypi_assets.resolve.questions import ResolutionQuestion as Resolution
     from pypi_assets.resolve.targets import Target
 
 MOST_SOLVING_S = 600
@@ -62,10 +62,12 @@ Solver = Callable[[Snapshot, BreaksParameters, Version], Solvable]
 
 def resolutions_of(given: BreaksParameters, version: Version, target: "Target") -> "tuple[Resolution, Resolution]":
     """Return what is resolved for each project: with this version alone, and with any."""
-    from pypi_assets.resolve.questions import Question, Semantics, Unknown
+    from pypi_assets.resolve.questions import ResolutionQuestion, Semantics, Unknown
     from pypi_assets.resolve.solutions import with_version
 
-    without = Question((), target.environment, semantics=Semantics(given.semantics), unknown=Unknown(given.unknown))
+    without = ResolutionQuestion(
+        (), target.environment, semantics=Semantics(given.semantics), unknown=Unknown(given.unknown)
+    )
     return with_version(without, given.project, version), without
 
 

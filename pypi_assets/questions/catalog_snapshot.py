@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pypi_assets.catalog.database import Catalog
-    from pypi_assets.catalog.reports.project_history import Entry
+    from pypi_assets.catalog.reports.project_history import HistoryItem
     from pypi_assets.catalog.reports.simple_page import SimplePage
     from pypi_assets.leveldbs.format.records import Row
     from pypi_assets.lookup.depgraph_reader import Dependent, Distribution, TransitiveDependent
@@ -196,7 +196,7 @@ class CatalogSnapshot(Snapshot):
         if following is not None and (sentence := following.sentence()):
             yield sentence
 
-    def _entries(self, project: str) -> "list[Entry]":
+    def _entries(self, project: str) -> "list[HistoryItem]":
         from pypi_assets.catalog.observed.projects import find_project
         from pypi_assets.catalog.reports.project_history import VISIT, read_history
 

@@ -21,7 +21,7 @@ _ROOT = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
+class InstalledDistribution:
     """A distribution to install: what pip's order depends on. `name` is normalized, `extras` are required with it."""
 
     name: str
@@ -30,7 +30,7 @@ class Installed:
     has_requires_python: bool = False
 
 
-def pip_order(distributions: Iterable[Installed], environment: Environment) -> list[str]:
+def pip_order(distributions: Iterable[InstalledDistribution], environment: Environment) -> list[str]:
     """The names in the order in which `pip install` installs them together.
 
     What requires nothing comes first, then what requires only that, and so on; what requires itself in a circle comes
@@ -46,7 +46,7 @@ def pip_order(distributions: Iterable[Installed], environment: Environment) -> l
     return sorted(known, key=lambda name: (weights[name], name), reverse=True)
 
 
-def _graph(known: Mapping[str, Installed], environment: Environment) -> dict[str, Set[str]]:
+def _graph(known: Mapping[str, InstalledDistribution], environment: Environment) -> dict[str, Set[str]]:
     """What each distribution requires of the others. With extras it is a node of its own, which requires the other."""
     graph: dict[str, Set[str]] = {}
     todo = [(name, extra) for name, one in known.items() for extra in (frozenset(), one.extras)]
@@ -72,7 +72,9 @@ def _node(name: str, extras: frozenset[str]) -> str:
     return f"{name}[{','.join(sorted(extras))}]" if extras else name
 
 
-def _required(one: Installed, extras: frozenset[str], environment: Environment) -> Iterable[tuple[str, frozenset[str]]]:
+def _required(
+    one: InstalledDistribution, extras: frozenset[str], environment: Environment
+) -> Iterable[tuple[str, frozenset[str]]]:
     for text in one.requires_dist:
         try:
             requirement = Requirement(text)
@@ -293,10 +295,10 @@ def _absence(pin: Pin, snapshot: Snapshot, known: Found[Any]) -> str:
     return f"{start}: there is no project of this name"
 
 
-def _installed(release: PinnedRelease) -> Installed:
+def _installed(release: PinnedRelease) -> InstalledDistribution:
     """Return what pip's order depends on: the file that it takes, or the first of those that it may take."""
     file = next(iter(release.chosen or release.files))
-    return Installed(
+    return InstalledDistribution(
         name=release.pin.normalized,
         requires_dist=file.requires_dist or (),
         extras=release.pin.extras,

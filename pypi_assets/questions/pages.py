@@ -11,7 +11,7 @@ from pypi_assets.questions.snapshot import After, Found, Snapshot
 
 
 @dataclass(frozen=True)
-class PageParameters(Parameters):
+class IndexPageParameters(Parameters):
     """Which project."""
 
     project: ProjectName
@@ -27,6 +27,6 @@ class PageParameters(Parameters):
     hints=lambda snapshot, given: snapshot.project_hints(given.project),
     project_of=lambda given: canonicalize_name(given.project),
 )
-def page(snapshot: Snapshot, given: PageParameters, _after: After = None) -> Found[PageFileResult]:
+def page(snapshot: Snapshot, given: IndexPageParameters, _after: After = None) -> Found[PageFileResult]:
     """List the files that the page of a project in the Simple API shows."""
     return snapshot.page_files(given.project)

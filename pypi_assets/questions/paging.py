@@ -34,7 +34,7 @@ class CursorError(ExpectedError):
         self.is_of_another_list = is_of_another_list
 
 
-class Cursor(msgspec.Struct, array_like=True, frozen=True):
+class PageCursor(msgspec.Struct, array_like=True, frozen=True):
     """`set` is the ID of a set of datasets, or a serial with its epoch. `question` is the digest of the list.
 
     The page begins after the sort key `after`; `count` is the number of all results, None: it is not known.
@@ -66,10 +66,10 @@ def digest_of(question: Question[Any], asked: Parameters) -> str:
     return list_digest(question.name, *(one.canonical(getattr(asked, one.name)) for one in question.takes))
 
 
-def parse_cursor(text: str, question: Question[Any], asked: Parameters) -> Cursor:
+def parse_cursor(text: str, question: Question[Any], asked: Parameters) -> PageCursor:
     """Return the cursor in a text. Raises CursorError."""
     try:
-        cursor = msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=Cursor)
+        cursor = msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=PageCursor)
     except (msgspec.DecodeError, binascii.Error, ValueError):
         raise CursorError(_WRONG) from None
     if cursor.question != digest_of(question, asked):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pypi_assets.lookup.answers import Result
-from pypi_assets.lookup.reader import OpenReader, Reader
+from pypi_assets.lookup.reader import DatasetReader, OpenReader
 from pypi_assets.questions.snapshot import After, DependentsFilter, Found, Snapshot
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.simple_reader import PageFileResult, SimpleReader
     from pypi_assets.resolve.releases import ReleaseIndex
 
-OpenOther = Callable[[str], AbstractContextManager[Reader | None]]
+OpenOther = Callable[[str], AbstractContextManager[DatasetReader | None]]
 """Opens another dataset for a hint, or gives None if that costs more than a hint is worth."""
 
 

@@ -48,7 +48,7 @@ class ResolveParameters(Parameters):
     ] = "fail"
 
 
-class Work(Protocol):
+class ResolutionWork(Protocol):
     """Resolves one question with the releases of an index, within a number of seconds."""
 
     def __call__(self, index: "ReleaseIndex", *, seconds: float) -> ResolutionResult: ...
@@ -57,7 +57,7 @@ class Work(Protocol):
 class Resolver(Protocol):
     """Runs the work in another place, such as another process, with the releases of the snapshot that is asked."""
 
-    def resolution(self, work: Work, /) -> ResolutionResult:
+    def resolution(self, work: ResolutionWork, /) -> ResolutionResult:
         """Return what the work makes of the releases."""
 
 
@@ -70,7 +70,7 @@ def resolution(
     ParameterError, ResolveError and ResolutionLimitError.
     """
     from pypi_assets.resolve.formats.json_answer import as_json, proof_as_json
-    from pypi_assets.resolve.questions import Control, Question, Semantics, Unknown
+    from pypi_assets.resolve.questions import Control, ResolutionQuestion, Semantics, Unknown
     from pypi_assets.resolve.targets import target
     from pypi_assets.resolve.universal import UnsolvableTargetError, resolve_for
 
@@ -79,7 +79,7 @@ def resolution(
         environment = target(given.python, given.platform)
     except EnvironmentNameError as error:
         raise ParameterError("platform", given.platform, PLATFORM.text, str(error)) from None
-    asked = Question(
+    asked = ResolutionQuestion(
         requirements=_parsed(given.requirements, "requirements", ends),
         constraints=_parsed(given.constraints, "constraints", ends),
         environment=environment.environment,

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pypi_assets.resolve.provider import UnknownRequirementsError
-from pypi_assets.resolve.questions import Question
+from pypi_assets.resolve.questions import ResolutionQuestion
 from pypi_assets.resolve.releases import ReleaseIndex, past_index
 from pypi_assets.resolve.resolving import MOST_SECONDS, MOST_STEPS, UnsolvableError, resolve
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
-    from pypi_assets.catalog.reports.project_history import Entry
+    from pypi_assets.catalog.reports.project_history import HistoryItem
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ResolutionOutcome:
     """What the requirements resolve to as of `serial`: `pins` by normalized name, or None and the `failure`.
 
     `touched` are the projects that the resolution looked at.
@@ -32,24 +32,24 @@ class Outcome:
     failure: str | None
     touched: frozenset[str]
 
-    def is_like(self, other: "Outcome") -> bool:
+    def is_like(self, other: "ResolutionOutcome") -> bool:
         """Whether both choose the same versions, or both fail."""
         return self.pins == other.pins
 
-    def ends_like(self, other: "Outcome") -> bool:
+    def ends_like(self, other: "ResolutionOutcome") -> bool:
         """Whether both have a solution, or both fail."""
         return (self.pins is None) == (other.pins is None)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ResolutionChange:
     """The outcome changed at `after.serial`, where one of `projects` changed; `before` is the last one before.
 
     `pins` are the versions that differ, by normalized name, before and after: None where there is none.
     """
 
-    before: Outcome
-    after: Outcome
+    before: ResolutionOutcome
+    after: ResolutionOutcome
     projects: tuple[str, ...]
 
     @property
@@ -74,20 +74,20 @@ class Blame:
     `resolutions` is how many were made, and `candidates` at how many serials the projects changed.
     """
 
-    good: Outcome
-    bad: Outcome
-    change: Change | None
+    good: ResolutionOutcome
+    bad: ResolutionOutcome
+    change: ResolutionChange | None
     resolutions: int
     candidates: int
 
 
-class Outcomes:
+class OutcomeHistory:
     """The outcomes of one question over time; `resolved` is called after each resolution, which has these limits."""
 
     def __init__(
         self,
         history: "CatalogHistory",
-        question: Question,
+        question: ResolutionQuestion,
         resolved: Callable[[int], None] = lambda _: None,
         *,
         most_steps: int = MOST_STEPS,
@@ -95,11 +95,11 @@ class Outcomes:
     ) -> None:
         self._history, self._question, self._resolved = history, question, resolved
         self._most_steps, self._most_seconds = most_steps, most_seconds
-        self._known: dict[int, Outcome] = {}
+        self._known: dict[int, ResolutionOutcome] = {}
         self._serials: dict[tuple[str, int, int], Sequence[int]] = {}
         self.count = 0
 
-    def at(self, serial: int) -> Outcome:
+    def at(self, serial: int) -> ResolutionOutcome:
         """The outcome as of a serial that can be answered for."""
         found = self._known.get(serial)
         if found is None:
@@ -123,19 +123,22 @@ class Outcomes:
         found = self._serials[project, after, through] = self._history.changed_serials(project, after, through)
         return found
 
-    def _resolve(self, serial: int) -> Outcome:
+    def _resolve(self, serial: int) -> ResolutionOutcome:
         index = self._history.index_at(serial)
         try:
             found = resolve(index, self._question, most_steps=self._most_steps, most_seconds=self._most_seconds)
         except UnsolvableError as error:
-            return Outcome(serial, None, str(error), error.touched)
+            return ResolutionOutcome(serial, None, str(error), error.touched)
         except UnknownRequirementsError as error:
-            return Outcome(serial, None, str(error), error.touched)
-        return Outcome(serial, found.pins, None, found.touched)
+            return ResolutionOutcome(serial, None, str(error), error.touched)
+        return ResolutionOutcome(serial, found.pins, None, found.touched)
 
 
 def blame(
-    outcomes: Outcomes, good: int, bad: int, are_alike: Callable[[Outcome, Outcome], bool] = Outcome.is_like
+    outcomes: OutcomeHistory,
+    good: int,
+    bad: int,
+    are_alike: Callable[[ResolutionOutcome, ResolutionOutcome], bool] = ResolutionOutcome.is_like,
 ) -> Blame:
     """Finds one serial in (good, bad] at which the outcome changed, by bisection. There can be further ones.
 
@@ -164,7 +167,7 @@ def blame(
     return Blame(first, last, change, outcomes.count, candidates)
 
 
-def all_changes(outcomes: Outcomes, good: int, bad: int) -> Iterator[Change]:
+def all_changes(outcomes: OutcomeHistory, good: int, bad: int) -> Iterator[ResolutionChange]:
     """Every change of the outcome in (good, bad], in order. Each serial at which a project changed that the resolution
     looked at takes a resolution.
     """
@@ -179,9 +182,9 @@ def all_changes(outcomes: Outcomes, good: int, bad: int) -> Iterator[Change]:
         before = after
 
 
-def _change(outcomes: Outcomes, before: Outcome, after: Outcome) -> Change:
+def _change(outcomes: OutcomeHistory, before: ResolutionOutcome, after: ResolutionOutcome) -> ResolutionChange:
     touched = before.touched | after.touched
-    return Change(before, after, outcomes.changed_at(after.serial, touched))
+    return ResolutionChange(before, after, outcomes.changed_at(after.serial, touched))
 
 
 class CatalogHistory:
@@ -191,7 +194,7 @@ class CatalogHistory:
         self._catalog = catalog
 
     def index_at(self, serial: int) -> ReleaseIndex:
-        """Raises NotExactError where the catalog is not exact at `serial`."""
+        """Raises InexactSerialError where the catalog is not exact at `serial`."""
         from pypi_assets.catalog.reports.moments import answerable_serial
 
         return past_index(self._catalog, answerable_serial(self._catalog, serial))
@@ -203,7 +206,7 @@ class CatalogHistory:
         with self._catalog.read() as connection:
             return answerable_changes(connection, project, after, through)
 
-    def entries(self, change: Change) -> list[tuple[str, "Entry"]]:
+    def entries(self, change: ResolutionChange) -> list[tuple[str, "HistoryItem"]]:
         """What happened to the projects of a change at its serial, each with the project's name: mostly one event.
 
         Where single events are not known, it is what happened since the serial before it that can be answered for.

@@ -13,7 +13,7 @@ from resolvelib.resolvers import Resolution
 from resolvelib.structs import RequirementInformation, State
 
 from pypi_assets.resolve.proofs import NoInstallerSolutionError, Proof
-from pypi_assets.resolve.provider import Provider, ResolutionLimitError, Watch
+from pypi_assets.resolve.provider import ResolutionLimitError, SolverProvider, Watch
 from pypi_assets.resolve.questions import Wanted
 from pypi_assets.resolve.version_sets import Notes, VersionSet
 
@@ -56,7 +56,9 @@ class _Requirement:
 _Information: TypeAlias = RequirementInformation[_Requirement, _Candidate]
 
 
-def solve_as_pip(provider: Provider, watch: Watch, most_steps: int, in_doubt: Callable[[], object]) -> dict[str, int]:
+def solve_as_pip(
+    provider: SolverProvider, watch: Watch, most_steps: int, in_doubt: Callable[[], object]
+) -> dict[str, int]:
     """The version of each project, and of each `project[extra]` that is wanted.
 
     After some conflicts `in_doubt` is called once, which raises where there is no solution: pip may take exponentially
@@ -112,7 +114,7 @@ class _Reporter(BaseReporter[_Requirement, _Candidate, str]):
 class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):
     """pip's rules. The names of the methods are resolvelib's."""
 
-    def __init__(self, provider: Provider) -> None:
+    def __init__(self, provider: SolverProvider) -> None:
         self._provider, self._question = provider, provider.question
         self._requested: dict[str, int] = {}
         self._conflicts: Counter[str] = Counter()
@@ -273,7 +275,7 @@ def _identifier(project: str, extras: tuple[str, ...]) -> str:
     return f"{project}[{','.join(extras)}]" if extras else project
 
 
-def _proof(provider: Provider, causes: Iterable[_Information]) -> Proof:
+def _proof(provider: SolverProvider, causes: Iterable[_Information]) -> Proof:
     lines, projects = [], set()
     for cause in causes:
         projects.add(cause.requirement.project)

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import cast
 
 from pypi_assets.resolve.candidates import Candidates
-from pypi_assets.resolve.provider import Provider
+from pypi_assets.resolve.provider import SolverProvider
 from pypi_assets.resolve.pubgrub import Incompatibility
 from pypi_assets.resolve.pubgrub_solver import ROOT, Constrained, Package
 from pypi_assets.resolve.questions import Wanted
@@ -40,7 +40,7 @@ class NoInstallerSolutionError(Exception):
         self.proof = proof
 
 
-def prove(conflict: _Fact, provider: Provider, index: ReleaseIndex) -> Proof:
+def prove(conflict: _Fact, provider: SolverProvider, index: ReleaseIndex) -> Proof:
     """The proof that ends in `conflict`, which the solver has found."""
     words = _Words(provider, index)
     steps = _Steps(words)
@@ -48,7 +48,7 @@ def prove(conflict: _Fact, provider: Provider, index: ReleaseIndex) -> Proof:
     return Proof(tuple(steps.lines), tuple(sorted(words.projects)))
 
 
-def prove_alone(wanted: Wanted, provider: Provider, index: ReleaseIndex) -> Proof | None:
+def prove_alone(wanted: Wanted, provider: SolverProvider, index: ReleaseIndex) -> Proof | None:
     """The proof that a requirement of the question has no solution whatever else is required; None where it may."""
     table = provider.table(wanted.project)
     found = table.matching(wanted.specifier)
@@ -134,7 +134,7 @@ def _conclusions(last: _Fact) -> list[_Fact]:
 class _Words:
     """Puts facts and conclusions into words."""
 
-    def __init__(self, provider: Provider, index: ReleaseIndex) -> None:
+    def __init__(self, provider: SolverProvider, index: ReleaseIndex) -> None:
         self._provider, self._index = provider, index
         self.projects: set[str] = set()
 

@@ -13,7 +13,14 @@ from pypi_assets.distributions.record import FAILS
 from pypi_assets.errors import ExpectedError
 from pypi_assets.locks.environments import Environment
 from pypi_assets.resolve.candidates import Candidate, Candidates, refusal
-from pypi_assets.resolve.questions import Question, ReleaseRequirements, ResolveError, Semantics, Unknown, Wanted
+from pypi_assets.resolve.questions import (
+    ReleaseRequirements,
+    ResolutionQuestion,
+    ResolveError,
+    Semantics,
+    Unknown,
+    Wanted,
+)
 from pypi_assets.resolve.releases import ReleaseIndex
 from pypi_assets.resolve.version_sets import Notes, VersionSet
 
@@ -46,10 +53,10 @@ class Known(NamedTuple):
     wanted: dict[str, list[Wanted]]
 
 
-class Provider:
+class SolverProvider:
     """Answers a solver about one question."""
 
-    def __init__(self, index: ReleaseIndex, question: Question, pinned_yanked: Mapping[str, int]) -> None:
+    def __init__(self, index: ReleaseIndex, question: ResolutionQuestion, pinned_yanked: Mapping[str, int]) -> None:
         self.question, self._index = question, index
         self._environments: dict[str, Environment] = {}
         self._tables: dict[str, Candidates] = {}

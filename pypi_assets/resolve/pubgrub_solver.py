@@ -16,7 +16,7 @@ from packaging.markers import Marker
 from packaging.utils import canonicalize_name
 
 from pypi_assets.resolve.candidates import TOO_NEW
-from pypi_assets.resolve.provider import Provider, ResolutionLimitError, Watch
+from pypi_assets.resolve.provider import ResolutionLimitError, SolverProvider, Watch
 from pypi_assets.resolve.pubgrub import ROOT_BITS, Incompatibility, PartialSolution
 from pypi_assets.resolve.questions import ReleaseRequirements, Wanted
 from pypi_assets.resolve.version_sets import Notes, VersionSet
@@ -66,7 +66,7 @@ class _ImpossibleError(Exception):
     """A version requires something that no index can serve. The text is the reason."""
 
 
-def solve_as_uv(provider: Provider, watch: Watch, most_steps: int) -> dict[str, int]:
+def solve_as_uv(provider: SolverProvider, watch: Watch, most_steps: int) -> dict[str, int]:
     """Return the version of each project, and of each `project[extra]` that is wanted, that uv would choose.
 
     Raises NoSolutionError, ResolutionLimitError and UnknownRequirementsError.
@@ -74,7 +74,7 @@ def solve_as_uv(provider: Provider, watch: Watch, most_steps: int) -> dict[str, 
     return _Solver(provider, watch, is_uv=True).solve(most_steps)
 
 
-def solve_by_facts(provider: Provider, watch: Watch, most_steps: int) -> dict[str, int]:
+def solve_by_facts(provider: SolverProvider, watch: Watch, most_steps: int) -> dict[str, int]:
     """Return versions that meet all requirements, wherever there are some, with candidates by the question's semantics.
 
     Raises NoSolutionError with the derivation from facts, ResolutionLimitError and UnknownRequirementsError. The origin
@@ -86,7 +86,7 @@ def solve_by_facts(provider: Provider, watch: Watch, most_steps: int) -> dict[st
 class _Solver:
     """Decides package after package. Where it `is_uv`, it sees the packages that uv sees, and takes the same steps."""
 
-    def __init__(self, provider: Provider, watch: Watch, *, is_uv: bool) -> None:
+    def __init__(self, provider: SolverProvider, watch: Watch, *, is_uv: bool) -> None:
         self._provider, self._watch, self._is_uv = provider, watch, is_uv
         self._question = provider.question
         self._requiring: defaultdict[str, list[tuple[Package, int, Notes]]] = defaultdict(list)

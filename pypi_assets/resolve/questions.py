@@ -108,7 +108,7 @@ def _controlled(
 
 
 @dataclass(frozen=True)
-class Question:
+class ResolutionQuestion:
     """What to resolve. `uploaded_before` leaves out files that were uploaded at that moment or later, and those of
     which no time is known.
 

@@ -9,7 +9,7 @@ from pypi_assets.resolve.candidates import Candidates, Conditions, Releases, Row
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
-    from pypi_assets.catalog.reports.past_releases import KnownProject, PastReleases
+    from pypi_assets.catalog.reports.past_releases import PastProject, PastReleases
 
 _REMEMBERED_RELEASES = 200_000
 """Of how many releases candidates are remembered; each takes about a kilobyte."""
@@ -81,7 +81,7 @@ class _PastReleases:
     at once: of one that is looked at, and of older ones, which are often looked at next.
     """
 
-    def __init__(self, past: "PastReleases", project: "KnownProject") -> None:
+    def __init__(self, past: "PastReleases", project: "PastProject") -> None:
         self._past, self._project = past, project
         self.names: Sequence[str] = list(project.releases)
         self._files: dict[str, list[Row]] = {}

@@ -10,24 +10,24 @@ from pypi_assets.resolve.candidates import Candidate
 from pypi_assets.resolve.pip_solver import solve_as_pip
 from pypi_assets.resolve.proofs import NoInstallerSolutionError, Proof, prove, prove_alone
 from pypi_assets.resolve.provider import (
-    Provider,
     ResolutionLimitError,
+    SolverProvider,
     UnknownRequirementsError,
     Watch,
     WrongSolutionError,
 )
 from pypi_assets.resolve.pubgrub import NoSolutionError
 from pypi_assets.resolve.pubgrub_solver import solve_as_uv, solve_by_facts
-from pypi_assets.resolve.questions import Question, ResolveError, Semantics, Unknown, Wanted, parse_wanted
+from pypi_assets.resolve.questions import ResolutionQuestion, ResolveError, Semantics, Unknown, Wanted, parse_wanted
 from pypi_assets.resolve.releases import ReleaseIndex, past_index
 from pypi_assets.resolve.version_sets import VersionSet
 
 __all__ = [
-    "Pin",
-    "Question",
+    "ChosenVersion",
     "ReleaseIndex",
     "Resolution",
     "ResolutionLimitError",
+    "ResolutionQuestion",
     "ResolveError",
     "Semantics",
     "Unknown",
@@ -56,7 +56,7 @@ class UnsolvableError(ExpectedError):
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
+class ChosenVersion:
     """A version that was chosen. `requires` are the projects that it requires here; `extras` those that are wanted.
 
     `required_by` are the projects that require it, with the requirement; the empty name is the question.
@@ -84,8 +84,8 @@ class Resolution:
     """
 
     serial: int
-    question: Question
-    releases: Mapping[str, Pin]
+    question: ResolutionQuestion
+    releases: Mapping[str, ChosenVersion]
     roots: tuple[str, ...]
     steps: int
     touched: frozenset[str]
@@ -101,7 +101,11 @@ class Resolution:
 
 
 def resolve(
-    index: ReleaseIndex, question: Question, *, most_steps: int = MOST_STEPS, most_seconds: float = MOST_SECONDS
+    index: ReleaseIndex,
+    question: ResolutionQuestion,
+    *,
+    most_steps: int = MOST_STEPS,
+    most_seconds: float = MOST_SECONDS,
 ) -> Resolution:
     """Chooses versions as the installer of the question's semantics would.
 
@@ -113,7 +117,7 @@ def resolve(
     allowed: dict[str, int] = {}
     touched: frozenset[str] = frozenset()
     for _ in range(_MOST_TRIES):
-        provider = Provider(index, question, allowed)
+        provider = SolverProvider(index, question, allowed)
         try:
             found = _attempt(index, provider, watch, most_steps)
             return replace(found, touched=found.touched | touched)
@@ -129,7 +133,7 @@ def resolve(
     raise AssertionError("each try allows more yanked versions")
 
 
-def _check_constraints(question: Question) -> None:
+def _check_constraints(question: ResolutionQuestion) -> None:
     """Raise ResolveError for a constraint that the installer rejects, whatever its marker."""
     for one in question.constraints:
         if one.extras and question.semantics is Semantics.PIP:
@@ -139,7 +143,7 @@ def _check_constraints(question: Question) -> None:
             )
 
 
-def _attempt(index: ReleaseIndex, provider: Provider, watch: Watch, most_steps: int) -> Resolution:
+def _attempt(index: ReleaseIndex, provider: SolverProvider, watch: Watch, most_steps: int) -> Resolution:
     question = provider.question
     roots = provider.roots(question.requirements)
     for wanted, _ in roots:
@@ -162,7 +166,7 @@ def _attempt(index: ReleaseIndex, provider: Provider, watch: Watch, most_steps: 
     return _resolution(index, provider, pins, roots, watch.decisions)
 
 
-def _solve_as_uv(provider: Provider, watch: Watch, most_steps: int) -> dict[str, int]:
+def _solve_as_uv(provider: SolverProvider, watch: Watch, most_steps: int) -> dict[str, int]:
     """Versions as uv chooses them. Raises NoInstallerSolutionError."""
     try:
         return solve_as_uv(provider, watch, most_steps)
@@ -170,7 +174,7 @@ def _solve_as_uv(provider: Provider, watch: Watch, most_steps: int) -> dict[str,
         raise NoInstallerSolutionError(Proof(("There is no solution in the order in which uv decides.",), ())) from None
 
 
-def _any_solution(index: ReleaseIndex, provider: Provider, watch: Watch, most_steps: int) -> dict[str, int]:
+def _any_solution(index: ReleaseIndex, provider: SolverProvider, watch: Watch, most_steps: int) -> dict[str, int]:
     """Versions that meet the requirements, wherever there are some. Raises UnsolvableError with the proof."""
     try:
         return solve_by_facts(provider, watch, most_steps)
@@ -180,7 +184,7 @@ def _any_solution(index: ReleaseIndex, provider: Provider, watch: Watch, most_st
 
 def _resolution(
     index: ReleaseIndex,
-    provider: Provider,
+    provider: SolverProvider,
     pins: Mapping[str, int],
     roots: list[tuple[Wanted, dict[str, VersionSet]]],
     steps: int,
@@ -202,7 +206,7 @@ def _resolution(
     releases = {}
     for name in sorted(extras):
         candidate = provider.candidate(name, pins[name])
-        releases[name] = Pin(
+        releases[name] = ChosenVersion(
             project=candidate.files[0]["project"],
             normalized=name,
             version=candidate.text,

@@ -14,7 +14,7 @@ from packaging.version import Version
 from pypi_assets.lookup.exposure import Undecided
 from pypi_assets.lookup.release_impact import Verdict
 from pypi_assets.resolve.provider import ResolutionLimitError
-from pypi_assets.resolve.questions import Question, ResolveError, parse_wanted
+from pypi_assets.resolve.questions import ResolutionQuestion, ResolveError, parse_wanted
 from pypi_assets.resolve.releases import ReleaseIndex
 from pypi_assets.resolve.resolving import UnsolvableError, resolve
 
@@ -23,15 +23,15 @@ _NOT_DECIDED = (ResolutionLimitError, ResolveError)
 _Found = TypeVar("_Found")
 
 
-def with_version(question: Question, project: str, version: Version) -> Question:
+def with_version(question: ResolutionQuestion, project: str, version: Version) -> ResolutionQuestion:
     """The question in which `project` has no other version."""
     return replace(question, constraints=(*question.constraints, parse_wanted(f"{project}=={version}")))
 
 
 def verdict_on(
     index: ReleaseIndex,
-    question: Question,
-    without: Question,
+    question: ResolutionQuestion,
+    without: ResolutionQuestion,
     project: str,
     newest: str,
     *,
@@ -56,7 +56,7 @@ def verdict_on(
 
 
 def solution_of(
-    index: ReleaseIndex, question: Question, project: str, *, most_seconds: float = MOST_SECONDS
+    index: ReleaseIndex, question: ResolutionQuestion, project: str, *, most_seconds: float = MOST_SECONDS
 ) -> Mapping[str, str] | Undecided | None:
     """What is chosen where a project alone is required, as a `Solution`."""
     try:
@@ -91,7 +91,9 @@ class Allowance:
         return found
 
 
-def _proof_against(index: ReleaseIndex, question: Question, requirement: str, most_seconds: float) -> str | None:
+def _proof_against(
+    index: ReleaseIndex, question: ResolutionQuestion, requirement: str, most_seconds: float
+) -> str | None:
     """The proof that there is no solution; None where there is one."""
     try:
         _pins(index, question, requirement, most_seconds)
@@ -100,6 +102,6 @@ def _proof_against(index: ReleaseIndex, question: Question, requirement: str, mo
     return None
 
 
-def _pins(index: ReleaseIndex, question: Question, requirement: str, most_seconds: float) -> dict[str, str]:
+def _pins(index: ReleaseIndex, question: ResolutionQuestion, requirement: str, most_seconds: float) -> dict[str, str]:
     whole = replace(question, requirements=(parse_wanted(requirement),))
     return resolve(index, whole, most_steps=MOST_STEPS, most_seconds=most_seconds).pins

@@ -18,17 +18,17 @@ import msgspec
 
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger.epochs import epoch_of
-from pypi_assets.catalog.reports.moments import NotExactError, serial_of, time_of
-from pypi_assets.catalog.reports.project_history import Entry
+from pypi_assets.catalog.reports.moments import InexactSerialError, serial_of, time_of
+from pypi_assets.catalog.reports.project_history import HistoryItem
 from pypi_assets.errors import ExpectedError
 from pypi_assets.locks.environments import named_environment
 from pypi_assets.resolve import blame
 from pypi_assets.resolve.blame import CatalogHistory
 from pypi_assets.resolve.provider import UnknownRequirementsError
-from pypi_assets.resolve.questions import Question, ResolveError, parse_wanted
+from pypi_assets.resolve.questions import ResolutionQuestion, ResolveError, parse_wanted
 from pypi_assets.resolve.releases import ReleaseIndex, past_index
 from pypi_assets.resolve.resolving import ResolutionLimitError, UnsolvableError, resolve
-from pypi_assets.storage.store import NotFoundError, Storage, StoredObject
+from pypi_assets.storage.store import ObjectNotFoundError, Storage, StoredObject
 from pypi_assets.storage.sweeping import is_older, sweep_objects
 
 FORMAT = 1
@@ -197,7 +197,7 @@ def read_day(storage: Storage, day: date) -> Solvability:
     path = solvability_path(day)
     try:
         content = storage.get(path)
-    except NotFoundError:
+    except ObjectNotFoundError:
         raise NoDayError(_absence(storage, day)) from None
     try:
         text = gzip.decompress(content)
@@ -364,7 +364,7 @@ def solve_day(
     """Resolves each of `required` (normalized names, with how many projects require them) at the end of a day, in each
     environment, and compares with the day before: with `stored` as far as that is still right.
 
-    `progress` gets how many resolutions were made. Raises NotExactError.
+    `progress` gets how many resolutions were made. Raises InexactSerialError.
     """
     now, before = moment_of(catalog, day), _moment_before(catalog, day)
     names = [name for name, _ in required]
@@ -417,22 +417,22 @@ def _is_due(catalog: Catalog, storage: Storage, day: date) -> bool:
 def moment_of(catalog: Catalog, day: date) -> Moment:
     """The serial at the end of a day (UTC), and what its epoch is now.
 
-    Raises NotExactError where the catalog has no exact answer there, and for a day that is not over.
+    Raises InexactSerialError where the catalog has no exact answer there, and for a day that is not over.
     """
     try:
         serial = serial_of(catalog, datetime.combine(day, time.max, UTC))
-    except NotExactError as error:
-        raise NotExactError(f"there is no answer about {day}: {error}") from error
+    except InexactSerialError as error:
+        raise InexactSerialError(f"there is no answer about {day}: {error}") from error
     with catalog.read() as connection:
         if time_of(connection, serial) is None:
-            raise NotExactError(f"there is no answer about {day}: no event of the index up to then is known")
+            raise InexactSerialError(f"there is no answer about {day}: no event of the index up to then is known")
         return Moment(day, serial, epoch_of(connection, serial))
 
 
 def _moment_before(catalog: Catalog, day: date) -> Moment | None:
     try:
         return moment_of(catalog, day - timedelta(days=1))
-    except NotExactError:
+    except InexactSerialError:
         return None
 
 
@@ -470,23 +470,23 @@ def outcome_of(index: ReleaseIndex, key: tuple[str, str], limits: Limits) -> Out
     return Outcome(version=found.pins[root], pins=found.pins)
 
 
-def _question(key: _Key) -> Question:
+def _question(key: _Key) -> ResolutionQuestion:
     project, place = key
-    return Question((parse_wanted(project),), _ENVIRONMENTS[place])
+    return ResolutionQuestion((parse_wanted(project),), _ENVIRONMENTS[place])
 
 
 def _events(catalog: Catalog, key: _Key, before: Moment, now: Moment, limits: Limits) -> tuple[Event, ...]:
     """What happened where the solution was lost; nothing where the search takes too long."""
     history = CatalogHistory(catalog)
-    outcomes = blame.Outcomes(history, _question(key), most_steps=limits.steps, most_seconds=limits.seconds)
+    outcomes = blame.OutcomeHistory(history, _question(key), most_steps=limits.steps, most_seconds=limits.seconds)
     try:
-        change = blame.blame(outcomes, before.serial, now.serial, blame.Outcome.ends_like).change
+        change = blame.blame(outcomes, before.serial, now.serial, blame.ResolutionOutcome.ends_like).change
     except ResolutionLimitError:
         return ()
     return () if change is None else tuple(_event(project, entry) for project, entry in history.entries(change))
 
 
-def _event(project: str, entry: Entry) -> Event:
+def _event(project: str, entry: HistoryItem) -> Event:
     files = entry.filenames or (*entry.live, *entry.away, *entry.yanked, *entry.unyanked)
     at = None if entry.at is None else datetime.fromtimestamp(entry.at, UTC)
     return Event(entry.serial, at, project, entry.kind, entry.text, tuple(files[:_SHOWN_FILES]), len(files))

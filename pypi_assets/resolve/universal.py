@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from pypi_assets.resolve.candidates import Conditions, Row, allowed_files, installable_files
 from pypi_assets.resolve.proofs import Proof
-from pypi_assets.resolve.questions import Question
+from pypi_assets.resolve.questions import ResolutionQuestion
 from pypi_assets.resolve.releases import ReleaseIndex
-from pypi_assets.resolve.resolving import MOST_SECONDS, Pin, Resolution, UnsolvableError, resolve
+from pypi_assets.resolve.resolving import MOST_SECONDS, ChosenVersion, Resolution, UnsolvableError, resolve
 from pypi_assets.resolve.targets import Target
 
 Variables = tuple[str, str, str]
@@ -154,7 +154,7 @@ class JoinedRelease:
     version: str
     extras: tuple[str, ...]
     marker: str | None
-    pins: Mapping[Target, Pin]
+    pins: Mapping[Target, ChosenVersion]
     requires: tuple[tuple[str, str], ...]
     required_by: tuple[tuple[str, str], ...]
 
@@ -173,7 +173,7 @@ class JoinedResolution:
     """What was chosen as of `serial`, by normalized name and version. `roots` are the projects that are named."""
 
     serial: int
-    question: Question
+    question: ResolutionQuestion
     targets: tuple[Target, ...]
     releases: tuple[JoinedRelease, ...]
     roots: tuple[str, ...]
@@ -198,7 +198,7 @@ class JoinedResolution:
 
 
 def resolve_for(
-    index: ReleaseIndex, question: Question, targets: Sequence[Target], *, most_seconds: float = MOST_SECONDS
+    index: ReleaseIndex, question: ResolutionQuestion, targets: Sequence[Target], *, most_seconds: float = MOST_SECONDS
 ) -> JoinedResolution:
     """Resolves for each of the environments, instead of for that of the question.
 
@@ -225,7 +225,7 @@ def resolve_for(
 
 
 def _joined(found: Mapping[Target, Resolution]) -> Iterator[JoinedRelease]:
-    of_releases: dict[tuple[str, str], dict[Target, Pin]] = {}
+    of_releases: dict[tuple[str, str], dict[Target, ChosenVersion]] = {}
     for target, resolution in found.items():
         for name, pin in resolution.releases.items():
             of_releases.setdefault((name, pin.version), {})[target] = pin

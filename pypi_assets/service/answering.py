@@ -19,9 +19,9 @@ from pypi_assets.lookup.project_answers import ProjectFacts, known_facts
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.lookup.release_impact import Solvable, Verdict
 from pypi_assets.questions.breaks import BreaksParameters, resolutions_of
-from pypi_assets.questions.paging import Cursor, CursorError, parse_cursor
+from pypi_assets.questions.paging import CursorError, PageCursor, parse_cursor
 from pypi_assets.questions.question import Parameters, Question
-from pypi_assets.questions.resolutions import Work
+from pypi_assets.questions.resolutions import ResolutionWork
 from pypi_assets.questions.snapshot import Snapshot
 from pypi_assets.resolve.formats.json_answer import ResolutionResult
 from pypi_assets.resolve.releases import ReleaseIndex
@@ -30,13 +30,13 @@ from pypi_assets.resolve.targets import target
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import ProblemError, bad_parameter, conflict, not_found, unavailable
 from pypi_assets.service.resolver import Job
-from pypi_assets.service.responses import Answer, Lasting
+from pypi_assets.service.responses import Lasting, WholeAnswer
 from pypi_assets.service.service import Service
 
 _ACCEPTS = "`next` of the page before"
 
 
-def read_cursor(text: str, question: Question[Any], asked: Parameters) -> Cursor:
+def read_cursor(text: str, question: Question[Any], asked: Parameters) -> PageCursor:
     """Return the cursor that was sent. Raises a ProblemError: 404 for no cursor, 409 for one of another list."""
     try:
         return parse_cursor(text, question, asked)
@@ -46,7 +46,7 @@ def read_cursor(text: str, question: Question[Any], asked: Parameters) -> Cursor
         raise not_found(str(error), parameter="cursor") from None
 
 
-def set_of(service: Service, cursor: Cursor | None) -> OpenSet:
+def set_of(service: Service, cursor: PageCursor | None) -> OpenSet:
     """Return the datasets that a page is read from: those of its cursor, or the present ones.
 
     Raises a ProblemError with 410 if they are not published any more.
@@ -79,7 +79,7 @@ class CatalogFacts:
         self._is_missing = found is None
         return found
 
-    def marked(self, answer: Answer) -> Answer:
+    def marked(self, answer: WholeAnswer) -> WholeAnswer:
         """Return the answer, which is kept as long as what was added to it holds."""
         if self._is_missing:
             answer.set_id = None  # the catalog may come later, and the datasets stay the same
@@ -144,7 +144,7 @@ class JobResolver:
     pinned: Pinned | None
     client: str
 
-    def resolution(self, work: Work) -> ResolutionResult:
+    def resolution(self, work: ResolutionWork) -> ResolutionResult:
         """Return what `work` makes of the index. Raises ProblemError."""
         seconds = self.service.settings.service_resolve_timeout_s
         found: ResolutionResult = self.service.resolver.answer(

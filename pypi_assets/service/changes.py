@@ -15,22 +15,22 @@ from starlette.types import Receive, Scope, Send
 
 from pypi_assets.catalog.reports.moments import TIME_PATTERN
 from pypi_assets.journal.change_types import Change, with_time
-from pypi_assets.journal.cursors import Cursor, CursorError
+from pypi_assets.journal.cursors import Cursor, JournalCursorError
 from pypi_assets.journal.filters import GAINED, KINDS, FilterError, RecordFilter
 from pypi_assets.journal.record_reader import NoJournalError
 from pypi_assets.journal.segment_files import JournalDamagedError
 from pypi_assets.journal.tailing import (
     SINCE_ACCEPTS,
-    Batch,
     BeginsLaterError,
+    RecordBatch,
     SinceError,
     beginning,
     cursor_since,
 )
 from pypi_assets.service.operations import Call, Endpoint, Operation, respond
-from pypi_assets.service.parameters import Parameters, convert_parameters, query_fields, whole
+from pypi_assets.service.parameters import OperationParameters, convert_parameters, query_fields, whole
 from pypi_assets.service.problems import ProblemError, bad_parameter, not_found, unavailable
-from pypi_assets.service.responses import Answer, Lasting, StreamedAnswer, serial_header
+from pypi_assets.service.responses import Lasting, StreamedAnswer, WholeAnswer, serial_header
 from pypi_assets.service.service import Service
 
 NO_JOURNAL = "there is no journal yet: write it with `pypi-assets journal write`"
@@ -99,7 +99,7 @@ GainedFacts = Annotated[
 ]
 
 
-class FilterParameters(Parameters, frozen=True):
+class FilterParameters(OperationParameters, frozen=True):
     """Which changes are wanted. Each part that is given restricts; its values add up."""
 
     project: ProjectNames | None = None
@@ -161,7 +161,7 @@ def begin(service: Service, since: str | None, wanted: RecordFilter) -> Cursor:
         raise no_journal() from None
 
 
-def next_batch(service: Service, after: Cursor, wanted: RecordFilter, limit: int, **bounds: int) -> Batch:
+def next_batch(service: Service, after: Cursor, wanted: RecordFilter, limit: int, **bounds: int) -> RecordBatch:
     """What comes after a cursor. Raises a ProblemError."""
     try:
         return service.changes.tail().batch(after, wanted, limit, **bounds)
@@ -183,19 +183,19 @@ def damaged() -> ProblemError:
     return unavailable("a file of the journal is damaged or missing: `pypi-assets journal verify` names it")
 
 
-def _changes(service: Service, call: Call[ChangesParameters]) -> Answer:
+def _changes(service: Service, call: Call[ChangesParameters]) -> WholeAnswer:
     given = call.parameters
     wanted = given.wanted()
     return _answer(next_batch(service, begin(service, given.since, wanted), wanted, given.limit))
 
 
-def _answer(batch: Batch) -> Answer:
+def _answer(batch: RecordBatch) -> WholeAnswer:
     lines = b",".join(with_time(line) for _, line in batch.lines)
     body = b'{"changes":[%s],"cursor":"%s","through":%d}' % (lines, str(batch.cursor).encode(), batch.through)
-    return Answer(body, serial=batch.through, lasting=Lasting.NO_STORE)
+    return WholeAnswer(body, serial=batch.through, lasting=Lasting.NO_STORE)
 
 
-def _no_stream(_service: Service, _call: Call[Any]) -> Answer | StreamedAnswer:
+def _no_stream(_service: Service, _call: Call[Any]) -> WholeAnswer | StreamedAnswer:
     raise NotImplementedError  # the endpoint streams
 
 
@@ -235,12 +235,12 @@ class WaitingEndpoint(Endpoint):
 
     async def _wait(
         self, given: ChangesParameters, presence: _Presence, accept_encoding: str
-    ) -> Answer | StreamedAnswer:
+    ) -> WholeAnswer | StreamedAnswer:
         wanted, loop = given.wanted(), asyncio.get_running_loop()
         until = loop.time() + given.wait
-        batches: list[Batch] = []
+        batches: list[RecordBatch] = []
 
-        def read(since: str | None) -> Answer:
+        def read(since: str | None) -> WholeAnswer:
             after = batches[-1].cursor if batches else begin(self.service, since, wanted)
             batches.append(next_batch(self.service, after, wanted, given.limit))
             answer = _answer(batches[-1])
@@ -291,13 +291,13 @@ class StreamEndpoint(Endpoint):
             return begin(self.service, since, wanted)
         try:
             return Cursor.parse(last_event_id.strip())
-        except CursorError as error:
+        except JournalCursorError as error:
             raise not_found(str(error), parameter="Last-Event-ID") from None
 
-    def _next(self, after: Cursor, wanted: RecordFilter) -> Batch:
+    def _next(self, after: Cursor, wanted: RecordFilter) -> RecordBatch:
         return next_batch(self.service, after, wanted, _STREAM_RECORDS, most_bytes=_STREAM_BYTES)
 
-    async def _send_all(self, send: Send, presence: _Presence, wanted: RecordFilter, batch: Batch) -> None:
+    async def _send_all(self, send: Send, presence: _Presence, wanted: RecordFilter, batch: RecordBatch) -> None:
         loop = asyncio.get_running_loop()
         await _send(send, b"retry: 2000\n" + _heartbeat(batch.cursor if not batch.lines else None))
         while not presence.ended.done():
@@ -312,7 +312,7 @@ class StreamEndpoint(Endpoint):
             ):
                 if not presence.ended.done():
                     await _send(send, _heartbeat(batch.cursor))
-                batch = Batch([], batch.cursor, batch.through, is_last=True)
+                batch = RecordBatch([], batch.cursor, batch.through, is_last=True)
                 continue
             batch = await self._run(partial(self._next, batch.cursor, wanted))
 

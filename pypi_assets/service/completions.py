@@ -17,8 +17,8 @@ from pypi_assets.lookup.providers import NamesReader
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.service.operations import Call, Operation
 from pypi_assets.service.pages.rendering import page_address
-from pypi_assets.service.parameters import Parameters
-from pypi_assets.service.responses import Answer
+from pypi_assets.service.parameters import OperationParameters
+from pypi_assets.service.responses import WholeAnswer
 from pypi_assets.service.results import Results, published_answer
 from pypi_assets.service.service import Service
 
@@ -88,7 +88,7 @@ class CompletionResult(TypedDict):
     page: str
 
 
-class CompletionParameters(Parameters, frozen=True):
+class CompletionParameters(OperationParameters, frozen=True):
     """The text so far."""
 
     q: Annotated[
@@ -100,7 +100,7 @@ class CompletionParameters(Parameters, frozen=True):
     ]
 
 
-def _completions(service: Service, call: Call[CompletionParameters]) -> Answer:
+def _completions(service: Service, call: Call[CompletionParameters]) -> WholeAnswer:
     datasets = service.datasets()
     found = [
         CompletionResult(kind=kind.value, name=name, page=page)

@@ -17,7 +17,7 @@ from pypi_assets.service.monitoring import metrics_text
 from pypi_assets.service.operations import Call, Operation
 from pypi_assets.service.parameters import NoParameters
 from pypi_assets.service.problems import unavailable
-from pypi_assets.service.responses import Answer, Lasting, to_json
+from pypi_assets.service.responses import Lasting, WholeAnswer, to_json
 from pypi_assets.service.service import Service
 from pypi_assets.times import utc_text
 
@@ -67,7 +67,7 @@ class Health(msgspec.Struct, frozen=True):
     status: str
 
 
-def _status(service: Service, _call: Call[NoParameters]) -> Answer:
+def _status(service: Service, _call: Call[NoParameters]) -> WholeAnswer:
     present = service.present
     problems = dict(service.problems)
     catalog, lacked = None, None
@@ -86,7 +86,7 @@ def _status(service: Service, _call: Call[NoParameters]) -> Answer:
         lacks_since=utc_text(lacked),
         problems=problems,
     )
-    return Answer(to_json(content), serial=serial, lasting=Lasting.NO_STORE)
+    return WholeAnswer(to_json(content), serial=serial, lasting=Lasting.NO_STORE)
 
 
 def _datasets_state(present: OpenSet) -> DatasetsState:
@@ -122,20 +122,20 @@ def _catalog_state(service: Service, serial: int | None) -> tuple[CatalogState |
     return state, lacked
 
 
-def _healthy(_service: Service, _call: Call[NoParameters]) -> Answer:
-    return Answer(to_json(Health("alive")), lasting=Lasting.NO_STORE)
+def _healthy(_service: Service, _call: Call[NoParameters]) -> WholeAnswer:
+    return WholeAnswer(to_json(Health("alive")), lasting=Lasting.NO_STORE)
 
 
-def _ready(service: Service, _call: Call[NoParameters]) -> Answer:
+def _ready(service: Service, _call: Call[NoParameters]) -> WholeAnswer:
     if service.is_closing:
         raise unavailable("the service is stopping")
     service.datasets()
-    return Answer(to_json(Health("ready")), lasting=Lasting.NO_STORE)
+    return WholeAnswer(to_json(Health("ready")), lasting=Lasting.NO_STORE)
 
 
-def _metrics(service: Service, _call: Call[NoParameters]) -> Answer:
+def _metrics(service: Service, _call: Call[NoParameters]) -> WholeAnswer:
     content, media_type = metrics_text(service)
-    return Answer(content, media_type, lasting=Lasting.NO_STORE)
+    return WholeAnswer(content, media_type, lasting=Lasting.NO_STORE)
 
 
 STATUS = Operation(

@@ -12,7 +12,7 @@ from pypi_assets.service.pages.rendering import HEADERS, HTML, render
 from pypi_assets.service.parameters import NoParameters, as_json_schema
 from pypi_assets.service.pins import PIN_ACCEPTS, PIN_PATTERN
 from pypi_assets.service.problems import MEDIA_TYPE, TITLES, Problem
-from pypi_assets.service.responses import JSON, NDJSON, Answer, to_json
+from pypi_assets.service.responses import JSON, NDJSON, WholeAnswer, to_json
 from pypi_assets.service.service import Service
 
 _REF = "#/components/schemas/{name}"
@@ -46,10 +46,10 @@ _HEADERS = {
 def routes(service: Service, others: Callable[[], Iterable[BaseRoute]]) -> list[Route]:
     """The routes of the document and of its page. `others` returns the routes that it describes."""
 
-    def document(_service: Service, _call: Call[NoParameters]) -> Answer:
-        return Answer(to_json(openapi_document(others())))
+    def document(_service: Service, _call: Call[NoParameters]) -> WholeAnswer:
+        return WholeAnswer(to_json(openapi_document(others())))
 
-    def page(_service: Service, _call: Call[NoParameters]) -> Answer:
+    def page(_service: Service, _call: Call[NoParameters]) -> WholeAnswer:
         return docs_answer(openapi_document(others()))
 
     operations = [
@@ -190,7 +190,7 @@ requests still belong to this service.
 _PAGE_HEADERS = tuple((name, _POLICY if name == "Content-Security-Policy" else value) for name, value in HEADERS)
 
 
-def docs_answer(document: Mapping[str, Any]) -> Answer:
+def docs_answer(document: Mapping[str, Any]) -> WholeAnswer:
     """Return the page of a document. Without scripts, it is a table of the routes."""
     body = render("docs.html", {"document": document, "titles": TITLES})
-    return Answer(body, HTML, headers=_PAGE_HEADERS)
+    return WholeAnswer(body, HTML, headers=_PAGE_HEADERS)

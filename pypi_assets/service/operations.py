@@ -20,14 +20,20 @@ from starlette.types import Receive, Scope, Send
 
 from pypi_assets.questions.addresses import names_in
 from pypi_assets.service.client_limits import client_of
-from pypi_assets.service.parameters import AnyParameters, NoParameters, Parameters, convert_parameters, query_fields
+from pypi_assets.service.parameters import (
+    AnyParameters,
+    NoParameters,
+    OperationParameters,
+    convert_parameters,
+    query_fields,
+)
 from pypi_assets.service.pins import GONE, Pinned, answer_at, parse_pin
 from pypi_assets.service.problems import ProblemError, bad_parameter, unavailable
 from pypi_assets.service.responses import (
     CROSS_ORIGIN,
     JSON,
-    Answer,
     StreamedAnswer,
+    WholeAnswer,
     best_encoding,
     compressed_chunks,
     serial_header,
@@ -54,8 +60,8 @@ class Call(msgspec.Struct, Generic[AnyParameters], frozen=True):
     client: str = ""
 
 
-Handler = Callable[[Service, Call[Any]], Answer | StreamedAnswer]
-LatestLookup = Callable[[Service, Call[Any]], Answer | None]
+Handler = Callable[[Service, Call[Any]], WholeAnswer | StreamedAnswer]
+LatestLookup = Callable[[Service, Call[Any]], WholeAnswer | None]
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,7 @@ class Operation:
     path: str
     handler: Handler
     summary: str
-    parameters: type[Parameters] = NoParameters
+    parameters: type[OperationParameters] = NoParameters
     answer: Any = None
     method: str = "GET"
     body: Any = None
@@ -88,7 +94,7 @@ class Operation:
     at_serial: bool = True
     options: tuple[str, ...] = ()
     few: LatestLookup | None = None
-    when_over: Callable[[Service, Call[Any]], Answer | None] | None = None
+    when_over: Callable[[Service, Call[Any]], WholeAnswer | None] | None = None
     endpoint: "type[Endpoint] | None" = None
 
     @cached_property
@@ -143,7 +149,7 @@ class Endpoint:
         answer = await self._answer(scope, receive, headers)
         await respond(self.service, scope, receive, send, answer, headers)
 
-    async def _answer(self, scope: Scope, receive: Receive, headers: Mapping[str, str]) -> Answer | StreamedAnswer:
+    async def _answer(self, scope: Scope, receive: Receive, headers: Mapping[str, str]) -> WholeAnswer | StreamedAnswer:
         """Return the answer: one that was made before, or one of a few reads, or else one that is made in a thread."""
         target, known = None, None
         path: dict[str, Any] = scope["path_params"]
@@ -161,18 +167,18 @@ class Endpoint:
         answer = self._quick_answer(call) if pin is None and self.operation.few is not None else None
         if answer is None:
             answer = await self._patiently(partial(self._make_answer, scope, pin, call, known))
-        if target is not None and isinstance(answer, Answer):
+        if target is not None and isinstance(answer, WholeAnswer):
             self.service.cache.keep(target, answer)
         return answer
 
-    def _quick_answer(self, call: Call[Any]) -> Answer | StreamedAnswer | None:
+    def _quick_answer(self, call: Call[Any]) -> WholeAnswer | StreamedAnswer | None:
         """Return the answer of a few reads. None: it takes more, or fails, which the handler reports."""
         try:
             return None if self.operation.few is None else self.operation.few(self.service, call)
         except Exception:  # noqa: BLE001 - the handler fails as well, or can read another version
             return None
 
-    async def _patiently(self, work: Callable[[], Answer | StreamedAnswer]) -> Answer | StreamedAnswer:
+    async def _patiently(self, work: Callable[[], WholeAnswer | StreamedAnswer]) -> WholeAnswer | StreamedAnswer:
         """Return the result of `work` in a thread. Repeat it if the catalog does not answer: its server may restart.
 
         No thread waits meanwhile. Raises a ProblemError if too many calls wait, or this one takes too long.
@@ -195,15 +201,17 @@ class Endpoint:
             await asyncio.sleep(_PAUSE_S)
 
     def _make_answer(
-        self, scope: Scope, pin: str | None, call: Call[Any], known: Answer | None
-    ) -> Answer | StreamedAnswer:
+        self, scope: Scope, pin: str | None, call: Call[Any], known: WholeAnswer | None
+    ) -> WholeAnswer | StreamedAnswer:
         answer = self.operation.handler(self.service, call) if pin is None else self._answer_at(scope, pin, call, known)
-        if isinstance(answer, Answer):  # what takes long for a large one is done here, and not in the event loop
+        if isinstance(answer, WholeAnswer):  # what takes long for a large one is done here, and not in the event loop
             answer.form(answer.encoding_for(call.headers.get("accept-encoding", "")))
         return answer
 
-    def _answer_at(self, scope: Scope, pin: str, call: Call[Any], cached: Answer | None) -> Answer | StreamedAnswer:
-        def answer(pinned: Pinned) -> Answer | StreamedAnswer:
+    def _answer_at(
+        self, scope: Scope, pin: str, call: Call[Any], cached: WholeAnswer | None
+    ) -> WholeAnswer | StreamedAnswer:
+        def answer(pinned: Pinned) -> WholeAnswer | StreamedAnswer:
             return self.operation.handler(self.service, msgspec.structs.replace(call, pinned=pinned))
 
         parsed = parse_pin(pin)
@@ -236,7 +244,7 @@ async def respond(
     scope: Scope,
     receive: Receive,
     send: Send,
-    answer: Answer | StreamedAnswer,
+    answer: WholeAnswer | StreamedAnswer,
     headers: Mapping[str, str],
 ) -> None:
     """Writes the answer to a request with these headers, by lower-case name."""

@@ -64,7 +64,7 @@ CursorText = Annotated[
 ]
 
 
-class Parameters(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+class OperationParameters(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """Base of the parameters of an operation: those in its path, and those of its query.
 
     class ModuleParameters(Parameters, frozen=True):
@@ -73,11 +73,11 @@ class Parameters(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_onl
     """
 
 
-class NoParameters(Parameters, frozen=True):
+class NoParameters(OperationParameters, frozen=True):
     """An operation without parameters."""
 
 
-AnyParameters = TypeVar("AnyParameters", bound=Parameters)
+AnyParameters = TypeVar("AnyParameters", bound=OperationParameters)
 
 
 def convert_parameters(
@@ -116,7 +116,7 @@ def accepted(kind: type[msgspec.Struct], name: str) -> str:
     return next((str(one["description"]) for one in either if "description" in one), "")
 
 
-def _wrong_parameter(kind: type[Parameters], text: str) -> ProblemError:
+def _wrong_parameter(kind: type[OperationParameters], text: str) -> ProblemError:
     if unknown := _UNKNOWN.fullmatch(text):
         known = ", ".join(field.encode_name for field in msgspec.structs.fields(kind)) or "none"
         return bad_parameter(unknown[1][:100], f"there is no parameter {unknown[1]!r:.200}", f"one of: {known}")
@@ -132,14 +132,14 @@ def _wrong_parameter(kind: type[Parameters], text: str) -> ProblemError:
 
 
 def parameters_type(
-    kind: type[QuestionParameters], takes: Iterable[Parameter], base: type[Parameters]
-) -> type[Parameters]:
+    kind: type[QuestionParameters], takes: Iterable[Parameter], base: type[OperationParameters]
+) -> type[OperationParameters]:
     """Return the parameters of an operation."""
     takes = tuple(takes)
-    if not takes and base is Parameters:
+    if not takes and base is OperationParameters:
         return NoParameters
     return cast(
-        "type[Parameters]",
+        "type[OperationParameters]",
         msgspec.defstruct(
             kind.__name__,
             _struct_fields(takes),

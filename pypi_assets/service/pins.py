@@ -13,9 +13,9 @@ from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.reports.moments import (
     TIME_PATTERN,
+    InexactSerialError,
     Moment,
     NoMomentError,
-    NotExactError,
     first_answered_time,
     first_exact_serial,
     moment_text,
@@ -24,7 +24,7 @@ from pypi_assets.catalog.reports.moments import (
     time_of,
 )
 from pypi_assets.service.problems import ProblemError, bad_parameter, unavailable
-from pypi_assets.service.responses import Answer, Lasting, StreamedAnswer, redirect
+from pypi_assets.service.responses import Lasting, StreamedAnswer, WholeAnswer, redirect
 from pypi_assets.service.service import Service
 from pypi_assets.times import utc_text
 
@@ -43,7 +43,7 @@ _AT = re.compile(rb"/at/[^/]*/")
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
+class PinnedMoment:
     """What `/at/...` names: a serial or a time; the serial's epoch, if that is named; and options after commas."""
 
     moment: Moment
@@ -67,13 +67,13 @@ class Pinned:
         return None if self.at is None else utc_text(self.at.timestamp())
 
 
-def parse_pin(text: str) -> Pin:
+def parse_pin(text: str) -> PinnedMoment:
     """What the text between `/at/` and the next slash means. Raises a ProblemError."""
     pinned, *options = text.split(",")
     if match := _SERIAL.fullmatch(pinned):
-        return Pin(int(match[1]), None if match[2] is None else int(match[2]), tuple(options))
+        return PinnedMoment(int(match[1]), None if match[2] is None else int(match[2]), tuple(options))
     try:
-        return Pin(parse_moment(pinned), None, tuple(options))
+        return PinnedMoment(parse_moment(pinned), None, tuple(options))
     except NoMomentError as error:
         if error.is_time:
             raise ProblemError(NOT_EXACT, "not-exact", str(error), parameter="at", accepts=PIN_ACCEPTS) from None
@@ -82,12 +82,12 @@ def parse_pin(text: str) -> Pin:
 
 def answer_at(
     service: Service,
-    pin: Pin,
+    pin: PinnedMoment,
     raw_path: bytes,
     query: bytes,
-    answer: Callable[[Pinned], Answer | StreamedAnswer],
-    known: Answer | None = None,
-) -> Answer | StreamedAnswer:
+    answer: Callable[[Pinned], WholeAnswer | StreamedAnswer],
+    known: WholeAnswer | None = None,
+) -> WholeAnswer | StreamedAnswer:
     """What `answer` returns at the pinned serial: immutable. Without an epoch in the pin, a redirect to the one there.
     `known` is the answer of before, which still holds if the epoch of its serial is the one in the pin.
 
@@ -116,7 +116,7 @@ def answer_at(
     return found
 
 
-def _redirect(pin: Pin, raw_path: bytes, query: bytes, to: str, serial: int) -> Answer:
+def _redirect(pin: PinnedMoment, raw_path: bytes, query: bytes, to: str, serial: int) -> WholeAnswer:
     """A redirect to the same path below `to`. It is relative, so it holds behind any prefix."""
     below = _AT.sub(b"", raw_path, count=1)
     up = b"../" * (below.count(b"/") + 1)
@@ -126,7 +126,7 @@ def _redirect(pin: Pin, raw_path: bytes, query: bytes, to: str, serial: int) -> 
     return found
 
 
-def _require_epoch(pin: Pin, serial: int, epoch: int) -> None:
+def _require_epoch(pin: PinnedMoment, serial: int, epoch: int) -> None:
     if pin.epoch is None or pin.epoch == epoch:
         return
     if serial <= pin.epoch < epoch:
@@ -155,7 +155,7 @@ def exact_serial(service: Service, catalog: Catalog, moment: Moment, parameter: 
         raise _not_replayed(f"serial {moment}", reached, end)
     try:
         serial = serial_of(catalog, moment)
-    except NotExactError as error:
+    except InexactSerialError as error:
         raise _not_exact(catalog, str(error), parameter) from None
     except CatalogError:
         if end:

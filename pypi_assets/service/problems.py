@@ -16,7 +16,7 @@ from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError, NotBuiltYet
 from pypi_assets.lookup.answers import LookupNameError
 from pypi_assets.lookup.hints import Hint
 from pypi_assets.questions.question import ParameterError
-from pypi_assets.service.responses import Answer, Lasting, to_json
+from pypi_assets.service.responses import Lasting, WholeAnswer, to_json
 from pypi_assets.storage.store import StorageError
 
 MEDIA_TYPE = "application/problem+json"
@@ -156,9 +156,9 @@ def problem_of(error: Exception) -> ProblemError | None:
     return None
 
 
-def problem_answer(error: ProblemError, serial: int | None = None, request_id: str | None = None) -> Answer:
+def problem_answer(error: ProblemError, serial: int | None = None, request_id: str | None = None) -> WholeAnswer:
     """Return the answer to a request that ended with `error`."""
-    return Answer(
+    return WholeAnswer(
         to_json(msgspec.structs.replace(error.problem, request_id=request_id)),
         MEDIA_TYPE,
         status=error.problem.status,

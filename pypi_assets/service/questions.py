@@ -11,11 +11,11 @@ from msgspec import Meta
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
-from pypi_assets.catalog.reports.moments import NotExactError, answerable_serial, pinned_answer
+from pypi_assets.catalog.reports.moments import InexactSerialError, answerable_serial, pinned_answer
 from pypi_assets.lookup.answers import Stream
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
-from pypi_assets.questions.paging import Cursor, digest_of, page_of
+from pypi_assets.questions.paging import PageCursor, digest_of, page_of
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
 from pypi_assets.questions.question import (
     Batch,
@@ -38,10 +38,10 @@ from pypi_assets.service.answering import (
 )
 from pypi_assets.service.operations import Call, Operation
 from pypi_assets.service.parameters import NoParameters, annotated, body_type, limited, parameters_type
-from pypi_assets.service.parameters import Parameters as OperationParameters
+from pypi_assets.service.parameters import OperationParameters as OperationParameters
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import ProblemError, conflict, not_found, suggestions_in
-from pypi_assets.service.responses import Answer, Lasting, StreamedAnswer, to_json
+from pypi_assets.service.responses import Lasting, StreamedAnswer, WholeAnswer, to_json
 from pypi_assets.service.results import (
     One,
     PagedParameters,
@@ -80,7 +80,7 @@ def all_operations() -> Iterator[Operation]:
 @cache
 def operation(name: str) -> Operation:
     """Return the operation of the question of this name."""
-    return _Asked(find_question(name)).operation()
+    return _AskedQuestion(find_question(name)).operation()
 
 
 @cache
@@ -92,7 +92,7 @@ def batch_operation(name: str) -> Operation:
     return _AskedTogether(question, question.batch).operation()
 
 
-class _Asked:
+class _AskedQuestion:
     """A question as the service answers it."""
 
     def __init__(self, question: Question[Any]) -> None:
@@ -124,7 +124,7 @@ class _Asked:
             few=None if question.few is None else self._few,
         )
 
-    def _answer(self, service: Service, call: Call[Any]) -> Answer | StreamedAnswer:
+    def _answer(self, service: Service, call: Call[Any]) -> WholeAnswer | StreamedAnswer:
         question = self._question
         given = call.body if question.has_body else call.parameters
         is_streamed = self._has_pages and wants_lines(given, call.headers)
@@ -183,7 +183,7 @@ class _Asked:
             made.varies = ("Accept",)
         return made
 
-    def _source(self, service: Service, call: Call[Any], asked: Any, cursor: Cursor | None) -> Source:
+    def _source(self, service: Service, call: Call[Any], asked: Any, cursor: PageCursor | None) -> Source:
         if call.pinned is not None:
             return call.pinned
         if self._question.needs_catalog(asked):
@@ -205,7 +205,7 @@ class _Asked:
         self,
         found: Any,
         given: Any,
-        cursor: Cursor | None,
+        cursor: PageCursor | None,
         named: str,
         snapshot: Snapshot,
         asked: Any,
@@ -225,7 +225,7 @@ class _Asked:
                 count = len(results) + (end is not None) + sum(1 for _ in found.results)
         following = None
         if end is not None:
-            following = Cursor(named, digest_of(question, asked), list(end), count).text()
+            following = PageCursor(named, digest_of(question, asked), list(end), count).text()
         return {
             "serial": found.serial,
             "followed_projects": found.followed_projects,
@@ -234,7 +234,7 @@ class _Asked:
             "count": count,
         }
 
-    def _few(self, service: Service, call: Call[Any]) -> Answer | None:
+    def _few(self, service: Service, call: Call[Any]) -> WholeAnswer | None:
         datasets, few = service.datasets(), self._question.few
         given = call.parameters
         [name, *others] = [getattr(given, field) for field in (*self._names, "limit", "cursor")]
@@ -287,7 +287,7 @@ class _AskedTogether:
             answer=Results[question.result],  # type: ignore[name-defined]
         )
 
-    def _answer(self, service: Service, call: Call[Any]) -> Answer:
+    def _answer(self, service: Service, call: Call[Any]) -> WholeAnswer:
         batch = self._batch
         subjects: Sequence[str] = getattr(call.body, batch.field)
         given = batch.parameters(**{one.name: getattr(call.parameters, one.name) for one in self._takes})
@@ -300,12 +300,12 @@ class _AskedTogether:
         return _answer_of(source, Results, _whole(found))
 
 
-def _newest_catalog(catalog: Catalog, cursor: Cursor | None) -> NewestCatalog:
+def _newest_catalog(catalog: Catalog, cursor: PageCursor | None) -> NewestCatalog:
     """Return the catalog at its complete serial, or at the serial of a cursor."""
     begun = None if cursor is None else cursor.serial
     try:
         known = None if begun is None else answerable_serial(catalog, begun)
-    except NotExactError:
+    except InexactSerialError:
         raise _of_another_serial() from None
     with catalog.read() as connection:
         serial = complete_serial(connection) if known is None else known
@@ -333,12 +333,12 @@ def _elsewhere(error: OtherSnapshotError, call: Call[Any]) -> ProblemError:
     return ProblemError(409, "conflict", str(error), parameter="at", accepts=accepts)
 
 
-def _answer_of(source: Source, kind: Any, content: dict[str, Any]) -> Answer:
+def _answer_of(source: Source, kind: Any, content: dict[str, Any]) -> WholeAnswer:
     """Return the answer with these fields, as of a set or a serial."""
     if isinstance(source, Pinned):
         return past_answer(source, kind(epoch=source.epoch, **content))
     if isinstance(source, NewestCatalog):
-        return Answer(to_json(kind(epoch=source.epoch, **content)), serial=source.serial)
+        return WholeAnswer(to_json(kind(epoch=source.epoch, **content)), serial=source.serial)
     return published_answer(source, kind(set=source.id, **content))
 
 
@@ -356,7 +356,7 @@ def _named(source: Pinned | NewestCatalog) -> str:
     return f"{source.serial}.{source.epoch}"
 
 
-def _require_same(cursor: Cursor | None, named: str) -> None:
+def _require_same(cursor: PageCursor | None, named: str) -> None:
     """Raise a ProblemError for a cursor of another set, serial or epoch."""
     if cursor is not None and cursor.set != named:
         raise _of_another_serial()

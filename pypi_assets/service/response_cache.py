@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 
-from pypi_assets.service.responses import Answer, Lasting
+from pypi_assets.service.responses import Lasting, WholeAnswer
 
 Target = tuple[bytes, bytes, str]
 """The path and the query of a request as they came, and its header Accept."""
@@ -20,20 +20,20 @@ class ResponseCache:
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
         self._most_bytes = most_bytes
-        self._answers: OrderedDict[Target, Answer] = OrderedDict()
+        self._answers: OrderedDict[Target, WholeAnswer] = OrderedDict()
         self._bytes = 0
 
     def __len__(self) -> int:
         return len(self._answers)
 
-    def get(self, target: Target) -> Answer | None:
+    def get(self, target: Target) -> WholeAnswer | None:
         """Return the answer to this target, if it is cached."""
         found = self._answers.get(target)
         if found is not None:
             self._answers.move_to_end(target)
         return found
 
-    def keep(self, target: Target, answer: Answer) -> None:
+    def keep(self, target: Target, answer: WholeAnswer) -> None:
         """Cache an answer, if it never changes and depends on no other header than Accept."""
         lasts = answer.set_id is not None or answer.lasting is Lasting.IMMUTABLE
         if not lasts or answer.status != 200 or len(answer.body) > _LONGEST_BODY:
@@ -49,6 +49,6 @@ class ResponseCache:
             self._bytes -= _size(*self._answers.popitem(last=False))
 
 
-def _size(target: Target, answer: Answer) -> int:
+def _size(target: Target, answer: WholeAnswer) -> int:
     """Return about how many bytes of memory an answer takes, also in other encodings."""
     return 2 * len(answer.body) + sum(map(len, target)) + _OVERHEAD_BYTES

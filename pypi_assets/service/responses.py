@@ -1,6 +1,6 @@
 """Answers of handlers, and their HTTP responses: entity tags, conditional requests, encodings, caching.
 
-An `Answer` is whole in memory, a `StreamedAnswer` is written chunk by chunk. Neither depends on the request.
+An `WholeAnswer` is whole in memory, a `StreamedAnswer` is written chunk by chunk. Neither depends on the request.
 """
 
 import hashlib
@@ -48,7 +48,7 @@ class Lasting(StrEnum):
     NO_STORE = "no-store"
 
 
-class Answer(msgspec.Struct, gc=False):  # thousands are cached, and the collector would go through all
+class WholeAnswer(msgspec.Struct, gc=False):  # thousands are cached, and the collector would go through all
     """A whole answer. `serial` is the one that it is of, and `modified` the time since which it is so.
 
     `varies` are the request's headers that it depends on, next to Accept-Encoding. `set_id` is the set of datasets that
@@ -132,9 +132,9 @@ class StreamedAnswer:
         return _headers(self, encoding)
 
 
-def redirect(location: str, lasting: Lasting = Lasting.REDIRECT, status: int = 307) -> Answer:
+def redirect(location: str, lasting: Lasting = Lasting.REDIRECT, status: int = 307) -> WholeAnswer:
     """Return a redirect to `location`, which is percent-encoded. A relative one holds behind any prefix."""
-    return Answer(b"", "text/plain", status, lasting=lasting, headers=[("Location", location)])
+    return WholeAnswer(b"", "text/plain", status, lasting=lasting, headers=[("Location", location)])
 
 
 def compressed(body: bytes, encoding: str) -> bytes:
@@ -190,7 +190,7 @@ def quality(parameters: str) -> float:
     return 1.0
 
 
-def _headers(answer: Answer | StreamedAnswer, encoding: str) -> list[Header]:
+def _headers(answer: WholeAnswer | StreamedAnswer, encoding: str) -> list[Header]:
     shared = _shared_headers(
         answer.media_type, answer.lasting, tuple(answer.varies), answer.serial, answer.modified, encoding
     )

@@ -9,10 +9,10 @@ from msgspec import Meta
 
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.questions.paging import PAGE_LIMIT as PAGE_LIMIT
-from pypi_assets.service.parameters import CursorText, Limit, Parameters
+from pypi_assets.service.parameters import CursorText, Limit, OperationParameters
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import Suggestion, conflict
-from pypi_assets.service.responses import JSON, NDJSON, Answer, quality, to_json
+from pypi_assets.service.responses import JSON, NDJSON, WholeAnswer, quality, to_json
 
 Result = TypeVar("Result")
 _FIRST_LINES, _LINES = 100, 2_000
@@ -50,19 +50,19 @@ class One(msgspec.Struct, Generic[Result], frozen=True, kw_only=True, omit_defau
     result: Result
 
 
-def published_answer(datasets: OpenSet, content: Any) -> Answer:
+def published_answer(datasets: OpenSet, content: Any) -> WholeAnswer:
     """Return the answer with `content` as JSON, which is from these datasets."""
-    return Answer(
+    return WholeAnswer(
         to_json(content), serial=datasets.serial, modified=datasets.published.published_at, set_id=datasets.id
     )
 
 
-def past_answer(pinned: Pinned, content: Any) -> Answer:
+def past_answer(pinned: Pinned, content: Any) -> WholeAnswer:
     """Return the answer with `content` as JSON, which is from the catalog at a serial."""
-    return Answer(to_json(content), serial=pinned.serial, modified=pinned.at)
+    return WholeAnswer(to_json(content), serial=pinned.serial, modified=pinned.at)
 
 
-class PagedParameters(Parameters, frozen=True):
+class PagedParameters(OperationParameters, frozen=True):
     """How a long list is answered. `limit` and `cursor` go with pages alone."""
 
     format: (

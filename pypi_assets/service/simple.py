@@ -18,10 +18,10 @@ from pypi_assets.catalog.reports.simple_page import SimplePage
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.lookup.simple_reader import SimpleReader, in_page_order
 from pypi_assets.service.operations import Call, Operation
-from pypi_assets.service.parameters import Parameters, ProjectName
+from pypi_assets.service.parameters import OperationParameters, ProjectName
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import not_found
-from pypi_assets.service.responses import Answer, Lasting, StreamedAnswer, redirect
+from pypi_assets.service.responses import Lasting, StreamedAnswer, WholeAnswer, redirect
 from pypi_assets.service.service import Service
 from pypi_assets.service.simple_pages import HTML, MEDIA_TYPES, V1_JSON, negotiate, render_list, render_page
 
@@ -32,17 +32,17 @@ OPTIONS = (SAFE, NO_SDIST_METADATA)
 _HTML_HEADERS = (("Content-Security-Policy", "default-src 'none'"),)
 
 
-class PageParameters(Parameters, frozen=True):
+class PageParameters(OperationParameters, frozen=True):
     """The page of which project."""
 
     project: ProjectName
 
 
-class ListParameters(Parameters, frozen=True):
+class ListParameters(OperationParameters, frozen=True):
     """The list has no parameters."""
 
 
-def _page(service: Service, call: Call[PageParameters]) -> Answer:
+def _page(service: Service, call: Call[PageParameters]) -> WholeAnswer:
     given, pinned = call.parameters.project, call.pinned
     project = canonicalize_name(given)
     if project != given:
@@ -62,7 +62,7 @@ def _page(service: Service, call: Call[PageParameters]) -> Answer:
     return answer
 
 
-def _past_page(service: Service, pinned: Pinned, project: str, media_type: str) -> Answer:
+def _past_page(service: Service, pinned: Pinned, project: str, media_type: str) -> WholeAnswer:
     with pinned.catalog.read() as connection:
         following = require_answered(connection, project, pinned.serial)
     is_safe = SAFE in pinned.options
@@ -90,10 +90,12 @@ def _page_without_files(service: Service, datasets: OpenSet, project: str) -> Si
     return None if page is None or page.files else page
 
 
-def _rendered(page: SimplePage, media_type: str, *, has_sdist_metadata: bool = True, is_pinned: bool = False) -> Answer:
+def _rendered(
+    page: SimplePage, media_type: str, *, has_sdist_metadata: bool = True, is_pinned: bool = False
+) -> WholeAnswer:
     body = render_page(page, media_type, has_sdist_metadata=has_sdist_metadata, is_pinned=is_pinned)
     headers = () if media_type == V1_JSON else _HTML_HEADERS
-    return Answer(body, _content_type(media_type), varies=("Accept",), headers=headers)
+    return WholeAnswer(body, _content_type(media_type), varies=("Accept",), headers=headers)
 
 
 def _content_type(media_type: str) -> str:
@@ -104,7 +106,7 @@ def _no_page(project: str, serial: int, reason: str | None = None) -> Exception:
     return not_found(reason or f"there is no project {project} at serial {serial}", parameter="project")
 
 
-def _with_slash(_service: Service, call: Call[PageParameters]) -> Answer:
+def _with_slash(_service: Service, call: Call[PageParameters]) -> WholeAnswer:
     return redirect(f"{quote(canonicalize_name(call.parameters.project))}/", status=301)
 
 
@@ -121,7 +123,7 @@ def _list(service: Service, call: Call[ListParameters]) -> StreamedAnswer:
     return StreamedAnswer(chunks, shown, serial=datasets.serial, modified=modified, varies=("Accept",))
 
 
-def _list_with_slash(_service: Service, _call: Call[ListParameters]) -> Answer:
+def _list_with_slash(_service: Service, _call: Call[ListParameters]) -> WholeAnswer:
     return redirect("simple/", status=301)
 
 

@@ -26,10 +26,10 @@ from pypi_assets.lookup.hashes_reader import HashesReader
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.lookup.simple_reader import SimpleReader
 from pypi_assets.service.operations import Call, Handler, Operation
-from pypi_assets.service.parameters import Parameters, ProjectName, Sha256
+from pypi_assets.service.parameters import OperationParameters, ProjectName, Sha256
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import ProblemError, not_found, unavailable
-from pypi_assets.service.responses import Answer, Lasting, redirect
+from pypi_assets.service.responses import Lasting, WholeAnswer, redirect
 from pypi_assets.service.service import Service
 from pypi_assets.service.simple import OPTIONS
 from pypi_assets.service.simple_pages import METADATA_SUFFIX, UNHASHED
@@ -41,21 +41,21 @@ Filename = Annotated[
 ]
 
 
-class HashedParameters(Parameters, frozen=True):
+class HashedParameters(OperationParameters, frozen=True):
     """Which file, by its sha256 and its name."""
 
     sha256: Sha256
     filename: Filename
 
 
-class UnhashedParameters(Parameters, frozen=True):
+class UnhashedParameters(OperationParameters, frozen=True):
     """Which file, by its project and its name."""
 
     project: ProjectName
     filename: Filename
 
 
-def _file(service: Service, call: Call[HashedParameters] | Call[UnhashedParameters]) -> Answer:
+def _file(service: Service, call: Call[HashedParameters] | Call[UnhashedParameters]) -> WholeAnswer:
     place, is_of_metadata = _place(call.parameters)
     if call.pinned is not None:
         return _past_file(service, call.pinned, place, is_of_metadata=is_of_metadata)
@@ -80,14 +80,14 @@ def _place(parameters: HashedParameters | UnhashedParameters) -> tuple[FilePlace
     return place, name != parameters.filename
 
 
-def _past_file(service: Service, pinned: Pinned, place: FilePlace, *, is_of_metadata: bool) -> Answer:
+def _past_file(service: Service, pinned: Pinned, place: FilePlace, *, is_of_metadata: bool) -> WholeAnswer:
     found = past_files(pinned.catalog, pinned.serial, place)
     if not found:
         raise _no_file(place, pinned.serial)
     return _answer_of(service, place, found, is_of_metadata=is_of_metadata)
 
 
-def _file_of_any_time(service: Service, call: Call[HashedParameters]) -> Answer:
+def _file_of_any_time(service: Service, call: Call[HashedParameters]) -> WholeAnswer:
     """What pages at a serial name: the content follows from the hash, so the address lasts longer than an epoch."""
     place, is_of_metadata = _place(call.parameters)
     found = files_of_hash(service.require_catalog(), place)
@@ -96,16 +96,16 @@ def _file_of_any_time(service: Service, call: Call[HashedParameters]) -> Answer:
     return _answer_of(service, place, found, is_of_metadata=is_of_metadata)
 
 
-def _bytes_when_over(service: Service, call: Call[HashedParameters]) -> Answer | None:
+def _bytes_when_over(service: Service, call: Call[HashedParameters]) -> WholeAnswer | None:
     """Bytes by an address with an epoch that is over, as lock files have them; metadata are of the epoch."""
     return None if _place(call.parameters)[1] else _file_of_any_time(service, call)
 
 
-def _answer_of(service: Service, place: FilePlace, found: list[PastFile], *, is_of_metadata: bool) -> Answer:
+def _answer_of(service: Service, place: FilePlace, found: list[PastFile], *, is_of_metadata: bool) -> WholeAnswer:
     file = found[0]
     if is_of_metadata:
         if file.metadata is not None:
-            return Answer(file.metadata, _METADATA_TYPE)
+            return WholeAnswer(file.metadata, _METADATA_TYPE)
         if file.has_index_metadata:
             return _to_origin(file.url, METADATA_SUFFIX)
         raise not_found(f"there are no metadata of {file.filename}", parameter="filename")
@@ -128,7 +128,7 @@ def _published_files(datasets: OpenSet, place: FilePlace) -> Iterator[tuple[str,
             yield from ((project, file) for file in page.files)
 
 
-def _published_metadata(datasets: OpenSet, project: str, file: SimpleFile) -> Answer:
+def _published_metadata(datasets: OpenSet, project: str, file: SimpleFile) -> WholeAnswer:
     if file.metadata_sha256 is None:
         raise not_found(f"there are no metadata of {file.filename}", parameter="filename")
     if not file.is_rendered:
@@ -136,7 +136,7 @@ def _published_metadata(datasets: OpenSet, project: str, file: SimpleFile) -> An
     body = _rendered(datasets, project, file)
     if body is None or hashlib.sha256(body).hexdigest() != file.metadata_sha256:
         raise unavailable(f"the datasets disagree about the metadata of {file.filename}")
-    return Answer(
+    return WholeAnswer(
         body,
         _METADATA_TYPE,
         serial=datasets.serial,
@@ -169,7 +169,7 @@ def _is_hidden(service: Service, place: FilePlace) -> bool:
         return False
 
 
-def _to_origin(url: str | None, suffix: str = "") -> Answer:
+def _to_origin(url: str | None, suffix: str = "") -> WholeAnswer:
     """Leads to where the index has a file. Nothing of it is kept: tomorrow it may be refused."""
     try:
         parts = urlsplit(url or "")
@@ -195,7 +195,9 @@ def _no_file(place: FilePlace, serial: int) -> ProblemError:
     return not_found(f"no such file {place.filename} was live at serial {serial}", parameter="filename")
 
 
-def _operation(path: str, handler: Handler, parameters: type[Parameters], which: str = "", **more: Any) -> Operation:
+def _operation(
+    path: str, handler: Handler, parameters: type[OperationParameters], which: str = "", **more: Any
+) -> Operation:
     """The operation of the address of a file; `which` says of which files it is."""
     return Operation(
         path=path,

@@ -8,9 +8,9 @@ from msgspec import Meta
 
 from pypi_assets.resolve.solvability import DaySummary, NoDayError, Solvability, SolvabilityError
 from pypi_assets.service.operations import Call, Operation
-from pypi_assets.service.parameters import Parameters, whole
+from pypi_assets.service.parameters import OperationParameters, whole
 from pypi_assets.service.problems import not_found, unavailable
-from pypi_assets.service.responses import Answer, to_json
+from pypi_assets.service.responses import WholeAnswer, to_json
 from pypi_assets.service.service import Service
 
 MOST_DAYS, DEFAULT_DAYS = 400, 90
@@ -24,13 +24,13 @@ DayText = Annotated[
 ]
 
 
-class SolvabilityParameters(Parameters, frozen=True):
+class SolvabilityParameters(OperationParameters, frozen=True):
     """How many days."""
 
     days: Annotated[int, Meta(ge=1, le=MOST_DAYS, description=f"the last days: 1 to {MOST_DAYS}")] = DEFAULT_DAYS
 
 
-class DayParameters(Parameters, frozen=True):
+class DayParameters(OperationParameters, frozen=True):
     """Which day."""
 
     day: DayText
@@ -43,14 +43,14 @@ class SolvabilityDays(msgspec.Struct, frozen=True, kw_only=True):
     hints: tuple[str, ...] = ()
 
 
-def _days(service: Service, call: Call[SolvabilityParameters]) -> Answer:
+def _days(service: Service, call: Call[SolvabilityParameters]) -> WholeAnswer:
     found = tuple(service.solvability.summaries(call.parameters.days))
-    return Answer(to_json(SolvabilityDays(days=found, hints=() if found else (NO_DAYS,))))
+    return WholeAnswer(to_json(SolvabilityDays(days=found, hints=() if found else (NO_DAYS,))))
 
 
-def _day(service: Service, call: Call[DayParameters]) -> Answer:
+def _day(service: Service, call: Call[DayParameters]) -> WholeAnswer:
     found = _read(service, call.parameters.day)
-    return Answer(to_json(found), serial=found.moment.serial)
+    return WholeAnswer(to_json(found), serial=found.moment.serial)
 
 
 def _read(service: Service, day: str) -> Solvability:

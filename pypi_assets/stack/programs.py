@@ -61,7 +61,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class StackPlan:
     """The parts of a stack. Without `postgres`, the settings name the databases, or they are in SQLite. With
     `only_database`, its PostgreSQL runs alone.
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pypi_assets.stack.layout import CELERY_CONFIG, Layout, StackError, instance_yaml, is_ready, workspace_yaml
 from pypi_assets.stack.postgres import database_url
-from pypi_assets.stack.programs import CELERY, HOST, Plan, Ports
+from pypi_assets.stack.programs import CELERY, HOST, Ports, StackPlan
 from pypi_assets.stack.supervision import (
     Supervisor,
     read_addresses,
@@ -47,7 +47,7 @@ def only_one(layout: Layout) -> Iterator[bool]:
             yield True
 
 
-def write_files(plan: Plan, environment: Mapping[str, str], folder: Path) -> None:
+def write_files(plan: StackPlan, environment: Mapping[str, str], folder: Path) -> None:
     """Writes the files of supervisord, Dagster and Celery, for programs that start in `folder`.
 
     A `DAGSTER_HOME` of `environment` that has a `dagster.yaml` is used without a change.
@@ -65,7 +65,7 @@ def write_files(plan: Plan, environment: Mapping[str, str], folder: Path) -> Non
     write_supervisor_files(layout, plan.programs(), folder, variables)
 
 
-def stack_variables(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:
+def stack_variables(plan: StackPlan, environment: Mapping[str, str]) -> dict[str, str]:
     """Returns the variables of all programs in addition to `environment`; none is a secret."""
     layout = plan.layout
     variables = {"PYTHONUNBUFFERED": "1", "DAGSTER_HOME": environment.get("DAGSTER_HOME") or str(layout.dagster_home)}

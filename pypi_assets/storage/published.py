@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from pypi_assets.storage.root_owner import OWNER, read_json
-from pypi_assets.storage.store import NotFoundError, Storage
+from pypi_assets.storage.store import ObjectNotFoundError, Storage
 
 PUBLISHED = "published.json"
 PARTS = ("dumps", "leveldbs", "journal")
@@ -50,8 +50,8 @@ def publish_part(storage: Storage, part: str, compute: Callable[[], object]) -> 
     """
     if part not in PARTS:
         raise ValueError(f"not a part of what is published: {part!r}")
-    _settle(storage, part_path(part), lambda: orjson.dumps(compute(), option=_OPTIONS))
-    _settle(storage, PUBLISHED, lambda: _whole(storage))
+    _put_until_equal(storage, part_path(part), lambda: orjson.dumps(compute(), option=_OPTIONS))
+    _put_until_equal(storage, PUBLISHED, lambda: _whole(storage))
 
 
 def name_objects(storage: Storage, part: str, paths: Iterable[str]) -> list[dict[str, Any]]:
@@ -69,7 +69,7 @@ def _named(storage: Storage, path: str) -> dict[str, Any] | None:
     return None if content is None else asdict(Named.of(path, content))
 
 
-def _settle(storage: Storage, path: str, content: Callable[[], bytes]) -> None:
+def _put_until_equal(storage: Storage, path: str, content: Callable[[], bytes]) -> None:
     while (wanted := content()) != _bytes(storage, path):
         storage.put(path, wanted)
 
@@ -97,7 +97,7 @@ def _entries(value: object) -> Iterable[dict[str, Any]]:
 def _bytes(storage: Storage, path: str) -> bytes | None:
     try:
         return storage.get(path)
-    except NotFoundError:
+    except ObjectNotFoundError:
         return None
 
 
@@ -105,5 +105,5 @@ def _read(storage: Storage, path: str) -> Any:
     """The JSON under a path; None where there is none, or a damaged one: it is written again then."""
     try:
         return read_json(storage, path)
-    except (NotFoundError, ValueError):
+    except (ObjectNotFoundError, ValueError):
         return None

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pypi_assets.storage.store import NotFoundError, Storage, StorageError
+from pypi_assets.storage.store import ObjectNotFoundError, Storage, StorageError
 
 ATTEMPTS = 3
 """How often an object is read that cannot be parsed: a proxy or a store can cut or garble an answer."""
 
 
 def read_json(storage: Storage, path: str, is_valid: Callable[[Any], bool] = lambda _value: True) -> Any:
-    """Return the JSON under a path. Raises NotFoundError, and ValueError if it cannot be parsed, or is not valid, in
-    each of `ATTEMPTS` attempts.
+    """Return the JSON under a path. Raises ObjectNotFoundError, and ValueError if it cannot be parsed, or is not valid,
+    in each of `ATTEMPTS` attempts.
     """
     reason = ValueError("it has another content")
     for _ in range(ATTEMPTS):
@@ -42,7 +42,7 @@ NEW = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class RootOwner:
     """The index that a root belongs to, and the identity of its catalog. None: a mirror's, or of no catalog yet."""
 
     index_url: str
@@ -54,7 +54,7 @@ class Owner:
         return json.dumps({"index_url": self.index_url, **named}).encode()
 
 
-def claimed_on_write(storage: Storage, claimant: Callable[[], Owner]) -> Storage:
+def claimed_on_write(storage: Storage, claimant: Callable[[], RootOwner]) -> Storage:
     """Return the storage such that `claimant` owns its root from the first write on.
 
     `claimant` is called at that moment. A write into the root of another owner raises StorageError.
@@ -65,7 +65,7 @@ def claimed_on_write(storage: Storage, claimant: Callable[[], Owner]) -> Storage
 class _Claim:
     """Claims a root once for all threads of a process."""
 
-    def __init__(self, storage: Storage, claimant: Callable[[], Owner]) -> None:
+    def __init__(self, storage: Storage, claimant: Callable[[], RootOwner]) -> None:
         self._storage, self._claimant = storage, claimant
         self._lock, self._is_made = threading.Lock(), False
 
@@ -76,7 +76,7 @@ class _Claim:
                 self._is_made = True
 
 
-def claim_root(storage: Storage, claimant: Owner) -> None:
+def claim_root(storage: Storage, claimant: RootOwner) -> None:
     """Make `claimant` the owner of a root that has none. Of several claimants at once, exactly one succeeds.
 
     Raises StorageError if the root has another owner, or if the catalog of the claimant is `NEW`.
@@ -94,7 +94,7 @@ def claim_root(storage: Storage, claimant: Owner) -> None:
         storage.put(OWNER, claimant.encode())
 
 
-def require_claimable(storage: Storage, claimant: Owner) -> Owner | None:
+def require_claimable(storage: Storage, claimant: RootOwner) -> RootOwner | None:
     """Return the owner of the root, None if it has none yet. Nothing is written.
 
     Raises StorageError if the owner is not `claimant`. Without a catalog, `claimant` stands for any one of its index.
@@ -126,26 +126,28 @@ def require_owner(storage: Storage, index_url: str) -> None:
     Raises StorageError if the root belongs to another index, or to a catalog.
     """
     if find_owner(storage) is None:
-        storage.create(OWNER, Owner(index_url).encode())
-    if (owner := _read(storage)) != Owner(index_url):
+        storage.create(OWNER, RootOwner(index_url).encode())
+    if (owner := _read(storage)) != RootOwner(index_url):
         whose = f"the index {owner.index_url}" if owner.index_url != index_url else "a catalog"
         raise StorageError(f"the storage {storage.url} belongs to {whose}, and not to a mirror of {index_url}")
 
 
-def find_owner(storage: Storage) -> Owner | None:
+def find_owner(storage: Storage) -> RootOwner | None:
     """Return the owner of the root, or None if it has none. Raises StorageError if `index.json` is corrupt."""
     try:
         return _read(storage)
-    except NotFoundError:
+    except ObjectNotFoundError:
         return None
 
 
 def read_owner(storage: Storage) -> str:
-    """The URL of the index that the root belongs to. Raises NotFoundError, and StorageError where it is damaged."""
+    """The URL of the index that the root belongs to. Raises ObjectNotFoundError, and StorageError where it is
+    damaged.
+    """
     return _read(storage).index_url
 
 
-def _read(storage: Storage) -> Owner:
+def _read(storage: Storage) -> RootOwner:
     try:
         fields: dict[str, str] = read_json(storage, OWNER, _names_index)
     except ValueError as error:
@@ -153,7 +155,7 @@ def _read(storage: Storage) -> Owner:
             f"{storage.uri(OWNER)} was read {ATTEMPTS} times and names no index ({error}). If the store answers as it"
             ' should, the object is damaged: restore it from a back-up. It is {"index_url": ..., "catalog": ...}'
         ) from None
-    return Owner(fields["index_url"], fields.get("catalog"))
+    return RootOwner(fields["index_url"], fields.get("catalog"))
 
 
 def _names_index(owner: object) -> bool:

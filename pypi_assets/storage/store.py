@@ -109,7 +109,7 @@ class NoFolderError(StorageError):
     """The folder of a storage that is only to be read is not there."""
 
 
-class NotFoundError(StorageError):
+class ObjectNotFoundError(StorageError):
     """There is no object under that path."""
 
 
@@ -155,7 +155,7 @@ class Storage:
         try:
             with self._translated(path), _putting_parts if _goes_in_parts(content) else nullcontext():
                 obstore.put(self.objects, path, content, chunk_size=PART_BYTES, max_concurrency=1)
-        except NotFoundError as error:  # what is missing is the bucket or the local file, not the object
+        except ObjectNotFoundError as error:  # what is missing is the bucket or the local file, not the object
             raise StorageError(f"cannot write {error}") from error
 
     def create(self, path: str, content: bytes) -> bool:
@@ -216,12 +216,12 @@ class Storage:
         return None
 
     def get(self, path: str) -> bytes:
-        """The whole object. Raises NotFoundError."""
+        """The whole object. Raises ObjectNotFoundError."""
         with self._translated(path):
             return bytes(obstore.get(self.objects, path).bytes())
 
     def get_range(self, path: str, offset: int, size: int) -> bytes:
-        """`size` bytes of the object from `offset`, which must be there. Raises NotFoundError."""
+        """`size` bytes of the object from `offset`, which must be there. Raises ObjectNotFoundError."""
         with self._translated(path):
             try:
                 return bytes(obstore.get_range(self.objects, path, start=offset, length=size))
@@ -231,20 +231,20 @@ class Storage:
         return self.get(path)[:size]  # some servers answer a range of the whole object as a request without range
 
     def open(self, path: str) -> BinaryIO:
-        """The object as a stream of bytes that keeps little in memory; to be closed. Raises NotFoundError."""
+        """The object as a stream of bytes that keeps little in memory; to be closed. Raises ObjectNotFoundError."""
         with self._translated(path):
             if local := self.local_path(path):
                 return local.open("rb")
         return cast("BinaryIO", io.BufferedReader(_RangeReader(self, path, self.head(path).size), READ_BUFFER_BYTES))
 
     def download(self, path: str, target: Path) -> None:
-        """Copies the object into the local file `target`. Raises NotFoundError."""
+        """Copies the object into the local file `target`. Raises ObjectNotFoundError."""
         with self.open(path) as source, target.open("wb") as copy:
             while chunk := source.read(READ_BUFFER_BYTES):
                 copy.write(chunk)
 
     def head(self, path: str) -> StoredObject:
-        """Size and time of the object. Raises NotFoundError."""
+        """Size and time of the object. Raises ObjectNotFoundError."""
         with self._translated(path):
             meta = obstore.head(self.objects, path)
         return StoredObject(path, meta["size"], meta["last_modified"])
@@ -252,7 +252,7 @@ class Storage:
     def exists(self, path: str) -> bool:
         try:
             self.head(path)
-        except NotFoundError:
+        except ObjectNotFoundError:
             return False
         return True
 
@@ -269,7 +269,7 @@ class Storage:
         try:
             with self._translated(path):
                 obstore.delete(self.objects, path)
-        except NotFoundError:
+        except ObjectNotFoundError:
             return
 
     def delete_unfinished(self, before: float, *, dry_run: bool = False) -> Iterator[StoredObject]:
@@ -298,7 +298,7 @@ class Storage:
         try:
             yield
         except FileNotFoundError as error:
-            raise NotFoundError(f"{self.uri(path)}: {store_message(error, self.url)}") from error
+            raise ObjectNotFoundError(f"{self.uri(path)}: {store_message(error, self.url)}") from error
         except (BaseError, OSError, ValueError) as error:
             raise StorageError(f"{self.uri(path)}: {store_message(error, self.url)}") from error
 

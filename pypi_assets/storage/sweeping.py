@@ -16,7 +16,7 @@ _MANIFEST = "/_MANIFEST.json"
 _INPUT_LISTS = "/input_lists/"
 
 
-class Reason(StrEnum):
+class DeletionReason(StrEnum):
     """The reason for a deletion: a later publication took its place, or an attempt never committed it."""
 
     SUPERSEDED = "superseded"
@@ -28,12 +28,12 @@ class Removal:
     """`files` of the folder `path` that were deleted, or would be; `size` in bytes."""
 
     path: str
-    reason: Reason
+    reason: DeletionReason
     files: int
     size: int
 
 
-Waste = tuple[Reason, Collection[StoredObject]]
+Waste = tuple[DeletionReason, Collection[StoredObject]]
 """The unreferenced objects of a directory, and the reason. There are none if only the input list is deleted."""
 
 

@@ -36,7 +36,7 @@ from pypi_assets.parquet.export_manifest import clean_exports
 from pypi_assets.resolve.solvability import clean_days
 from pypi_assets.settings import Settings
 from pypi_assets.storage.store import Storage, StoredObject
-from pypi_assets.storage.sweeping import Reason, Removal, by_directory
+from pypi_assets.storage.sweeping import DeletionReason, Removal, by_directory
 from pypi_assets.upkeep.old_partitions import DAY_S, OldPartitions, old_partitions, runs_kept_since
 
 LEASE_NAME = "clean up"
@@ -101,7 +101,7 @@ class CleanedUp:
 
         What a link that failed would have counted is left out, except for folders that it had deleted by then.
         """
-        by_reason = {reason.value: sum(one.reason == reason for one in self.removals) for reason in Reason}
+        by_reason = {reason.value: sum(one.reason == reason for one in self.removals) for reason in DeletionReason}
         packs = self.packs or CleanedPacks(0, (), 0)
         counts = by_reason | {
             "files": sum(one.files for one in self.removals) + len(packs.deleted) + len(self._files),
@@ -259,7 +259,7 @@ def clean_versions_and_dumps(
         renew = renewing(held)
         deadlines = deletion_deadlines(catalog, grace_s, dry_run=dry_run)
         for stored in storage.delete_unfinished(deadlines.old, dry_run=dry_run):
-            yield Removal(stored.path, Reason.ABANDONED, 1, stored.size)
+            yield Removal(stored.path, DeletionReason.ABANDONED, 1, stored.size)
         named: set[str] = set()
         if not dry_run:  # what a kill after a publication has left out
             publish_leveldbs(storage)

@@ -27,7 +27,7 @@ from pypi_assets.catalog.publications.dump_registry import (
 )
 from pypi_assets.catalog.publications.journal_segments import last_chained, latest_generation
 from pypi_assets.catalog.reports.catalog_status import read_exhausted
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.catalog.scopes.status import ready_scopes
 from pypi_assets.catalog.scopes.stored_scopes import has_scopes
 from pypi_assets.catalog.work.audits import last_completed_audit
@@ -298,7 +298,7 @@ def due_journal(catalog: Catalog) -> JournalDue:
 
 def _journal(connection: Connection) -> JournalDue:
     ends = []
-    for stream in (Stream.OBSERVED, Stream.CONTENT):
+    for stream in (JournalStream.OBSERVED, JournalStream.CONTENT):
         last = last_chained(connection, stream, latest_generation(connection, stream))
         ends.append(0 if last is None else last.file.serials.end)
     serial = min(ends)

@@ -9,7 +9,7 @@ from functools import partial
 from pypi_assets.catalog.counters import add_counts
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.reads.file_counts import live_outcomes
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reports.catalog_status import count_differences
 
 
@@ -28,8 +28,8 @@ def live_totals(catalog: Catalog) -> LiveTotals:
         counts = live_outcomes(connection)
     return LiveTotals(
         live=sum(counts.values()),
-        read=counts.get(Outcome.DATA, 0),
-        failed=counts.get(Outcome.ERROR, 0) + counts.get(Outcome.EXHAUSTED, 0),
+        read=counts.get(ReadOutcome.DATA, 0),
+        failed=counts.get(ReadOutcome.ERROR, 0) + counts.get(ReadOutcome.EXHAUSTED, 0),
     )
 
 

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, insert, select
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.derived.visits import begin_visits
-from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome
+from pypi_assets.catalog.reads.read_outcomes import FinishedRead, ReadOutcome
 from pypi_assets.catalog.tables import (
     catalog_state,
     distribution_data,
@@ -110,7 +110,7 @@ class Reads:
             entered = insert(distributions).returning(distributions.c.id)
             rows = [file | {"filename": f"file{number}"} for number in range(count)]
             self.items = sorted(connection.scalars(entered, rows))
-            outcomes = [{"distribution_id": id_, "outcome": Outcome.PENDING} for id_ in self.items]
+            outcomes = [{"distribution_id": id_, "outcome": ReadOutcome.PENDING} for id_ in self.items]
             connection.execute(insert(distribution_data), outcomes)
             queue_visits(connection, self.workload, [(project_id, SHARD, 0)])
             queue_reads(connection, [(id_, project_id) for id_ in self.items])
@@ -123,7 +123,7 @@ class Reads:
         return [read.distribution_id for read in claimed]
 
     def finish(self, worker: str, items: list[int], now: float, later: float | None) -> set[int]:
-        outcome = Outcome.UNSUPPORTED if later is None else Outcome.PENDING
+        outcome = ReadOutcome.UNSUPPORTED if later is None else ReadOutcome.PENDING
         finished = [FinishedRead(item, outcome, due_at=later or 0.0, started_at=now) for item in items]
         with self.catalog.write() as connection:
             return {read.distribution_id for read in finish_reads(connection, finished, worker, now)}

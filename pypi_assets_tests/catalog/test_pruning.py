@@ -13,7 +13,7 @@ from pypi_assets.catalog import pruning
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.derived.visits import begin_visits
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.observed.projects import Project, find_project
+from pypi_assets.catalog.observed.projects import CatalogProject, find_project
 from pypi_assets.catalog.pruning import (
     Sweep,
     forget_dumps,
@@ -176,7 +176,7 @@ def small(database_url: str, tmp_path: Path) -> Iterator[SmallCatalog]:
     small.catalog.close()
 
 
-def visit(catalog: Catalog, project: Project, *days: int, workload: str = "range:1-2") -> None:
+def visit(catalog: Catalog, project: CatalogProject, *days: int, workload: str = "range:1-2") -> None:
     for day in days:
         with catalog.write() as connection:
             [visit_id] = begin_visits(connection, [project.id], "range", workload, day * DAY).values()
@@ -184,7 +184,7 @@ def visit(catalog: Catalog, project: Project, *days: int, workload: str = "range
             connection.execute(insert(visit_statuses), [row])
 
 
-def project(catalog: Catalog, name: str) -> Project:
+def project(catalog: Catalog, name: str) -> CatalogProject:
     with catalog.read() as connection:
         found = find_project(connection, name)
     assert found is not None

@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.pruning import prune_journal
@@ -120,7 +120,7 @@ def test_a_source_is_trusted_by_its_key_alone(commands: Commands, origin: Origin
     commands.refused(*command)
     commands.refused(*command[:-1], str(private))
     storage = open_storage(source.as_uri())
-    for stream in (Stream.OBSERVED, Stream.CONTENT):  # index has no whole segment yet
+    for stream in (JournalStream.OBSERVED, JournalStream.CONTENT):  # index has no whole segment yet
         sign_checkpoint(storage, stream, load_private_key(private))
     publish_heads(storage)
     assert unnamed(commands.done(*command).stderr, "27") == []

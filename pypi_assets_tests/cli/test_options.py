@@ -7,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from pypi_assets.catalog.reports.moments import NotExactError
+from pypi_assets.catalog.reports.moments import InexactSerialError
 from pypi_assets.cli import cli
 from pypi_assets.cli.options import AT, catalog_at, row_output
 from pypi_assets.terminal import Output, print_rows
@@ -75,7 +75,7 @@ def test_the_catalog_answers_at_exact_serials_alone(commands: Commands, two_visi
     for at, expected in ((None, two_visits.serial), (two_visits.baseline, two_visits.baseline)):
         with catalog_at(at) as (_, serial):
             assert serial == expected
-    with pytest.raises(NotExactError), catalog_at(two_visits.serial + 1):
+    with pytest.raises(InexactSerialError), catalog_at(two_visits.serial + 1):
         pass
 
 

@@ -15,7 +15,7 @@ from pypi_assets.lookup.exposure import Undecided
 from pypi_assets.lookup.release_impact import Solvable, Verdict
 from pypi_assets.questions.breaks import BreaksParameters
 from pypi_assets.questions.snapshot import Snapshot
-from pypi_assets.resolve.questions import Question, Semantics, Unknown
+from pypi_assets.resolve.questions import ResolutionQuestion, Semantics, Unknown
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.resolve.made_index import MadeIndex
 
@@ -33,7 +33,7 @@ def run(*arguments: str) -> tuple[Result, list[Given]]:
     return CliRunner().invoke(command, list(arguments)), found
 
 
-def question(*arguments: str) -> Question:
+def question(*arguments: str) -> ResolutionQuestion:
     result, [given] = run(*arguments)
     assert result.exit_code == 0, result.output
     return given.question(given.target(), MOMENT)

@@ -13,7 +13,7 @@ import requests
 
 import pypi_assets
 from pypi_assets.catalog.database import NoCatalogError
-from pypi_assets.catalog.reports.moments import NotExactError as CatalogNotExactError
+from pypi_assets.catalog.reports.moments import InexactSerialError as CatalogNotExactError
 from pypi_assets.client import (
     BadParameterError,
     Client,
@@ -25,7 +25,7 @@ from pypi_assets.client import (
     OtherMomentError,
     OtherSnapshotError,
     ParameterError,
-    Results,
+    ResultIterator,
     ServiceError,
     UnreachableError,
 )
@@ -227,7 +227,7 @@ class RecordedSession(requests.Session):
 def test_results_that_are_not_read_hold_no_connection(clients: dict[str, Client], published: Published) -> None:
     session = RecordedSession()
     with served(published, 1) as (url, _), pypi_assets.connect(url, session=session) as client:
-        for let_go in (Results.close, lambda results: results.__exit__(None, None, None), None):
+        for let_go in (ResultIterator.close, lambda results: results.__exit__(None, None, None), None):
             results = client.dependents("pyyaml", transitive=True)
             assert not session.responses[-1].raw.closed
             if let_go is not None:

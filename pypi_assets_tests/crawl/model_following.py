@@ -17,7 +17,7 @@ from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, ledger, read_state
 from pypi_assets.catalog.observed.projects import CORRECTED
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reports.catalog_status import catalog_status, count_differences, ledger_faults
 from pypi_assets.catalog.reports.failures import count_failed_visits
 from pypi_assets.catalog.reports.live_files import live_files
@@ -383,10 +383,10 @@ class Following:
             self._require_names(connection)
         for filename, sha256, outcome in rows:
             if filename in live:
-                expected = Outcome.UNSUPPORTED if filename.endswith(".exe") else Outcome.DATA
+                expected = ReadOutcome.UNSUPPORTED if filename.endswith(".exe") else ReadOutcome.DATA
                 assert (outcome, sha256 is not None) == (expected, True), filename
             elif filename in self.index.delivered:
-                assert outcome in {Outcome.DATA, Outcome.UNSUPPORTED, Outcome.VANISHED}, filename
+                assert outcome in {ReadOutcome.DATA, ReadOutcome.UNSUPPORTED, ReadOutcome.VANISHED}, filename
         assert {name: file.version for name, file in live.items()} == {name: file.version for name, file in now.items()}
         with self.catalog.read() as connection:
             assert count_failed_visits(connection) == 0

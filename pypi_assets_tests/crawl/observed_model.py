@@ -27,7 +27,7 @@ from pypi_assets.crawl import draining
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
-from pypi_assets.index.errors import GoneError, TransientError
+from pypi_assets.index.errors import NotOnIndexError, TransientError
 from pypi_assets.index.models import FetchedBytes, IndexFile
 from pypi_assets.index.observing import observed_index
 from pypi_assets.index.observing.observed_index import ObservedIndex
@@ -88,7 +88,7 @@ class SeenThroughCaches:
             place = self.random.randrange(max(0, place - 3), place + 1)
         files = versions[place]
         if files is None:
-            raise GoneError("HTTP 404", URL)
+            raise NotOnIndexError("HTTP 404", URL)
         if known.etag == f"{place}" and self.random.random() < 0.8:
             return None
         self.delivered |= {(name, digit, yanked) for name, (digit, yanked) in files.items()}

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.derived.visits import ABANDONED_VISIT, VisitStatus
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.tables import (
     distribution_data,
@@ -142,7 +142,7 @@ def test_two_processes_share_one_crawl(index: ServedIndex, catalog: Catalog):
     assert catalog_status(catalog).open_crawl is None
     counts = attempts_of(catalog)
     assert set(counts) == {filename for filename, _ in live(catalog)}
-    assert all(count == Counter([Outcome.DATA]) for count in counts.values())
+    assert all(count == Counter([ReadOutcome.DATA]) for count in counts.values())
     assert_nothing_is_left(catalog)
 
 
@@ -168,7 +168,9 @@ def test_where_one_is_killed_the_others_finish_its_work(index: ServedIndex, cata
     assert live(catalog) == index.shown()
     assert catalog_status(catalog).complete_serial == index.serial
     counts = attempts_of(catalog)
-    assert all(count[Outcome.DATA] == 1 and set(count) <= {Outcome.DATA, ABANDONED} for count in counts.values())
+    assert all(
+        count[ReadOutcome.DATA] == 1 and set(count) <= {ReadOutcome.DATA, ABANDONED} for count in counts.values()
+    )
     abandoned = sum(count[ABANDONED] for count in counts.values())
     with catalog.read() as connection:
         abandoned += connection.scalar(select(func.count()).where(visit_statuses.c.text == ABANDONED_VISIT))
@@ -216,7 +218,7 @@ def test_what_is_lost_while_it_is_read_is_dropped_and_counted(index: ServedIndex
     index.faults = lambda request: claim_for_another() if wheel in request.url.path else None
     result = crawl_full(crawler)
     assert (result.reads.data, result.reads.lost) == (1, 1)
-    assert attempts_of(catalog)[wheel] == Counter([Outcome.DATA, ABANDONED])
+    assert attempts_of(catalog)[wheel] == Counter([ReadOutcome.DATA, ABANDONED])
 
 
 def test_a_file_that_kills_its_workers_is_exhausted(index: ServedIndex, catalog: Catalog):
@@ -237,7 +239,7 @@ def test_a_file_that_kills_its_workers_is_exhausted(index: ServedIndex, catalog:
     assert (result.reads.exhausted, catalog_status(catalog).complete_serial) == (1, index.serial)
     assert attempts_of(catalog)[wheel][ABANDONED] == 2
     with catalog.read() as connection:
-        exhausted = select(distribution_data.c.error_kind).where(distribution_data.c.outcome == Outcome.EXHAUSTED)
+        exhausted = select(distribution_data.c.error_kind).where(distribution_data.c.outcome == ReadOutcome.EXHAUSTED)
         assert connection.scalars(exhausted).all() == ["worker died"]
 
 

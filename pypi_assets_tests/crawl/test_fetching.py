@@ -28,7 +28,7 @@ from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.retry_failures import retry
 from pypi_assets.devindex.faults import FaultPlan
 from pypi_assets.distributions import reader_pool
-from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.limits import ReadLimits
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.distributions.record import DistributionKind
 from pypi_assets.index.errors import RefusedError, TransientError
@@ -343,7 +343,7 @@ def test_what_fails_one_of_several_small_files_costs_no_other(
         return Response(content, status) if status else None
 
     requested = counted(index, answer)
-    with ReaderPool(Limits(), size=1) as readers:
+    with ReaderPool(ReadLimits(), size=1) as readers:
         together = []
         read_together = readers.read_together
         monkeypatch.setattr(readers, "read_together", lambda files: together.append(len(files)) or read_together(files))
@@ -476,7 +476,7 @@ def test_a_reader_that_dies_costs_its_file_alone(
     padding = {} if is_small else PADDING
     good = index.sdist("good", "1.0", files={"good.py": ""} | padding)
     bad = index.sdist("crash", "1.0", files={"bad.py": ""} | padding)
-    with ReaderPool(Limits(), size=1) as readers:
+    with ReaderPool(ReadLimits(), size=1) as readers:
         result = crawl_full(index.crawler(catalog, readers=readers))
     assert (result.reads.data, result.reads.errors) == (1, 1)
     assert read_data(catalog, good).outcome == "data"
@@ -489,7 +489,7 @@ def test_a_reader_that_dies_costs_its_file_alone(
 def test_what_takes_too_long_is_read_once(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
     filename = index.sdist("spin", "1.0", files={"bad.py": ""} | PADDING)
-    with ReaderPool(Limits(seconds=0.1), size=1) as readers:
+    with ReaderPool(ReadLimits(seconds=0.1), size=1) as readers:
         calls = []
         read = readers.read
         monkeypatch.setattr(readers, "read", lambda *args, **options: calls.append(args) or read(*args, **options))
@@ -508,7 +508,7 @@ def test_a_reader_that_is_killed_once_costs_no_file(
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
     let_readers_leave_marks(monkeypatch, index.folder)
     files = [index.sdist(fault, "1.0"), index.wheel(fault, "2.0")]
-    with ReaderPool(Limits(), size=1) as readers:
+    with ReaderPool(ReadLimits(), size=1) as readers:
         result = crawl_full(index.crawler(catalog, readers=readers))
     assert len(list(index.folder.glob("*.killed"))) == 2
     assert (result.reads.data, result.reads.errors) == (2, 0)
@@ -519,7 +519,7 @@ def test_a_reader_that_is_killed_once_costs_no_file(
 def test_a_reader_that_fails_is_not_retried(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
     filename = index.sdist("late_raise", "1.0")
-    with ReaderPool(Limits(), size=1) as readers:
+    with ReaderPool(ReadLimits(), size=1) as readers:
         crawl_full(index.crawler(catalog, readers=readers))
     data = read_data(catalog, filename)
     assert (data.outcome, data.error_kind, data.requests) == ("error", "reader failure", 1)

@@ -33,7 +33,7 @@ from pypi_assets.catalog.work.full_crawls import open_crawl
 from pypi_assets.catalog.work.visit_queue import VisitTask, claim_visits, queue_visits, workload_progress
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.judging import Fetched, _batches, judge
-from pypi_assets.index.errors import GoneError, RefusedError, StaleError, TransientError
+from pypi_assets.index.errors import NotOnIndexError, RefusedError, StaleError, TransientError
 from pypi_assets.index.models import ChangelogEvent, IndexFile, NotModified, ProjectPage
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.examples import examples
@@ -151,7 +151,7 @@ def content(catalog: Catalog) -> dict[str, list[tuple[object, ...]]]:
 
 
 NUMBER = 3
-answers = st.one_of(st.integers(0, 30), st.sampled_from([GoneError, TransientError, RefusedError, NotModified]))
+answers = st.one_of(st.integers(0, 30), st.sampled_from([NotOnIndexError, TransientError, RefusedError, NotModified]))
 """What the index answers: the page as of that event of the project, or something else."""
 
 
@@ -373,7 +373,7 @@ def test_a_404_is_waited_for_or_believed_whenever_the_deadline_passes(catalog: C
         times = iter([99.0] * readings)
         crawler = crawler_of(replace(catalog, clock=lambda times=times: next(times, 101.0)), Changelog(), 100.0)
         again = replace(task, was_gone=True, attempts=1, first_failed_at=0.0)
-        judge(crawler, [Fetched(again, visit_id, GoneError("HTTP 404", URL))])
+        judge(crawler, [Fetched(again, visit_id, NotOnIndexError("HTTP 404", URL))])
         with catalog.read() as connection:
             outcomes.append([one.outcome for one in list_failures(connection, 50, "visit") if one.project == name])
     assert outcomes[0] == []

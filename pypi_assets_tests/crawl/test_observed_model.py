@@ -37,7 +37,7 @@ def test_the_model_notices_removals_that_are_believed_at_once(
     if not catalog.is_sqlite:
         pytest.skip("once is enough")
     if not is_confirmed:
-        monkeypatch.setattr(comparison._Comparing, "_is_confirmed", lambda *_: True)
+        monkeypatch.setattr(comparison._PageComparison, "_is_confirmed", lambda *_: True)
     monkeypatch.setattr(observed_index, "ThreadPoolExecutor", _InPlace)
     observing = Observing(catalog, seed=7)
     monkeypatch.setattr(observing, "_meanwhile", lambda: None)

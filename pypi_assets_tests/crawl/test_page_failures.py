@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reports.failures import list_failures
 from pypi_assets.catalog.tables import distribution_data, distributions
 from pypi_assets.crawl.crawler import MOST_FAILING, Crawler, PageFailures
@@ -77,7 +77,9 @@ def test_an_odd_page_is_abandoned_and_others_are_read_meanwhile(index: ServedInd
 
 def read_files(catalog: Catalog) -> set[str]:
     """The files that were read."""
-    query = select(distributions.c.filename).join(distribution_data).where(distribution_data.c.outcome == Outcome.DATA)
+    query = (
+        select(distributions.c.filename).join(distribution_data).where(distribution_data.c.outcome == ReadOutcome.DATA)
+    )
     with catalog.read() as connection:
         return set(connection.scalars(query))
 

@@ -5,7 +5,7 @@ import pytest
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.events import events_through, last_event
 from pypi_assets.catalog.reports.catalog_status import catalog_status
-from pypi_assets.catalog.reports.failures import BROKEN, Failure, count_failures, list_failures
+from pypi_assets.catalog.reports.failures import BROKEN, RecordedFailure, count_failures, list_failures
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.index_audit import audit_index
@@ -27,7 +27,7 @@ def odd(catalog: Catalog) -> Follower:
     return follower
 
 
-def failures(follower: Follower, kind: str | None = BROKEN) -> list[Failure]:
+def failures(follower: Follower, kind: str | None = BROKEN) -> list[RecordedFailure]:
     with follower.catalog.read() as connection:
         return list(list_failures(connection, 50, kind))
 

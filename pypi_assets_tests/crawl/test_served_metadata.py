@@ -23,7 +23,7 @@ from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.extracts.reprocess import reprocess
 from pypi_assets.resolve.provider import UnknownRequirementsError
-from pypi_assets.resolve.questions import Question, Semantics, parse_wanted
+from pypi_assets.resolve.questions import ResolutionQuestion, Semantics, parse_wanted
 from pypi_assets.resolve.releases import ReleaseIndex, past_index
 from pypi_assets.resolve.resolving import UnsolvableError, resolve
 from pypi_assets_tests.file_faults import is_sidecar
@@ -91,7 +91,7 @@ def serve_each(index: ServedIndex, cases: Mapping[str, tuple[str | None, str | N
 def resolved(past: ReleaseIndex, name: str, semantics: Semantics) -> Mapping[str, str] | None:
     """Return the versions that are chosen for a project; None if there is no answer."""
     try:
-        return resolve(past, Question((parse_wanted(name),), LINUX, semantics=semantics)).pins
+        return resolve(past, ResolutionQuestion((parse_wanted(name),), LINUX, semantics=semantics)).pins
     except (UnsolvableError, UnknownRequirementsError):
         return None
 

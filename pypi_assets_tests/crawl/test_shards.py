@@ -7,7 +7,7 @@ import pytest
 
 from pypi_assets.catalog.database import CatalogError, open_catalog
 from pypi_assets.catalog.observed.projects import project_shard
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, last_completed_crawl
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full, list_index, read_each_shard, visit_each_shard
@@ -40,8 +40,8 @@ def test_each_shard_is_yielded_with_its_own_numbers(
         [project_shard("alpha"), project_shard("beta")]
     )
     read = {finished.shard: finished.reads for finished in read_each_shard(crawler, shards)}
-    assert read[project_shard("alpha")].outcomes == {Outcome.DATA: 2}
-    assert read[project_shard("beta")].outcomes == {Outcome.ERROR: 1}
+    assert read[project_shard("alpha")].outcomes == {ReadOutcome.DATA: 2}
+    assert read[project_shard("beta")].outcomes == {ReadOutcome.ERROR: 1}
     assert sum(sum(reads.outcomes.values()) for reads in read.values()) == 3
     assert read[project_shard("alpha")].bytes_fetched > 0
     with crawler.catalog.read() as connection:
@@ -63,7 +63,7 @@ def test_without_an_open_crawl_also_later_projects_are_visited_again(index: Serv
     (finished,) = visit_each_shard(crawler, [shard])
     assert (finished.visits.done, finished.visits.todo) == (1, 0)
     (read,) = read_each_shard(crawler, [shard])
-    assert read.reads.outcomes == {Outcome.DATA: 2}
+    assert read.reads.outcomes == {ReadOutcome.DATA: 2}
     with crawler.catalog.read() as connection:
         assert find_open_crawl(connection) is None
     # the complete serial stays, and at it the catalog still is as the index was then

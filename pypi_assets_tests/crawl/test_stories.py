@@ -7,7 +7,7 @@ from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.derived.file_history import BASELINE
 from pypi_assets.catalog.observed.projects import find_project
 from pypi_assets.catalog.reports.past_visits import compare_visits, past_visits
-from pypi_assets.catalog.reports.project_history import VISIT, Entry, read_history
+from pypi_assets.catalog.reports.project_history import VISIT, HistoryItem, read_history
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.index.actions import Action
@@ -15,7 +15,7 @@ from pypi_assets_tests.naming import mentions, naming
 from pypi_assets_tests.served_index import ServedIndex
 
 
-def story_of(catalog: Catalog, name: str) -> list[Entry]:
+def story_of(catalog: Catalog, name: str) -> list[HistoryItem]:
     with catalog.read() as connection:
         project = find_project(connection, name)
         assert project is not None

@@ -12,8 +12,8 @@ from pypi_assets.defs import external_work
 from pypi_assets.defs.external_work import (
     RANGE_ASSETS,
     REPORT_EVERY_S,
-    Cursor,
     Partitions,
+    SensorCursor,
     report_ranges,
     report_version,
 )
@@ -45,10 +45,10 @@ def apply(instance: dg.DagsterInstance, report: external_work.Report) -> None:
 def test_a_cursor_is_its_text() -> None:
     cases = [(None, (0, 0.0)), ("x", (0, 0.0)), ("7", (7, 0.0)), ("7@12", (7, 12.0))]
     for text, expected in cases:
-        found = Cursor.parse(text)
+        found = SensorCursor.parse(text)
         assert (found.through, found.reported_at) == expected
-        assert Cursor.parse(str(found)) == found
-    reported = Cursor(7, 5_000.0)
+        assert SensorCursor.parse(str(found)) == found
+    reported = SensorCursor(7, 5_000.0)
     times = (5_000.0, 5_000.0 + REPORT_EVERY_S - 1, 5_000.0 + REPORT_EVERY_S, 4_999.0)
     assert [reported.is_due(now) for now in times] == [False, False, True, True]
 
@@ -57,7 +57,7 @@ def test_a_cursor_is_its_text() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_each_range_is_in_one_partition_and_joined_ones_are_few(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn, catalog = random.Random(seed), Clock()
-    ranges, serial, at_work, cursor = list[SerialRange](), 100, True, Cursor(100)
+    ranges, serial, at_work, cursor = list[SerialRange](), 100, True, SensorCursor(100)
     monkeypatch.setattr(external_work, "done_through", lambda _: serial)
     monkeypatch.setattr(external_work, "shown_ranges", lambda *_: [one for one in ranges if one.end > cursor.through])
     reports: Any = []
@@ -72,7 +72,7 @@ def test_each_range_is_in_one_partition_and_joined_ones_are_few(seed: int, monke
             elif tick % 10 == 0:  # a range of a sensor, whose run is done
                 ranges.append(SerialRange(serial, serial := serial + 50))
                 instance.add_dynamic_partitions("company__serial_ranges", [ranges[-1].key])
-            report = report_ranges(partitions, catalog, Cursor.parse(str(cursor)), 90)  # type: ignore[arg-type]
+            report = report_ranges(partitions, catalog, SensorCursor.parse(str(cursor)), 90)  # type: ignore[arg-type]
             apply(instance, report)
             cursor = report.cursor
             reports += report.added
@@ -100,7 +100,7 @@ def test_a_run_that_is_under_way_reports_its_range_itself(monkeypatch: pytest.Mo
         instance.add_dynamic_partitions("company__serial_ranges", ["4-9"])
         partitions = Partitions(instance, COMPANY, COMPANY.partitions(serial_ranges), "company__incremental_crawl")
         for through, keys in ((4, {"1-4"}), (12, {"1-4", "4-9", "9-12"})):
-            report = report_ranges(partitions, catalog, Cursor(), 90)
+            report = report_ranges(partitions, catalog, SensorCursor(), 90)
             apply(instance, report)
             assert report.cursor.through == through
             assert instance.get_materialized_partitions(dg.AssetKey(["company", "changelog"])) == keys
@@ -109,14 +109,14 @@ def test_a_run_that_is_under_way_reports_its_range_itself(monkeypatch: pytest.Mo
 
 
 def test_only_the_newest_version_is_shown_and_at_most_every_ten_minutes() -> None:
-    cursor, reported = Cursor(3), list[str]()
+    cursor, reported = SensorCursor(3), list[str]()
     with dg.DagsterInstance.ephemeral() as instance:
         partitions = Partitions(instance, COMPANY, COMPANY.partitions(leveldb_versions), "company__update_leveldbs")
         for now in range(0, 6 * 3_600, TICK_S):
             newest = {"modules": 4 + now // 5, "depgraph": 4 + now // 5, "simple": 2, "hashes": None}
             report = report_version(partitions, newest, cursor, 1_000_000.0 + now)
             apply(instance, report)
-            cursor = Cursor.parse(str(report.cursor))
+            cursor = SensorCursor.parse(str(report.cursor))
             if report.added:
                 reported += report.added[0].partition_keys
                 assert [one.asset_key.to_user_string() for one in report.events] == [

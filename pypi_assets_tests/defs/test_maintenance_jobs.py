@@ -8,7 +8,7 @@ from sqlalchemy import update
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reads.stored_contents import store_lists
 from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.tables import distribution_data
@@ -38,10 +38,10 @@ def test_what_was_abandoned_is_tried_again_and_broken_archives_only_on_request(
 
     index.faults = fail_beta
     pipeline.crawled()
-    assert _outcomes(pipeline, Outcome.EXHAUSTED, Outcome.ERROR) == [1, 1]
+    assert _outcomes(pipeline, ReadOutcome.EXHAUSTED, ReadOutcome.ERROR) == [1, 1]
     index.faults = listen
     assert pipeline.run("retry_failures").success
-    assert _outcomes(pipeline, Outcome.EXHAUSTED, Outcome.ERROR) == [0, 1]
+    assert _outcomes(pipeline, ReadOutcome.EXHAUSTED, ReadOutcome.ERROR) == [0, 1]
     assert [name for name in requested if name.endswith((".whl", ".gz"))] == ["beta-1.0-py3-none-any.whl"]
     config = {"ops": {"retry_given_up": {"config": {"kinds": []}}}}
     assert pipeline.run("retry_failures", run_config=config).success
@@ -119,7 +119,7 @@ def _logged(pipeline: Pipeline, job: str, key: str | None = None) -> set[str]:
     return {entry.user_message for entry in pipeline.instance.all_logs(result.run_id)}
 
 
-def _outcomes(pipeline: Pipeline, *outcomes: Outcome) -> list[int]:
+def _outcomes(pipeline: Pipeline, *outcomes: ReadOutcome) -> list[int]:
     counts = catalog_status(pipeline.catalog).outcomes
     return [counts[outcome] for outcome in outcomes]
 

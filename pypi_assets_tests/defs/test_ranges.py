@@ -9,7 +9,7 @@ import pytest
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.defs import factories
-from pypi_assets.defs.expected_errors import ExpectedError
+from pypi_assets.defs.expected_errors import ExpectedStepError
 from pypi_assets.defs.factories import ForIndex
 from pypi_assets.defs.policy import RANGE_END_TAG, RANGE_START_TAG, RANGES_IN_ONE_RUN
 from pypi_assets.defs.ranges import RangeAsset, RangeRun, RangeWork, crawled_range_asset, range_step
@@ -117,7 +117,7 @@ def test_an_invalid_key_fails_alone_and_without_a_traceback(step: Step) -> None:
 
 
 def test_a_range_that_is_alone_fails_with_its_own_error(step: Step) -> None:
-    step.failures = {(SECOND, KEYS[0]): ExpectedError("of the range")}
+    step.failures = {(SECOND, KEYS[0]): ExpectedStepError("of the range")}
     result = step.run(keys=KEYS[:1])
     assert failure_text(result) == "of the range"
     assert (step.marked(FIRST, has_totals=False), step.marked(SECOND)) == (KEYS[:1], [])

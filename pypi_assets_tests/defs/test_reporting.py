@@ -4,7 +4,7 @@ import re
 
 import dagster as dg
 
-from pypi_assets.catalog.reports.failures import Failure
+from pypi_assets.catalog.reports.failures import RecordedFailure
 from pypi_assets.defs.reporting import (
     LONGEST_CELL,
     PROGRESS_EVERY_S,
@@ -31,11 +31,11 @@ def test_progress_is_logged_every_30_seconds_at_most() -> None:
     assert all(line.startswith("visits") for line in reported)
 
 
-def failure(filename: str, kind: str = "corrupt archive", text: str = "no zip") -> Failure:
-    return Failure("demo", filename, "error", kind, text, attempts=1, attempts_remaining=0, next_due=None)
+def failure(filename: str, kind: str = "corrupt archive", text: str = "no zip") -> RecordedFailure:
+    return RecordedFailure("demo", filename, "error", kind, text, attempts=1, attempts_remaining=0, next_due=None)
 
 
-def shown(failures: list[Failure], count: int) -> list[str]:
+def shown(failures: list[RecordedFailure], count: int) -> list[str]:
     return str(failure_table(failures, count)["failures"].value).splitlines()
 
 

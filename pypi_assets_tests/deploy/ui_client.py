@@ -13,7 +13,7 @@ from pypi_assets.components import storage_from
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.settings import load_settings
-from pypi_assets.storage.store import NotFoundError
+from pypi_assets.storage.store import ObjectNotFoundError
 from pypi_assets_tests.deploy.services import LOOPBACK, Deployment
 
 STEP_WITHIN_S = 900
@@ -108,7 +108,7 @@ def filenames(project: str) -> set[str] | None:
     try:
         with open_latest("depgraph", storage_from(load_settings())) as reader:
             return {str(row["filename"]) for row in reader.project(project).results}
-    except (LeveldbError, NotFoundError):
+    except (LeveldbError, ObjectNotFoundError):
         return None
 
 
@@ -117,5 +117,5 @@ def providers(module: str) -> set[str] | None:
     try:
         with open_latest("modules", storage_from(load_settings())) as reader:
             return {str(row["project"]) for row in reader.module(module).results}
-    except (LeveldbError, NotFoundError):
+    except (LeveldbError, ObjectNotFoundError):
         return None

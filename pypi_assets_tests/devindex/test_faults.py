@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from pypi_assets.devindex.faults import Fault, FaultPlan, FaultPlanError, Plan, RequestKind
+from pypi_assets.devindex.faults import Fault, FaultPlan, FaultPlanError, FaultPlanFile, RequestKind
 from pypi_assets.devindex.history import History
 from pypi_assets.devindex.served_pages import V1_JSON
 from pypi_assets_tests.builders import make_wheel
@@ -200,7 +200,7 @@ def test_the_plan_in_the_docs_lets_a_tenth_of_all_requests_fail() -> None:
     [plan] = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     FaultPlan(plan)
     rates = dict.fromkeys(RequestKind, 0.0)
-    for one in Plan.model_validate(tomllib.loads(plan)).fault:
+    for one in FaultPlanFile.model_validate(tomllib.loads(plan)).fault:
         for kind in one.met_on:
             rates[kind] += one.rate or 0.0
     assert rates == pytest.approx(dict.fromkeys(RequestKind, 0.1))

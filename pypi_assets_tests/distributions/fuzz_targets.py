@@ -28,7 +28,7 @@ from packaging.specifiers import SpecifierSet
 from pypi_assets.distributions import metadata as core
 from pypi_assets.distributions.extract import Extract, ExtractError, decode_extract, encode_extract
 from pypi_assets.distributions.filenames import parse_filename
-from pypi_assets.distributions.limits import MIB, Limits
+from pypi_assets.distributions.limits import MIB, ReadLimits
 from pypi_assets.distributions.pip_comparison import has_doubt
 from pypi_assets.distributions.reader import Reading, make_record, read_distribution, read_extract
 from pypi_assets.distributions.record import (
@@ -41,7 +41,7 @@ from pypi_assets.distributions.record import (
 from pypi_assets.distributions.record_building import record_to_json
 from pypi_assets.distributions.setup_cfg import parse_setup_cfg
 from pypi_assets.distributions.setup_script import keep_arguments, kept_arguments, read_setup_script
-from pypi_assets.distributions.sources import FileSource, MismatchError
+from pypi_assets.distributions.sources import MismatchError, SeekableFileSource
 from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel
 from pypi_assets_tests.distributions.hostile import (
     CASES,
@@ -70,7 +70,7 @@ from pypi_assets_tests.distributions.raw_archives import (
     tar_header,
 )
 
-SMALL = Limits(
+SMALL = ReadLimits(
     max_file_bytes=4 * MIB, max_metadata_bytes=MIB, max_inflated_bytes=32 * MIB, max_members=2000, seconds=2.0
 )
 MAX_SECONDS = 2.0
@@ -153,7 +153,7 @@ def check_zip(filename: str, content: bytes) -> None:
     """In parts it gives the same, and where zipfile can list it, the names are those that zipfile lists."""
     reading = check_reading(content, filename)
     try:
-        parts = read_distribution(FileSource(io.BytesIO(content)), filename, limits=SMALL)
+        parts = read_distribution(SeekableFileSource(io.BytesIO(content)), filename, limits=SMALL)
         if filename != ZIP_SDIST or content.startswith((b"PK\3\4", b"PK\5\6")):  # the first bytes are those of a zip
             assert parts.extract == reading.extract, "in parts it gives the same extract"
     except MismatchError:

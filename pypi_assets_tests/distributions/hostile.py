@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from types import EllipsisType
 
-from pypi_assets.distributions.limits import MIB, Limits
+from pypi_assets.distributions.limits import MIB, ReadLimits
 from pypi_assets.distributions.record import ErrorKind
 from pypi_assets_tests.builders import Content, core_metadata, tar_bytes, zip_bytes
 from pypi_assets_tests.distributions.hostile_sources import (
@@ -93,7 +93,7 @@ class Case:
     modules: tuple[str, ...] | EllipsisType | None = ("demo",)
     requires: tuple[str, ...] | EllipsisType | None = ("a",)
     notes: tuple[str, ...] = ()
-    limits: Limits = field(default_factory=Limits)
+    limits: ReadLimits = field(default_factory=ReadLimits)
     seconds: float = 5.0
 
 
@@ -630,7 +630,7 @@ TAR_CASES = (
         lambda: raw_sdist(tar_header(b"demo-1.0/x.bin", size_field=b"12 rubbish")),
         CORRUPT,
     ),
-    Case("tar: a million members", SDIST, million_members, LIMIT, limits=Limits(max_members=20_000)),
+    Case("tar: a million members", SDIST, million_members, LIMIT, limits=ReadLimits(max_members=20_000)),
     Case("tar: 5,000 pax headers in a row", SDIST, partial(pax_chain, 5000), CORRUPT),
     Case("tar: 5,000 long names in a row", SDIST, lambda: raw_sdist(long_name(b"x") * 5000), CORRUPT),
     Case("tar: 900 pax headers in a row", SDIST, partial(pax_chain, 900), CORRUPT),
@@ -873,7 +873,7 @@ def damaged(content: bytes, from_end: int) -> bytes:
     return content[:-from_end] + bytes([content[-from_end] ^ 0x55]) + content[len(content) - from_end + 1 :]
 
 
-XZ_BOMB_LIMITS = Limits(ratio_free_bytes=32 * MIB)
+XZ_BOMB_LIMITS = ReadLimits(ratio_free_bytes=32 * MIB)
 COMPRESSION_CASES = (
     Case("gzip: it is a zip", SDIST, lambda: zip_bytes({"demo-1.0/PKG-INFO": STATIC_PKG_INFO, "demo-1.0/demo.py": ""})),
     Case("gzip: it is bzip2", SDIST, lambda: bz2.compress(PLAIN_TAR)),

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pypi_assets.distributions.filenames import parse_filename
-from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.limits import ReadLimits
 from pypi_assets.distributions.pip_comparison import differences_from, has_doubt
 from pypi_assets.distributions.reader import make_record, read_distribution, read_extract
 from pypi_assets_tests.distributions import hostile_sdists, hostile_tars
@@ -71,7 +71,7 @@ def sdist_outcomes(python: str) -> list[Outcome]:
     trees = unpacked_by_pips(contents, python)
     found = []
     for name, (content, filename) in contents.items():
-        extract = read_extract(io.BytesIO(content), parse_filename(filename), Limits())
+        extract = read_extract(io.BytesIO(content), parse_filename(filename), ReadLimits())
         record = make_record(extract, filename)
         silent = not has_doubt(record) and bool(differences(extract, trees[name]))
         is_refused = trees[name].refusal is not None

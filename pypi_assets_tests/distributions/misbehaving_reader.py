@@ -22,7 +22,7 @@ import msgspec
 from pypi_assets.distributions import reader_process, sdists
 from pypi_assets.distributions.containment import layers
 from pypi_assets.distributions.extract import Extract
-from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.limits import ReadLimits
 from pypi_assets.distributions.record import FilenameParts
 from pypi_assets_tests.distributions.containment.attempts import DONE, try_all
 
@@ -70,7 +70,7 @@ def misbehaving_record(extract: Any, parts: FilenameParts, project: str | None) 
     return make_parsed_record(extract, parts, project)
 
 
-def misbehaving_extract(source: Any, parts: FilenameParts, limits: Limits) -> Any:
+def misbehaving_extract(source: Any, parts: FilenameParts, limits: ReadLimits) -> Any:
     if parts.filename.startswith("attempts"):
         outcomes = try_all()
         done = [name for name, outcome in outcomes.items() if outcome == DONE]

@@ -2,7 +2,7 @@
 
 import io
 
-from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.limits import ReadLimits
 from pypi_assets.distributions.reader import read_distribution
 from pypi_assets.distributions.record import DistributionRecord, ReadError
 from pypi_assets_tests.builders import core_metadata
@@ -20,7 +20,7 @@ PKG_INFO = core_metadata("demo", "1.0", requires_dist=["a"])
 
 
 def read(content, filename, **limits):
-    return read_distribution(io.BytesIO(content), filename, limits=Limits(**limits)).record
+    return read_distribution(io.BytesIO(content), filename, limits=ReadLimits(**limits)).record
 
 
 def error_of(record: DistributionRecord) -> ReadError:

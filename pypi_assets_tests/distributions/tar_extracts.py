@@ -4,7 +4,7 @@ import io
 from collections.abc import Callable
 
 from pypi_assets.distributions.extract import Extract
-from pypi_assets.distributions.limits import MIB, Budget, Limits
+from pypi_assets.distributions.limits import MIB, Budget, ReadLimits
 from pypi_assets.distributions.sources import SequentialSource
 from pypi_assets.distributions.tars import extract_tar
 
@@ -23,5 +23,5 @@ class Dripping(io.BytesIO):
 def extract(
     content: bytes, wanted: Callable[[str], bool] = lambda _: True, *, drip: int = MIB, **limits: int
 ) -> Extract:
-    budget = Budget(Limits(**limits))
+    budget = Budget(ReadLimits(**limits))
     return extract_tar(SequentialSource(Dripping(content, drip), budget), wanted, budget)

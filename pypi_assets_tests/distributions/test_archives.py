@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pypi_assets.distributions.archives import BLOCK, BadTarError, SafeNames, TarStream, padded
 from pypi_assets.distributions.extract import Extract
-from pypi_assets.distributions.limits import Budget, Limits
+from pypi_assets.distributions.limits import Budget, ReadLimits
 from pypi_assets.distributions.wheel_names import WheelNames
 from pypi_assets_tests.builders import core_metadata, tar_bytes, zip_bytes
 from pypi_assets_tests.distributions.small_archives import METADATA, PKG_INFO, SDIST, WHEEL, read
@@ -100,7 +100,7 @@ NAMES = st.lists(st.sampled_from(PARTS), min_size=1, max_size=4).map("/".join)
 @example(names=["demo/a", "demo/./a"])
 def test_all_names_at_once_are_as_one_after_the_other(kind, names):
     at_once, single = Extract(), Extract()
-    fast, slow = kind(at_once, Budget(Limits())), kind(single, Budget(Limits()))
+    fast, slow = kind(at_once, Budget(ReadLimits())), kind(single, Budget(ReadLimits()))
     fast.add_all(names, list(range(len(names))))
     for place, name in enumerate(names):
         slow.add_all([name], [place])
@@ -110,5 +110,5 @@ def test_all_names_at_once_are_as_one_after_the_other(kind, names):
     assert at_once == single
     for place, name in enumerate(names):
         cut = name.partition("\0")[0]
-        expected = kind(Extract(), Budget(Limits())).add(cut, place, is_file=not cut.endswith("/"))
+        expected = kind(Extract(), Budget(ReadLimits())).add(cut, place, is_file=not cut.endswith("/"))
         assert expected is None or expected in fast.places

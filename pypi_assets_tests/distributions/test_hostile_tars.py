@@ -5,7 +5,7 @@ import io
 import pytest
 
 from pypi_assets.distributions.filenames import parse_filename
-from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.limits import ReadLimits
 from pypi_assets.distributions.pip_comparison import has_doubt
 from pypi_assets.distributions.reader import make_record, read_extract
 from pypi_assets_tests.distributions import hostile_sdists, hostile_tars
@@ -23,7 +23,7 @@ def test_the_record_is_of_the_tree_that_pip_unpacks_or_has_a_doubt(cases: list[T
     for case in cases:
         with subtests.test(case.name):
             content = case.build()
-            extract = read_extract(io.BytesIO(content), parse_filename(case.filename), Limits(seconds=5))
+            extract = read_extract(io.BytesIO(content), parse_filename(case.filename), ReadLimits(seconds=5))
             record = make_record(extract, case.filename)
             found = ERROR if record.error else DOUBT if has_doubt(record) else SAME
             assert found == case.outcome, (record.notes, record.error)
@@ -41,6 +41,6 @@ def test_each_case_has_a_name_of_its_own():
 def test_a_million_keys_of_sparse_files_in_global_headers_are_dropped_as_they_come():
     header = pax_header(b"".join(pax_record(b"GNU.sparse.%d" % number, b"") for number in range(40_000)), b"g")
     content = tar(*[header] * 25)
-    extract = read_extract(io.BytesIO(content), parse_filename("demo-1.0.tar.gz"), Limits(seconds=5))
+    extract = read_extract(io.BytesIO(content), parse_filename("demo-1.0.tar.gz"), ReadLimits(seconds=5))
     assert extract.error is None
     assert "demo-1.0/demo.py" in extract.paths

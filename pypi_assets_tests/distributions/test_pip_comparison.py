@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from pypi_assets.distributions import pip_comparison, reader_pool
-from pypi_assets.distributions.limits import MIB, Limits
+from pypi_assets.distributions.limits import MIB, ReadLimits
 from pypi_assets.distributions.local_files import read_local
 from pypi_assets.distributions.pip_comparison import NoPipError, compare, compare_sdist, compare_wheel
 from pypi_assets.distributions.reader import read_path
@@ -160,7 +160,7 @@ def test_a_pip_that_does_not_end_by_itself_refuses(tmp_path, monkeypatch, driver
 @pytest.mark.parametrize("make", [make_wheel, make_sdist])
 def test_readers_make_the_records(tmp_path, monkeypatch, make):
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
-    with ReaderPool(Limits(), size=1) as readers:
+    with ReaderPool(ReadLimits(), size=1) as readers:
         found = compare(make(tmp_path, "crash", "1.0"), readers)
     assert found.record.error is not None
     assert (found.record.error.kind, found.is_silent) == (ErrorKind.READER_FAILURE, False)
@@ -183,7 +183,7 @@ def test_of_small_files_that_pip_unpacks_as_many_are_read_as_in_an_archive(tmp_p
 def test_no_file_that_pip_writes_is_larger_than_the_limit(tmp_path):
     wheel = make_wheel(tmp_path, "demo", "1.0", files={"large.py": "x" * MIB})
     sdist = make_sdist(tmp_path, "demo", "1.0", files={"large.txt": "x" * MIB})
-    with ReaderPool(Limits(max_inflated_bytes=MIB // 2), size=1) as readers:
+    with ReaderPool(ReadLimits(max_inflated_bytes=MIB // 2), size=1) as readers:
         for each in (wheel, sdist):
             refusal = compare(each, readers).refusal
             assert refusal is not None, each.name

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pypi_assets.distributions.limits import MIB, Limits
+from pypi_assets.distributions.limits import MIB, ReadLimits
 from pypi_assets.distributions.reader import read_distribution, read_path
 from pypi_assets.distributions.record import AMBIGUOUS, DistributionKind, DistributionRecord, ErrorKind
 from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel, tar_bytes, zip_bytes
@@ -192,7 +192,9 @@ def originals(tmp_path_factory):
 FORMATS = ["tar", "tar.gz", "tar.bz2", "tar.xz", "zip"]
 
 
-SMALL = Limits(max_file_bytes=MIB, max_metadata_bytes=MIB, max_inflated_bytes=8 * MIB, max_members=1000, seconds=5.0)
+SMALL = ReadLimits(
+    max_file_bytes=MIB, max_metadata_bytes=MIB, max_inflated_bytes=8 * MIB, max_members=1000, seconds=5.0
+)
 
 
 def check(record: DistributionRecord, content: bytes) -> None:

@@ -19,12 +19,12 @@ import pytest
 
 from pypi_assets.distributions import reader_pool
 from pypi_assets.distributions.extract import ServedMetadata, decode_extract, encode_extract
-from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.limits import ReadLimits
 from pypi_assets.distributions.reader import make_record, read_distribution
 from pypi_assets.distributions.reader_pool import ReaderFailure, ReaderPool, ReaderStartError, StoredExtract, WholeFile
 from pypi_assets.distributions.record import AMBIGUOUS, DistributionRecord, ErrorKind, ReadError
 from pypi_assets.distributions.record_building import record_digest
-from pypi_assets.distributions.sources import FileSource, MismatchError
+from pypi_assets.distributions.sources import MismatchError, SeekableFileSource
 from pypi_assets_tests.builders import core_metadata, make_egg, make_sdist, make_wheel, zip_bytes
 from pypi_assets_tests.distributions.pooled_files import (
     far_wheel,
@@ -67,7 +67,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list["subprocess.Popen[bytes]"]:
 
 @pytest.fixture
 def pool() -> Iterator[ReaderPool]:
-    with ReaderPool(Limits(), size=1) as pool:
+    with ReaderPool(ReadLimits(), size=1) as pool:
         yield pool
 
 
@@ -76,7 +76,7 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[ReaderPool]:
     """A pool whose readers misbehave as a file's name demands, and may take 0.1 seconds of processor time."""
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
     notice_stopped_readers(monkeypatch)
-    with ReaderPool(Limits(seconds=0.1), size=1) as pool:
+    with ReaderPool(ReadLimits(seconds=0.1), size=1) as pool:
         yield pool
 
 
@@ -136,11 +136,11 @@ def test_files_read_together_are_read_as_each_alone(
 def test_a_range_source_is_read_in_parts(tmp_path: Path, pool: ReaderPool, number: int) -> None:
     path = distributions(tmp_path)[number]
     with path.open("rb") as file:
-        assert pool.read(FileSource(file), path.name, project="Demo").record == direct(path)
+        assert pool.read(SeekableFileSource(file), path.name, project="Demo").record == direct(path)
 
 
 @dataclass
-class Indexed(FileSource):
+class Indexed(SeekableFileSource):
     """A wheel as an index serves it, with its METADATA next to it."""
 
     content: bytes
@@ -160,7 +160,7 @@ def test_a_sidecar_is_read_and_must_match(tmp_path: Path, started: list["subproc
     content = zip_bytes({"demo-1.0.dist-info/METADATA": metadata, **filler})
     promised, other = (hashlib.sha256(data).hexdigest() for data in (metadata, b"other"))
     filename = "demo-1.0-py3-none-any.whl"
-    with ReaderPool(Limits(), size=1) as pool:
+    with ReaderPool(ReadLimits(), size=1) as pool:
         for sidecar in (metadata, None):
             assert pool.read(Indexed(content, sidecar, promised), filename).record.requires_dist == ("attrs",)
         for sidecar, sha256 in ((metadata + b"\n", promised), (None, other)):
@@ -190,7 +190,7 @@ def test_what_is_not_read_needs_no_reader(
 
 def test_the_limits_hold(tmp_path: Path) -> None:
     source, filename = wheel(tmp_path)
-    with ReaderPool(Limits(max_members=2), size=1) as pool:
+    with ReaderPool(ReadLimits(max_members=2), size=1) as pool:
         assert pool.read(source, filename).record.error == ReadError(ErrorKind.LIMIT_EXCEEDED, "more than 2 members")
 
 
@@ -253,7 +253,7 @@ def test_a_reader_that_is_silent_for_too_long_is_ended(
 ) -> None:
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
     monkeypatch.setattr(reader_pool, "GRACE_S", 0.2)
-    with ReaderPool(Limits(seconds=0.1), size=1) as pool:
+    with ReaderPool(ReadLimits(seconds=0.1), size=1) as pool:
         finished = pool.read(*wheel(tmp_path, "stop"))
     assert finished.record.error == ReadError(ErrorKind.LIMIT_EXCEEDED, "reading takes more than 0.1 seconds")
     assert finished.died
@@ -333,7 +333,7 @@ def finished_extract(folder: Path) -> bytes:
 def test_the_signal_of_too_much_processor_time_is_a_limit(
     pool: ReaderPool, started: list["subprocess.Popen[bytes]"]
 ) -> None:
-    class Overdrawn(FileSource):
+    class Overdrawn(SeekableFileSource):
         def sidecar(self) -> None:
             started[0].send_signal(signal.SIGXCPU)
 
@@ -401,11 +401,11 @@ def test_what_the_source_raises_comes_up_and_the_reader_stays(
         KeyboardInterrupt(),
     ):
 
-        class Failing(FileSource):
+        class Failing(SeekableFileSource):
             def read_at(self, offset: int, size: int, error: BaseException = raised) -> bytes:
                 raise error
 
-        class FailingLater(FileSource):
+        class FailingLater(SeekableFileSource):
             def sidecar(self, error: BaseException = raised) -> None:
                 raise error
 
@@ -458,7 +458,7 @@ def test_a_failing_file_raises_its_own_error(tmp_path: Path, pool: ReaderPool) -
 def test_a_reader_that_dies_while_the_source_fails_is_replaced(
     pool: ReaderPool, started: list["subprocess.Popen[bytes]"]
 ) -> None:
-    class Failing(FileSource):
+    class Failing(SeekableFileSource):
         def sidecar(self) -> None:
             started[0].kill()
             raise NetworkError("reset")
@@ -486,7 +486,9 @@ def test_memory_is_limited(
 ) -> None:
     monkeypatch.setattr(reader_pool, "READER_MEMORY_BYTES", 16 * 1024**2)
     large = make_wheel(tmp_path, "large", "1.0", metadata="Name: large\nVersion: 1.0\n" + "Keywords: x\n" * 4_000_000)
-    limits = Limits(max_kept_bytes=2**26, max_wanted_bytes=2**26, max_metadata_bytes=2**26, max_expansion_ratio=10_000)
+    limits = ReadLimits(
+        max_kept_bytes=2**26, max_wanted_bytes=2**26, max_metadata_bytes=2**26, max_expansion_ratio=10_000
+    )
     with ReaderPool(limits, size=1) as pool:
         with large.open("rb") as file:
             error = pool.read(file, large.name).record.error
@@ -573,7 +575,7 @@ def failure_of(content: bytes) -> str:
 def test_threads_share_the_readers(tmp_path: Path, started: list["subprocess.Popen[bytes]"]) -> None:
     paths = distributions(tmp_path) * 10
     expected = {path: direct(path) for path in paths}
-    with ReaderPool(Limits(), size=2) as pool, ThreadPoolExecutor(8) as threads:
+    with ReaderPool(ReadLimits(), size=2) as pool, ThreadPoolExecutor(8) as threads:
         assert started == []
 
         def read(path: Path) -> DistributionRecord:
@@ -586,7 +588,7 @@ def test_threads_share_the_readers(tmp_path: Path, started: list["subprocess.Pop
 def test_the_first_reader_is_used_as_long_as_it_is_free(
     tmp_path: Path, started: list["subprocess.Popen[bytes]"]
 ) -> None:
-    with ReaderPool(Limits(), size=3) as pool:
+    with ReaderPool(ReadLimits(), size=3) as pool:
         for _ in range(3):
             pool.read(*wheel(tmp_path))
     assert len(started) == 1
@@ -595,7 +597,7 @@ def test_the_first_reader_is_used_as_long_as_it_is_free(
 def test_a_zip_s_end_is_fetched_before_a_reader_is_taken(
     tmp_path: Path, pool: ReaderPool, started: list["subprocess.Popen[bytes]"]
 ) -> None:
-    class ReadsAnother(FileSource):
+    class ReadsAnother(SeekableFileSource):
         def read_at(self, offset: int, size: int) -> bytes:
             assert pool.read(*wheel(tmp_path, "other")).record.error is None
             return super().read_at(offset, size)
@@ -610,21 +612,21 @@ def test_one_reader_is_started_for_each_source_that_has_to_be_waited_for(
 ) -> None:
     everyone = threading.Barrier(3)
 
-    class Waits(FileSource):
+    class Waits(SeekableFileSource):
         def sidecar(self) -> None:
             everyone.wait(60)
 
-    with ReaderPool(Limits(), size=3) as pool, ThreadPoolExecutor(3) as threads:
+    with ReaderPool(ReadLimits(), size=3) as pool, ThreadPoolExecutor(3) as threads:
         records = [threads.submit(pool.read, Waits(far_wheel()[0]), far_wheel()[1]) for _ in range(3)]
         assert [record.result().record.error for record in records] == [None] * 3
     assert len(started) == 3
 
 
 def test_a_call_that_waits_for_a_reader_fails_when_the_pool_is_closed() -> None:
-    pool = ReaderPool(Limits(), size=1)
+    pool = ReaderPool(ReadLimits(), size=1)
     waits, may_end = threading.Event(), threading.Event()
 
-    class Waits(FileSource):
+    class Waits(SeekableFileSource):
         def sidecar(self) -> None:
             waits.set()
             may_end.wait(60)
@@ -643,10 +645,10 @@ def test_a_call_that_waits_for_a_reader_fails_when_the_pool_is_closed() -> None:
 
 def test_closing_leaves_nothing(tmp_path: Path, started: list["subprocess.Popen[bytes]"]) -> None:
     open_before = set(os.listdir("/dev/fd"))  # noqa: PTH208 - no folder of files
-    pool = ReaderPool(Limits(), size=2)
+    pool = ReaderPool(ReadLimits(), size=2)
     source, filename = far_wheel()
 
-    class ClosesThePool(FileSource):
+    class ClosesThePool(SeekableFileSource):
         def sidecar(self) -> None:
             pool.close()
 
@@ -684,7 +686,7 @@ def test_a_reader_inherits_no_secrets(
     monkeypatch.setattr(subprocess, "Popen", record)
     for name in ("AWS_SECRET_ACCESS_KEY", "PYTHONSECRET", "LC_SECRET", "LD_PRELOAD", "TMPDIR"):
         monkeypatch.setenv(name, "" if name == "LD_PRELOAD" else "secret")
-    with ReaderPool(Limits(), size=1) as pool:
+    with ReaderPool(ReadLimits(), size=1) as pool:
         pool.read(*wheel(tmp_path))
     assert "secret" not in environments[0].values()
     assert "LD_PRELOAD" not in environments[0]
@@ -692,7 +694,7 @@ def test_a_reader_inherits_no_secrets(
 
 
 def read_one(path: Path) -> None:
-    with ReaderPool(Limits(), size=1) as pool, path.open("rb") as file:
+    with ReaderPool(ReadLimits(), size=1) as pool, path.open("rb") as file:
         assert pool.read(file, path.name, project="Demo").record == direct(path)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pypi_assets.distributions.extract import Extract
-from pypi_assets.distributions.limits import Budget, LimitExceededError, Limits
+from pypi_assets.distributions.limits import Budget, LimitExceededError, ReadLimits
 from pypi_assets.distributions.sdist_names import SdistNames, are_usual, common_top, readable
 from pypi_assets.distributions.unpacked_tree import Doubts, Member, MemberKind, unpacked_tar
 from pypi_assets_tests.examples import examples
@@ -98,7 +98,7 @@ def test_wrong_bytes_are_replaced():
 
 def collected(*names: str, **limits: int) -> tuple[Extract, SdistNames]:
     extract = Extract()
-    found = SdistNames(extract, Budget(Limits(**limits)))
+    found = SdistNames(extract, Budget(ReadLimits(**limits)))
     found.add_all(list(names), list(range(len(names))))
     return extract, found
 

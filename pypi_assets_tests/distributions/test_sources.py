@@ -10,14 +10,14 @@ import pytest
 
 from pypi_assets.distributions import reader_pool
 from pypi_assets.distributions.extract import decode_extract
-from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.limits import ReadLimits
 from pypi_assets.distributions.local_files import read_local
 from pypi_assets.distributions.reader import make_record, read_distribution, read_path
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.distributions.reader_process import BytesAt, NextBytes, Ready, Sidecar
 from pypi_assets.distributions.record import DistributionKind, ErrorKind, ReadError
 from pypi_assets.distributions.served_sources import answer_from, as_ranges, end_of
-from pypi_assets.distributions.sources import FileSource, SourceError, Spool
+from pypi_assets.distributions.sources import RangeSourceError, SeekableFileSource, Spool
 from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel, zip_bytes
 from pypi_assets_tests.naming import mentions
 from pypi_assets_tests.served_index import shared_readers
@@ -64,7 +64,7 @@ def test_a_zip_that_comes_as_a_stream_is_kept_within_a_limit(tmp_path):
     content = make_wheel(tmp_path, "demo", "1.0").read_bytes()
     size = len(content)
     for limit, text in ((size, None), (size - 1, f"a zip of unknown size is larger than {size - 1} bytes")):
-        limits = Limits(max_spooled_bytes=limit)
+        limits = ReadLimits(max_spooled_bytes=limit)
         record = read_distribution(OneWay(content), "demo-1.0-py3-none-any.whl", limits=limits).record
         assert record.error == (text and ReadError(ErrorKind.LIMIT_EXCEEDED, text))
 
@@ -76,7 +76,7 @@ def test_a_spool_gives_back_what_it_was_given_and_leaves_nothing():
             spool.add(piece)
         assert (spool.size, spool.sidecar()) == (10, None)
         assert [spool.read_at(2, 4), spool.read_at(8, 5), spool.read_at(10, 1)] == [b"2345", b"89", b""]
-        with pytest.raises(SourceError):
+        with pytest.raises(RangeSourceError):
             spool.read_at(-1, 1)
     assert set(Path("/dev/fd").iterdir()) == opened
 
@@ -90,7 +90,7 @@ class Stream(io.BytesIO):
 
 def test_what_can_be_sought_in_is_a_range_source_where_it_is_a_zip() -> None:
     zipped, other = zip_bytes({"a": b""}), b"no zip"
-    ranges = FileSource(io.BytesIO(zipped))
+    ranges = SeekableFileSource(io.BytesIO(zipped))
     assert as_ranges(ranges, "demo-1.0-py3-none-any.whl", DistributionKind.WHEEL) is ranges
     for filename, kind, content, is_zip in (
         ("demo-1.0-py3-none-any.whl", DistributionKind.WHEEL, zipped, True),
@@ -107,7 +107,7 @@ def test_what_can_be_sought_in_is_a_range_source_where_it_is_a_zip() -> None:
 
 
 def test_each_source_answers_the_questions_of_its_kind() -> None:
-    ranges = FileSource(io.BytesIO(b"0123456789"))
+    ranges = SeekableFileSource(io.BytesIO(b"0123456789"))
     stream = io.BytesIO(b"abc")
     answers = [
         (BytesAt(2, 3), ranges, b"234"),
@@ -123,11 +123,11 @@ def test_each_source_answers_the_questions_of_its_kind() -> None:
 
 
 def test_where_the_end_fails_the_source_s_own_error_comes_up() -> None:
-    class Failing(FileSource):
+    class Failing(SeekableFileSource):
         def read_at(self, offset: int, size: int) -> bytes:
-            raise SourceError(OSError("disk"))
+            raise RangeSourceError(OSError("disk"))
 
-    assert end_of(FileSource(io.BytesIO(b"0123456789"))) == b"0123456789"
+    assert end_of(SeekableFileSource(io.BytesIO(b"0123456789"))) == b"0123456789"
     with pytest.raises(OSError, match="disk"):
         end_of(Failing(io.BytesIO(b"0")))
 
@@ -170,7 +170,7 @@ def test_a_pipe_is_read_once(tmp_path: Path, number: int) -> None:
 
 
 def test_the_limits_are_those_of_the_readers(tmp_path: Path) -> None:
-    limits = Limits(max_file_bytes=1000)
+    limits = ReadLimits(max_file_bytes=1000)
     with ReaderPool(limits, size=1) as readers:
         for path in files(tmp_path)[:-2]:
             path.write_bytes(path.read_bytes() + bytes(1_000_000))
@@ -183,7 +183,7 @@ def test_the_limits_are_those_of_the_readers(tmp_path: Path) -> None:
 def test_a_crash_costs_one_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
     paths = [make_wheel(tmp_path, name, "1.0") for name in ("crash", "demo")]
-    with ReaderPool(Limits(), size=1) as readers:
+    with ReaderPool(ReadLimits(), size=1) as readers:
         crashed, honest = [read_local(path, readers).record for path in paths]
     assert crashed.error is not None
     assert mentions(crashed.error.text, "SIGSEGV")

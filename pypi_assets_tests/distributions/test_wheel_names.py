@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pypi_assets.distributions.extract import Extract
-from pypi_assets.distributions.limits import Budget, Limits
+from pypi_assets.distributions.limits import Budget, ReadLimits
 from pypi_assets.distributions.wheel_names import (
     RefusedNameError,
     WheelNames,
@@ -50,12 +50,12 @@ def test_versions_of_wheels(subtests: pytest.Subtests):
 def test_a_usual_wheel_file_is_not_kept():
     extract = Extract()
     for name, content in (("WHEEL", b"Wheel-Version: 1.0\n"), ("METADATA", b"Name: a\n\n\xff"), ("RECORD", b"x")):
-        keep_member(extract, INFO + name, content, Budget(Limits()))
+        keep_member(extract, INFO + name, content, Budget(ReadLimits()))
     assert extract.files == {f"{INFO}METADATA": b"Name: a\n\n"}
     assert extract.notes == ["ambiguous archive: pip refuses it: METADATA is not UTF-8"]
-    keep_member(extract, f"{INFO}RECORD", b"\n", Budget(Limits()))
+    keep_member(extract, f"{INFO}RECORD", b"\n", Budget(ReadLimits()))
     assert extract.notes[1:] == ["ambiguous archive: pip refuses it: RECORD has a blank line"]
-    keep_member(extract, f"{INFO}WHEEL", b"Wheel-Version: 7\n", Budget(Limits()))
+    keep_member(extract, f"{INFO}WHEEL", b"Wheel-Version: 7\n", Budget(ReadLimits()))
     assert f"{INFO}WHEEL" in extract.files
 
 
@@ -143,7 +143,7 @@ def test_destinations_are_those_of_pip(path):
 
 def collected(*names):
     extract = Extract()
-    wheel_names = WheelNames(extract, Budget(Limits()))
+    wheel_names = WheelNames(extract, Budget(ReadLimits()))
     wheel_names.add_all(list(names), list(range(len(names))))
     wheel_names.finish()
     return wheel_names, extract

@@ -5,9 +5,9 @@ import zlib
 
 import pytest
 
-from pypi_assets.distributions.limits import Budget, Limits
+from pypi_assets.distributions.limits import Budget, ReadLimits
 from pypi_assets.distributions.zip_directory import BadZipError
-from pypi_assets.distributions.zips import Entry, inflate
+from pypi_assets.distributions.zips import ZipEntry, inflate
 from pypi_assets_tests.distributions import raw_archives
 from pypi_assets_tests.distributions.hostile_wheels import lzma_member
 from pypi_assets_tests.distributions.raw_archives import BZIP2, DEFLATED, DESCRIPTOR_FLAG, LZMA, STORED, deflate
@@ -31,7 +31,7 @@ def read(written, *, flags=None, **changes):
         "end": len(local) + len(data),
     }
     notes = []
-    return inflate(Entry(**values | changes), local + data, Budget(Limits()), notes), notes
+    return inflate(ZipEntry(**values | changes), local + data, Budget(ReadLimits()), notes), notes
 
 
 def test_all_methods_of_zipfile(subtests: pytest.Subtests):
@@ -91,9 +91,9 @@ def test_data_that_are_broken_behind_the_size_are_refused(method, data):
 def test_a_local_name_that_runs_into_the_next_member_is_refused():
     local = bytearray(raw_archives.local_header(raw_archives.Entry(b"name", b"")))
     local[26] = 99
-    entry = Entry("name", b"name", 0x800, STORED, 0, 0, 0, 0, len(local))
+    entry = ZipEntry("name", b"name", 0x800, STORED, 0, 0, 0, 0, len(local))
     with pytest.raises(BadZipError):
-        inflate(entry, bytes(local), Budget(Limits()), [])
+        inflate(entry, bytes(local), Budget(ReadLimits()), [])
 
 
 def test_a_name_is_compared_as_zipfile_decodes_it():

@@ -8,10 +8,10 @@ from random import Random
 import pytest
 
 from pypi_assets.distributions.extract import Extract
-from pypi_assets.distributions.limits import Budget, LimitExceededError, Limits
+from pypi_assets.distributions.limits import Budget, LimitExceededError, ReadLimits
 from pypi_assets.distributions.record import AMBIGUOUS
-from pypi_assets.distributions.sources import FileSource
-from pypi_assets.distributions.zip_directory import BadZipError, Directory, Window, find_directory
+from pypi_assets.distributions.sources import SeekableFileSource
+from pypi_assets.distributions.zip_directory import BadZipError, Directory, TailWindow, find_directory
 from pypi_assets.distributions.zip_entries import decoded_name, extra_fields, reading_problem, sizes_at, walk_entries
 from pypi_assets_tests.distributions.hostile_wheels import ZIPS, unicode_path
 from pypi_assets_tests.distributions.raw_archives import MAX_32, Entry, central_header, end_record, raw_zip, zip64_extra
@@ -21,12 +21,12 @@ from pypi_assets_tests.naming import naming
 
 def found(content, start=0, **limits):
     notes = []
-    window = Window(FileSource(io.BytesIO(content)), start)
-    return find_directory(window, Budget(Limits(**limits)), notes), notes
+    window = TailWindow(SeekableFileSource(io.BytesIO(content)), start)
+    return find_directory(window, Budget(ReadLimits(**limits)), notes), notes
 
 
 def test_a_window_widens_to_the_front_and_peeks_without_that():
-    window = Window(FileSource(io.BytesIO(b"0123456789")), 6)
+    window = TailWindow(SeekableFileSource(io.BytesIO(b"0123456789")), 6)
     assert (window.peek(2, 3), window.start, window.peek(8, 9)) == (b"234", 6, b"89")
     assert (window.at(4, 8), window.start) == (b"4567", 4)
     with pytest.raises(BadZipError, match=naming(5)):
@@ -96,8 +96,8 @@ SECONDS = float(os.environ.get("ZIP_SECONDS", "5"))
 def walked(*entries, size=1000):
     content = b"".join(central_header(entry, number * 100) for number, entry in enumerate(entries))
     extract = Extract()
-    names = AllNames(extract, Budget(Limits()))
-    neighbours = walk_entries(Directory(content, size, 0, len(entries)), names, Budget(Limits()), extract)
+    names = AllNames(extract, Budget(ReadLimits()))
+    neighbours = walk_entries(Directory(content, size, 0, len(entries)), names, Budget(ReadLimits()), extract)
     return names.names, extract, neighbours
 
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pypi_assets.distributions.limits import MIB, Budget, Limits
+from pypi_assets.distributions.limits import MIB, Budget, ReadLimits
 from pypi_assets.distributions.metadata import headers_of
 from pypi_assets.distributions.record import ErrorKind
-from pypi_assets.distributions.sources import FileSource, MismatchError
+from pypi_assets.distributions.sources import MismatchError, SeekableFileSource
 from pypi_assets.distributions.zips import extract_zip
 from pypi_assets_tests.builders import core_metadata, zip_bytes
 from pypi_assets_tests.distributions.raw_archives import (
@@ -64,7 +64,7 @@ class Ranges:
 
 def extract(content, wanted=(METADATA,), **limits):
     source = content if isinstance(content, Ranges) else Ranges(content)
-    return extract_zip(source, lambda names: [name for name in names if name in wanted], Budget(Limits(**limits)))
+    return extract_zip(source, lambda names: [name for name in names if name in wanted], Budget(ReadLimits(**limits)))
 
 
 def noise(size, seed=0):
@@ -196,7 +196,7 @@ def test_it_reads_what_zipfile_reads(members, method, comment, prefix, zip64):
     with zipfile.ZipFile(io.BytesIO(prefix + buffer.getvalue())) as archive:
         infos = [info for info in archive.infolist() if not info.is_dir()]
         expected = {info.filename: archive.read(info) for info in infos}
-    extracted = extract_zip(FileSource(io.BytesIO(prefix + buffer.getvalue())), list, Budget(Limits()))
+    extracted = extract_zip(SeekableFileSource(io.BytesIO(prefix + buffer.getvalue())), list, Budget(ReadLimits()))
     safe = {name: content for name, content in expected.items() if is_clean(name)}
     assert extracted.error is None
     assert {name: extracted.files[name] for name in safe} == safe

@@ -19,10 +19,10 @@ from random import Random
 
 from pypi_assets.distributions.archives import keep
 from pypi_assets.distributions.extract import Extract
-from pypi_assets.distributions.limits import Budget, LimitExceededError, Limits
+from pypi_assets.distributions.limits import Budget, LimitExceededError, ReadLimits
 from pypi_assets.distributions.record import AMBIGUOUS
-from pypi_assets.distributions.sources import FileSource
-from pypi_assets.distributions.zip_directory import BadZipError, Window, find_directory
+from pypi_assets.distributions.sources import SeekableFileSource
+from pypi_assets.distributions.zip_directory import BadZipError, TailWindow, find_directory
 from pypi_assets.distributions.zip_entries import sizes_at, walk_entries
 from pypi_assets.distributions.zips import extract_zip
 from pypi_assets_tests.distributions.hostile_wheels import lzma_member, unicode_path
@@ -139,12 +139,12 @@ def by_zipfile(content: bytes) -> tuple[list[tuple[str, int]], dict[str, bytes |
 
 
 def by_us(content: bytes) -> tuple[list[tuple[str, int]], Extract]:
-    budget = Budget(Limits())
-    extract = extract_zip(FileSource(io.BytesIO(content)), list, budget, AllNames)
+    budget = Budget(ReadLimits())
+    extract = extract_zip(SeekableFileSource(io.BytesIO(content)), list, budget, AllNames)
     places: list[tuple[str, int]] = []
     names = AllNames(extract, budget)
     try:
-        directory = find_directory(Window(FileSource(io.BytesIO(content)), 0), budget, [])
+        directory = find_directory(TailWindow(SeekableFileSource(io.BytesIO(content)), 0), budget, [])
         walk_entries(directory, names, budget, Extract())
         starts = [sizes_at(directory.content, position)[2] + directory.shift for position in names.positions]
         places = list(zip(names.names, starts, strict=True))
@@ -168,7 +168,7 @@ def difference(content: bytes) -> tuple[str | None, str | None]:
         return f"names or places: {places} instead of {theirs[0]}", None
     kept = Extract()
     for name, read in theirs[1].items():
-        keep(kept, name, read or b"", Budget(Limits()))
+        keep(kept, name, read or b"", Budget(ReadLimits()))
     return (None, None) if extract.files == kept.files else ("contents", None)
 
 

@@ -32,9 +32,16 @@ from pypi_assets.dumps.compaction import GROWTH, compact, join, joined_rows, nex
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_audit import audit_dump
 from pypi_assets.dumps.dump_format import DumpDamagedError, Row
-from pypi_assets.dumps.dump_manifest import Manifest, committed_directories, file_path, manifest_path, read_manifest
+from pypi_assets.dumps.dump_manifest import DumpManifest, committed_directories, file_path, manifest_path, read_manifest
 from pypi_assets.dumps.dump_reader import iter_dump
-from pypi_assets.dumps.dump_writer import commit, missing_ranges, settle, write_file, write_range, write_shard
+from pypi_assets.dumps.dump_writer import (
+    commit,
+    commit_pending_dumps,
+    missing_ranges,
+    write_file,
+    write_range,
+    write_shard,
+)
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.demo_catalog import add_range, dumped_storage
@@ -212,7 +219,7 @@ def test_a_compaction_that_was_stopped_right_before_a_full_dump_is_dropped(
     dump = open_full_dump(small.catalog, 1)
     write_shard(small.catalog, storage, dump, 0)
     commit(small.catalog, storage, dump)
-    assert settle(small.catalog, storage) == committing_dumps(small.catalog) == []
+    assert commit_pending_dumps(small.catalog, storage) == committing_dumps(small.catalog) == []
     assert frozen.directory not in committed_directories(storage)
     with pytest.raises(DumpDroppedError):
         mark_committed(small.catalog, frozen)
@@ -239,15 +246,15 @@ def test_a_compaction_that_two_processes_commit_at_once_is_committed(
         return read_known_dumps(connection)
 
     monkeypatch.setattr("pypi_assets.catalog.publications.dump_registry.read_known_dumps", known)
-    settle(small.catalog, storage)
+    commit_pending_dumps(small.catalog, storage)
     noting.join()
     assert cover(small.catalog).directories == ("0-100", "100-120")
     assert frozen.directory in committed_directories(storage)
     small.catalog.close()
 
 
-def _manifest(dump: Dump, files: Sequence[DumpFile]) -> Manifest:
-    return Manifest(
+def _manifest(dump: Dump, files: Sequence[DumpFile]) -> DumpManifest:
+    return DumpManifest(
         dump.kind, dump.serials, dump.directory, dump.sequence, 1, dump.inputs, tuple(files), joined=dump.joined
     )
 

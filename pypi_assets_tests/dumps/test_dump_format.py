@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_facts import COLUMNS, COLUMNS_VERSION, DumpFile, DumpKind
 from pypi_assets.dumps.dump_format import DumpDamagedError, Row, RowError, read_rows, write_rows
-from pypi_assets.dumps.dump_manifest import Manifest, manifest_path, read_manifest, shard_of
+from pypi_assets.dumps.dump_manifest import DumpManifest, manifest_path, read_manifest, shard_of
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.depgraph.depgraph_records import FEW_FILES, FORMAT, OWN_FIELDS, SHARED_FIELDS
 from pypi_assets.storage.store import Storage, open_storage
@@ -168,8 +168,8 @@ def storage() -> Storage:
     return open_storage("memory:///")
 
 
-def manifest(columns: tuple[str, ...]) -> Manifest:
-    return Manifest(
+def manifest(columns: tuple[str, ...]) -> DumpManifest:
+    return DumpManifest(
         DumpKind.INCREMENTAL, SerialRange(1200, 1350), "1200-1350.2", 17, 1, inputs=(), files=(FILE,), columns=columns
     )
 

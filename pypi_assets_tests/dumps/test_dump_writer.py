@@ -28,7 +28,7 @@ from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import committed_directories, file_path, manifest_path, shard_of
 from pypi_assets.dumps.dump_reader import iter_dump, iter_rows, read_rows_frame
-from pypi_assets.dumps.dump_writer import commit, missing_shards, settle, write_range, write_shard
+from pypi_assets.dumps.dump_writer import commit, commit_pending_dumps, missing_shards, write_range, write_shard
 from pypi_assets.dumps.full_dump import ShardsFailedError, full_dump
 from pypi_assets.storage.published import PUBLISHED, part_path
 from pypi_assets.storage.store import Storage, StorageError, open_storage
@@ -219,7 +219,7 @@ def test_a_dump_killed_before_its_manifest_is_settled_with_the_same_bytes(
     assert commit(small.catalog, storage, dump) == manifest
     assert storage.get(manifest_path(dump.directory)) == written
     assert [one.directory for one in committed_dumps(small.catalog)] == ["0-100"]
-    assert settle(small.catalog, storage) == []
+    assert commit_pending_dumps(small.catalog, storage) == []
 
 
 def test_a_store_that_fails_leaves_no_manifest(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from pypi_assets.dumps.dump_writer import (
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.store import Storage, open_storage
-from pypi_assets.storage.sweeping import Reason
+from pypi_assets.storage.sweeping import DeletionReason
 from pypi_assets.upkeep.deletion import clean_versions_and_dumps
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
@@ -103,7 +103,7 @@ def test_superseded_dumps_go_a_day_after_they_left_the_cover(upkeep: Upkeep) -> 
     before = upkeep.paths()
     planned = upkeep.clean(dry_run=True)
     assert upkeep.paths() == before
-    assert directories(planned) == dict.fromkeys(ranges, Reason.SUPERSEDED)
+    assert directories(planned) == dict.fromkeys(ranges, DeletionReason.SUPERSEDED)
     removed = upkeep.clean()
     assert removed == planned
     gone = before - upkeep.paths()
@@ -127,7 +127,7 @@ def test_postgresql_and_a_store_without_folders_do_as_well(tmp_path: Path, postg
     write_file(catalog, storage, dump, 0, joined_rows(storage, ranges[:2]))
     [manifest] = compact(catalog, storage)
     upkeep.wait(25)
-    left = {one.directory: Reason.SUPERSEDED for one in ranges} | {dump.directory: Reason.ABANDONED}
+    left = {one.directory: DeletionReason.SUPERSEDED for one in ranges} | {dump.directory: DeletionReason.ABANDONED}
     assert directories(upkeep.clean(dry_run=True)) == directories(upkeep.clean()) == left
     assert committed_directories(storage) == ["0-3", manifest.directory]
     upkeep.assert_whole()
@@ -143,7 +143,7 @@ def test_what_a_lease_holder_may_be_reading_stays(upkeep: Upkeep) -> None:
         redone = full_dump(upkeep.catalog, upkeep.storage, 1, since=upkeep.catalog.clock())
         upkeep.wait(50)
         assert upkeep.clean() == []
-    assert directories(upkeep.clean()) == {"0-3": Reason.SUPERSEDED}
+    assert directories(upkeep.clean()) == {"0-3": DeletionReason.SUPERSEDED}
     assert cover(upkeep.catalog).directories == (redone.directory,)
 
 
@@ -154,7 +154,7 @@ def test_an_open_full_dump_stays_until_it_is_overtaken(upkeep: Upkeep) -> None:
     upkeep.wait(1000)
     assert upkeep.clean() == []
     newer = full_dump(catalog, storage, 1)
-    assert directories(upkeep.clean()) == {left.directory: Reason.ABANDONED}
+    assert directories(upkeep.clean()) == {left.directory: DeletionReason.ABANDONED}
     for shard in range(16):
         write_shard(catalog, storage, left, shard)
     with pytest.raises(DumpDroppedError):

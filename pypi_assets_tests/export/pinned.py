@@ -7,7 +7,7 @@ from packaging.utils import canonicalize_name
 from pypi_assets.locks.environments import ANY_ENVIRONMENT, Environment
 from pypi_assets.locks.pins import Pin
 from pypi_assets.lookup.pinned_files import PinnedFile
-from pypi_assets.questions.locks import Installed, LockedAnswer, PinnedRelease, pip_order
+from pypi_assets.questions.locks import InstalledDistribution, LockedAnswer, PinnedRelease, pip_order
 
 
 def release(
@@ -30,7 +30,7 @@ def release(
 
 def answer(*releases: PinnedRelease, environment: Environment = ANY_ENVIRONMENT) -> LockedAnswer:
     """What is known of a lock that pins these."""
-    installed = [Installed(one.pin.normalized, one.chosen[0].requires_dist or ()) for one in releases]
+    installed = [InstalledDistribution(one.pin.normalized, one.chosen[0].requires_dist or ()) for one in releases]
     return LockedAnswer(
         lock="uv.lock",
         serial=7,

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from starlette.responses import Response
 
 from pypi_assets.catalog.database import Catalog, CatalogError
-from pypi_assets.catalog.reads.read_outcomes import Outcome, used_packs
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome, used_packs
 from pypi_assets.catalog.tables import distribution_data, extract_packs
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
@@ -193,7 +193,7 @@ def test_a_pack_that_cannot_be_stored_stops_the_crawl_before_the_catalog_refers_
         with pytest.raises(StorageError, match="the disk is full"):
             crawl_full(crawler)
     with catalog.read() as connection:
-        assert connection.scalars(select(distribution_data.c.outcome)).all() == [Outcome.PENDING]
+        assert connection.scalars(select(distribution_data.c.outcome)).all() == [ReadOutcome.PENDING]
     crawl_full(crawler)
     assert len(places(catalog)) == 1
 

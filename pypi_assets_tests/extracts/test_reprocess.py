@@ -10,14 +10,14 @@ from starlette.requests import Request
 
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.publications.dump_registry import full_dump_rows, open_full_dump
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reads.stored_contents import store_lists
 from pypi_assets.catalog.tables import changes, distribution_data, distributions, extract_packs
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.reading import read_workload
 from pypi_assets.distributions import reader_pool
 from pypi_assets.distributions.extract import ExtractError
-from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.limits import ReadLimits
 from pypi_assets.distributions.reader_pool import ReaderPool, StoredExtract
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets.dumps.dump_format import as_dumped
@@ -51,7 +51,7 @@ def crawled(index: ServedIndex, catalog: Catalog) -> ServedIndex:
 
 
 def run(index: ServedIndex, catalog: Catalog, **options: object) -> Reprocessed:
-    with ReaderPool(Limits(), size=1) as readers:
+    with ReaderPool(ReadLimits(), size=1) as readers:
         return reprocess(catalog, index.storage, readers, **options)  # type: ignore[arg-type]
 
 
@@ -82,7 +82,7 @@ def test_records_of_older_rules_are_made_again_without_a_request(crawled: Served
     change(catalog, modules_id=("wrong", "one_module"))
     change(catalog, WHEEL, requires_dist_id=None)
     change(catalog, SDIST, modules_id=None, requires_dist_id=("zero",), requires_python=">=2")
-    change(catalog, "two-1.0-py3-none-any.whl", outcome=Outcome.ERROR, error_kind="bad metadata", error_text="odd")
+    change(catalog, "two-1.0-py3-none-any.whl", outcome=ReadOutcome.ERROR, error_kind="bad metadata", error_text="odd")
     assert content(catalog) != before
     with catalog.read() as connection:
         logged = connection.execute(select(changes)).all()
@@ -246,7 +246,7 @@ def test_where_the_reader_fails_the_record_stays(
     with monkeypatch.context() as patch:
         patch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
         notice_stopped_readers(patch)
-        with ReaderPool(Limits(seconds=0.1), size=1) as readers:
+        with ReaderPool(ReadLimits(seconds=0.1), size=1) as readers:
             result = reprocess(catalog, index.storage, readers)
     assert (result.looked_at, result.changed, result.unread) == (2, 0, 1)
     assert mentions(result.problems[0], f"{fault}-1.0-py3-none-any.whl")
@@ -268,7 +268,7 @@ def test_a_crawl_that_reads_a_distribution_meanwhile_wins(
 
     def overtake(readers: ReaderPool, extracts: Sequence[StoredExtract]) -> object:
         judged = judge(readers, extracts)
-        values = {"pack_id": None} if overtaken_by == "a read" else {"outcome": Outcome.PENDING}
+        values = {"pack_id": None} if overtaken_by == "a read" else {"outcome": ReadOutcome.PENDING}
         for filename in (WHEEL, NEW_WHEEL):
             change(catalog, filename, extractor_version=-1, **values)
         return judged
@@ -306,5 +306,5 @@ def test_a_stored_extract_that_kills_its_reader_has_one_error(
     filename = index.wheel("crash", "1.0")
     crawl_full(index.crawler(catalog))
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
-    with ReaderPool(Limits(), size=1) as readers, pytest.raises(ExtractError, match=naming("SIGSEGV")):
+    with ReaderPool(ReadLimits(), size=1) as readers, pytest.raises(ExtractError, match=naming("SIGSEGV")):
         stored_records(catalog, index.storage, readers, filename)

@@ -19,7 +19,7 @@ from pypi_assets.catalog.tables import distributions, read_attempts
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.dumps.full_dump import full_dump
-from pypi_assets.following.follower import Builds, Pace, follow
+from pypi_assets.following.follower import Builds, FollowerPace, follow
 from pypi_assets.journal.record_reader import Journal
 from pypi_assets.leveldbs.build.loading import MEMORY_BYTES
 from pypi_assets.leveldbs.datasets.registry import DATASETS
@@ -30,7 +30,7 @@ from pypi_assets_tests.forked import COMMAND_LINE, ForkedProgram
 from pypi_assets_tests.journal.written import records_of
 from pypi_assets_tests.served_index import ServedIndex, live
 
-PACE = Pace(poll_s=0.05, leveldb_s=0.1, look_s=0.5)
+PACE = FollowerPace(poll_s=0.05, leveldb_s=0.1, look_s=0.5)
 
 
 def begin(index: ServedIndex, catalog: Catalog) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pypi_assets.index.errors import ContentError, GoneError, RefusedError, TooLargeError
+from pypi_assets.index.errors import ContentError, NotOnIndexError, RefusedError, TooLargeError
 from pypi_assets.index.models import NotModified, ProjectPage
 from pypi_assets.index.rate import Rates
 from pypi_assets_tests.index.clients import (
@@ -70,7 +70,7 @@ def test_each_recorded_step_is_read_as_it_was_answered(subtests: pytest.Subtests
             for project in ("demo-pkg", "demo-lib", "other-proj"):
                 recorded_page = recorded(step, f"/simple/{project}/")
                 if recorded_page["status"] == 404:
-                    with pytest.raises(GoneError):
+                    with pytest.raises(NotOnIndexError):
                         client.project_page(project)
                     continue
                 assert_as_recorded(client.project_page(project), recorded_page, loopback)
@@ -94,7 +94,7 @@ def assert_as_recorded(page: ProjectPage | NotModified, answer: dict[str, Any], 
 def test_odd_requests_get_typed_answers() -> None:
     with replaying(RECORDING["odd_requests"]) as loopback, client_of(loopback) as client:
         assert [event.serial for event in client.changelog_page(0)][:3] == [1, 2, 3]
-        with pytest.raises(GoneError):
+        with pytest.raises(NotOnIndexError):
             client.project_page("never_Existed")
         etag = RECORDING["odd_requests"][-1]["request"]["headers"]["If-None-Match"]
         assert client.project_page("Demo.Pkg", etag=etag) == NotModified(26)
@@ -176,7 +176,7 @@ def test_a_changelog_that_cannot_be_used_is_refused_at_once(answer: Answer) -> N
 def test_a_project_is_requested_by_its_normalized_name() -> None:
     with answering(Answer(404)) as loopback, client_of(loopback) as client:
         for name in ("Demo.Pkg", "..", "../../etc", "a b?c#d"):
-            with pytest.raises(GoneError):
+            with pytest.raises(NotOnIndexError):
                 client.project_page(name)
         assert [request.path for request in loopback.received] == [
             "/simple/demo-pkg/",

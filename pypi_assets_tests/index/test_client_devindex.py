@@ -17,7 +17,7 @@ from pypi_assets.devindex.history import History
 from pypi_assets.devindex.server import Faults, running
 from pypi_assets.index.actions import Action, file_change
 from pypi_assets.index.client import IndexClient
-from pypi_assets.index.errors import GoneError
+from pypi_assets.index.errors import NotOnIndexError
 from pypi_assets.index.models import NotModified, ProjectPage
 from pypi_assets.index.rate import RateLimit, Rates
 from pypi_assets.index.transport import Retries
@@ -85,7 +85,7 @@ def test_an_index_is_followed_from_empty_to_removed(tmp_path: Path) -> None:
         assert (page_of(client, "demo-pkg").status, page_of(client, "demo-pkg").files) == ("quarantined", ())
         history.unquarantine("Demo.Pkg")
         history.remove_project("Demo.Pkg")
-        with pytest.raises(GoneError):
+        with pytest.raises(NotOnIndexError):
             client.project_page("demo-pkg")
 
         events = [event for events in client.changelog(0, client.last_serial()) for event in events]

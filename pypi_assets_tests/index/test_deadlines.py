@@ -20,7 +20,7 @@ from pypi_assets.index.connections import Network
 from pypi_assets.index.deadlines import Watchdog
 from pypi_assets.index.errors import PackageIndexError, RefusedError, TransientError
 from pypi_assets.index.models import ProjectPage
-from pypi_assets.index.transport import Allowance, Timeouts
+from pypi_assets.index.transport import Timeouts, WaitAllowance
 from pypi_assets_tests.index.clients import JSON, PAGE, unhurried_client
 from pypi_assets_tests.index.hostile_servers import GOOD, HOLDS, LONG, PAUSE_S, Hold, Holding, holding
 from pypi_assets_tests.index.loopback import Answer, answering
@@ -340,7 +340,7 @@ def test_a_block_that_fails_after_its_deadline_timed_out() -> None:
 def test_an_allowance_is_spent_by_waits_and_by_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1_000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    allowance = Allowance(10)
+    allowance = WaitAllowance(10)
     now[0] += 4
     with allowance.spent():
         now[0] += 2

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from pypi_assets.distributions.reader import read_distribution
 from pypi_assets.index import files
-from pypi_assets.index.errors import ContentError, GoneError, RefusedError, TooLargeError, TransientError
+from pypi_assets.index.errors import ContentError, NotOnIndexError, RefusedError, TooLargeError, TransientError
 from pypi_assets.index.files import RangedFile
 from pypi_assets.index.models import IndexFile, ProjectPage
 from pypi_assets.index.transport import Retries
@@ -189,7 +189,7 @@ def test_a_range_cut_short_is_tried_again(wheel: Wheel) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "error", "requests"), [(503, TransientError, 3), (404, GoneError, 1), (403, RefusedError, 1)]
+    ("status", "error", "requests"), [(503, TransientError, 3), (404, NotOnIndexError, 1), (403, RefusedError, 1)]
 )
 def test_failures_are_typed_as_for_any_request(
     wheel: Wheel, status: int, error: type[Exception], requests: int

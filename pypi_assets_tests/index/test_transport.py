@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pypi_assets.index.client import IndexClient
-from pypi_assets.index.errors import GoneError, RefusedError, TransientError
+from pypi_assets.index.errors import NotOnIndexError, RefusedError, TransientError
 from pypi_assets.index.models import ProjectPage
 from pypi_assets.index.rate import Rates
 from pypi_assets.index.transport import LONGEST_PAUSE_S, Retries, Timeouts, retry_after_s, user_agent
@@ -73,7 +73,7 @@ def test_answers_without_a_used_body_cost_no_connection() -> None:
         client.project_page("demo")
         client.project_page("demo", etag='"e"')
         for _ in range(3):
-            with pytest.raises(GoneError):
+            with pytest.raises(NotOnIndexError):
                 client.project_page("demo")
         assert (len(loopback.received), loopback.connections) == (6, 1)
 

@@ -24,7 +24,7 @@ from sqlalchemy import delete, insert, text
 
 from benchmarks.journal import URL, filled, rows_of
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.catalog.tables import leases, serial_ranges
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.publishing import write_missing
@@ -156,7 +156,7 @@ def show(folder: Path, records: int, kills: int, drawn: random.Random) -> bool:
     truth = [(place, zlib.crc32(line)) for place, line in journal.lines(Cursor.after_serial(0), journal.heads())]
     print(f"{len(truth):,} records")
     holds &= all(one < other for (one, _), (other, _) in pairwise(truth))
-    for stream in Stream:
+    for stream in JournalStream:
         verified = verify_stream(storage, stream)
         holds &= verified.is_sound
         print(f"{stream.value}: {verified.records:,} records, {'sound' if verified.is_sound else verified.fault}")

@@ -5,9 +5,9 @@ from typing import Any
 from sqlalchemy import select
 
 from pypi_assets.catalog.database import Catalog, CatalogError
-from pypi_assets.catalog.observed.projects import PROJECT_COLUMNS, Project
+from pypi_assets.catalog.observed.projects import PROJECT_COLUMNS, CatalogProject
 from pypi_assets.catalog.publications.dump_rows import rows_at, stream_rows
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reports.moments import answerable_serial
 from pypi_assets.catalog.reports.project_history import VISIT, read_history
 from pypi_assets.catalog.tables import projects
@@ -17,7 +17,7 @@ from pypi_assets_tests.journal.model_journal import compared
 _SHOWN = (
     *("serial", "at", "kind", "text", "version", "filenames", "outcome", "error", "live", "away", "yanked", "unyanked"),
 )
-_NEVER_READ = (Outcome.PENDING, Outcome.VANISHED)
+_NEVER_READ = (ReadOutcome.PENDING, ReadOutcome.VANISHED)
 """Outcomes of files that are not live any more and were not read: the journal has no word of them."""
 
 
@@ -37,7 +37,7 @@ def histories(catalog: Catalog, since: int = 0) -> dict[str, list[Any]]:
     found = {}
     with catalog.read() as connection:
         for row in connection.execute(select(*PROJECT_COLUMNS).order_by(projects.c.normalized)).all():
-            project = Project(*row)
+            project = CatalogProject(*row)
             entries = read_history(connection, project)
             own = [_plain(entry) for entry in entries if entry.kind != VISIT and entry.serial > since]
             if own:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.reports.journal_format import Record, Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream, Record
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental, crawl_range, open_ranges
 from pypi_assets.index.errors import TransientError
@@ -25,7 +25,7 @@ from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.segment_files import (
     Head,
     JournalDamagedError,
-    Manifest,
+    SegmentManifest,
     head_path,
     read_head,
     write_head,
@@ -93,17 +93,19 @@ def test_two_crawls_of_one_history_have_equal_journals(
             storage = open_storage("memory:///")
             list(write_missing(one.catalog, storage))
             journals.append(Journal(storage))
-    of_index = compare_stream(*journals, Stream.INDEX)
+    of_index = compare_stream(*journals, JournalStream.INDEX)
     assert of_index.first is None
     assert of_index.equal == index.serial - of_index.start
     assert of_index.end == index.serial
-    of_content = compare_stream(*journals, Stream.CONTENT)
+    of_content = compare_stream(*journals, JournalStream.CONTENT)
     assert (of_content.differing, of_content.first) == (0, None)
     live = {name for name, _ in index.shown[index.serial] if not name.endswith(".exe")}
     assert of_content.equal >= 1 or not live
 
 
-def journals_of(ours: dict[Stream, list[Record]], theirs: dict[Stream, list[Record]]) -> tuple[Journal, Journal]:
+def journals_of(
+    ours: dict[JournalStream, list[Record]], theirs: dict[JournalStream, list[Record]]
+) -> tuple[Journal, Journal]:
     first = write_streams(open_storage("memory:///"), ours, 30, cuts=(10,))
     return first, write_streams(open_storage("memory:///"), theirs, 30, start=5, cuts=(20,))
 
@@ -116,14 +118,20 @@ def file_record(serial: int, kind: str, filename: str, **fields: Any) -> Record:
 def test_the_first_difference_of_the_index_stream_is_named() -> None:
     ours = [simple_record(serial, "unknown", "demo") for serial in range(1, 31)]
     theirs = [dict(record) for record in ours[5:]]
-    found = compare_stream(*journals_of({Stream.INDEX: ours}, {Stream.INDEX: theirs}), Stream.INDEX)
+    found = compare_stream(
+        *journals_of({JournalStream.INDEX: ours}, {JournalStream.INDEX: theirs}), JournalStream.INDEX
+    )
     assert (found.start, found.end, found.equal, found.first) == (5, 30, 25, None)
     theirs[10]["project"] = "other"
-    found = compare_stream(*journals_of({Stream.INDEX: ours}, {Stream.INDEX: theirs}), Stream.INDEX)
+    found = compare_stream(
+        *journals_of({JournalStream.INDEX: ours}, {JournalStream.INDEX: theirs}), JournalStream.INDEX
+    )
     assert found.first is not None
     assert (found.equal, found.first.serial, found.first.fields) == (10, 16, ("project",))
     del theirs[10]
-    found = compare_stream(*journals_of({Stream.INDEX: ours}, {Stream.INDEX: theirs}), Stream.INDEX)
+    found = compare_stream(
+        *journals_of({JournalStream.INDEX: ours}, {JournalStream.INDEX: theirs}), JournalStream.INDEX
+    )
     assert found.first is not None
     assert (found.first.serial, found.first.theirs) == (16, None)
     assert found.first.ours is not None
@@ -137,11 +145,15 @@ def test_records_of_equal_files_are_compared_wherever_they_are() -> None:
         file_record(12, "file read", "one", **read) | {"cause": "read late", "project": "Demo"},
         file_record(13, "file read", "two", **read | {"extractor_version": 5, "modules": ["newer"]}),
     ]
-    found = compare_stream(*journals_of({Stream.CONTENT: ours}, {Stream.CONTENT: theirs}), Stream.CONTENT)
+    found = compare_stream(
+        *journals_of({JournalStream.CONTENT: ours}, {JournalStream.CONTENT: theirs}), JournalStream.CONTENT
+    )
     assert (found.equal, found.differing, found.only_ours, found.only_theirs) == (1, 0, 1, 1)
     assert found.first is None
     theirs[0]["modules"] = ["forged"]
-    found = compare_stream(*journals_of({Stream.CONTENT: ours}, {Stream.CONTENT: theirs}), Stream.CONTENT)
+    found = compare_stream(
+        *journals_of({JournalStream.CONTENT: ours}, {JournalStream.CONTENT: theirs}), JournalStream.CONTENT
+    )
     assert found.first is not None
     assert (found.first.filename, found.first.fields, found.differing) == ("one", ("modules",), 1)
 
@@ -152,7 +164,9 @@ def test_the_first_file_that_was_observed_otherwise_is_explained() -> None:
         file_record(11, "file added", "one") | {"live": [[8, None]]},
         file_record(12, "file corrected", "two") | {"live": [[9, 12]]},
     ]
-    found = compare_stream(*journals_of({Stream.OBSERVED: ours}, {Stream.OBSERVED: theirs}), Stream.OBSERVED)
+    found = compare_stream(
+        *journals_of({JournalStream.OBSERVED: ours}, {JournalStream.OBSERVED: theirs}), JournalStream.OBSERVED
+    )
     assert (found.equal, found.differing) == (1, 1)
     assert found.first is not None
     assert (found.first.filename, found.first.fields) == ("two", ("live",))
@@ -164,15 +178,17 @@ def test_the_first_file_that_was_observed_otherwise_is_explained() -> None:
 def test_what_is_before_the_later_beginning_does_not_count() -> None:
     ours = [file_record(3, "file added", "one"), file_record(8, "file yanked", "one", live=[[3, None]])]
     theirs = [file_record(8, "file yanked", "one", live=[[5, None]])]
-    found = compare_stream(*journals_of({Stream.OBSERVED: ours}, {Stream.OBSERVED: theirs}), Stream.OBSERVED)
+    found = compare_stream(
+        *journals_of({JournalStream.OBSERVED: ours}, {JournalStream.OBSERVED: theirs}), JournalStream.OBSERVED
+    )
     assert (found.equal, found.first) == (1, None)
 
 
-def with_line(stream: Stream, line: bytes) -> Journal:
+def with_line(stream: JournalStream, line: bytes) -> Journal:
     """A journal that has one line in a stream."""
     journal = write_streams(open_storage("memory:///"), {}, 20)
     storage = journal.storage
-    manifest = Manifest.of(write_lines(storage, stream, 1, SerialRange(0, 20), [line]), 1, None)
+    manifest = SegmentManifest.of(write_lines(storage, stream, 1, SerialRange(0, 20), [line]), 1, None)
     write_manifest(storage, manifest)
     write_head(storage, Head(stream.value, 1, 0, 20, 1, manifest.digest))
     return journal
@@ -184,15 +200,18 @@ FILE = '"filename":"x","normalized":"x","version":"1","sha256":"a","yanked":[]'
 @pytest.mark.parametrize(
     ("stream", "rest"),
     [
-        *((stream, "no JSON") for stream in Stream),
-        (Stream.OBSERVED, '"kind":"file added","filename":"x"'),
-        (Stream.OBSERVED, f'"kind":"file added",{FILE},"live":5'),
-        (Stream.OBSERVED, f'"kind":"file added",{FILE},"live":[["a","b"]]'),
-        (Stream.CONTENT, '"kind":"file read"'),
-        (Stream.CONTENT, '"kind":"file read","filename":"x","sha256":"a","extractor_version":' + "[" * 300 + "]" * 300),
+        *((stream, "no JSON") for stream in JournalStream),
+        (JournalStream.OBSERVED, '"kind":"file added","filename":"x"'),
+        (JournalStream.OBSERVED, f'"kind":"file added",{FILE},"live":5'),
+        (JournalStream.OBSERVED, f'"kind":"file added",{FILE},"live":[["a","b"]]'),
+        (JournalStream.CONTENT, '"kind":"file read"'),
+        (
+            JournalStream.CONTENT,
+            '"kind":"file read","filename":"x","sha256":"a","extractor_version":' + "[" * 300 + "]" * 300,
+        ),
     ],
 )
-def test_a_record_of_the_other_journal_that_is_none_is_named(stream: Stream, rest: str) -> None:
+def test_a_record_of_the_other_journal_that_is_none_is_named(stream: JournalStream, rest: str) -> None:
     begin = f'{{"serial":7,"of_serial":7,"ordinal":0,"stream":"{stream.value}",'
     ours, theirs = with_line(stream, f'{begin}"kind":"x"}}'.encode()), with_line(stream, f"{begin}{rest}}}".encode())
     with pytest.raises(JournalDamagedError, match=naming(0, stream.value, 7)):
@@ -203,8 +222,8 @@ def test_a_record_of_the_other_journal_that_is_none_is_named(stream: Stream, res
 def test_a_number_that_no_record_has_is_named(number: str) -> None:
     line = f'{{"serial":{number},"of_serial":1,"ordinal":0,"stream":"index","kind":"x"}}'.encode()
     with pytest.raises(JournalDamagedError):
-        compare_stream(with_line(Stream.INDEX, line), with_line(Stream.INDEX, line), Stream.INDEX)
-    fault = verify_stream(with_line(Stream.INDEX, line).storage, Stream.INDEX).fault
+        compare_stream(with_line(JournalStream.INDEX, line), with_line(JournalStream.INDEX, line), JournalStream.INDEX)
+    fault = verify_stream(with_line(JournalStream.INDEX, line).storage, JournalStream.INDEX).fault
     assert fault is not None
     assert fault.record is not None
 
@@ -212,13 +231,13 @@ def test_a_number_that_no_record_has_is_named(number: str) -> None:
 def test_a_journal_on_a_web_server_is_read(tmp_path: Any) -> None:
     storage = open_storage(tmp_path.as_uri())
     ours = write_streams(
-        storage, {Stream.INDEX: [simple_record(serial, "unknown", "demo") for serial in range(1, 31)]}, 30
+        storage, {JournalStream.INDEX: [simple_record(serial, "unknown", "demo") for serial in range(1, 31)]}, 30
     )
     handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         theirs = Journal(open_other(f"http://127.0.0.1:{server.server_port}"))
-        found = compare_stream(ours, theirs, Stream.INDEX)
+        found = compare_stream(ours, theirs, JournalStream.INDEX)
         server.shutdown()
     assert (found.equal, found.first) == (30, None)
 

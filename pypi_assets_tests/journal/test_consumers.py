@@ -2,7 +2,7 @@
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.journal_deliveries import NewLetter, letters_of
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.journal.consumers import JournalConsumer
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.storage.store import Storage
@@ -11,7 +11,7 @@ from pypi_assets_tests.journal.written import simple_record, write_streams
 
 def test_one_of_two_processes_moves_a_consumer_and_stores_its_letters(catalog: Catalog, storage: Storage) -> None:
     records = [simple_record(serial, "add file", "demo") for serial in range(6, 10)]
-    journal = write_streams(storage, {Stream.INDEX: records}, 9, start=5)
+    journal = write_streams(storage, {JournalStream.INDEX: records}, 9, start=5)
     one, other = (JournalConsumer(catalog, journal, "hook").find() for _ in range(2))
     assert (one.cursor, one.begin, one.end) == (None, Cursor.after_serial(5), Cursor.after_serial(9))
     middle, letter = Cursor(9, 0, 1), NewLetter("demo", "at 9", b"[]")

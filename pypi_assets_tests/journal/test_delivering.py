@@ -14,7 +14,7 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.publications.journal_deliveries import find_consumer, letters_of, resend_letters
 from pypi_assets.catalog.publications.journal_segments import add_takedown
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.catalog.work.full_crawls import open_crawl
 from pypi_assets.index.connections import Network
 from pypi_assets.journal import consumers, delivering
@@ -56,7 +56,7 @@ class Growing:
     def grow(self, count: int) -> Journal:
         self.through += count
         records = [simple_record(serial, "add file", f"p{serial % 3}") for serial in range(1, self.through + 1)]
-        self.journal = write_streams(self.storage, {Stream.INDEX: records}, self.through, cuts=self._cuts)
+        self.journal = write_streams(self.storage, {JournalStream.INDEX: records}, self.through, cuts=self._cuts)
         self._cuts.append(self.through)
         return self.journal
 
@@ -196,7 +196,7 @@ def test_a_receiver_that_is_away_costs_few_attempts_and_loses_nothing(
 ):
     def written(through: int) -> Journal:
         records = [simple_record(serial, "add file", f"q{serial}") for serial in range(1, through + 1)]
-        return write_streams(storage, {Stream.INDEX: records}, through)
+        return write_streams(storage, {JournalStream.INDEX: records}, through)
 
     hooks = [hook(receiver)]
     deliver(catalog, written(1), hooks, sender)

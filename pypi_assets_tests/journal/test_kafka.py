@@ -14,7 +14,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.publications.journal_deliveries import find_consumer, move_consumer
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.journal import kafka
 from pypi_assets.journal.consumers import JournalConsumer
 from pypi_assets.journal.cursors import Cursor
@@ -24,7 +24,7 @@ from pypi_assets.journal.kafka import (
     KafkaError,
     KafkaPublisher,
     KafkaTransientError,
-    OvertakenError,
+    OvertakenConsumerError,
     open_producer,
     read_properties,
     topic_of,
@@ -38,7 +38,7 @@ from pypi_assets_tests.kafka_brokers import mock_brokers
 from pypi_assets_tests.naming import naming
 
 PREFIX = "changes"
-TOPICS = [topic_of(PREFIX, stream) for stream in Stream]
+TOPICS = [topic_of(PREFIX, stream) for stream in JournalStream]
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +58,9 @@ def made_journal(storage: Storage, serials: int = 60) -> Journal:
     """An index record a serial, an observed record of each second serial, a content record of each third one."""
     names = [f"project-{serial % 7}" for serial in range(serials + 1)]
     records = {
-        Stream.INDEX: [simple_record(one, "add file", names[one]) for one in range(1, serials + 1)],
-        Stream.OBSERVED: [simple_record(one, "file-added", names[one]) for one in range(2, serials + 1, 2)],
-        Stream.CONTENT: [
+        JournalStream.INDEX: [simple_record(one, "add file", names[one]) for one in range(1, serials + 1)],
+        JournalStream.OBSERVED: [simple_record(one, "file-added", names[one]) for one in range(2, serials + 1, 2)],
+        JournalStream.CONTENT: [
             simple_record(one, "file-read", names[one], modules=["été"]) for one in range(3, serials + 1, 3)
         ],
     }
@@ -81,7 +81,7 @@ def received(brokers: str, prefix: str) -> list[Message]:
     topics = reader.list_topics(timeout=30).topics
     partitions = [
         TopicPartition(topic, partition, OFFSET_BEGINNING)
-        for topic in (topic_of(prefix, stream) for stream in Stream)
+        for topic in (topic_of(prefix, stream) for stream in JournalStream)
         for partition in topics[topic].partitions
     ]
     ends = [reader.get_watermark_offsets(one, timeout=30)[1] for one in partitions]
@@ -131,7 +131,7 @@ def test_kcat_reads_the_same(catalog: Catalog, storage: Storage, brokers: str):
     publisher(catalog, journal, brokers, prefix).publish()
     command = ["kcat", "-b", brokers, "-C", "-e", "-q", "-o", "beginning", "-f", "%k %h %s\n"]
     lines = []
-    for stream in Stream:
+    for stream in JournalStream:
         done = subprocess.run([*command, "-t", topic_of(prefix, stream)], capture_output=True, check=True, timeout=60)
         lines += done.stdout.splitlines()
     assert sorted(line.split(b" ", 2)[2] for line in lines) == sorted(lines_of(journal))
@@ -331,7 +331,7 @@ def test_another_process_with_the_same_name_is_an_error(catalog: Catalog, storag
         return found
 
     one._find = find_then_move
-    with pytest.raises(OvertakenError):
+    with pytest.raises(OvertakenConsumerError):
         one.publish()
 
 

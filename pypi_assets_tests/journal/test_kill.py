@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.journal.publishing import write_missing
 from pypi_assets.journal.verification import verify_stream
 from pypi_assets.storage.store import Storage, open_storage
@@ -31,7 +31,7 @@ def test_a_kill_at_any_write_ends_in_the_same_chain(storage: Storage, tmp_path: 
     small.complete(150)
     reached = run_and_kill(write, small.catalog, storage, step)
     assert reached.startswith("after" if step % 2 == 0 else "before")
-    for stream in Stream:  # what is there is sound at each moment
+    for stream in JournalStream:  # what is there is sound at each moment
         found = verify_stream(storage, stream)
         assert found.is_sound or found.head is None, found.fault
     forget_leases(small.catalog)
@@ -42,6 +42,6 @@ def test_a_kill_at_any_write_ends_in_the_same_chain(storage: Storage, tmp_path: 
     other.complete(150)
     write(other.catalog, undisturbed)
     assert published(storage) == published(undisturbed)
-    assert all(verify_stream(storage, stream).is_sound for stream in Stream)
+    assert all(verify_stream(storage, stream).is_sound for stream in JournalStream)
     small.catalog.close()
     other.catalog.close()

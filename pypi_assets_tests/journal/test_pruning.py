@@ -8,7 +8,7 @@ import pytest
 from pypi_assets.catalog.database import open_catalog
 from pypi_assets.catalog.publications.journal_deliveries import UNSEEN_S, put_consumer
 from pypi_assets.catalog.publications.journal_segments import add_takedown
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.journal import pruning
 from pypi_assets.journal.cursors import Cursor
@@ -62,7 +62,7 @@ def test_old_segments_go_and_readers_learn_where_it_begins(small: SmallCatalog, 
         "observed": (1, 1500),
         "content": (1, 1500),
     }
-    assert all(verify_stream(storage, stream).is_sound for stream in Stream)
+    assert all(verify_stream(storage, stream).is_sound for stream in JournalStream)
     assert beginning(Journal(storage)) == Cursor.after_serial(2000)
     assert scanned(storage, Cursor.after_serial(2000)) == [one for one in every if one.serial > 2000]
     for cursor in (Cursor.after_serial(1999), Cursor(2000, 0, 3), Cursor.after_serial(0)):
@@ -72,19 +72,19 @@ def test_old_segments_go_and_readers_learn_where_it_begins(small: SmallCatalog, 
     small.add(4000, "demo", "4", "demo-4.tar.gz")
     small.complete(4000)
     list(write_missing(small.catalog, storage))
-    assert all(verify_stream(storage, stream).is_sound for stream in Stream)
+    assert all(verify_stream(storage, stream).is_sound for stream in JournalStream)
 
 
 def test_a_head_that_was_lost_comes_back_with_what_was_pruned(small: SmallCatalog, storage: Storage) -> None:
     prune_journal(small.catalog, storage, 2400)
     add_takedown(small.catalog, wanted_takedown("x", "demo"))  # the first segments that are left have other names
     complete_takedowns(small.catalog, storage)
-    heads = [read_head(storage, stream) for stream in Stream]
-    for stream in Stream:
+    heads = [read_head(storage, stream) for stream in JournalStream]
+    for stream in JournalStream:
         storage.delete(head_path(stream))
     list(write_missing(small.catalog, storage))
-    assert [read_head(storage, stream) for stream in Stream] == heads
-    assert all(verify_stream(storage, stream).is_sound for stream in Stream)
+    assert [read_head(storage, stream) for stream in JournalStream] == heads
+    assert all(verify_stream(storage, stream).is_sound for stream in JournalStream)
 
 
 def test_what_a_replay_needs_stays_and_a_replay_is_whole(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
@@ -144,10 +144,10 @@ def test_what_a_kill_left_is_cleaned_up(small: SmallCatalog, storage: Storage, m
         patch.setattr(pruning, "publish_heads", die)
         with pytest.raises(KeyboardInterrupt):
             prune_journal(small.catalog, storage, 2500)
-    assert all(verify_stream(storage, stream).is_sound for stream in Stream)
+    assert all(verify_stream(storage, stream).is_sound for stream in JournalStream)
     head = read_head(storage, "observed")
     assert head is not None
     assert head.readable_from == 2500
     gone = {one.path.partition(".")[0] for one in clean_journal(small.catalog, storage, LATER)}
     assert {"journal/observed/0001/0-1500", "journal/index/0001/1000-2000"} <= gone
-    assert all(verify_stream(storage, stream).is_sound for stream in Stream)
+    assert all(verify_stream(storage, stream).is_sound for stream in JournalStream)

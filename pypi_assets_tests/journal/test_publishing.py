@@ -11,7 +11,7 @@ from sqlalchemy import delete, update
 
 from pypi_assets.catalog.coordination.leases import lease
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.catalog.tables import catalog_state, events, journal_segments
 from pypi_assets.journal import publishing
 from pypi_assets.journal.publishing import (
@@ -77,7 +77,7 @@ def test_any_order_and_any_repetition_leads_to_the_same_chain(small: SmallCatalo
     written = list(write_missing(small.catalog, storage))
     assert [one.serials.end for one in written] == list(ENDS)
     expected = published(storage)
-    assert all(verify_stream(storage, stream).is_sound for stream in Stream)
+    assert all(verify_stream(storage, stream).is_sound for stream in JournalStream)
     head = read_head(storage, "index")
     assert head is not None
     assert (head.end, head.number, head.open) == (40, 4, None)
@@ -136,7 +136,7 @@ def test_while_another_process_publishes_the_chain_is_left_to_it(small: SmallCat
         assert read_head(storage, "observed") is None
         assert read_head(storage, "content") is not None
     publish(small.catalog, storage)
-    assert verify_stream(storage, Stream.OBSERVED).is_sound
+    assert verify_stream(storage, JournalStream.OBSERVED).is_sound
 
 
 @pytest.mark.nightly
@@ -158,10 +158,10 @@ def test_what_follows_the_last_whole_cell_is_replaced(
 @pytest.mark.nightly
 def test_a_stream_is_begun_again_with_what_is_known_now(small: SmallCatalog, storage: Storage) -> None:
     list(write_missing(small.catalog, storage))
-    for stream in Stream:
+    for stream in JournalStream:
         assert begin_generation(small.catalog, storage, stream) == 2
     list(write_missing(small.catalog, storage))
-    for stream in Stream:
+    for stream in JournalStream:
         found = verify_stream(storage, stream)
         assert found.is_sound
         assert found.head is not None

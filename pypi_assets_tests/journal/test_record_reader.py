@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pypi_assets.catalog.reports.journal_format import Record, Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream, Record
 from pypi_assets.journal.change_types import with_time
-from pypi_assets.journal.cursors import RANKS, Cursor, CursorError
+from pypi_assets.journal.cursors import RANKS, Cursor, JournalCursorError
 from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.record_reader import Journal, NoJournalError
 from pypi_assets.journal.tailing import LOOK_BACK_SEGMENTS, look_back
@@ -23,10 +23,10 @@ from pypi_assets_tests.service.published import Published
 serials = st.lists(st.integers(1, 30), max_size=12).map(sorted)
 
 
-def drawn(of_streams: list[list[int]]) -> dict[Stream, list[Record]]:
+def drawn(of_streams: list[list[int]]) -> dict[JournalStream, list[Record]]:
     return {
         stream: [simple_record(serial, "unknown", "demo") for serial in some]
-        for stream, some in zip(Stream, of_streams, strict=True)
+        for stream, some in zip(JournalStream, of_streams, strict=True)
     }
 
 
@@ -85,13 +85,13 @@ def test_each_cursor_is_its_text(cursor: Cursor) -> None:
 @pytest.mark.nightly
 @given(st.text(max_size=100))
 def test_any_other_text_is_refused(text: str) -> None:
-    with suppress(CursorError):
+    with suppress(JournalCursorError):
         assert str(Cursor.parse(text)).rstrip("=") == text.rstrip("=")
 
 
 @pytest.mark.parametrize("place", ["2.1.1.1", "1.1.9.1", "1.-1.0.0", "1.1.1", ""])
 def test_a_place_that_no_record_has_is_refused(place: str) -> None:
-    with pytest.raises(CursorError):
+    with pytest.raises(JournalCursorError):
         Cursor.parse(base64.urlsafe_b64encode(place.encode()).decode())
 
 
@@ -123,13 +123,13 @@ EVERY = RecordFilter()
 
 
 def serials_of(journal: Journal, wanted: RecordFilter = EVERY, **bounds: int) -> tuple[int, int, list[int]]:
-    found = look_back(journal, Stream.INDEX, wanted, **bounds)
+    found = look_back(journal, JournalStream.INDEX, wanted, **bounds)
     return found.since, found.through, [orjson.loads(line)["serial"] for line in found.lines]
 
 
 def test_whole_segments_from_the_end_as_far_as_the_bound_allows(storage: Storage):
     records = [simple_record(serial, "add file", f"p{serial % 3}") for serial in range(1, 41)]
-    journal = write_streams(storage, {Stream.INDEX: records}, 40, cuts=(10, 20, 30))
+    journal = write_streams(storage, {JournalStream.INDEX: records}, 40, cuts=(10, 20, 30))
     size = journal.manifest(journal.head("index"), 4).content_bytes
     assert serials_of(journal) == (0, 40, list(range(1, 41)))
     assert serials_of(journal, most_bytes=size * 2 + 20) == (20, 40, list(range(21, 41)))
@@ -141,7 +141,7 @@ def test_whole_segments_from_the_end_as_far_as_the_bound_allows(storage: Storage
 def test_few_of_many_small_segments_are_read(storage: Storage):
     count = LOOK_BACK_SEGMENTS + 10
     records = [simple_record(serial, "add file", "demo") for serial in range(1, count + 1)]
-    journal = write_streams(storage, {Stream.INDEX: records}, count, cuts=range(1, count))
+    journal = write_streams(storage, {JournalStream.INDEX: records}, count, cuts=range(1, count))
     since, through, found = serials_of(journal)
     assert (since, through, len(found)) == (10, count, LOOK_BACK_SEGMENTS)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.reports.journal_format import TAKEN_DOWN, Stream
+from pypi_assets.catalog.reports.journal_format import TAKEN_DOWN, JournalStream
 from pypi_assets.dumps.dump_format import DumpDamagedError, read_rows
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.cursors import Cursor
@@ -23,7 +23,7 @@ from pypi_assets.journal.replayed_types import RecordError, decode_row
 from pypi_assets.journal.segment_files import (
     Head,
     JournalDamagedError,
-    Manifest,
+    SegmentManifest,
     write_head,
     write_lines,
     write_manifest,
@@ -38,7 +38,7 @@ from pypi_assets_tests.journal.written import journaled_index
 from pypi_assets_tests.naming import mentions, naming
 
 INDEX_URL = "https://index.example.org/simple/"
-Lines = dict[Stream, list[bytes]]
+Lines = dict[JournalStream, list[bytes]]
 VALUES: list[Any] = [
     *(None, True, -1, 0, 2**31, 2**63 - 1, 2**63, 1.5),
     *("", "x", "\0", "a\0b", "\U0001f600", "x" * 70_000),
@@ -53,12 +53,12 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Lines:
         journal = Journal(one.storage)
         return {
             stream: [line for _, line in journal.lines(Cursor.after_serial(0), [journal.head(stream.value)])]
-            for stream in Stream
+            for stream in JournalStream
         }
 
 
 def last_serial(lines: Lines) -> int:
-    return max(orjson.loads(line)["serial"] for line in lines[Stream.INDEX])
+    return max(orjson.loads(line)["serial"] for line in lines[JournalStream.INDEX])
 
 
 def journal_of(lines: Lines, end: int | None = None) -> Storage:
@@ -67,20 +67,20 @@ def journal_of(lines: Lines, end: int | None = None) -> Storage:
     require_owner(storage, INDEX_URL)
     through = last_serial(lines) if end is None else end
     for stream, of_stream in lines.items():
-        manifest = Manifest.of(write_lines(storage, stream, 1, SerialRange(0, through), of_stream), 1, None)
+        manifest = SegmentManifest.of(write_lines(storage, stream, 1, SerialRange(0, through), of_stream), 1, None)
         write_manifest(storage, manifest)
         write_head(storage, Head(stream.value, 1, 0, through, 1, manifest.digest))
     return storage
 
 
-def with_changed(lines: Lines, stream: Stream, number: int, fields: dict[str, object]) -> Lines:
+def with_changed(lines: Lines, stream: JournalStream, number: int, fields: dict[str, object]) -> Lines:
     """The lines with other fields of one record; `...` leaves a field out."""
     record = orjson.loads(lines[stream][number]) | fields
     changed = orjson.dumps({name: value for name, value in record.items() if value is not ...})
     return lines | {stream: [*lines[stream][:number], changed, *lines[stream][number + 1 :]]}
 
 
-def first(lines: Lines, stream: Stream, field: str) -> int:
+def first(lines: Lines, stream: JournalStream, field: str) -> int:
     """The number of the first record with that field."""
     return next(number for number, line in enumerate(lines[stream]) if field in orjson.loads(line))
 
@@ -94,33 +94,33 @@ def test_what_was_written_is_replayed(written: Lines, catalog: Catalog) -> None:
 @pytest.mark.parametrize(
     ("stream", "field", "value", "problem"),
     [
-        (Stream.INDEX, "action", 5, "Expected `str`, got `int` - at `$.action`"),
-        (Stream.INDEX, "action", "x" * 2_001, "length <= 2000"),
-        (Stream.INDEX, "project", None, "None"),
-        (Stream.INDEX, "normalized", "Another", "Another"),
-        (Stream.INDEX, "at", None, ""),
-        (Stream.INDEX, "at", 2**63, "`$.at`"),
-        (Stream.INDEX, "stream", "content", ""),
-        (Stream.INDEX, "kind", "gap", "gap"),
-        (Stream.OBSERVED, "filename", "x" * 513, "length <= 512"),
-        (Stream.OBSERVED, "version", None, "Expected `str`, got `null`"),
-        (Stream.OBSERVED, "generation", 0, "`int` >= 1"),
-        (Stream.OBSERVED, "size", 2**63, "`$.size`"),
-        (Stream.OBSERVED, "sha256", "0" * 65, "length <= 64"),
-        (Stream.OBSERVED, "distribution_kind", "exe", "Invalid enum value 'exe'"),
-        (Stream.OBSERVED, "live", [[9, 3]], "live"),
-        (Stream.OBSERVED, "live", [[1, None], [3, 4]], "live"),
-        (Stream.OBSERVED, "yanked", [[3]], "length 2"),
-        (Stream.OBSERVED, "live", ..., "live"),
-        (Stream.CONTENT, "outcome", "unheard of", "Invalid enum value"),
-        (Stream.CONTENT, "extractor_version", -1, ">= 0"),
-        (Stream.CONTENT, "stubs", None, "Expected `array`, got `null`"),
-        (Stream.CONTENT, "summary", ..., "summary"),
-        (Stream.CONTENT, "notes", ["x", 3], "`$.notes[1]`"),
+        (JournalStream.INDEX, "action", 5, "Expected `str`, got `int` - at `$.action`"),
+        (JournalStream.INDEX, "action", "x" * 2_001, "length <= 2000"),
+        (JournalStream.INDEX, "project", None, "None"),
+        (JournalStream.INDEX, "normalized", "Another", "Another"),
+        (JournalStream.INDEX, "at", None, ""),
+        (JournalStream.INDEX, "at", 2**63, "`$.at`"),
+        (JournalStream.INDEX, "stream", "content", ""),
+        (JournalStream.INDEX, "kind", "gap", "gap"),
+        (JournalStream.OBSERVED, "filename", "x" * 513, "length <= 512"),
+        (JournalStream.OBSERVED, "version", None, "Expected `str`, got `null`"),
+        (JournalStream.OBSERVED, "generation", 0, "`int` >= 1"),
+        (JournalStream.OBSERVED, "size", 2**63, "`$.size`"),
+        (JournalStream.OBSERVED, "sha256", "0" * 65, "length <= 64"),
+        (JournalStream.OBSERVED, "distribution_kind", "exe", "Invalid enum value 'exe'"),
+        (JournalStream.OBSERVED, "live", [[9, 3]], "live"),
+        (JournalStream.OBSERVED, "live", [[1, None], [3, 4]], "live"),
+        (JournalStream.OBSERVED, "yanked", [[3]], "length 2"),
+        (JournalStream.OBSERVED, "live", ..., "live"),
+        (JournalStream.CONTENT, "outcome", "unheard of", "Invalid enum value"),
+        (JournalStream.CONTENT, "extractor_version", -1, ">= 0"),
+        (JournalStream.CONTENT, "stubs", None, "Expected `array`, got `null`"),
+        (JournalStream.CONTENT, "summary", ..., "summary"),
+        (JournalStream.CONTENT, "notes", ["x", 3], "`$.notes[1]`"),
     ],
 )
 def test_each_wrong_field_is_named_with_its_record(
-    written: Lines, sqlite_catalog: Catalog, stream: Stream, field: str, value: object, problem: str
+    written: Lines, sqlite_catalog: Catalog, stream: JournalStream, field: str, value: object, problem: str
 ) -> None:
     number = first(written, stream, field)
     record = orjson.loads(written[stream][number])
@@ -133,17 +133,21 @@ def test_each_wrong_field_is_named_with_its_record(
 @pytest.mark.parametrize("value", ["names", 3, {"a": 1}, ["a", 3], [["a"]]])
 @pytest.mark.parametrize("field", ["requires_dist", "modules"])
 def test_a_list_of_names_is_one(written: Lines, sqlite_catalog: Catalog, field: str, value: object) -> None:
-    number = first(written, Stream.CONTENT, field)
+    number = first(written, JournalStream.CONTENT, field)
     with pytest.raises(JournalDamagedError, match=naming("content")):
-        replay(journal_of(with_changed(written, Stream.CONTENT, number, {field: value})), sqlite_catalog)
+        replay(journal_of(with_changed(written, JournalStream.CONTENT, number, {field: value})), sqlite_catalog)
 
 
 @pytest.mark.parametrize(
     ("stream", "field"),
-    [(Stream.OBSERVED, "url"), (Stream.OBSERVED, "requires_python"), (Stream.CONTENT, "metadata_version")],
+    [
+        (JournalStream.OBSERVED, "url"),
+        (JournalStream.OBSERVED, "requires_python"),
+        (JournalStream.CONTENT, "metadata_version"),
+    ],
 )
 def test_a_text_that_no_database_takes_is_entered_as_that_of_an_index(
-    written: Lines, catalog: Catalog, stream: Stream, field: str
+    written: Lines, catalog: Catalog, stream: JournalStream, field: str
 ) -> None:
     changed = written
     for number in (number for number, line in enumerate(written[stream]) if field in orjson.loads(line)):
@@ -167,20 +171,20 @@ def test_a_text_that_no_database_takes_is_entered_as_that_of_an_index(
     ],
 )
 def test_a_line_that_is_no_record_is_refused(written: Lines, sqlite_catalog: Catalog, line: bytes) -> None:
-    lines = written | {Stream.INDEX: [line, *written[Stream.INDEX]]}
+    lines = written | {JournalStream.INDEX: [line, *written[JournalStream.INDEX]]}
     with pytest.raises(JournalDamagedError):
         replay(journal_of(lines, last_serial(written)), sqlite_catalog)
 
 
 def test_a_file_whose_observed_records_were_taken_down_is_left_out(written: Lines, catalog: Catalog) -> None:
-    name = orjson.loads(written[Stream.OBSERVED][first(written, Stream.OBSERVED, "filename")])["filename"]
+    name = orjson.loads(written[JournalStream.OBSERVED][first(written, JournalStream.OBSERVED, "filename")])["filename"]
     taken = {"kind": TAKEN_DOWN, "project": None, "normalized": None, "reason": "a court", "taken_down_at": 1}
     lines = written
-    for number, line in enumerate(written[Stream.OBSERVED]):
+    for number, line in enumerate(written[JournalStream.OBSERVED]):
         record = orjson.loads(line)
         if record.get("filename") == name:
             others = dict.fromkeys(record.keys() - {"serial", "of_serial", "ordinal", "stream", "at"}, ...)
-            lines = with_changed(lines, Stream.OBSERVED, number, others | taken)
+            lines = with_changed(lines, JournalStream.OBSERVED, number, others | taken)
     done = replay(journal_of(lines), catalog)
     shown = {row["filename"] for row in answers_at(catalog, done.through) or ()}
     assert shown
@@ -191,9 +195,9 @@ def test_what_was_entered_before_a_record_that_is_refused_does_not_count(
     written: Lines, sqlite_catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pypi_assets.journal.replay.BATCH_RECORDS", 5)
-    number = len(written[Stream.OBSERVED]) - 1
+    number = len(written[JournalStream.OBSERVED]) - 1
     with pytest.raises(JournalDamagedError):
-        replay(journal_of(with_changed(written, Stream.OBSERVED, number, {"generation": 0})), sqlite_catalog)
+        replay(journal_of(with_changed(written, JournalStream.OBSERVED, number, {"generation": 0})), sqlite_catalog)
     with sqlite_catalog.read() as connection:
         assert complete_serial(connection) == 0
 
@@ -229,7 +233,7 @@ def test_whatever_a_record_has_is_refused_by_name_or_entered(written: Lines, rep
     drawn = random.Random(seed)
     lines = written
     for _ in range(drawn.choice((1, 1, 3))):
-        stream = drawn.choice(list(Stream))
+        stream = drawn.choice(list(JournalStream))
         number = drawn.randrange(len(lines[stream]))
         record = orjson.loads(lines[stream][number])
         names = [name for name in record if name not in {"serial", "ordinal"}]
@@ -278,4 +282,4 @@ def test_each_wrong_column_of_a_dump_is_named_with_its_row(
 
 def test_the_journal_of_the_tests_is_sound(written: Lines) -> None:
     storage = journal_of(written)
-    assert all(verify_stream(storage, stream).is_sound for stream in Stream)
+    assert all(verify_stream(storage, stream).is_sound for stream in JournalStream)

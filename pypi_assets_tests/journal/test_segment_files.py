@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.reports.journal_format import Stream, new_record, numbered
+from pypi_assets.catalog.reports.journal_format import JournalStream, new_record, numbered
 from pypi_assets.journal.segment_files import (
     Head,
     JournalDamagedError,
     LastTakedown,
-    Manifest,
     OpenSegment,
     Pruned,
+    SegmentManifest,
     chained,
     decode_manifest,
     head_path,
@@ -37,10 +37,10 @@ from pypi_assets_tests.naming import naming
 RECORDS = [new_record(serial, serial, "unknown", serial) | {"project": "é\ud800"} for serial in (1, 1, 5, 9)]
 
 
-def written(storage: Storage, previous: str | None = None) -> Manifest:
-    records = numbered(Stream.INDEX, [dict(record) for record in RECORDS])
-    file = write_segment(storage, Stream.INDEX, 1, SerialRange(0, 10), records)
-    manifest = Manifest.of(file, 1, previous)
+def written(storage: Storage, previous: str | None = None) -> SegmentManifest:
+    records = numbered(JournalStream.INDEX, [dict(record) for record in RECORDS])
+    file = write_segment(storage, JournalStream.INDEX, 1, SerialRange(0, 10), records)
+    manifest = SegmentManifest.of(file, 1, previous)
     write_manifest(storage, manifest)
     return manifest
 
@@ -58,8 +58,8 @@ def test_a_segment_is_read_as_it_was_written(storage: Storage) -> None:
 def test_lines_are_whole_wherever_blocks_end(storage: Storage) -> None:
     sizes = (1, 700_000, 3, 262_144, 5)
     records = [new_record(1, 1, "unknown", 1) | {"project": "x" * size} for size in sizes]
-    file = write_segment(storage, Stream.INDEX, 1, SerialRange(0, 10), numbered(Stream.INDEX, records))
-    lines = list(read_lines(storage, Manifest.of(file, 1, None)))
+    file = write_segment(storage, JournalStream.INDEX, 1, SerialRange(0, 10), numbered(JournalStream.INDEX, records))
+    lines = list(read_lines(storage, SegmentManifest.of(file, 1, None)))
     assert [len(orjson.loads(line)["project"]) for line in lines] == list(sizes)
 
 

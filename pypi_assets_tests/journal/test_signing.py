@@ -9,11 +9,11 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.reports.journal_format import Stream, numbered
+from pypi_assets.catalog.reports.journal_format import JournalStream, numbered
 from pypi_assets.journal.segment_files import (
     Head,
-    Manifest,
     OpenSegment,
+    SegmentManifest,
     head_path,
     manifest_path,
     write_head,
@@ -21,7 +21,7 @@ from pypi_assets.journal.segment_files import (
     write_segment,
 )
 from pypi_assets.journal.signing import (
-    CheckpointError,
+    JournalCheckpointError,
     checkpoint_path,
     load_private_key,
     load_public_key,
@@ -50,7 +50,7 @@ def test_a_checkpoint_is_named_with_its_head() -> None:
     storage = open_storage("memory:///")
     head = Head("index", 1, 0, 1000, 1, "f" * 64)
     write_head(storage, head)
-    sign_checkpoint(storage, Stream.INDEX, Ed25519PrivateKey.generate())
+    sign_checkpoint(storage, JournalStream.INDEX, Ed25519PrivateKey.generate())
     checkpoint = orjson.loads(storage.get(checkpoint_path("index")))
     publish_heads(storage)
     named = orjson.loads(storage.get(PUBLISHED))["journal"]["index"]
@@ -66,71 +66,73 @@ KEY = Ed25519PrivateKey.generate()
 
 def write(storage: Storage, project: str, through: int) -> None:
     records = [simple_record(serial, "unknown", project) for serial in range(1, through + 1)]
-    write_streams(storage, {Stream.INDEX: records}, through, cuts=range(10, through, 10))
+    write_streams(storage, {JournalStream.INDEX: records}, through, cuts=range(10, through, 10))
 
 
 def test_a_chain_is_trusted_up_to_where_it_is_signed(storage: Storage) -> None:
     write(storage, "demo", 20)
-    assert sign_checkpoint(storage, Stream.INDEX, KEY).end == 20
+    assert sign_checkpoint(storage, JournalStream.INDEX, KEY).end == 20
     write(storage, "demo", 30)  # it goes on
-    assert verify_checkpoint(storage, Stream.INDEX, KEY.public_key()) == 20
+    assert verify_checkpoint(storage, JournalStream.INDEX, KEY.public_key()) == 20
 
 
 def test_another_chain_is_refused(storage: Storage) -> None:
     write(storage, "demo", 20)
-    sign_checkpoint(storage, Stream.INDEX, KEY)
+    sign_checkpoint(storage, JournalStream.INDEX, KEY)
     write(storage, "forged", 20)
-    with pytest.raises(CheckpointError, match=naming("index", 2)):
-        verify_checkpoint(storage, Stream.INDEX, KEY.public_key())
+    with pytest.raises(JournalCheckpointError, match=naming("index", 2)):
+        verify_checkpoint(storage, JournalStream.INDEX, KEY.public_key())
     storage.delete(manifest_path("index", 1, 2))
-    with pytest.raises(CheckpointError, match=naming("index", 2)):
-        verify_checkpoint(storage, Stream.INDEX, KEY.public_key())
+    with pytest.raises(JournalCheckpointError, match=naming("index", 2)):
+        verify_checkpoint(storage, JournalStream.INDEX, KEY.public_key())
 
 
 def test_a_chain_that_does_not_lead_to_what_was_signed_is_refused(storage: Storage) -> None:
     """The signed manifests lie next to it."""
     write(storage, "demo", 20)
-    sign_checkpoint(storage, Stream.INDEX, KEY)
+    sign_checkpoint(storage, JournalStream.INDEX, KEY)
     forged = [simple_record(serial, "unknown", "forged") for serial in range(1, 11)]
     for generation, values in ((1, ("index", 2, 20)), (2, ("index", 1, 2))):
-        file = write_segment(storage, Stream.INDEX, generation, SerialRange(0, 10), numbered(Stream.INDEX, forged))
-        manifest = Manifest.of(file, 1, None)
+        file = write_segment(
+            storage, JournalStream.INDEX, generation, SerialRange(0, 10), numbered(JournalStream.INDEX, forged)
+        )
+        manifest = SegmentManifest.of(file, 1, None)
         write_manifest(storage, manifest)
         write_head(storage, Head("index", generation, 0, 10, 1, manifest.digest))
-        assert verify_stream(storage, Stream.INDEX).is_sound
-        with pytest.raises(CheckpointError, match=naming(*values)):
-            verify_checkpoint(storage, Stream.INDEX, KEY.public_key())
+        assert verify_stream(storage, JournalStream.INDEX).is_sound
+        with pytest.raises(JournalCheckpointError, match=naming(*values)):
+            verify_checkpoint(storage, JournalStream.INDEX, KEY.public_key())
     storage.delete(head_path("index"))
-    with pytest.raises(CheckpointError, match=naming("index", 1)):
-        verify_checkpoint(storage, Stream.INDEX, KEY.public_key())
+    with pytest.raises(JournalCheckpointError, match=naming("index", 1)):
+        verify_checkpoint(storage, JournalStream.INDEX, KEY.public_key())
 
 
 def test_another_key_or_a_changed_checkpoint_is_refused(storage: Storage) -> None:
     write(storage, "demo", 20)
-    sign_checkpoint(storage, Stream.INDEX, KEY)
-    with pytest.raises(CheckpointError, match=naming("index/checkpoint.json")):
-        verify_checkpoint(storage, Stream.INDEX, Ed25519PrivateKey.generate().public_key())
+    sign_checkpoint(storage, JournalStream.INDEX, KEY)
+    with pytest.raises(JournalCheckpointError, match=naming("index/checkpoint.json")):
+        verify_checkpoint(storage, JournalStream.INDEX, Ed25519PrivateKey.generate().public_key())
     path = checkpoint_path("index")
     fields = orjson.loads(storage.get(path))
     for name, value in (("end", 10), ("number", 1), ("digest", "0" * 64), ("generation", 2), ("stream", "content")):
         storage.put(path, orjson.dumps(fields | {name: value}))
-        with pytest.raises(CheckpointError, match=naming("index/checkpoint.json")):
-            verify_checkpoint(storage, Stream.INDEX, KEY.public_key())
+        with pytest.raises(JournalCheckpointError, match=naming("index/checkpoint.json")):
+            verify_checkpoint(storage, JournalStream.INDEX, KEY.public_key())
     storage.put(checkpoint_path("content"), orjson.dumps(fields))
-    with pytest.raises(CheckpointError, match=naming("content/checkpoint.json")):
-        verify_checkpoint(storage, Stream.CONTENT, KEY.public_key())
+    with pytest.raises(JournalCheckpointError, match=naming("content/checkpoint.json")):
+        verify_checkpoint(storage, JournalStream.CONTENT, KEY.public_key())
     deep = orjson.dumps(fields | {"start": "x"}).replace(b'"x"', b"[" * 300 + b"]" * 300)
     for content in (b"no JSON", b"{}", b"null", b'"text"', deep, orjson.dumps(fields | {"signature": "xyz"})):
         storage.put(path, content)
-        with pytest.raises(CheckpointError, match=naming("index/checkpoint.json")):
-            verify_checkpoint(storage, Stream.INDEX, KEY.public_key())
+        with pytest.raises(JournalCheckpointError, match=naming("index/checkpoint.json")):
+            verify_checkpoint(storage, JournalStream.INDEX, KEY.public_key())
 
 
 def test_what_is_not_there_is_named(storage: Storage) -> None:
-    with pytest.raises(CheckpointError, match=naming("index")):
-        sign_checkpoint(storage, Stream.INDEX, KEY)
-    with pytest.raises(CheckpointError, match=naming("index")):
-        verify_checkpoint(storage, Stream.INDEX, KEY.public_key())
+    with pytest.raises(JournalCheckpointError, match=naming("index")):
+        sign_checkpoint(storage, JournalStream.INDEX, KEY)
+    with pytest.raises(JournalCheckpointError, match=naming("index")):
+        verify_checkpoint(storage, JournalStream.INDEX, KEY.public_key())
 
 
 def test_keys_are_read_from_pem(tmp_path: Path) -> None:
@@ -141,9 +143,9 @@ def test_keys_are_read_from_pem(tmp_path: Path) -> None:
     signature = load_private_key(private).sign(b"message")
     load_public_key(public).verify(signature, b"message")
     other.write_bytes(X25519PrivateKey.generate().private_bytes(*plain))
-    with pytest.raises(CheckpointError, match=naming("other.pem")):
+    with pytest.raises(JournalCheckpointError, match=naming("other.pem")):
         load_private_key(other)
-    with pytest.raises(CheckpointError, match=naming("public.pem")):
+    with pytest.raises(JournalCheckpointError, match=naming("public.pem")):
         load_private_key(public)
-    with pytest.raises(CheckpointError, match=naming("missing.pem")):
+    with pytest.raises(JournalCheckpointError, match=naming("missing.pem")):
         load_public_key(tmp_path / "missing.pem")

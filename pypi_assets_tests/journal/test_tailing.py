@@ -5,7 +5,7 @@ from itertools import pairwise
 import orjson
 import pytest
 
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.record_reader import Journal, NoJournalError
@@ -25,7 +25,7 @@ def three_streams(storage: Storage, serials: int = 60) -> Journal:
     index = [simple_record(s, kind, names[s]) for s in range(1, serials + 1) for kind in ("add file", "ignored")]
     observed = [simple_record(s, "file added", names[s]) for s in range(2, serials + 1, 2)]
     content = [simple_record(s, "file read", names[s], modules=["one"]) for s in range(3, serials + 1, 3)]
-    streams = {Stream.INDEX: index, Stream.OBSERVED: observed, Stream.CONTENT: content}
+    streams = {JournalStream.INDEX: index, JournalStream.OBSERVED: observed, JournalStream.CONTENT: content}
     return write_streams(storage, streams, serials, cuts=(10, 11, 40))
 
 
@@ -88,7 +88,7 @@ def test_the_middle_of_a_large_segment_is_reached_in_bounded_batches(storage: St
     """What comes before the cursor is read too, which takes longer than a request may."""
     serials = 2_000
     index = [simple_record(serial, "add file", "demo") for serial in range(1, serials + 1)]
-    write_streams(storage, {Stream.INDEX: index}, serials)
+    write_streams(storage, {JournalStream.INDEX: index}, serials)
     opened: list[str] = []
     tail, after = Tail(Journal(_Counting(storage, opened))), Cursor(1_900, 0, 0)
     first = tail.batch(after, EVERY, 10, **bounds)
@@ -142,8 +142,8 @@ def test_where_there_is_no_journal_that_is_an_error_with_the_command(storage: St
 
 def test_who_wants_a_stream_that_begins_later_begins_where_it_does(storage: Storage):
     observed = [simple_record(serial, "file added", "demo") for serial in (5, 15)]
-    journal = write_streams(storage, {Stream.OBSERVED: observed}, 20)
-    write_head(storage, Head(Stream.INDEX.value, 1, 10, 20, 0, None))
+    journal = write_streams(storage, {JournalStream.OBSERVED: observed}, 20)
+    write_head(storage, Head(JournalStream.INDEX.value, 1, 10, 20, 0, None))
     announced = RecordFilter.parse(streams=["index"])
     assert beginning(journal) == beginning(journal, RecordFilter.parse(kinds=["file added"])) == Cursor.after_serial(0)
     assert beginning(journal, announced) == Cursor.after_serial(10)

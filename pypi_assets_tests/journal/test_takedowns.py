@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from pypi_assets.catalog.publications.journal_segments import Takedown, add_takedown, all_takedowns, lift_takedown
-from pypi_assets.catalog.reports.journal_format import TAKEN_DOWN, Record, Stream
+from pypi_assets.catalog.reports.journal_format import TAKEN_DOWN, JournalStream, Record
 from pypi_assets.journal import publishing
 from pypi_assets.journal.comparing import compare_stream
 from pypi_assets.journal.cursors import Cursor
@@ -51,7 +51,7 @@ def with_secrets(storage: Storage, text: bytes = b"secret") -> list[str]:
 
 
 def require_sound(storage: Storage) -> None:
-    for stream in Stream:
+    for stream in JournalStream:
         found = verify_stream(storage, stream)
         assert found.is_sound, found.fault
 
@@ -63,7 +63,7 @@ def take(small: SmallCatalog, storage: Storage, wanted: Takedown) -> int:
 
 def test_a_project_is_in_no_file_any_more_and_the_chain_holds(small: SmallCatalog, storage: Storage) -> None:
     before = records(storage)
-    heads = {stream: read_head(storage, stream) for stream in Stream}
+    heads = {stream: read_head(storage, stream) for stream in JournalStream}
     assert with_secrets(storage)
     reader = Journal(storage).lines(Cursor.after_serial(0), Journal(storage).heads())
     count = take(small, storage, wanted_takedown("a court", "Secret", hides_name=True))
@@ -95,7 +95,7 @@ def test_it_stays_away_from_what_is_written_later_and_is_announced(small: SmallC
     small.complete(30)
     assert take(small, storage, wanted_takedown("a court", "secret", hides_name=True)) > 0
     list(write_missing(small.catalog, storage))
-    begin_generation(small.catalog, storage, Stream.OBSERVED)
+    begin_generation(small.catalog, storage, JournalStream.OBSERVED)
     list(write_missing(small.catalog, storage))
     assert with_secrets(storage) == []
     require_sound(storage)
@@ -211,7 +211,7 @@ def test_a_changed_file_of_a_takedown_is_found(small: SmallCatalog, storage: Sto
     take(small, storage, wanted_takedown("x", "secret"))
     path = "journal/observed/0001/takedowns/00000001.json"
     storage.put(path, storage.get(path).replace(b'"at":1', b'"at":2'))
-    found = verify_stream(storage, Stream.OBSERVED)
+    found = verify_stream(storage, JournalStream.OBSERVED)
     assert found.fault is not None
     assert path in found.fault.problem
 
@@ -221,8 +221,8 @@ def test_another_operator_who_took_nothing_down_is_equal_in_the_rest(
 ) -> None:
     some = [simple_record(serial, "unknown", name) for serial in (1, 2, 3) for name in ("secret", "other")]
     taken = Taking([replace(wanted_takedown("x", "secret"), added_at=1.0)])
-    ours = write_streams(open_storage("memory:///"), {Stream.INDEX: some}, 3)
-    theirs = write_streams(open_storage("memory:///"), {Stream.INDEX: [taken.record(one) for one in some]}, 3)
+    ours = write_streams(open_storage("memory:///"), {JournalStream.INDEX: some}, 3)
+    theirs = write_streams(open_storage("memory:///"), {JournalStream.INDEX: [taken.record(one) for one in some]}, 3)
     for one, other in ((ours, theirs), (theirs, ours)):
-        found = compare_stream(one, other, Stream.INDEX)
+        found = compare_stream(one, other, JournalStream.INDEX)
         assert (found.equal, found.differing, found.first) == (3, 0, None)

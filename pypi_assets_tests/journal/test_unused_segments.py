@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.journal.publishing import write_missing
 from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.segment_files import manifest_path
@@ -49,4 +49,4 @@ def test_nothing_goes_where_the_catalog_knows_less_than_the_storage(
     found = [one.path for one in clean_journal(other, storage, LATER)]
     other.close()
     assert all(path.startswith("journal/index/0001/open-0-10.") for path in found)  # no chain has it
-    assert storage.exists(manifest_path(Stream.OBSERVED.value, 1, 2))
+    assert storage.exists(manifest_path(JournalStream.OBSERVED.value, 1, 2))

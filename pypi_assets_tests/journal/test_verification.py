@@ -7,11 +7,11 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.segment_files import (
     Head,
-    Manifest,
+    SegmentManifest,
     head_path,
     manifest_path,
     read_head,
@@ -20,7 +20,7 @@ from pypi_assets.journal.segment_files import (
     segment_path,
     write_head,
 )
-from pypi_assets.journal.verification import Fault, verify_stream
+from pypi_assets.journal.verification import JournalFault, verify_stream
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.journal.written import simple_record, write_streams
@@ -29,24 +29,24 @@ from pypi_assets_tests.naming import mentions
 
 def written(storage: Storage) -> Journal:
     records = [simple_record(serial, "unknown", f"project-{serial}") for serial in range(1, 31) for _ in range(2)]
-    return write_streams(storage, {Stream.INDEX: records}, 30, cuts=(10, 20))
+    return write_streams(storage, {JournalStream.INDEX: records}, 30, cuts=(10, 20))
 
 
-def manifest(storage: Storage, number: int = 2) -> Manifest:
+def manifest(storage: Storage, number: int = 2) -> SegmentManifest:
     return read_manifest(storage, "index", 1, number)
 
 
-def lines_of(storage: Storage, segment: Manifest) -> bytes:
+def lines_of(storage: Storage, segment: SegmentManifest) -> bytes:
     return zstandard.ZstdDecompressor().decompressobj().decompress(storage.get(segment_path(segment)))
 
 
-def rewritten(storage: Storage, change: Callable[[bytes], bytes]) -> Fault:
+def rewritten(storage: Storage, change: Callable[[bytes], bytes]) -> JournalFault:
     """The fault where the records of the second segment are others."""
     written(storage)
     segment = manifest(storage)
     content = change(lines_of(storage, segment))
     storage.put(segment_path(segment), zstandard.ZstdCompressor(write_checksum=True).compress(content))
-    found = verify_stream(storage, Stream.INDEX)
+    found = verify_stream(storage, JournalStream.INDEX)
     assert not found.is_sound
     assert found.fault is not None
     assert found.fault.file == segment_path(segment)
@@ -56,7 +56,7 @@ def rewritten(storage: Storage, change: Callable[[bytes], bytes]) -> Fault:
 
 def test_a_sound_stream_has_no_fault(storage: Storage) -> None:
     written(storage)
-    found = verify_stream(storage, Stream.INDEX)
+    found = verify_stream(storage, JournalStream.INDEX)
     assert (found.fault, found.segments, found.records) == (None, 3, 60)
 
 
@@ -115,7 +115,7 @@ def test_any_flipped_bit_of_a_segment_is_found_in_its_file(number: int, place: i
     content = bytearray(storage.get(path))
     content[place % len(content)] ^= 1 << bit
     storage.put(path, bytes(content))
-    found = verify_stream(storage, Stream.INDEX)
+    found = verify_stream(storage, JournalStream.INDEX)
     if found.is_sound:
         assert list(read_lines(storage, segment)) == before  # some bits of zstd's blocks have no effect
     else:
@@ -132,7 +132,7 @@ def test_any_flipped_bit_of_a_manifest_is_found(number: int, place: int, bit: in
     content = bytearray(storage.get(path))
     content[place % len(content)] ^= 1 << bit
     storage.put(path, bytes(content))
-    found = verify_stream(storage, Stream.INDEX)
+    found = verify_stream(storage, JournalStream.INDEX)
     assert found.fault is not None
     following = manifest_path("index", 1, number + 1)
     segment = "index/0001/"
@@ -144,10 +144,10 @@ def test_a_manifest_that_another_chain_has_is_found(storage: Storage) -> None:
     written(storage)
     other = open_storage("memory:///")
     records = [simple_record(serial, "unknown", "other") for serial in range(1, 31)]
-    write_streams(other, {Stream.INDEX: records}, 30, cuts=(10, 20))
+    write_streams(other, {JournalStream.INDEX: records}, 30, cuts=(10, 20))
     for path in (manifest_path("index", 1, 2), segment_path(manifest(other))):
         storage.put(path, other.get(path))
-    found = verify_stream(storage, Stream.INDEX)
+    found = verify_stream(storage, JournalStream.INDEX)
     assert found.fault is not None
     assert found.fault.file == manifest_path("index", 1, 2)
 
@@ -158,15 +158,15 @@ def test_a_head_that_does_not_fit_its_chain_is_found(storage: Storage) -> None:
     assert head is not None
     for changed in (Head("index", 1, 0, 29, 3, head.digest), Head("index", 1, 0, 20, 2, head.digest)):
         write_head(storage, changed)
-        found = verify_stream(storage, Stream.INDEX)
+        found = verify_stream(storage, JournalStream.INDEX)
         assert found.fault is not None
         assert found.fault.file == head_path("index")
     write_head(storage, Head("index", 1, 5, 30, 3, head.digest))
-    found = verify_stream(storage, Stream.INDEX)
+    found = verify_stream(storage, JournalStream.INDEX)
     assert found.fault is not None
     assert found.fault.file == manifest_path("index", 1, 1)
     storage.delete(head_path("index"))
-    found = verify_stream(storage, Stream.INDEX)
+    found = verify_stream(storage, JournalStream.INDEX)
     assert found.head is None
     assert not found.is_sound
 
@@ -175,10 +175,10 @@ def test_missing_files_are_named(storage: Storage) -> None:
     written(storage)
     segment = manifest(storage)
     storage.delete(segment_path(segment))
-    found = verify_stream(storage, Stream.INDEX)
+    found = verify_stream(storage, JournalStream.INDEX)
     assert found.fault is not None
     assert found.fault.file == segment_path(segment)
     storage.delete(manifest_path("index", 1, 2))
-    found = verify_stream(storage, Stream.INDEX)
+    found = verify_stream(storage, JournalStream.INDEX)
     assert found.fault is not None
     assert found.fault.file == manifest_path("index", 1, 2)

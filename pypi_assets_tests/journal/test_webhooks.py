@@ -14,7 +14,7 @@ import pytest
 from pypi_assets.errors import SettingsError
 from pypi_assets.index.connections import Network
 from pypi_assets.journal.filters import RecordFilter
-from pypi_assets.journal.webhooks import Failure, Sender, Webhook, parse_webhooks, signature
+from pypi_assets.journal.webhooks import DeliveryFailure, Sender, Webhook, parse_webhooks, signature
 from pypi_assets_tests.index.loopback import Answer, answering
 from pypi_assets_tests.journal.hook_receiver import SECRET, receiving
 from pypi_assets_tests.naming import mentions, naming
@@ -92,7 +92,9 @@ def hook(url: str) -> Webhook:
     return Webhook("one", url, RecordFilter(), SECRET)
 
 
-def posted(url: str, body: bytes = b"{}", *, allows_private: bool = True, timeout_s: float = 5) -> Failure | None:
+def posted(
+    url: str, body: bytes = b"{}", *, allows_private: bool = True, timeout_s: float = 5
+) -> DeliveryFailure | None:
     sender = Sender(Network(), allows_private=allows_private, timeout_s=timeout_s)
     try:
         return sender.post(hook(url), body, "7", time.time())
@@ -110,17 +112,17 @@ def test_a_receiver_can_check_what_it_gets_and_2xx_is_received():
 @pytest.mark.parametrize(
     ("status", "retry_after", "failure"),
     [
-        (500, None, Failure("HTTP 500")),
-        (429, "120", Failure("HTTP 429", 120.0)),
-        (503, "99999", Failure("HTTP 503", 3_600.0)),
-        (503, "Wed, 21 Oct 2099 07:28:00 GMT", Failure("HTTP 503", 3_600.0)),
-        (503, "Wed, 21 Oct 2015 07:28:00 GMT", Failure("HTTP 503")),
-        (503, "-5", Failure("HTTP 503")),
-        (503, "soon", Failure("HTTP 503")),
-        (302, None, Failure("HTTP 302")),
+        (500, None, DeliveryFailure("HTTP 500")),
+        (429, "120", DeliveryFailure("HTTP 429", 120.0)),
+        (503, "99999", DeliveryFailure("HTTP 503", 3_600.0)),
+        (503, "Wed, 21 Oct 2099 07:28:00 GMT", DeliveryFailure("HTTP 503", 3_600.0)),
+        (503, "Wed, 21 Oct 2015 07:28:00 GMT", DeliveryFailure("HTTP 503")),
+        (503, "-5", DeliveryFailure("HTTP 503")),
+        (503, "soon", DeliveryFailure("HTTP 503")),
+        (302, None, DeliveryFailure("HTTP 302")),
     ],
 )
-def test_all_else_is_a_failure(status: int, retry_after: str | None, failure: Failure):
+def test_all_else_is_a_failure(status: int, retry_after: str | None, failure: DeliveryFailure):
     with receiving() as receiver:
         receiver.status = lambda _body: status
         receiver.headers = {"Location": receiver.url} | ({"Retry-After": retry_after} if retry_after else {})
@@ -132,7 +134,7 @@ def test_one_receiver_that_wants_a_pause_holds_up_no_other():
     sender = Sender(Network(), allows_private=True)
     with receiving() as busy, receiving() as other:
         busy.status, busy.headers = lambda _body: 429, {"Retry-After": "100"}
-        assert sender.post(hook(busy.url), b"{}", "7", time.time()) == Failure("HTTP 429", 100.0)
+        assert sender.post(hook(busy.url), b"{}", "7", time.time()) == DeliveryFailure("HTTP 429", 100.0)
         started = time.monotonic()
         assert sender.post(hook(other.url), b"{}", "8", time.time()) is None
     assert time.monotonic() - started < 50
@@ -144,7 +146,7 @@ def test_a_receiver_gets_no_login_of_this_machine(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     for status in (202, 401):
         with answering(Answer(status)) as loopback:
-            assert posted(f"{loopback.url}/hook") == (None if status == 202 else Failure(ANY))
+            assert posted(f"{loopback.url}/hook") == (None if status == 202 else DeliveryFailure(ANY))
         assert [request.headers.get("authorization") for request in loopback.received] == [None]
 
 

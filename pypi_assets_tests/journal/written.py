@@ -8,12 +8,12 @@ import orjson
 import zstandard
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.reports.journal_format import Record, Stream, new_record, numbered
+from pypi_assets.catalog.reports.journal_format import JournalStream, Record, new_record, numbered
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.filters import RecordFilter
 from pypi_assets.journal.publishing import write_missing
 from pypi_assets.journal.record_reader import Journal
-from pypi_assets.journal.segment_files import Head, Manifest, write_head, write_manifest, write_segment
+from pypi_assets.journal.segment_files import Head, SegmentManifest, write_head, write_manifest, write_segment
 from pypi_assets.journal.tailing import Scan, beginning
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.service.published import Published, fill, published_index
@@ -42,17 +42,22 @@ def simple_record(serial: int, kind: str, project: str, **fields: object) -> Rec
 
 
 def write_streams(
-    storage: Storage, streams: dict[Stream, Sequence[Record]], through: int, *, start: int = 0, cuts: Iterable[int] = ()
+    storage: Storage,
+    streams: dict[JournalStream, Sequence[Record]],
+    through: int,
+    *,
+    start: int = 0,
+    cuts: Iterable[int] = (),
 ) -> Journal:
     """A journal of these records, each stream in segments that end at `cuts` and at `through`."""
     ends = sorted({*cuts, through})
-    for stream in Stream:
+    for stream in JournalStream:
         records = list(numbered(stream, streams.get(stream, ())))
         begin, previous = start, None
         for number, end in enumerate(ends, 1):
             serials = SerialRange(begin, end)
             some = [one for one in records if one["serial"] in serials]
-            manifest = Manifest.of(write_segment(storage, stream, 1, serials, some), number, previous)
+            manifest = SegmentManifest.of(write_segment(storage, stream, 1, serials, some), number, previous)
             write_manifest(storage, manifest)
             begin, previous = end, manifest.digest
         write_head(storage, Head(stream.value, 1, start, through, len(ends), previous))

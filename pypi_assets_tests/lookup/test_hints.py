@@ -26,7 +26,7 @@ from pypi_assets.lookup.hints import (
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.modules_reader import ModulesReader
 from pypi_assets.lookup.providers import Provider
-from pypi_assets.lookup.reader import Reader
+from pypi_assets.lookup.reader import DatasetReader
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.prepared import published_storage
@@ -99,7 +99,7 @@ def storage(tmp_path: Path) -> Storage:
 @pytest.fixture
 def open_other(storage: Storage) -> OpenOther:
     @contextmanager
-    def opened(dataset: str) -> Iterator[Reader]:
+    def opened(dataset: str) -> Iterator[DatasetReader]:
         with open_latest(dataset, storage) as reader:
             yield reader
 

@@ -16,7 +16,7 @@ from pypi_assets.lookup.depgraph_reader import DepgraphReader
 from pypi_assets.lookup.hashes_reader import HashesReader
 from pypi_assets.lookup.modules_reader import ModulesReader
 from pypi_assets.lookup.published_sets import NeededDatasets, PublishedSets, SerialsDifferError
-from pypi_assets.lookup.reader import Reader
+from pypi_assets.lookup.reader import DatasetReader
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.lookup.publisher import Publisher
 from pypi_assets_tests.named import unnamed
@@ -149,7 +149,7 @@ def test_the_newest_set_of_some_datasets_has_the_greatest_serial_that_all_of_the
             sets.newest_of(needed)
 
 
-def serials(datasets: NeededDatasets, *kinds: type[Reader]) -> tuple[int, ...]:
+def serials(datasets: NeededDatasets, *kinds: type[DatasetReader]) -> tuple[int, ...]:
     """Return the serials of the readers that one answer gets."""
     return datasets.answered(lambda: tuple(datasets.reader(kind).serial for kind in kinds))
 

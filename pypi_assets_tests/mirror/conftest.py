@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.journal.publishing import write_missing
 from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.segment_files import read_head
@@ -134,5 +134,5 @@ def assert_whole(storage: Storage) -> None:
     for dataset in DATASETS:
         for version in published_versions(storage, dataset):
             check_sizes(storage, read_published(storage, dataset, version))
-    if heads := [stream for stream in Stream if read_head(storage, stream) is not None]:
+    if heads := [stream for stream in JournalStream if read_head(storage, stream) is not None]:
         assert records_of(Journal(storage), streams=heads)

@@ -11,8 +11,8 @@ import zstandard
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.journal.segment_files import (
     Head,
-    Manifest,
     OpenSegment,
+    SegmentManifest,
     manifest_path,
     read_head,
     read_manifest,
@@ -37,7 +37,7 @@ def chain(texts: Sequence[str], *, generation: int = 1, opened: str = "", start:
     previous, end = None, start
     for number, text in enumerate(texts, 1):
         serials = SerialRange(end, end + WIDTH)
-        manifest = Manifest("index", generation, number, serials, *described(serials, text), previous)
+        manifest = SegmentManifest("index", generation, number, serials, *described(serials, text), previous)
         storage.put(segment_path(manifest), zstandard.compress(text.encode()))
         write_manifest(storage, manifest)
         previous, end = manifest.digest, end + WIDTH
@@ -148,7 +148,7 @@ def test_a_segment_that_is_called_as_another_one_is_refused_and_the_held_one_sta
     text = record(21, "ignored")
     first = read_manifest(source, "index", 1, 1)
     _, records, size, sha256 = described(SerialRange(20, 30), text)
-    third = Manifest("index", 1, 3, SerialRange(20, 30), first.name, records, size, sha256, head.digest)
+    third = SegmentManifest("index", 1, 3, SerialRange(20, 30), first.name, records, size, sha256, head.digest)
     write_manifest(source, third)
     source.put(segment_path(first), zstandard.compress(text.encode()))
     with pytest.raises(RefusedSourceError, match=naming("index", 3)):
@@ -211,7 +211,7 @@ def test_a_segment_with_more_serials_than_one_has_is_refused() -> None:
     source, head = chain(texts(2))
     end = 2**53 - 1
     serials = SerialRange(20, end)
-    manifest = Manifest("index", 1, 3, serials, *described(serials, record(21, "x")), head.digest)
+    manifest = SegmentManifest("index", 1, 3, serials, *described(serials, record(21, "x")), head.digest)
     source.put(segment_path(manifest), zstandard.compress(record(21, "x").encode()))
     write_manifest(source, manifest)
     held, before = chain(texts(2))

@@ -9,7 +9,7 @@ import pytest
 import zstandard
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.journal.segment_files import Manifest, segment_path
+from pypi_assets.journal.segment_files import SegmentManifest, segment_path
 from pypi_assets.mirror.copying import ATTEMPTS, Copying, FileGroup, check_segment, is_segment
 from pypi_assets.mirror.sources import SourceError, VanishedError, WrongContentError, open_source
 from pypi_assets.mirror.sync_plan import WantedFile
@@ -113,10 +113,10 @@ def line(serial: int, ordinal: int = 0, rest: bytes = b'"kind":"ignored"}') -> b
 LINES = line(1) + line(2)
 
 
-def segment(content: bytes = LINES, records: int = 2) -> Manifest:
+def segment(content: bytes = LINES, records: int = 2) -> SegmentManifest:
     name = f"0-9.{'a' * 16}.jsonl.zst"
     sha256 = hashlib.sha256(content).hexdigest()
-    return Manifest("index", 1, 1, SerialRange(0, 9), name, records, len(content), sha256, None)
+    return SegmentManifest("index", 1, 1, SerialRange(0, 9), name, records, len(content), sha256, None)
 
 
 def test_a_segment_is_compared_with_the_hash_of_its_records(served: StaticFiles, tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 import pytest
 
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.journal.publishing import begin_generation
-from pypi_assets.mirror.following import LONGEST_PAUSE_S, Mirror, Round, follow
+from pypi_assets.mirror.following import LONGEST_PAUSE_S, Mirror, MirrorRound, follow
 from pypi_assets.mirror.mirror_state import mirror_status, read_mirror
 from pypi_assets.mirror.sources import BehindError, ForkError, MirrorError, RefusedSourceError, SourceError, open_source
 from pypi_assets.storage.published import PUBLISHED
@@ -38,7 +38,7 @@ def test_a_mirror_has_what_its_source_names(origin: Origin, mirrors: Mirrors, tm
         assert mirror.storage.get(PUBLISHED) == origin.storage.get(PUBLISHED)
         assert mirror.storage.get("index.json") == origin.storage.get("index.json")
         assert_whole(mirror.storage)
-        assert mirror.run() == Round(done.dumps_serial, 0, 0, 0)
+        assert mirror.run() == MirrorRound(done.dumps_serial, 0, 0, 0)
     assert not [path for path in origin.files.requested if path.endswith("/")]  # nothing is listed
 
 
@@ -55,7 +55,7 @@ def test_only_what_is_new_is_copied(changing_origin: Origin, mirrors: Mirrors) -
         assert not held & set(origin.files.requested)
         before = contents(mirror.storage)
         assert_whole(mirror.storage)
-    begin_generation(origin.published.catalog, origin.storage, Stream.OBSERVED)
+    begin_generation(origin.published.catalog, origin.storage, JournalStream.OBSERVED)
     with pytest.raises(ForkError, match=naming("observed", 2)):
         mirror.run()
     mirror.storage.delete("journal/observed/head.json")  # its operator has told that the stream was begun again
@@ -71,7 +71,7 @@ def test_another_history_under_a_new_generation_is_a_fork(
     mirror.run()
     before, state = contents(mirror.storage), mirror.storage.get(PUBLISHED)
     hostile = republished(origin.storage, tmp_path / "hostile")
-    begin_generation(origin.published.catalog, hostile, Stream.OBSERVED)
+    begin_generation(origin.published.catalog, hostile, JournalStream.OBSERVED)
     with pytest.raises(ForkError):
         mirrors.of(hostile.url).run()
     assert mirror_status(mirror.storage).state == "refused"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.journal.verification import verify_stream
 from pypi_assets.mirror.mirror_state import mirror_status
 from pypi_assets.mirror.past_catalog import Past
@@ -70,7 +70,7 @@ def assert_equal(origin: Origin, storage: Storage, catalog: Catalog) -> None:
     assert mirror_status(storage).state == "following"
     assert_whole(storage)
     assert contents(storage) == contents(origin.storage)
-    for stream in Stream:
+    for stream in JournalStream:
         assert verify_stream(storage, stream).fault is None
     assert Past(storage, catalog).catch_up() is None
     require_equal(origin.published.catalog, catalog, 1, origin.published.index.serial)

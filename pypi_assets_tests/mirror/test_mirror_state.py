@@ -16,7 +16,7 @@ from pypi_assets.mirror.mirror_state import (
 )
 from pypi_assets.mirror.sources import MirrorError, SourceError
 from pypi_assets.storage.published import PUBLISHED
-from pypi_assets.storage.root_owner import OWNER, Owner, require_claimable
+from pypi_assets.storage.root_owner import OWNER, RootOwner, require_claimable
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.mirror.conftest import Mirrors, Origin
 from pypi_assets_tests.naming import naming
@@ -109,7 +109,7 @@ def test_of_a_mirror_and_a_catalog_that_begin_at_once_the_catalog_wins(
     changing_origin: Origin, mirrors: Mirrors
 ) -> None:
     mirror = replace(mirrors.of(changing_origin.files.url), home="first")
-    catalog = Owner(changing_origin.published.index.url, "catalog")
+    catalog = RootOwner(changing_origin.published.index.url, "catalog")
 
     def begin_catalog(path: str) -> None:
         if mirror.storage.exists(MIRROR):  # it was claimable before

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.segment_files import (
@@ -34,7 +34,7 @@ def written(through: int = 30) -> Storage:
     """A source, each of whose segments has a record of both projects."""
     storage = open_storage("memory:///")
     some = [simple_record(serial, "unknown", name) for serial in (5, 15, 25) for name in ("secret", "other")]
-    write_streams(storage, {Stream.INDEX: some}, through, cuts=[cut for cut in (10, 20) if cut < through])
+    write_streams(storage, {JournalStream.INDEX: some}, through, cuts=[cut for cut in (10, 20) if cut < through])
     return storage
 
 
@@ -50,7 +50,7 @@ def taken_down(storage: Storage, number: int, change: bytes = b"", into: bytes =
     manifest = read_manifest(storage, "index", 1, number)
     lines = plain_files(storage)[segment_path(manifest)].splitlines()
     new = [TAKING.line(line).replace(change, into) for line in lines]
-    file = write_lines(storage, Stream.INDEX, 1, manifest.serials, new)
+    file = write_lines(storage, JournalStream.INDEX, 1, manifest.serials, new)
     segment = ReplacedSegment(number, file.name, file.content_bytes, file.sha256)
     last = head.takedowns
     takedown = TakedownFile("index", 1, last.number + 1 if last else 1, 1, (segment,), last.digest if last else None)
@@ -77,7 +77,7 @@ def test_the_old_bytes_are_deleted_from_a_mirror_that_had_them(held_through: int
         follow(source, head_of(source), held)
     assert with_secrets(held) == []
     assert index_files(held) == index_files(source)
-    assert verify_stream(held, Stream.INDEX).is_sound
+    assert verify_stream(held, JournalStream.INDEX).is_sound
     follow(source, head_of(source), held)
     fresh = open_storage("memory:///")
     follow(source, head_of(source), fresh)
@@ -123,7 +123,7 @@ def test_a_takedown_that_replaces_a_segment_by_itself_deletes_nothing() -> None:
     write_takedown(source, takedown)
     write_head(source, replace(head_of(source), takedowns=takedown.as_last))
     follow(source, head_of(source), held)
-    assert verify_stream(held, Stream.INDEX).is_sound
+    assert verify_stream(held, JournalStream.INDEX).is_sound
 
 
 def test_takedowns_that_fork_or_are_missing_are_refused() -> None:
@@ -164,9 +164,9 @@ def test_what_was_pruned_and_is_there_again_is_copied_again() -> None:
     follow(source, replace(whole, pruned=Pruned(2, 20)), held)
     assert len(index_files(held)) < len(index_files(source))
     follow(source, replace(whole, pruned=Pruned(1, 10)), held)
-    assert verify_stream(held, Stream.INDEX).is_sound
+    assert verify_stream(held, JournalStream.INDEX).is_sound
     follow(source, whole, held)
-    assert verify_stream(held, Stream.INDEX).is_sound
+    assert verify_stream(held, JournalStream.INDEX).is_sound
     assert index_files(held) == index_files(source)
 
 
@@ -186,6 +186,6 @@ def test_a_mirror_of_a_pruned_source_copies_what_is_left() -> None:
     source.delete(segment_path(read_manifest(source, "index", 1, 1)))
     write_head(source, replace(head_of(source), pruned=Pruned(1, 10)))
     follow(source, head_of(source), held)
-    assert verify_stream(held, Stream.INDEX).records == 4
+    assert verify_stream(held, JournalStream.INDEX).records == 4
     lines = list(Journal(held).lines(Cursor.after_serial(10), [head_of(held)]))
     assert [place[0] for place, _ in lines] == [15, 15, 25, 25]

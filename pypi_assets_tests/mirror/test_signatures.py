@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.reports.journal_format import Stream, numbered
+from pypi_assets.catalog.reports.journal_format import JournalStream, numbered
 from pypi_assets.journal.segment_files import (
     OPEN_PREFIX,
     Head,
@@ -32,11 +32,11 @@ from pypi_assets_tests.naming import naming
 
 KEY = Ed25519PrivateKey.generate()
 OTHER = Ed25519PrivateKey.generate()
-SIGNED = tuple(Stream)
+SIGNED = tuple(JournalStream)
 
 
 def source_of(
-    name: str = "other", through: int = 30, signed: Sequence[Stream] = SIGNED, key: Ed25519PrivateKey = KEY
+    name: str = "other", through: int = 30, signed: Sequence[JournalStream] = SIGNED, key: Ed25519PrivateKey = KEY
 ) -> Storage:
     """A published source, whose journal is signed."""
     storage = open_storage("memory:///")
@@ -47,7 +47,7 @@ def source_of(
     return storage
 
 
-def publish(storage: Storage, signed: Sequence[Stream] = SIGNED, key: Ed25519PrivateKey = KEY) -> None:
+def publish(storage: Storage, signed: Sequence[JournalStream] = SIGNED, key: Ed25519PrivateKey = KEY) -> None:
     for stream in signed:
         sign_checkpoint(storage, stream, key)
     publish_heads(storage)
@@ -78,7 +78,7 @@ def test_a_stream_without_a_whole_segment_needs_no_signature() -> None:
     source.delete(checkpoint_path("index"))
     publish_heads(source)
     follow(source, held)
-    assert verify_checkpoint(held, Stream.CONTENT, KEY.public_key()) == 30
+    assert verify_checkpoint(held, JournalStream.CONTENT, KEY.public_key()) == 30
 
 
 def test_what_follows_a_checkpoint_is_taken_over_and_signed_later() -> None:
@@ -89,10 +89,10 @@ def test_what_follows_a_checkpoint_is_taken_over_and_signed_later() -> None:
     publish_heads(grown)
     follow(grown, held)
     assert read_head(held, "index").through == 30
-    assert verify_checkpoint(held, Stream.INDEX, KEY.public_key()) == 20
+    assert verify_checkpoint(held, JournalStream.INDEX, KEY.public_key()) == 20
     publish(grown)  # nothing else is new
     follow(grown, held)
-    assert verify_checkpoint(held, Stream.INDEX, KEY.public_key()) == 30
+    assert verify_checkpoint(held, JournalStream.INDEX, KEY.public_key()) == 30
 
 
 @pytest.mark.parametrize("is_held", [False, True])
@@ -100,12 +100,12 @@ def test_what_follows_a_checkpoint_is_taken_over_and_signed_later() -> None:
     ("signed", "key", "values"),
     [
         ((), KEY, ["index", "memory://", "--public-key"]),
-        ((Stream.INDEX, Stream.OBSERVED), KEY, ["content", "memory://", "--public-key"]),
+        ((JournalStream.INDEX, JournalStream.OBSERVED), KEY, ["content", "memory://", "--public-key"]),
         (SIGNED, OTHER, ["memory://"]),
     ],
 )
 def test_what_is_not_signed_by_the_key_is_refused(
-    signed: Sequence[Stream], key: Ed25519PrivateKey, values: list[str], *, is_held: bool
+    signed: Sequence[JournalStream], key: Ed25519PrivateKey, values: list[str], *, is_held: bool
 ) -> None:
     source, held = source_of(signed=signed, key=key), open_storage("memory:///")
     if is_held:
@@ -167,8 +167,8 @@ def test_a_stream_that_is_held_may_not_be_left_out() -> None:
 )
 def test_no_open_segment_stands_for_what_was_signed(start: int, through: int, values: list[object] | None) -> None:
     source, held = source_of(), open_storage("memory:///")
-    made_up = list(numbered(Stream.INDEX, [simple_record(start + 1, "unknown", "made-up")]))
-    file = write_segment(source, Stream.INDEX, 1, SerialRange(start, through), made_up, prefix=OPEN_PREFIX)
+    made_up = list(numbered(JournalStream.INDEX, [simple_record(start + 1, "unknown", "made-up")]))
+    file = write_segment(source, JournalStream.INDEX, 1, SerialRange(start, through), made_up, prefix=OPEN_PREFIX)
     opened = OpenSegment(file.serials, file.name, file.records, file.content_bytes, file.sha256)
     write_head(source, Head("index", 1, start, start, 0, None, open=opened))
     source.delete(checkpoint_path("index"))
@@ -190,7 +190,7 @@ def test_an_older_checkpoint_does_not_replace_the_one_that_is_held() -> None:
     publish_heads(source)
     with pytest.raises(BehindError, match=naming(20, 30)):
         follow(source, held)
-    assert verify_checkpoint(held, Stream.INDEX, KEY.public_key()) == 30
+    assert verify_checkpoint(held, JournalStream.INDEX, KEY.public_key()) == 30
 
 
 def test_a_pruning_is_followed_once_it_is_signed() -> None:
@@ -217,7 +217,7 @@ def test_a_takedown_is_followed_once_it_is_signed() -> None:
         follow(source, held)
     publish(source)
     follow(source, held)
-    assert verify_checkpoint(held, Stream.INDEX, KEY.public_key()) == 30
+    assert verify_checkpoint(held, JournalStream.INDEX, KEY.public_key()) == 30
     index = [content for path, content in plain_files(held).items() if "/index/" in path and "10-20" in path]
     assert index
     assert b"secret" not in b"".join(index)

@@ -13,7 +13,7 @@ from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.parquet.export import export_parquet
 from pypi_assets.parquet.export_manifest import EXPORTS, clean_exports, committed_exports, file_path
 from pypi_assets.storage.store import Storage, open_storage
-from pypi_assets.storage.sweeping import Reason
+from pypi_assets.storage.sweeping import DeletionReason
 from pypi_assets_tests.small_catalog import small_catalog
 
 HOUR_S = 3600.0
@@ -43,7 +43,9 @@ def in_hours(catalog: Catalog, hours: float) -> Catalog:
     return replace(catalog, clock=lambda: time.time() + hours * HOUR_S)
 
 
-def cleaned(catalog: Catalog, storage: Storage, kept: int, hours: float, *, dry_run: bool = False) -> dict[str, Reason]:
+def cleaned(
+    catalog: Catalog, storage: Storage, kept: int, hours: float, *, dry_run: bool = False
+) -> dict[str, DeletionReason]:
     deadlines = deletion_deadlines(in_hours(catalog, hours), 24 * HOUR_S, dry_run=dry_run)
     removed = clean_exports(storage, deadlines, kept=kept, dry_run=dry_run)
     return {one.path.removeprefix(f"{EXPORTS}/"): one.reason for one in removed}
@@ -51,14 +53,14 @@ def cleaned(catalog: Catalog, storage: Storage, kept: int, hours: float, *, dry_
 
 def test_exports_go_a_day_after_they_were_superseded(catalog: Catalog, storage: Storage) -> None:
     assert cleaned(catalog, storage, 2, 23) == {}
-    expected = {"0-100": Reason.SUPERSEDED, "0-100.2": Reason.SUPERSEDED}
+    expected = {"0-100": DeletionReason.SUPERSEDED, "0-100.2": DeletionReason.SUPERSEDED}
     assert cleaned(catalog, storage, 2, 25, dry_run=True) == expected
     assert len(committed_exports(storage)) == 4
     assert cleaned(catalog, storage, 2, 25) == expected
     assert committed_exports(storage) == ["0-100.3", "0-100.4"]
     assert {stored.path.split("/")[2] for stored in storage.list(EXPORTS)} == {"0-100.3", "0-100.4"}
     assert cleaned(catalog, storage, 2, 25) == cleaned(catalog, storage, 9, 25) == {}
-    assert cleaned(catalog, storage, 1, 25) == {"0-100.3": Reason.SUPERSEDED}
+    assert cleaned(catalog, storage, 1, 25) == {"0-100.3": DeletionReason.SUPERSEDED}
     assert export_parquet(catalog, storage).published is False
 
 
@@ -66,7 +68,7 @@ def test_what_stopped_exports_have_left_goes_after_a_day(catalog: Catalog, stora
     storage.put(file_path("0-100.5", "python_distribution_data0000.parquet"), b"left")
     storage.put(file_path("not an export", "notes.txt"), b"mine")
     assert cleaned(catalog, storage, 4, 23) == {}
-    assert cleaned(catalog, storage, 4, 25) == {"0-100.5": Reason.ABANDONED}
+    assert cleaned(catalog, storage, 4, 25) == {"0-100.5": DeletionReason.ABANDONED}
     assert storage.exists(file_path("not an export", "notes.txt"))
 
 
@@ -74,7 +76,7 @@ def test_what_an_export_under_way_writes_stays(catalog: Catalog, storage: Storag
     with lease(in_hours(catalog, -1), "publish parquet", ttl_s=48 * HOUR_S) as held:
         storage.put(file_path("0-100.5", "python_distribution_data0000.parquet"), b"begun")
         assert cleaned(catalog, storage, 4, 25) == {}
-        assert cleaned(catalog, storage, 4, 73) == {"0-100.5": Reason.ABANDONED}
+        assert cleaned(catalog, storage, 4, 73) == {"0-100.5": DeletionReason.ABANDONED}
         with pytest.raises(LeaseTakenError):  # who wakes up then publishes nothing
             held.renew()
 
@@ -95,4 +97,4 @@ def test_a_clean_up_that_is_stopped_leaves_no_half_export(
             cleaned(catalog, storage, 3, 25)
     assert deleted[0] == file_path("0-100", "_MANIFEST.json")
     assert committed_exports(storage) == ["0-100.2", "0-100.3", "0-100.4"]
-    assert cleaned(catalog, storage, 3, 25) == {"0-100": Reason.ABANDONED}
+    assert cleaned(catalog, storage, 3, 25) == {"0-100": DeletionReason.ABANDONED}

@@ -15,9 +15,9 @@ from pypi_assets.locks.pins import LockedFile, Pin, RemarkKind
 from pypi_assets.lookup.answers import Answer
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.lookup.pinned_files import PinnedFile
-from pypi_assets.lookup.reader import Reader
+from pypi_assets.lookup.reader import DatasetReader
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
-from pypi_assets.questions.locks import Installed, LockedPins, pinned_releases, pip_order
+from pypi_assets.questions.locks import InstalledDistribution, LockedPins, pinned_releases, pip_order
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
 from pypi_assets_tests.builders import make_wheel
 from pypi_assets_tests.counted_steps import growth
@@ -25,15 +25,15 @@ from pypi_assets_tests.lookup.publisher import Publisher
 from pypi_assets_tests.named import unnamed
 
 DISTRIBUTIONS = [
-    Installed("aa", ("bb",)),
-    Installed("bb", ("cc; extra == 'x'",)),
-    Installed("cc", has_requires_python=True),
-    Installed("dd"),
-    Installed("ee", ("aa", "not a requirement;"), has_requires_python=True),
-    Installed("ff", ("gg",)),
-    Installed("gg", ("ff",)),
-    Installed("hh", ("bb[x]",)),
-    Installed("ii", ("ff", "dd; python_version < '3'")),
+    InstalledDistribution("aa", ("bb",)),
+    InstalledDistribution("bb", ("cc; extra == 'x'",)),
+    InstalledDistribution("cc", has_requires_python=True),
+    InstalledDistribution("dd"),
+    InstalledDistribution("ee", ("aa", "not a requirement;"), has_requires_python=True),
+    InstalledDistribution("ff", ("gg",)),
+    InstalledDistribution("gg", ("ff",)),
+    InstalledDistribution("hh", ("bb[x]",)),
+    InstalledDistribution("ii", ("ff", "dd; python_version < '3'")),
 ]
 
 
@@ -56,7 +56,7 @@ names = st.sampled_from(["a", "b", "c", "d"])
 
 @given(st.dictionaries(names, st.lists(names.map(lambda name: f"{name}>=1"), max_size=3)))
 def test_what_is_required_comes_first_but_in_circles(required: dict[str, list[str]]) -> None:
-    order = pip_order([Installed(name, tuple(texts)) for name, texts in required.items()], ANY_ENVIRONMENT)
+    order = pip_order([InstalledDistribution(name, tuple(texts)) for name, texts in required.items()], ANY_ENVIRONMENT)
     assert sorted(order) == sorted(required)
     direct = {name: {text[0] for text in texts} & required.keys() for name, texts in required.items()}
     reached = {name: set(found) for name, found in direct.items()}
@@ -71,7 +71,7 @@ def test_what_is_required_comes_first_but_in_circles(required: dict[str, list[st
 
 def test_the_work_grows_with_the_distributions_alone_however_deep_they_require_each_other() -> None:
     def order(count: int) -> None:
-        chain = [Installed(f"p{number}", (f"p{number + 1}",)) for number in range(count)]
+        chain = [InstalledDistribution(f"p{number}", (f"p{number + 1}",)) for number in range(count)]
         assert pip_order(chain, ANY_ENVIRONMENT) == [one.name for one in reversed(chain)]
 
     assert growth(order, 50) < 5
@@ -164,7 +164,7 @@ def test_only_files_of_the_lock_count(locked, chosen, expected) -> None:
 @pytest.mark.parametrize("environment", [ANY_ENVIRONMENT, named_environment("3.12", "linux")])
 def test_both_snapshots_answer_the_same(publisher: Publisher, tmp_path: Path, environment: Environment) -> None:
     with open_latest("depgraph", publisher.storage) as depgraph, open_latest("modules", publisher.storage) as modules:
-        readers: dict[type[Reader], Reader] = {type(one): one for one in (depgraph, modules)}
+        readers: dict[type[DatasetReader], DatasetReader] = {type(one): one for one in (depgraph, modules)}
         published = PublishedSnapshot(readers.__getitem__, lambda _: pytest.fail("no hint is needed"))
         past = CatalogSnapshot(publisher.small.catalog, 100)
         lock = tmp_path / "requirements.txt"

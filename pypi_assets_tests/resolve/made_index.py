@@ -6,7 +6,7 @@ from typing import Any
 from pypi_assets.locks.environments import Environment, named_environment
 from pypi_assets.lookup.depgraph_reader import distributions_of
 from pypi_assets.resolve.candidates import Releases
-from pypi_assets.resolve.questions import Question, parse_wanted
+from pypi_assets.resolve.questions import ResolutionQuestion, parse_wanted
 from pypi_assets.resolve.releases import ReadReleases, ReleaseIndex
 from pypi_assets_tests.dump_rows import dump_row
 
@@ -36,8 +36,8 @@ class MadeIndex(ReleaseIndex):
 
 def question(
     *requirements: str, environment: Environment = LINUX, constraints: Sequence[str] = (), **options: Any
-) -> Question:
+) -> ResolutionQuestion:
     """What these requirements ask, for CPython 3.12 on Linux."""
-    return Question(
+    return ResolutionQuestion(
         tuple(map(parse_wanted, requirements)), environment, tuple(map(parse_wanted, constraints)), **options
     )

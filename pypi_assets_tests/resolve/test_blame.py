@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pypi_assets.resolve.blame import Outcome, Outcomes, all_changes, blame
+from pypi_assets.resolve.blame import OutcomeHistory, ResolutionOutcome, all_changes, blame
 from pypi_assets.resolve.provider import ResolutionLimitError
 from pypi_assets.resolve.questions import Semantics
 from pypi_assets_tests.examples import examples
@@ -52,8 +52,8 @@ STORY: list[Event] = [
 ]
 
 
-def outcomes(events: Sequence[Event], *requirements: str, **options: object) -> Outcomes:
-    return Outcomes(MadeHistory(events), question(*(requirements or ("app",)), **options))
+def outcomes(events: Sequence[Event], *requirements: str, **options: object) -> OutcomeHistory:
+    return OutcomeHistory(MadeHistory(events), question(*(requirements or ("app",)), **options))
 
 
 def test_it_names_the_change_that_breaks_a_resolution():
@@ -70,15 +70,15 @@ def test_it_names_the_change_that_breaks_a_resolution():
 def test_it_names_the_change_that_left_no_solution_among_those_of_pins():
     events: list[Event] = [*STORY[:2], ("lib", "3", []), *STORY[3:6], ("lib", "1", "gone"), ("lib", "3", "gone")]
     assert blame(outcomes(events), 2, 8).good.pins == {"app": "1", "lib": "1"}
-    found = blame(outcomes(events), 2, 8, Outcome.ends_like)
+    found = blame(outcomes(events), 2, 8, ResolutionOutcome.ends_like)
     assert found.change is not None
     assert found.change.serial == 8
     assert found.change.before.pins == {"app": "1", "lib": "3"}
-    assert blame(outcomes(events), 2, 7, Outcome.ends_like).change is None
+    assert blame(outcomes(events), 2, 7, ResolutionOutcome.ends_like).change is None
 
 
 def test_a_resolution_that_exceeds_its_limits_ends_the_search():
-    tried = Outcomes(MadeHistory(STORY), question("app"), most_steps=1)
+    tried = OutcomeHistory(MadeHistory(STORY), question("app"), most_steps=1)
     with pytest.raises(ResolutionLimitError, match=naming(1)):
         blame(tried, 2, 8)
 
@@ -122,7 +122,7 @@ EVENTS = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("123"), WHA
 @settings(max_examples=examples(150), deadline=None)
 @given(events=EVENTS, semantics=st.sampled_from(Semantics))
 def test_changes_are_those_of_a_resolution_at_each_serial(events, semantics):
-    def fresh() -> Outcomes:
+    def fresh() -> OutcomeHistory:
         return outcomes(events, "a", "b", semantics=semantics)
 
     everything = fresh()
@@ -138,7 +138,7 @@ def test_changes_are_those_of_a_resolution_at_each_serial(events, semantics):
         assert found.change.before.pins == pins[found.change.serial - 1]
         assert found.change.after.pins == pins[found.change.serial]
         assert found.change.projects == (events[found.change.serial - 1][0],)
-    ended = blame(fresh(), 0, len(events), Outcome.ends_like)
+    ended = blame(fresh(), 0, len(events), ResolutionOutcome.ends_like)
     assert (ended.change is None) == (pins[-1] is None)
     if ended.change is not None:
         assert pins[ended.change.serial - 1] is None

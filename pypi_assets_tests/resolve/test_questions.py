@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from pypi_assets.resolve.questions import Control, Question, ResolveError, Wanted, parse_wanted
+from pypi_assets.resolve.questions import Control, ResolutionQuestion, ResolveError, Wanted, parse_wanted
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.resolve.made_index import LINUX
 
@@ -52,6 +52,6 @@ def test_hashes_of_lines_that_hold_are_those_that_a_file_may_have():
         line("six", "d"),
         line("other"),
     )
-    question = Question(lines, LINUX, (line("demo<3", "c", "d"),))
+    question = ResolutionQuestion(lines, LINUX, (line("demo<3", "c", "d"),))
     found = {name: question.conditions_of(name).hashes for name in ("demo", "six", "other")}
     assert found == {"demo": {"c"}, "six": {"d"}, "other": None}

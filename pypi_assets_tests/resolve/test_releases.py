@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypi_assets.catalog.reports.moments import NotExactError
+from pypi_assets.catalog.reports.moments import InexactSerialError
 from pypi_assets.lookup.latest import open_latest
-from pypi_assets.resolve.blame import CatalogHistory, Outcomes, all_changes, blame
+from pypi_assets.resolve.blame import CatalogHistory, OutcomeHistory, all_changes, blame
 from pypi_assets.resolve.candidates import Row
-from pypi_assets.resolve.provider import Provider
+from pypi_assets.resolve.provider import SolverProvider
 from pypi_assets.resolve.questions import ReleaseRequirements, Wanted
 from pypi_assets.resolve.releases import ReleaseIndex, past_index
 from pypi_assets.resolve.resolving import resolve
@@ -112,27 +112,27 @@ def small(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_it_finds_what_happened_in_the_catalog(small: SmallCatalog):
     history = CatalogHistory(small.catalog)
-    found = blame(Outcomes(history, question("app")), 4, 9)
+    found = blame(OutcomeHistory(history, question("app")), 4, 9)
     assert found.change is None  # lib 2 cannot be installed, so lib 1 still is
-    found = blame(Outcomes(history, question("app", "lib>1")), 4, 12)
+    found = blame(OutcomeHistory(history, question("app", "lib>1")), 4, 12)
     assert found.change is None
-    found = blame(Outcomes(history, question("app")), 0, 4)
+    found = blame(OutcomeHistory(history, question("app")), 0, 4)
     assert found.change is not None
     assert (found.change.serial, found.change.projects) == (4, ("lib",))
     [(project, entry)] = history.entries(found.change)
     assert (project, entry.serial, entry.live) == ("Lib", 4, ("lib-1-py3-none-any.whl",))
-    assert list(all_changes(Outcomes(history, question("six")), 0, 12)) == []
-    assert [one.serial for one in all_changes(Outcomes(history, question("other")), 0, 12)] == [6]
+    assert list(all_changes(OutcomeHistory(history, question("six")), 0, 12)) == []
+    assert [one.serial for one in all_changes(OutcomeHistory(history, question("other")), 0, 12)] == [6]
 
 
 def test_a_serial_without_an_answer_is_refused(small: SmallCatalog):
-    with pytest.raises(NotExactError, match=naming(99, 0, 12)):
-        blame(Outcomes(CatalogHistory(small.catalog), question("app")), 4, 99)
+    with pytest.raises(InexactSerialError, match=naming(99, 0, 12)):
+        blame(OutcomeHistory(CatalogHistory(small.catalog), question("app")), 4, 99)
 
 
 def test_an_extra_requires_its_project_and_what_it_adds():
     projects = {"app": {"1": ["a", "b; extra == 'x'", "c<2; extra == 'x'", "c; extra == 'x'"]}}
-    provider = Provider(MadeIndex(projects), question("app"), {})
+    provider = SolverProvider(MadeIndex(projects), question("app"), {})
     assert set(provider.known("app", 0).sets) == {"a"}
     assert set(provider.known("app[x]", 0).sets) == {"app", "b", "c"}
     assert [one.text for one in provider.known("app[x]", 0).wanted["c"]] == ["c<2; extra == 'x'", "c; extra == 'x'"]

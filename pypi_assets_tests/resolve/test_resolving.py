@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
 
-from pypi_assets.resolve.questions import Control, Question, parse_wanted
+from pypi_assets.resolve.questions import Control, ResolutionQuestion, parse_wanted
 from pypi_assets.resolve.resolving import (
     ResolutionLimitError,
     ResolveError,
@@ -338,6 +338,6 @@ def test_formats_and_hashes_leave_out_files():
     with pytest.raises(UnsolvableError, match=naming("lib", 2)):
         resolve(index, question("lib", formats=Control().with_no([":all:"])))
     hashed = replace(parse_wanted("lib"), hashes=frozenset({"1" * 64}))
-    assert resolve(index, Question((hashed,), LINUX)).pins == {"lib": "1"}
+    assert resolve(index, ResolutionQuestion((hashed,), LINUX)).pins == {"lib": "1"}
     with pytest.raises(UnsolvableError, match=naming("lib", 2)):
-        resolve(index, Question((replace(hashed, hashes=frozenset({"0" * 64})),), LINUX))
+        resolve(index, ResolutionQuestion((replace(hashed, hashes=frozenset({"0" * 64})),), LINUX))

@@ -9,7 +9,7 @@ import pytest
 
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.crawl.full_crawl import crawl_full
-from pypi_assets.resolve.questions import Question, Semantics, parse_wanted
+from pypi_assets.resolve.questions import ResolutionQuestion, Semantics, parse_wanted
 from pypi_assets.resolve.releases import past_index
 from pypi_assets.resolve.resolving import UnsolvableError, resolve
 from pypi_assets_tests.databases import sqlite_database
@@ -179,7 +179,9 @@ def our_pins(
     catalog: Catalog, serial: int, asked: Asked, semantics: Semantics, place: Place
 ) -> Mapping[str, str] | None:
     wanted = tuple(map(parse_wanted, asked.requirements))
-    question = Question(requirements=wanted, environment=place.environment, semantics=semantics, only_binary=True)
+    question = ResolutionQuestion(
+        requirements=wanted, environment=place.environment, semantics=semantics, only_binary=True
+    )
     try:
         return resolve(past_index(catalog, serial), question).pins
     except UnsolvableError:

@@ -19,7 +19,7 @@ from pypi_assets.lookup.exposure import ExposedSolution, Undecided, exposed_solu
 from pypi_assets.lookup.newest_requirements import NewestRequirements
 from pypi_assets.lookup.release_impact import Break, Solvable, Verdict, breaks
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
-from pypi_assets.resolve.questions import Question, ResolveError, Unknown
+from pypi_assets.resolve.questions import ResolutionQuestion, ResolveError, Unknown
 from pypi_assets.resolve.releases import ReleaseIndex, past_index
 from pypi_assets.resolve.resolving import ResolutionLimitError, UnsolvableError, resolve
 from pypi_assets.resolve.solutions import Allowance, solution_of, verdict_on, with_version
@@ -30,7 +30,7 @@ from pypi_assets_tests.resolve.made_index import LINUX, MadeIndex, question
 from pypi_assets_tests.resolve.requirement_graphs import NEIGHBOURS, RequirementGraph, Upload
 from pypi_assets_tests.small_catalog import small_catalog
 
-ANY = Question((), LINUX)
+ANY = ResolutionQuestion((), LINUX)
 PROJECTS = NEIGHBOURS + 6
 BREAKING = [("pkg-0x24", "0.9"), ("pkg-0x18", "1.2"), ("pkg-0x28", "3.1")]
 
@@ -265,7 +265,7 @@ def test_what_only_older_releases_lead_to_is_found_and_each_reason_has_its_proof
     assert "base" in (rows["app"]["proof"] or "")
     assert "gone" in (rows["lost"]["proof"] or "")
     assert "source-1.0" in (rows["dark"]["proof"] or "")
-    assumed = Question((), LINUX, unknown=Unknown.ASSUME_NONE)
+    assumed = ResolutionQuestion((), LINUX, unknown=Unknown.ASSUME_NONE)
     with_it = with_version(assumed, "base", Version("2.0"))
     assert verdict_on(MadeIndex(STORY), with_it, assumed, "dark", "1.0") is None
 

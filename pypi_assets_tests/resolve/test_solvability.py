@@ -8,10 +8,10 @@ import pytest
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.epochs import note_change
-from pypi_assets.catalog.reports.moments import NotExactError
+from pypi_assets.catalog.reports.moments import InexactSerialError
 from pypi_assets.resolve import solvability
 from pypi_assets.resolve.provider import UnknownRequirementsError
-from pypi_assets.resolve.questions import Question, parse_wanted
+from pypi_assets.resolve.questions import ResolutionQuestion, parse_wanted
 from pypi_assets.resolve.releases import past_index
 from pypi_assets.resolve.resolving import ResolutionLimitError, UnsolvableError, resolve
 from pypi_assets.resolve.solvability import (
@@ -122,14 +122,14 @@ def test_a_search_that_takes_too_long_leaves_a_loss_without_event(
 
 
 def test_a_day_that_is_not_over_and_one_before_the_first_serial_are_refused(dated: DatedCatalog) -> None:
-    with pytest.raises(NotExactError, match=naming("2026-02-28")):
+    with pytest.raises(InexactSerialError, match=naming("2026-02-28")):
         solve_day(dated.catalog, STORY, day(-1))
     fill(dated)
-    with pytest.raises(NotExactError, match=naming("2026-02-28")):
+    with pytest.raises(InexactSerialError, match=naming("2026-02-28")):
         solve_day(dated.catalog, STORY, day(-1))
     noon = datetime(2026, 3, 4, 12, tzinfo=UTC).timestamp()
     object.__setattr__(dated.catalog, "clock", lambda: noon)
-    with pytest.raises(NotExactError, match=naming("2026-03-04")):
+    with pytest.raises(InexactSerialError, match=naming("2026-03-04")):
         solve_day(dated.catalog, STORY, day(3))
     assert solve_day(dated.catalog, STORY, day(2)).moment.serial == 6
 
@@ -164,7 +164,7 @@ def test_what_took_too_long_is_neither_lost_nor_gained(dated: DatedCatalog) -> N
 def expected_outcome(dated: DatedCatalog, serial: int, project: str, place: str) -> tuple[str, object]:
     """What a resolution of its own has at a serial."""
     try:
-        question = Question((parse_wanted(project),), solvability._ENVIRONMENTS[place])
+        question = ResolutionQuestion((parse_wanted(project),), solvability._ENVIRONMENTS[place])
         return "pins", resolve(past_index(dated.catalog, serial), question).pins
     except UnsolvableError:
         return "failure", Failure.UNSOLVABLE

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from pypi_assets.resolve.provider import Provider, ResolutionLimitError, Watch
+from pypi_assets.resolve.provider import ResolutionLimitError, SolverProvider, Watch
 from pypi_assets.resolve.pubgrub import NoSolutionError
 from pypi_assets.resolve.pubgrub_solver import solve_by_facts
 from pypi_assets_tests.naming import naming
@@ -13,7 +13,7 @@ from pypi_assets_tests.resolve.made_index import MadeIndex, Release, question
 
 
 def solved(projects: Mapping[str, Mapping[str, Release]], *requirements: str, **options: object) -> dict[str, str]:
-    provider = Provider(MadeIndex(projects), question(*requirements, **options), {})
+    provider = SolverProvider(MadeIndex(projects), question(*requirements, **options), {})
     found = solve_by_facts(provider, Watch(60), 100_000)
     assert provider.reachable({name: number for name, number in found.items() if "[" not in name}) == found
     return {name: provider.candidate(name, number).text for name, number in found.items()}
@@ -63,7 +63,7 @@ def test_graphs_that_make_a_solver_explode_end_with_a_proof_or_at_the_limit():
     with pytest.raises(NoSolutionError):
         solved(small, *(name for name in small if name.startswith("pigeon")))
     large = pigeons(12)
-    provider = Provider(MadeIndex(large), question(*(name for name in large if name.startswith("pigeon"))), {})
+    provider = SolverProvider(MadeIndex(large), question(*(name for name in large if name.startswith("pigeon"))), {})
     with pytest.raises(ResolutionLimitError, match=r"0\.5\b.*\d"):
         solve_by_facts(provider, Watch(0.5), 1_000_000)
     with pytest.raises(ResolutionLimitError, match=naming(50)):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from pypi_assets.resolve.questions import Control, Question, Semantics, parse_wanted
+from pypi_assets.resolve.questions import Control, ResolutionQuestion, Semantics, parse_wanted
 from pypi_assets.resolve.releases import past_index
 from pypi_assets.resolve.resolving import UnsolvableError, resolve
 from pypi_assets_tests.resolve.graph_index import ENVIRONMENTS, GraphIndex, Place, graph_index
@@ -51,7 +51,7 @@ class Seen:
 
 def our_pins(index: GraphIndex, semantics: Semantics, wanted: RequirementSet, place: Place) -> Mapping[str, str] | None:
     """What our solver chooses; None where it finds no solution."""
-    question = Question(
+    question = ResolutionQuestion(
         requirements=tuple(map(parse_wanted, wanted.requirements)),
         constraints=tuple(map(parse_wanted, wanted.constraints)),
         environment=place.environment,

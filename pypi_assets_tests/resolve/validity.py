@@ -20,7 +20,7 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
 from pypi_assets.devindex.history import METADATA_SUFFIX, History
-from pypi_assets.devindex.uploads import StoredFile
+from pypi_assets.devindex.uploads import UploadedFile
 from pypi_assets.resolve.questions import Semantics
 from pypi_assets_tests.resolve.requirement_graphs import RequirementSet
 
@@ -98,7 +98,7 @@ class ShownIndex:
         return self._wheels[name]
 
 
-def _read(path: Path, file: StoredFile, *, is_yanked: bool) -> ShownWheel:
+def _read(path: Path, file: UploadedFile, *, is_yanked: bool) -> ShownWheel:
     _, version, build, tags = parse_wheel_filename(file.filename)
     metadata, _ = parse_email(path.with_name(path.name + METADATA_SUFFIX).read_bytes())
     return ShownWheel(

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import requests
 
-from pypi_assets.catalog.reports.journal_format import Record, Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream, Record
 from pypi_assets.service.service import open_service
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import open_storage
@@ -34,7 +34,7 @@ class DrawnJournal:
             self.through += 1
             self.records.append(simple_record(self.through, "add file", project, **fields))
         storage = open_storage((self.home / "storage").as_uri())
-        write_streams(storage, {Stream.INDEX: [dict(one) for one in self.records]}, self.through, cuts=self.cuts)
+        write_streams(storage, {JournalStream.INDEX: [dict(one) for one in self.records]}, self.through, cuts=self.cuts)
         self.cuts.append(self.through)
         return self.through
 

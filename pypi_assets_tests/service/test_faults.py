@@ -25,7 +25,7 @@ from pypi_assets.catalog.tables import metadata
 from pypi_assets.components import catalog_to_read
 from pypi_assets.lookup import published_sets
 from pypi_assets.lookup.latest import open_version
-from pypi_assets.lookup.reader import Reader
+from pypi_assets.lookup.reader import DatasetReader
 from pypi_assets.service import operations, pins
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.environment import clear_settings
@@ -180,7 +180,7 @@ def test_a_store_that_ends_in_mid_answer_is_a_problem_and_comes_back(changing: P
     monkeypatch.setattr("pypi_assets.storage.store.RETRIES", {"max_retries": 1})
     store = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
 
-    def end_after(*arguments: Any, **options: Any) -> Reader:
+    def end_after(*arguments: Any, **options: Any) -> DatasetReader:
         opened = open_version(*arguments, **options)
         store.stop()
         return opened

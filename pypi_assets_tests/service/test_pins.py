@@ -8,7 +8,7 @@ from sqlalchemy import delete, insert
 from pypi_assets.catalog.reports.past_pages import StoredFiles
 from pypi_assets.catalog.tables import epochs, live_intervals, yanked_intervals
 from pypi_assets.service import pins
-from pypi_assets.service.pins import Pin, parse_pin
+from pypi_assets.service.pins import PinnedMoment, parse_pin
 from pypi_assets.service.problems import ProblemError
 from pypi_assets_tests.service.published import Client, Published, client_of
 
@@ -166,8 +166,8 @@ def test_without_a_catalog_there_is_a_problem(published: Published, tmp_path):
 
 
 def test_pins_are_parsed():
-    assert parse_pin("12") == Pin(12, None)
-    assert parse_pin("12.13,safe") == Pin(12, 13, ("safe",))
+    assert parse_pin("12") == PinnedMoment(12, None)
+    assert parse_pin("12.13,safe") == PinnedMoment(12, 13, ("safe",))
     assert parse_pin("2026-03-03").moment == datetime(2026, 3, 3, tzinfo=UTC)
     with pytest.raises(ProblemError):
         parse_pin("")

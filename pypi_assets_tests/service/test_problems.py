@@ -15,7 +15,7 @@ from pypi_assets.errors import NotAnsweredError
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, NotBuiltYetError
 from pypi_assets.lookup.answers import LookupNameError
 from pypi_assets.service.app import create_app
-from pypi_assets.service.parameters import Parameters, convert_parameters, query_fields
+from pypi_assets.service.parameters import OperationParameters, convert_parameters, query_fields
 from pypi_assets.service.problems import (
     Problem,
     ProblemError,
@@ -169,7 +169,7 @@ def test_a_long_detail_is_cut():
     assert len(not_found("x" * 10_000).problem.detail) == 2_000
 
 
-class Example(Parameters, frozen=True):
+class Example(OperationParameters, frozen=True):
     """Of an operation `/v1/example/{name}`."""
 
     name: Annotated[str, Meta(max_length=5, description="a short name")]

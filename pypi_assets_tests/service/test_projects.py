@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 import pypi_assets
 from pypi_assets.lookup import project_answers
-from pypi_assets.questions.paging import Cursor, digest_of, list_digest, parse_cursor
+from pypi_assets.questions.paging import PageCursor, digest_of, list_digest, parse_cursor
 from pypi_assets.questions.question import find_question
 from pypi_assets.service.answering import read_cursor
 from pypi_assets.service.problems import ProblemError
@@ -305,7 +305,7 @@ DIGEST = digest_of(DEPENDENTS, ASKED)
 
 @given(st.text(), st.lists(st.text(), min_size=2, max_size=2), st.none() | st.integers(0, 2**40))
 def test_a_cursor_is_read_as_it_was_sent(named: str, after: list[str], count: int | None) -> None:
-    cursor = Cursor(named, DIGEST, after, count)
+    cursor = PageCursor(named, DIGEST, after, count)
     assert cursor.text().replace("-", "").replace("_", "").isalnum()
     assert read_cursor(cursor.text(), DEPENDENTS, ASKED) == cursor
 
@@ -332,11 +332,11 @@ def test_what_is_no_cursor_of_the_list_is_a_problem(subtests: pytest.Subtests) -
         "none": 404,
         "": 404,
         "größe": 404,
-        Cursor("7-abc", list_digest("other"), ["a", "b"]).text(): 409,
-        Cursor("7-abc", DIGEST, []).text(): 404,
-        Cursor("7-abc", DIGEST, ["demo"]).text(): 404,
-        Cursor("7-abc", DIGEST, ["demo", "b", "c"]).text(): 404,
-        Cursor("7-abc", DIGEST, ["demo", "b"], -5).text(): 404,
+        PageCursor("7-abc", list_digest("other"), ["a", "b"]).text(): 409,
+        PageCursor("7-abc", DIGEST, []).text(): 404,
+        PageCursor("7-abc", DIGEST, ["demo"]).text(): 404,
+        PageCursor("7-abc", DIGEST, ["demo", "b", "c"]).text(): 404,
+        PageCursor("7-abc", DIGEST, ["demo", "b"], -5).text(): 404,
     }
     for text, status in wrong.items():
         with subtests.test(text=text):

@@ -12,9 +12,9 @@ import zstandard
 
 from pypi_assets.service.operations import respond
 from pypi_assets.service.responses import (
-    Answer,
     Lasting,
     StreamedAnswer,
+    WholeAnswer,
     best_encoding,
     compressed,
     compressed_chunks,
@@ -55,26 +55,26 @@ def test_the_encoding_is_the_best_that_is_accepted(subtests: pytest.Subtests):
 
 @pytest.mark.parametrize("encoding", ["identity", "gzip", "zstd"])
 def test_a_body_is_the_same_in_each_encoding_and_each_has_a_tag_of_its_own(encoding: str):
-    answer = Answer(LONG)
+    answer = WholeAnswer(LONG)
     body, headers = answer.form(encoding)
     assert unpacked(body, encoding) == LONG
     assert dict(headers)[b"content-length"] == str(len(body)).encode()
     assert dict(headers)[b"etag"] == f'"{answer.tag}-{encoding}"'.encode()
-    assert Answer(LONG).form(encoding) == (body, headers)
+    assert WholeAnswer(LONG).form(encoding) == (body, headers)
 
 
 def test_tags_follow_from_the_bytes():
-    assert Answer(b"1").tag == Answer(b"1", serial=2).tag != Answer(b"2").tag
+    assert WholeAnswer(b"1").tag == WholeAnswer(b"1", serial=2).tag != WholeAnswer(b"2").tag
 
 
 def test_short_bodies_and_problems_are_sent_as_they_are():
-    assert Answer(LONG).encoding_for("gzip") == "gzip"
-    assert Answer(b"{}").encoding_for("gzip") == "identity"
-    assert Answer(LONG, status=404).encoding_for("gzip") == "identity"
+    assert WholeAnswer(LONG).encoding_for("gzip") == "gzip"
+    assert WholeAnswer(b"{}").encoding_for("gzip") == "identity"
+    assert WholeAnswer(LONG, status=404).encoding_for("gzip") == "identity"
 
 
 def test_a_client_that_holds_the_answer_is_recognized():
-    answer = Answer(LONG, modified=MODIFIED)
+    answer = WholeAnswer(LONG, modified=MODIFIED)
     tag = f'"{answer.tag}-gzip"'
     assert answer.is_known(tag, None)
     assert answer.is_known(f'"other", W/{tag}', None)
@@ -84,11 +84,11 @@ def test_a_client_that_holds_the_answer_is_recognized():
     assert not answer.is_known(None, "Sun, 01 Mar 2026 11:59:59 GMT")
     assert not answer.is_known(None, "nonsense")
     assert not answer.is_known(None, None)
-    assert not Answer(LONG, status=404, modified=MODIFIED).is_known("*", None)
+    assert not WholeAnswer(LONG, status=404, modified=MODIFIED).is_known("*", None)
 
 
 def test_headers_describe_the_answer():
-    answer = Answer(b"{}", serial=7, modified=MODIFIED, lasting=Lasting.IMMUTABLE, varies=("Accept",))
+    answer = WholeAnswer(b"{}", serial=7, modified=MODIFIED, lasting=Lasting.IMMUTABLE, varies=("Accept",))
     headers = dict(answer.form("identity")[1])
     assert headers[b"x-pypi-last-serial"] == b"7"
     assert headers[b"last-modified"] == b"Sun, 01 Mar 2026 12:00:00 GMT"
@@ -118,7 +118,7 @@ def test_compressing_gives_the_same_bytes_each_time():
 
 @pytest.mark.nightly
 def test_the_garbage_collector_does_not_go_through_answers_that_are_kept():
-    answer = Answer(LONG, serial=1, modified=MODIFIED)
+    answer = WholeAnswer(LONG, serial=1, modified=MODIFIED)
     kept = [(answer, "route"), *(answer.form(encoding) for encoding in ("identity", "gzip"))]
     for _ in range(4):  # each time, what is in what it has seen to be without a cycle
         gc.collect()
@@ -144,7 +144,7 @@ class Connection:
             return
         self.messages.append(message)
 
-    async def take(self, service: Service, answer: Answer | StreamedAnswer, method: str = "GET") -> None:
+    async def take(self, service: Service, answer: WholeAnswer | StreamedAnswer, method: str = "GET") -> None:
         await respond(service, {"type": "http", "method": method}, self.receive, self.send, answer, {})
 
 

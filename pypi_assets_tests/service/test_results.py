@@ -7,7 +7,7 @@ import pytest
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.service.problems import ProblemError
 from pypi_assets.service.response_cache import ResponseCache, Target
-from pypi_assets.service.responses import NDJSON, Answer, Lasting, to_json
+from pypi_assets.service.responses import NDJSON, Lasting, WholeAnswer, to_json
 from pypi_assets.service.results import PagedParameters, Results, lines_of, published_answer, wants_lines
 from pypi_assets_tests.service.published import Client, Published, client_of
 
@@ -84,19 +84,19 @@ def target(name: str) -> Target:
     return name.encode(), b"", ""
 
 
-def immutable(body: bytes) -> Answer:
-    return Answer(body, lasting=Lasting.IMMUTABLE)
+def immutable(body: bytes) -> WholeAnswer:
+    return WholeAnswer(body, lasting=Lasting.IMMUTABLE)
 
 
 def test_an_answer_that_never_changes_is_kept_by_its_target():
-    cache, of_set, of_serial = ResponseCache(), Answer(b"1", set_id="one"), immutable(b"2")
+    cache, of_set, of_serial = ResponseCache(), WholeAnswer(b"1", set_id="one"), immutable(b"2")
     cache.keep(target("a"), of_set)
     cache.keep(target("b"), of_serial)
     assert cache.get(target("a")) is of_set
     assert cache.get(target("b")) is of_serial
     assert cache.get((b"a", b"", "text/html")) is None
     assert cache.get((b"a", b"limit=1", "")) is None
-    cache.keep(target("a"), newer := Answer(b"3", set_id="two"))
+    cache.keep(target("a"), newer := WholeAnswer(b"3", set_id="two"))
     assert cache.get(target("a")) is newer
     assert len(cache) == 2
 
@@ -104,15 +104,15 @@ def test_an_answer_that_never_changes_is_kept_by_its_target():
 def test_an_answer_that_depends_on_more_is_not_kept():
     cache = ResponseCache()
     for answer in (
-        Answer(b"1"),
-        Answer(b"1", lasting=Lasting.REDIRECT),
-        Answer(b"1", set_id="one", status=404),
-        Answer(b"1" * 5_000_000, set_id="one"),
-        Answer(b"1", set_id="one", varies=("Accept", "Origin")),
+        WholeAnswer(b"1"),
+        WholeAnswer(b"1", lasting=Lasting.REDIRECT),
+        WholeAnswer(b"1", set_id="one", status=404),
+        WholeAnswer(b"1" * 5_000_000, set_id="one"),
+        WholeAnswer(b"1", set_id="one", varies=("Accept", "Origin")),
     ):
         cache.keep(target("a"), answer)
         assert cache.get(target("a")) is None
-    cache.keep(target("a"), Answer(b"1", set_id="one", varies=("Accept",)))
+    cache.keep(target("a"), WholeAnswer(b"1", set_id="one", varies=("Accept",)))
     assert cache.get(target("a")) is not None
 
 

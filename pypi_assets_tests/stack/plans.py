@@ -5,13 +5,15 @@ from typing import Any
 
 from pypi_assets.stack.layout import Layout
 from pypi_assets.stack.postgres import Server
-from pypi_assets.stack.programs import Plan, Ports
+from pypi_assets.stack.programs import Ports, StackPlan
 from pypi_assets.workspace import CodeLocation
 
 
-def plan(home: Path, **options: Any) -> Plan:
+def plan(home: Path, **options: Any) -> StackPlan:
     """Returns a plan for the home, with one code location; without PostgreSQL unless `options` name a server."""
-    return Plan(**{"layout": Layout(home), "ports": Ports(3001, 8001, 9001), "locations": [CodeLocation()], **options})
+    return StackPlan(
+        **{"layout": Layout(home), "ports": Ports(3001, 8001, 9001), "locations": [CodeLocation()], **options}
+    )
 
 
 def server(layout: Layout, user: str = "") -> Server:

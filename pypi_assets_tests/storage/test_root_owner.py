@@ -16,7 +16,7 @@ from pypi_assets.storage.root_owner import (
     MIRROR,
     NEW,
     OWNER,
-    Owner,
+    RootOwner,
     claim_root,
     claimed_on_write,
     require_claimable,
@@ -53,16 +53,16 @@ def test_an_object_is_created_once(root: str) -> None:
 
 def test_the_first_claimant_owns_the_root(root: str) -> None:
     storage = open_storage(root)
-    first = Owner(ONE, "first")
+    first = RootOwner(ONE, "first")
     for _ in range(2):
         claim_root(storage, first)
-    for other in (Owner(ONE, "second"), Owner(OTHER, "first"), Owner(ONE, NEW)):
+    for other in (RootOwner(ONE, "second"), RootOwner(OTHER, "first"), RootOwner(ONE, NEW)):
         for claim in (require_claimable, claim_root):
             with pytest.raises(StorageError, match=naming(root)):
                 claim(storage, other)
     with pytest.raises(StorageError):
         require_owner(storage, ONE)
-    assert require_claimable(storage, Owner(ONE)) == first
+    assert require_claimable(storage, RootOwner(ONE)) == first
     assert json.loads(storage.get(OWNER)) == {"index_url": ONE, "catalog": "first"}
 
 
@@ -74,7 +74,7 @@ def test_of_claimants_at_once_exactly_one_writes(root: str) -> None:
         url, together = f"{root}/{number}", Barrier(claimants)
 
         def write(name: str, url: str = url, together: Barrier = together) -> str | None:
-            storage = claimed_on_write(open_storage(url), partial(Owner, ONE, name))
+            storage = claimed_on_write(open_storage(url), partial(RootOwner, ONE, name))
             together.wait()
             try:
                 storage.put(f"extracts/{name}", b"")
@@ -106,15 +106,15 @@ def test_each_kind_of_write_claims_the_root_before_it_changes_anything(tmp_path:
     ):
         raw = open_storage((tmp_path / str(number)).as_uri())
         (tmp_path / str(number) / "a#1").write_bytes(b"of a killed put")
-        claimed = claimed_on_write(raw, partial(Owner, ONE, "first"))
+        claimed = claimed_on_write(raw, partial(RootOwner, ONE, "first"))
         assert not raw.exists(OWNER)
         write(claimed)
         assert json.loads(raw.get(OWNER))["catalog"] == "first"
         before = paths(raw)
         with pytest.raises(StorageError):
-            claimed_on_write(raw, partial(Owner, ONE, "second")).put("c", b"")
+            claimed_on_write(raw, partial(RootOwner, ONE, "second")).put("c", b"")
         with pytest.raises(StorageError):
-            claimed_on_write(raw, partial(Owner, ONE, "second")).delete("a/b")
+            claimed_on_write(raw, partial(RootOwner, ONE, "second")).delete("a/b")
         assert paths(raw) == before
 
 
@@ -134,7 +134,7 @@ def test_a_damaged_owner_is_named(content: bytes, tmp_path: Path) -> None:
     storage.put(OWNER, content)
     for claim in (require_claimable, claim_root):
         with pytest.raises(StorageError, match=naming(OWNER)):
-            claim(storage, Owner(ONE, "first"))
+            claim(storage, RootOwner(ONE, "first"))
     assert storage.get(OWNER) == content
 
 
@@ -171,6 +171,6 @@ def test_a_root_that_names_its_index_alone_gets_its_catalog_with_the_next_write(
     require_owner(storage, ONE)
     with pytest.raises(StorageError, match=naming(ONE, OTHER)):
         require_owner(storage, OTHER)
-    assert require_claimable(storage, Owner(ONE, "first")) == Owner(ONE)
-    claimed_on_write(storage, partial(Owner, ONE, "first")).put("a", b"")
+    assert require_claimable(storage, RootOwner(ONE, "first")) == RootOwner(ONE)
+    claimed_on_write(storage, partial(RootOwner, ONE, "first")).put("a", b"")
     assert json.loads(storage.get(OWNER)) == {"index_url": ONE, "catalog": "first"}

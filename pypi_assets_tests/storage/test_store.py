@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.storage.store import NotFoundError, Storage, StorageError, open_storage
+from pypi_assets.storage.store import ObjectNotFoundError, Storage, StorageError, open_storage
 from pypi_assets_tests.forked import run_forked
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.s3_server import BUCKET, s3_server
@@ -116,7 +116,7 @@ while True:
 def test_a_range_of_an_object(storage: Storage) -> None:
     storage.put("a/b", b"0123456789")
     assert (storage.get_range("a/b", 3, 4), storage.get_range("a/b", 0, 10)) == (b"3456", b"0123456789")
-    with pytest.raises(NotFoundError):
+    with pytest.raises(ObjectNotFoundError):
         storage.get_range("a/c", 0, 1)
 
 
@@ -131,7 +131,7 @@ def test_lists_below_a_folder_only(storage: Storage) -> None:
 def test_what_is_missing_has_its_own_error(storage: Storage, tmp_path: Path) -> None:
     assert not storage.exists("no")
     for read in (storage.get, storage.head, storage.open):
-        with pytest.raises(NotFoundError, match="/no"):
+        with pytest.raises(ObjectNotFoundError, match="/no"):
             read("no")
     storage.put("yes", b"")
     storage.delete("yes")
@@ -139,7 +139,7 @@ def test_what_is_missing_has_its_own_error(storage: Storage, tmp_path: Path) -> 
     assert not storage.exists("yes")
     with pytest.raises(StorageError, match="yes") as caught:
         storage.put("yes", tmp_path / "no such file")
-    assert not isinstance(caught.value, NotFoundError)
+    assert not isinstance(caught.value, ObjectNotFoundError)
 
 
 def test_streams_in_pieces_and_downloads(storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +201,7 @@ def test_reading_makes_no_folder(tmp_path: Path) -> None:
 def test_a_missing_bucket_is_a_failure_to_write(s3_url: str) -> None:
     with pytest.raises(StorageError, match=naming("s3://missing-bucket/x")) as caught:
         open_storage("s3://missing-bucket").put("x", b"")
-    assert not isinstance(caught.value, NotFoundError)
+    assert not isinstance(caught.value, ObjectNotFoundError)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 
 from pypi_assets.storage import published
 from pypi_assets.storage.root_owner import ATTEMPTS, read_json, read_owner, require_owner
-from pypi_assets.storage.store import NotFoundError, Storage, StorageError, StoredObject, open_storage
+from pypi_assets.storage.store import ObjectNotFoundError, Storage, StorageError, StoredObject, open_storage
 from pypi_assets.storage.sweeping import (
-    Reason,
+    DeletionReason,
     Removal,
     Waste,
     by_directory,
@@ -53,7 +53,7 @@ def test_what_comes_garbled_is_read_again(storage: Storage, subtests: pytest.Sub
                     with pytest.raises(ValueError, match=r".?"):
                         read_json(storage, "x.json")
                 answers.clear()
-    with pytest.raises(NotFoundError):
+    with pytest.raises(ObjectNotFoundError):
         read_json(storage, "y.json")
 
 
@@ -110,14 +110,14 @@ def test_manifests_and_input_lists_are_deleted_first(swept: Storage, monkeypatch
 def test_directories_lose_what_is_unnamed_and_are_deleted_once_empty(swept: Storage, tmp_path: Path) -> None:
     def unnamed(directory: str, found: Sequence[StoredObject]) -> Waste | None:
         if directory == "1":
-            return Reason.SUPERSEDED, [one for one in found if not one.path.endswith("a")]
-        return None if directory == "2" else (Reason.ABANDONED, found)
+            return DeletionReason.SUPERSEDED, [one for one in found if not one.path.endswith("a")]
+        return None if directory == "2" else (DeletionReason.ABANDONED, found)
 
     directories = by_directory(swept, "d") | {"gone": []}
     expected = [
-        Removal("d/1", Reason.SUPERSEDED, 1, len("d/1/_MANIFEST.json")),
-        Removal("d/1.2", Reason.ABANDONED, 1, len("d/1.2/b")),
-        Removal("d/gone", Reason.ABANDONED, 0, 0),
+        Removal("d/1", DeletionReason.SUPERSEDED, 1, len("d/1/_MANIFEST.json")),
+        Removal("d/1.2", DeletionReason.ABANDONED, 1, len("d/1.2/b")),
+        Removal("d/gone", DeletionReason.ABANDONED, 0, 0),
     ]
     assert list(sweep_directories(swept, "d", directories, unnamed, dry_run=True)) == expected
     assert {one.path for one in swept.list("d")} == set(PATHS)

@@ -30,7 +30,7 @@ from pypi_assets.leveldbs.versions.input_lists import input_list_path, published
 from pypi_assets.leveldbs.versions.leveldb_manifest import check_sizes, read_published
 from pypi_assets.leveldbs.versions.publish import BuildResult, Progress, build_version
 from pypi_assets.storage.store import Storage, open_storage
-from pypi_assets.storage.sweeping import Reason, Removal
+from pypi_assets.storage.sweeping import DeletionReason, Removal
 from pypi_assets.upkeep.deletion import clean_versions_and_dumps
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
@@ -157,5 +157,5 @@ def upkeep(tmp_path: Path) -> Iterator[Upkeep]:
     upkeep.catalog.close()
 
 
-def directories(removed: Sequence[Removal]) -> dict[str, Reason]:
+def directories(removed: Sequence[Removal]) -> dict[str, DeletionReason]:
     return {removal.path.rpartition("/")[2]: removal.reason for removal in removed}

@@ -39,7 +39,7 @@ from pypi_assets.parquet.export import export_parquet
 from pypi_assets.resolve.solvability import solvability_path
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import Storage
-from pypi_assets.storage.sweeping import Reason, Removal
+from pypi_assets.storage.sweeping import DeletionReason, Removal
 from pypi_assets.upkeep.deletion import LEASE_NAME, CleanedUp, DeletionChain, Kept, Pruning, kept_from
 from pypi_assets.upkeep.old_partitions import OldPartitions
 from pypi_assets_tests.databases import sqlite_database
@@ -261,7 +261,7 @@ def test_what_stopped_attempts_have_left_goes_after_a_day(upkeep: Upkeep) -> Non
     assert upkeep.clean() == []
     upkeep.wait(2)
     expected = {"6-9", "0-3", "77-88", "00001"}
-    assert directories(upkeep.clean()) == dict.fromkeys(expected, Reason.ABANDONED)
+    assert directories(upkeep.clean()) == dict.fromkeys(expected, DeletionReason.ABANDONED)
     with pytest.raises(DumpDroppedError):  # its writer wakes up
         commit(catalog, storage, stopped)
     assert committed_directories(storage) == ["0-3", "3-6", "88-99"]
@@ -278,7 +278,7 @@ def test_what_a_killed_put_has_left_goes_after_a_day(upkeep: Upkeep) -> None:
     assert upkeep.clean() == []
     upkeep.wait(2)
     for dry_run in (True, False):
-        removed = [Removal("modules/leveldbs/00001/CURRENT#1", Reason.ABANDONED, 1, 4)]
+        removed = [Removal("modules/leveldbs/00001/CURRENT#1", DeletionReason.ABANDONED, 1, 4)]
         assert upkeep.clean(dry_run=dry_run) == removed
     assert not left.exists()
 

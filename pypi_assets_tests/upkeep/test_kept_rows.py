@@ -23,7 +23,7 @@ from pypi_assets.catalog.observed.followed import mark_projects
 from pypi_assets.catalog.observed.index_state import replace_list, replace_pages
 from pypi_assets.catalog.publications.allocated_names import allocate_version, begin_build
 from pypi_assets.catalog.publications.journal_deliveries import NewLetter, delete_letter, letters_of, store_letters
-from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome
+from pypi_assets.catalog.reads.read_outcomes import FinishedRead, ReadOutcome
 from pypi_assets.catalog.reads.stored_contents import store_shared_details
 from pypi_assets.catalog.scopes import discovery
 from pypi_assets.catalog.scopes.discovery import discover
@@ -193,7 +193,7 @@ def queued_reads(upkeep: Upkeep) -> Iterator[None]:
     def queue(file_id: int) -> None:
         with upkeep.catalog.write() as connection:
             of_file = distribution_data.c.distribution_id == file_id
-            connection.execute(update(distribution_data).where(of_file).values(outcome=Outcome.PENDING))
+            connection.execute(update(distribution_data).where(of_file).values(outcome=ReadOutcome.PENDING))
             queue_reads(connection, [(file_id, 1)])
 
     upkeep.change()
@@ -205,7 +205,7 @@ def queued_reads(upkeep: Upkeep) -> Iterator[None]:
     with upkeep.catalog.write() as connection:
         now = upkeep.catalog.clock()
         [read] = claim_reads(connection, None, None, worker="w", now=now, until=now + 60, limit=1)
-        assert finish_reads(connection, [FinishedRead(read.distribution_id, Outcome.ERROR)], "w", now)
+        assert finish_reads(connection, [FinishedRead(read.distribution_id, ReadOutcome.ERROR)], "w", now)
 
 
 def queued_visits(upkeep: Upkeep) -> Iterator[None]:

@@ -13,8 +13,8 @@ from math import inf
 from pypi_assets.catalog.derived.checkpoint import Checkpoint, captured, state_of
 from pypi_assets.catalog.derived.project_state import (
     NEW_RELEASE,
-    Change,
     Interval,
+    IntervalChange,
     ProjectState,
     Trace,
     canonical,
@@ -43,7 +43,7 @@ class FileHistory:
     version: str
     live: tuple[Interval, ...]
     yanked: tuple[Interval, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[IntervalChange, ...]
 
     def is_live(self, serial: int) -> bool:
         """Whether the file was live at `serial`."""

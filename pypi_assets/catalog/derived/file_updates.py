@@ -10,14 +10,14 @@ from pypi_assets.catalog.derived.project_state import Interval, canonical
 from pypi_assets.catalog.derived.seen_pages import Sighting
 from pypi_assets.catalog.derived.stored_files import PageFacts, StoredFile
 from pypi_assets.catalog.ledger.range_ledger import Seals
-from pypi_assets.catalog.observed.projects import CORRECTED, Project
-from pypi_assets.catalog.reads.read_outcomes import GONE, Outcome
+from pypi_assets.catalog.observed.projects import CORRECTED, CatalogProject
+from pypi_assets.catalog.reads.read_outcomes import GONE, ReadOutcome
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.record import FilenameParts
 from pypi_assets.index.actions import file_change
 from pypi_assets.index.models import ChangelogEvent, IndexFile, ProjectPage
 
-_UNREAD = frozenset({Outcome.PENDING, Outcome.EXHAUSTED})
+_UNREAD = frozenset({ReadOutcome.PENDING, ReadOutcome.EXHAUSTED})
 
 
 REPLACED = "replaced"
@@ -44,7 +44,7 @@ class ProjectInputs:
     `page` was just seen, with the digest of the facts of each file. `newest` is the newest page before it.
     """
 
-    project: Project
+    project: CatalogProject
     names: "ParsedNames"
     page: ProjectPage | None
     facts: Mapping[str, int]
@@ -142,7 +142,7 @@ class FileUpdate:
         if self.stored is None:
             return False
         known = self.stored.facts
-        if self.stored.outcome == Outcome.VANISHED and (self.shown or known).url is not None and self.is_live:
+        if self.stored.outcome == ReadOutcome.VANISHED and (self.shown or known).url is not None and self.is_live:
             return True
         return self.shown is not None and (known.url is None or self.is_replaced)
 
@@ -175,7 +175,7 @@ class FileUpdate:
         A file that is live since then waits for the next page. What was gone until no attempt was left has vanished
         too, once it is known not to be live.
         """
-        if self.stored is not None and (self.stored.outcome, self.stored.error_kind) == (Outcome.EXHAUSTED, GONE):
+        if self.stored is not None and (self.stored.outcome, self.stored.error_kind) == (ReadOutcome.EXHAUSTED, GONE):
             return not self.is_live
         if newest_page is None or not self.is_unseen or self.is_live:
             return False
@@ -198,7 +198,7 @@ class FileUpdate:
 class ProjectUpdate:
     """What follows for a project. `newest_page` is the greatest serial at which a page of it counts."""
 
-    project: Project
+    project: CatalogProject
     names: "ParsedNames"
     newest_page: int | None
     files: list[FileUpdate] = field(default_factory=list)
@@ -207,7 +207,7 @@ class ProjectUpdate:
 class ParsedNames:
     """The parts of a project's filenames, each parsed once."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: CatalogProject) -> None:
         self._project = project.normalized
         self._parts: dict[str, FilenameParts] = {}
 
@@ -304,14 +304,16 @@ def _file_update(name: str, inputs: ProjectInputs, folded: Fold) -> FileUpdate:
         history = FileHistory(name, row.version, *kept, ())
     elif start is not None:
         history = replace(
-            history, live=_settled(live, start) + history.live, yanked=_settled(yanked, start) + history.yanked
+            history,
+            live=_intervals_up_to(live, start) + history.live,
+            yanked=_intervals_up_to(yanked, start) + history.yanked,
         )
     is_shown = name in inputs.newest.names and row.facts.url is not None
     page_serial = inputs.newest.serial if is_shown else row.page_serial
     return FileUpdate(name, row, None, page_serial, history, live, yanked, row.id)
 
 
-def _settled(intervals: Iterable[Interval], serial: int) -> tuple[Interval, ...]:
+def _intervals_up_to(intervals: Iterable[Interval], serial: int) -> tuple[Interval, ...]:
     """The intervals that had ended at `serial`; what comes later does not change them."""
     return tuple(one for one in intervals if one.end is not None and one.end <= serial)
 

@@ -14,7 +14,7 @@ from pypi_assets.catalog.derived.file_updates import UNSEEN, NewestPage, ParsedN
 from pypi_assets.catalog.derived.seen_pages import Sighting
 from pypi_assets.catalog.derived.stored_files import facts_digest, load_files, load_named_files, shown_at
 from pypi_assets.catalog.observed.events import events_beyond_checkpoints, events_by_project, events_through
-from pypi_assets.catalog.observed.projects import Project, load_projects
+from pypi_assets.catalog.observed.projects import CatalogProject, load_projects
 from pypi_assets.catalog.observed.sightings import StoredSighting, has_page_of, sightings_of
 from pypi_assets.catalog.observed.snapshots import SnapshotWalk, walk_snapshots
 from pypi_assets.catalog.tables import checkpoints, sightings
@@ -84,7 +84,7 @@ class _Loading:
     """Loads projects and folds them. Few or many take the same number of statements."""
 
     connection: Connection
-    projects: Mapping[int, Project]
+    projects: Mapping[int, CatalogProject]
     pages: Mapping[int, ProjectPage]
     seen: Mapping[int, StoredSighting]
     events_through: int
@@ -185,7 +185,7 @@ def sightings_beyond_checkpoints(
     return _loaded(connection, project_ids, rows, shown or {})
 
 
-class _Shown(Mapping[str, bool]):
+class _ShownFiles(Mapping[str, bool]):
     """What one snapshot shows. It is decoded when it is used, so only one of a project is in memory."""
 
     __slots__ = ("_snapshot_id", "_walk")
@@ -234,7 +234,7 @@ def _loaded(
             Sighting(
                 row.page_serial,
                 row.seen_through,
-                known[id_] if id_ in known else _Shown(walks[row.project_id], id_),
+                known[id_] if id_ in known else _ShownFiles(walks[row.project_id], id_),
                 is_page=row.page_status is not None,
                 shows_through=row.shows_through,
                 seen_at=row.at,

@@ -28,7 +28,7 @@ class Interval:
         return self.start <= serial and (self.end is None or serial < self.end)
 
 
-class Change(NamedTuple):
+class IntervalChange(NamedTuple):
     """Something that happened to a file at a serial, and its cause."""
 
     serial: int
@@ -70,7 +70,7 @@ class Trace:
 
     live: list[Interval] = field(default_factory=list)
     yanked: list[Interval] = field(default_factory=list)
-    changes: list[Change] = field(default_factory=list)
+    changes: list[IntervalChange] = field(default_factory=list)
 
 
 class ProjectState:
@@ -271,7 +271,7 @@ class ProjectState:
             trace = self.touch(filename)
             file.live_since = _switched(trace.live, file.live_since, is_live, serial)
             file.yanked_since = _switched(trace.yanked, file.yanked_since, is_yanked, serial)
-            trace.changes.append(Change(serial, cause))
+            trace.changes.append(IntervalChange(serial, cause))
             if is_live:
                 self.visible[filename] = is_yanked
             else:

@@ -32,11 +32,11 @@ from pypi_assets.catalog.derived.stored_files import PageFacts, intervals_of_fil
 from pypi_assets.catalog.ledger.epochs import note_change
 from pypi_assets.catalog.ledger.range_ledger import lock_state, log_changes, seals
 from pypi_assets.catalog.observed.followed import mark_projects
-from pypi_assets.catalog.observed.projects import CORRECTED, Project
+from pypi_assets.catalog.observed.projects import CORRECTED, CatalogProject
 from pypi_assets.catalog.observed.sightings import StoredSighting
 from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.past_generations import keep_past_generations
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.scopes.reading_rules import ReadingRules, reading_rules, skip, uploaded_time
 from pypi_assets.catalog.tables import (
     changes,
@@ -62,7 +62,7 @@ _UNKNOWN = -2
 
 def recompute(
     connection: Connection,
-    projects: Sequence[Project],
+    projects: Sequence[CatalogProject],
     pages: Mapping[int, ProjectPage],
     seen: Mapping[int, StoredSighting] | None = None,
 ) -> set[int]:
@@ -185,7 +185,7 @@ def _is_large(inputs: ProjectInputs) -> bool:
 def _lock_unseen(connection: Connection, folded: Iterable[FoldedProject]) -> None:
     """Locks what may be exhausted afterwards, since no page shows it: that is before the state is locked."""
     files = (file for one in folded for file in one.inputs.files.values())
-    unseen = sorted(file.id for file in files if file.facts.url is None and file.outcome == Outcome.PENDING)
+    unseen = sorted(file.id for file in files if file.facts.url is None and file.outcome == ReadOutcome.PENDING)
     for ids in at_a_time(unseen):
         lock_rows(connection, distribution_data, distribution_data.c.distribution_id.in_(ids))
 
@@ -288,10 +288,10 @@ def _enter_files(
     connection.execute(insert(distribution_data), outcomes)
 
 
-def _first_outcome(update: ProjectUpdate, file: FileUpdate) -> Outcome:
+def _first_outcome(update: ProjectUpdate, file: FileUpdate) -> ReadOutcome:
     if file.has_vanished(update.newest_page):
-        return Outcome.VANISHED
-    return Outcome.PENDING if file.skipped is None else Outcome.SKIPPED
+        return ReadOutcome.VANISHED
+    return ReadOutcome.PENDING if file.skipped is None else ReadOutcome.SKIPPED
 
 
 def _update_files(
@@ -321,7 +321,7 @@ def _update_files(
     _update(connection, distributions, moved)
     to_be_read = [file.id for _, file, _ in known if file.is_to_be_read and file.skipped is None]
     vanished = [file.id for one, file, _ in known if file.has_vanished(one.newest_page)]
-    for outcome, ids in ((Outcome.PENDING, to_be_read), (Outcome.VANISHED, vanished)):
+    for outcome, ids in ((ReadOutcome.PENDING, to_be_read), (ReadOutcome.VANISHED, vanished)):
         found = {"outcome": outcome, "error_kind": None, "error_text": None}
         _update(connection, distribution_data, [{"of_id": id_} | found for id_ in ids])
     skipped = {file.id: file.skipped for _, file, _ in known if file.is_to_be_read and file.skipped is not None}

@@ -22,11 +22,11 @@ from pypi_assets.catalog.derived.replayed_changes import changed_serials, rename
 from pypi_assets.catalog.derived.stored_files import SHOWN_FACTS
 from pypi_assets.catalog.ledger.epochs import note_change, note_changed_projects
 from pypi_assets.catalog.ledger.range_ledger import RangeState, complete_serial, lock_state
-from pypi_assets.catalog.observed.index_state import Source
+from pypi_assets.catalog.observed.index_state import EntrySource
 from pypi_assets.catalog.observed.projects import enter_projects, project_ids
 from pypi_assets.catalog.reads.file_counts import counting_files, recount_files
 from pypi_assets.catalog.reads.past_generations import keep_past_generations
-from pypi_assets.catalog.reads.read_outcomes import READ_LATE, Outcome
+from pypi_assets.catalog.reads.read_outcomes import READ_LATE, ReadOutcome
 from pypi_assets.catalog.reads.stored_contents import (
     OWN_DETAILS,
     SHARED_DETAILS,
@@ -193,7 +193,7 @@ def _enter_events(connection: Connection, records: ReplayedRecords, ids: Mapping
     insert_missing(connection, events, rows)
     unreadable = [
         {
-            "source": Source.CHANGELOG,
+            "source": EntrySource.CHANGELOG,
             "digest": record["digest"],
             "after_serial": record["serial"],
             "problem": record["problem"],
@@ -325,7 +325,7 @@ def _enter_contents(
     details = {key: _details(content, files[key].kind) for key, content in read.items()}
     shared = store_shared_details(connection, [one.shared for one in details.values() if one.shared is not None])
     rows: list[dict[str, Any]] = [
-        dict.fromkeys(_DATA) | {"distribution_id": files[key].id, "outcome": Outcome.PENDING, "is_rejected": False}
+        dict.fromkeys(_DATA) | {"distribution_id": files[key].id, "outcome": ReadOutcome.PENDING, "is_rejected": False}
         for key in unread
         if key not in read
     ]
@@ -376,7 +376,7 @@ class _ListContents:
 
 def _details(content: Record, kind: str) -> RecordDetails:
     """The details of a record whose columns these are: without what readers take for granted where it is missing."""
-    is_read = content["outcome"] == Outcome.DATA
+    is_read = content["outcome"] == ReadOutcome.DATA
     empty: list[str] | None = [] if is_read else None
     granted: dict[str, Any] = {
         "stubs": [],

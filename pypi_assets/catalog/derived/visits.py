@@ -18,7 +18,7 @@ from pypi_assets.catalog.ledger.epochs import note_changed_files
 from pypi_assets.catalog.observed.events import events_through
 from pypi_assets.catalog.observed.followed import versions_in_force
 from pypi_assets.catalog.observed.projects import (
-    Project,
+    CatalogProject,
     ShownName,
     load_projects,
     log_renamed,
@@ -29,7 +29,7 @@ from pypi_assets.catalog.observed.sightings import SeenNow, StoredSighting, boun
 from pypi_assets.catalog.observed.snapshots import snapshot_content
 from pypi_assets.catalog.observed.visit_statistics import EndedVisit, note_ended
 from pypi_assets.catalog.reads.file_counts import counting_files
-from pypi_assets.catalog.reads.read_outcomes import NO_PAGE, Outcome
+from pypi_assets.catalog.reads.read_outcomes import NO_PAGE, ReadOutcome
 from pypi_assets.catalog.tables import (
     distribution_data,
     distributions,
@@ -124,7 +124,7 @@ def _last_visits(connection: Connection, project_ids: Iterable[int]) -> dict[int
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VisitVerdict:
     """The result of one visit.
 
     `page` is what was seen: new enough if the status is FULL, older than the events if PARTIAL. `explained_at` is the
@@ -136,7 +136,7 @@ class Verdict:
     """
 
     visit_id: int
-    project: Project
+    project: CatalogProject
     status: VisitStatus
     page: ProjectPage | None = None
     explained_at: int | None = None
@@ -157,7 +157,7 @@ class UnexplainedPageError(Exception):
 
 def record_verdicts(
     connection: Connection,
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[VisitVerdict],
     now: float,
     *,
     is_explained: bool = True,
@@ -238,7 +238,7 @@ def explain_entering(connection: Connection, project_ids: Sequence[int], through
 
 
 def _append_statuses(
-    connection: Connection, verdicts: Iterable[Verdict], now: float, shows_through: int | None
+    connection: Connection, verdicts: Iterable[VisitVerdict], now: float, shows_through: int | None
 ) -> dict[int, StoredSighting]:
     """Appends one status to a visit, or two where the page that was seen is too old.
 
@@ -285,7 +285,7 @@ def _append_statuses(
     return new
 
 
-def _exhaust_unseen(connection: Connection, verdicts: Sequence[Verdict]) -> None:
+def _exhaust_unseen(connection: Connection, verdicts: Sequence[VisitVerdict]) -> None:
     """Files of these projects that no page has shown cannot be read."""
     why = {verdict.project.id: verdict.text or "" for verdict in verdicts}
     pending = _without_address(connection, why)
@@ -316,7 +316,7 @@ def _without_address(connection: Connection, project_ids: Collection[int]) -> Se
         .where(
             distributions.c.project_id.in_(project_ids),
             distributions.c.url.is_(None),
-            distribution_data.c.outcome == Outcome.PENDING,
+            distribution_data.c.outcome == ReadOutcome.PENDING,
         )
         .order_by(distributions.c.id)
     )
@@ -331,7 +331,7 @@ def _exhaust(connection: Connection, why: Mapping[int, str]) -> None:
         connection.execute(
             update(distribution_data)
             .where(distribution_data.c.distribution_id == bindparam("of_id"))
-            .values(outcome=Outcome.EXHAUSTED, error_kind=NO_PAGE, error_text=bindparam("why")),
+            .values(outcome=ReadOutcome.EXHAUSTED, error_kind=NO_PAGE, error_text=bindparam("why")),
             [{"of_id": id_, "why": storable(text)} for id_, text in why.items()],
         )
     note_changed_files(connection, why)

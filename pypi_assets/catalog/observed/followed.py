@@ -116,7 +116,7 @@ def unfollow(connection: Connection, project_ids: Collection[int]) -> None:
         connection.execute(update(followed_intervals).where(are_open).values(end=end))
 
 
-def settle(connection: Connection, exact_from: Mapping[int, int]) -> None:
+def end_entering(connection: Connection, exact_from: Mapping[int, int]) -> None:
     """Ends the entering of projects: there are answers from these serials on, by project id."""
     if not exact_from:
         return

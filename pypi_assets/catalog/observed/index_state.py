@@ -121,7 +121,7 @@ def store_file_origin(connection: Connection, origin: str) -> bool:
     return connection.execute(statement).rowcount == 1
 
 
-class Source(StrEnum):
+class EntrySource(StrEnum):
     """The kind of answer that an entry was in."""
 
     CHANGELOG = "changelog"
@@ -137,7 +137,7 @@ class KeptEntry:
     """
 
     id: int
-    source: Source
+    source: EntrySource
     project: str
     entry: BrokenEntry
     seen_at: float
@@ -145,13 +145,13 @@ class KeptEntry:
 
 def keep_rows(connection: Connection, rows: Iterable[BrokenEntry], now: float) -> None:
     """Keeps rows of the changelog aside. Those that are there already stay as they are."""
-    insert_missing(connection, broken_entries, _rows(Source.CHANGELOG, [(None, row) for row in rows], now))
+    insert_missing(connection, broken_entries, _rows(EntrySource.CHANGELOG, [(None, row) for row in rows], now))
 
 
 def replace_list(connection: Connection, entries: Iterable[BrokenEntry], now: float) -> None:
     """Keeps entries of the newest list of projects aside, in place of those of an older list."""
-    connection.execute(delete(broken_entries).where(broken_entries.c.source == Source.LIST))
-    insert_missing(connection, broken_entries, _rows(Source.LIST, [(None, entry) for entry in entries], now))
+    connection.execute(delete(broken_entries).where(broken_entries.c.source == EntrySource.LIST))
+    insert_missing(connection, broken_entries, _rows(EntrySource.LIST, [(None, entry) for entry in entries], now))
 
 
 def replace_pages(connection: Connection, pages: Mapping[int, Sequence[BrokenEntry]], now: float) -> None:
@@ -159,10 +159,10 @@ def replace_pages(connection: Connection, pages: Mapping[int, Sequence[BrokenEnt
     for ids in at_a_time(sorted(pages)):
         connection.execute(delete(broken_entries).where(broken_entries.c.project_id.in_(ids)))
     entries = [(project_id, entry) for project_id, found in sorted(pages.items()) for entry in found]
-    insert_missing(connection, broken_entries, _rows(Source.PAGE, entries, now))
+    insert_missing(connection, broken_entries, _rows(EntrySource.PAGE, entries, now))
 
 
-def _rows(source: Source, entries: Iterable[tuple[int | None, BrokenEntry]], now: float) -> list[dict[str, Any]]:
+def _rows(source: EntrySource, entries: Iterable[tuple[int | None, BrokenEntry]], now: float) -> list[dict[str, Any]]:
     return [
         {
             "source": source,
@@ -182,13 +182,15 @@ def _rows(source: Source, entries: Iterable[tuple[int | None, BrokenEntry]], now
 def count_kept_aside(connection: Connection) -> dict[str, int]:
     """The number of entries from each source."""
     counted = select(func.count()).select_from(broken_entries)
-    return {source.value: connection.scalar(counted.where(broken_entries.c.source == source)) or 0 for source in Source}
+    return {
+        source.value: connection.scalar(counted.where(broken_entries.c.source == source)) or 0 for source in EntrySource
+    }
 
 
 def count_broken_rows(connection: Connection, serials: SerialRange) -> int:
     """The number of rows of the changelog that were kept aside in a range."""
     after = broken_entries.c.after_serial
-    in_range = (broken_entries.c.source == Source.CHANGELOG, after >= serials.start, after < serials.end)
+    in_range = (broken_entries.c.source == EntrySource.CHANGELOG, after >= serials.start, after < serials.end)
     return connection.scalar(select(func.count()).select_from(broken_entries).where(*in_range)) or 0
 
 
@@ -199,7 +201,7 @@ def kept_aside(connection: Connection) -> list[KeptEntry]:
 
 def kept_rows(connection: Connection) -> list[KeptEntry]:
     """The rows of the changelog, in the order in which they were kept."""
-    return _read(connection, _entries().where(broken_entries.c.source == Source.CHANGELOG))
+    return _read(connection, _entries().where(broken_entries.c.source == EntrySource.CHANGELOG))
 
 
 def forget_rows(connection: Connection, ids: Sequence[int]) -> None:
@@ -217,7 +219,7 @@ def _read(connection: Connection, query: Select[Any]) -> list[KeptEntry]:
     return [
         KeptEntry(
             id=row.id,
-            source=Source(row.source),
+            source=EntrySource(row.source),
             project=row.project or "",
             entry=BrokenEntry(row.problem, row.content, row.name, row.serial, row.after_serial),
             seen_at=row.seen_at,

@@ -23,7 +23,7 @@ SHARDS_IN_A_PART = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class CatalogProject:
     """One project of the catalog. All its events above `known_since` are stored.
 
     That is 0 for each project once the whole changelog is stored, whatever its row has.
@@ -127,19 +127,19 @@ def projects_in_shards(connection: Connection, shards: Sequence[int]) -> list[tu
     return [(project_id, shard) for project_id, shard in connection.execute(query)]
 
 
-def find_project(connection: Connection, name: str) -> Project | None:
+def find_project(connection: Connection, name: str) -> CatalogProject | None:
     """The project of that name in any spelling; None where it is unknown."""
     named = select(*PROJECT_COLUMNS).where(projects.c.normalized == canonicalize_name(name))
     row = connection.execute(named).first()
-    return None if row is None else Project(*row)
+    return None if row is None else CatalogProject(*row)
 
 
-def load_projects(connection: Connection, ids: Sequence[int]) -> list[Project]:
+def load_projects(connection: Connection, ids: Sequence[int]) -> list[CatalogProject]:
     """These projects, in order of their ids."""
     found = []
     for some in at_a_time(sorted(ids)):
         query = select(*PROJECT_COLUMNS).where(projects.c.id.in_(some)).order_by(projects.c.id)
-        found += [Project(*row) for row in connection.execute(query)]
+        found += [CatalogProject(*row) for row in connection.execute(query)]
     return found
 
 
@@ -225,7 +225,7 @@ QUARANTINED = "quarantined"
 
 def note_statuses(
     connection: Connection,
-    visited: Iterable[Project],
+    visited: Iterable[CatalogProject],
     pages: Mapping[int, ProjectPage],
     seen: Mapping[int, StoredSighting],
 ) -> None:
@@ -267,7 +267,7 @@ def _changed(
     return found
 
 
-def _first_quarantines(visited: Iterable[Project], pages: Mapping[int, ProjectPage]) -> Iterable[int]:
+def _first_quarantines(visited: Iterable[CatalogProject], pages: Mapping[int, ProjectPage]) -> Iterable[int]:
     """Since when projects have a page that are quarantined on the first one that was ever seen."""
     for project in visited:
         page = pages.get(project.id)

@@ -29,7 +29,7 @@ _Entries = dict[str, _Entry]
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class PageSnapshot:
     """What a page showed: of each file its sha256, and whether it was yanked. `sha256` is of the whole snapshot.
 
     `reasons` has those for which files were yanked, by filename. Snapshots from before they were kept have none.
@@ -40,7 +40,7 @@ class Snapshot:
     reasons: Mapping[str, str]
 
     @classmethod
-    def of(cls, sha256: str, entries: Mapping[str, _Entry]) -> "Snapshot":
+    def of(cls, sha256: str, entries: Mapping[str, _Entry]) -> "PageSnapshot":
         """The snapshot with these entries, as they are stored."""
         shown = {name: (digest, bool(yanked)) for name, (digest, yanked) in entries.items()}
         return cls(sha256, shown, {name: why for name, (_, why) in entries.items() if isinstance(why, str)})
@@ -51,7 +51,7 @@ class Snapshot:
         return [[name, *self.entries[name]] for name in sorted(self.entries)]
 
 
-class _Row(NamedTuple):
+class _SnapshotRow(NamedTuple):
     """How a snapshot is stored."""
 
     id: int
@@ -98,7 +98,7 @@ def store_snapshots(
     return {content: found[digest] for content, digest in digests.items()}
 
 
-def read_snapshots(connection: Connection, snapshot_ids: Collection[int]) -> Iterator[tuple[int, Snapshot]]:
+def read_snapshots(connection: Connection, snapshot_ids: Collection[int]) -> Iterator[tuple[int, PageSnapshot]]:
     """Yields the id and the snapshot for each of these ids.
 
     Raises CatalogError where what is stored does not lead to the hash that names the snapshot.
@@ -107,7 +107,7 @@ def read_snapshots(connection: Connection, snapshot_ids: Collection[int]) -> Ite
         for snapshot_id, chain in _chains(connection, ids).items():
             entries = _value(chain)
             _check(chain[0], entries)
-            yield snapshot_id, Snapshot.of(chain[0].sha256, entries)
+            yield snapshot_id, PageSnapshot.of(chain[0].sha256, entries)
 
 
 class SnapshotWalk:
@@ -117,7 +117,7 @@ class SnapshotWalk:
     stored each difference is applied once, however long the chains are.
     """
 
-    def __init__(self, chains: Mapping[int, list[_Row]]) -> None:
+    def __init__(self, chains: Mapping[int, list[_SnapshotRow]]) -> None:
         self._chains = chains
         self._checked = {max(chains, default=0)}
         self._entries: _Entries = {}
@@ -134,7 +134,7 @@ class SnapshotWalk:
             self._move(self._chains[snapshot_id])
         return self._shown
 
-    def _move(self, chain: list[_Row]) -> None:
+    def _move(self, chain: list[_SnapshotRow]) -> None:
         ids = {row.id for row in chain}
         while self._path and self._path[-1][0] not in ids:
             self._put(self._path.pop()[1])
@@ -153,7 +153,7 @@ class SnapshotWalk:
             self._checked.discard(chain[0].id)
             _check(chain[0], self._entries)
 
-    def _begin(self, row: _Row) -> None:
+    def _begin(self, row: _SnapshotRow) -> None:
         self._entries = _value([row])
         _check(row, self._entries)
         self._shown = {name: bool(yanked) for name, (_, yanked) in self._entries.items()}
@@ -172,7 +172,7 @@ class SnapshotWalk:
 
 def walk_snapshots(connection: Connection, by_project: Mapping[int, Collection[int]]) -> dict[int, SnapshotWalk]:
     """A walk through these snapshots for each project. Many take as many statements as few."""
-    chains: dict[int, list[_Row]] = {}
+    chains: dict[int, list[_SnapshotRow]] = {}
     for some in at_a_time(sorted({id_ for ids in by_project.values() for id_ in ids})):
         chains |= _chains(connection, some)
     return {project_id: SnapshotWalk({id_: chains[id_] for id_ in ids}) for project_id, ids in by_project.items()}
@@ -188,7 +188,7 @@ def summarize_snapshots(connection: Connection, snapshot_ids: Collection[int]) -
     }
 
 
-def _check(row: _Row, entries: Mapping[str, _Entry]) -> None:
+def _check(row: _SnapshotRow, entries: Mapping[str, _Entry]) -> None:
     """Raises CatalogError where these are not the files of the snapshot `row`."""
     if hashlib.sha256(_content(entries)).hexdigest() != row.sha256:
         raise CatalogError(
@@ -211,14 +211,14 @@ def _content(entries: Mapping[str, _Entry]) -> bytes:
     return content if is_plain else json.dumps(shown, separators=(",", ":")).encode()
 
 
-def _row(content: bytes, chain: list[_Row] | None) -> dict[str, Any]:
+def _row(content: bytes, chain: list[_SnapshotRow] | None) -> dict[str, Any]:
     """How a new snapshot is stored: as what differs from its base, if that is much shorter."""
     entries = _entries(_parsed(content))
     stored, base_id, number = (chain and _difference(content, entries, chain)) or (content, None, 0)
     return {"content": zlib.compress(stored), "base_id": base_id, "number": number, "files": len(entries)}
 
 
-def _difference(content: bytes, entries: _Entries, chain: list[_Row]) -> tuple[bytes, int, int] | None:
+def _difference(content: bytes, entries: _Entries, chain: list[_SnapshotRow]) -> tuple[bytes, int, int] | None:
     """What differs from the base that the newest snapshot's `chain` has for the next one, with the base's id and the
     next one's number; None where that is too much."""
     number = chain[0].number + 1
@@ -235,7 +235,7 @@ def _difference(content: bytes, entries: _Entries, chain: list[_Row]) -> tuple[b
     return difference, base_chain[0].id, number
 
 
-def _value(chain: list[_Row]) -> _Entries:
+def _value(chain: list[_SnapshotRow]) -> _Entries:
     """The files of the snapshot that `chain` begins with; it ends with a full value."""
     entries = _entries(_parsed(zlib.decompress(chain[-1].content)))
     for row in reversed(chain[:-1]):
@@ -257,7 +257,7 @@ def _parsed(content: bytes) -> Any:
         return json.loads(content)
 
 
-def _chains(connection: Connection, snapshot_ids: Collection[int]) -> dict[int, list[_Row]]:
+def _chains(connection: Connection, snapshot_ids: Collection[int]) -> dict[int, list[_SnapshotRow]]:
     """By id, the rows of each snapshot, of its base, of that one's base, and so on to a full value."""
     wanted = sorted(snapshot_ids)
     if not wanted:
@@ -265,10 +265,10 @@ def _chains(connection: Connection, snapshot_ids: Collection[int]) -> dict[int, 
     first = select(snapshots.c.id, snapshots.c.base_id).where(snapshots.c.id.in_(wanted)).cte("chain", recursive=True)
     following = select(snapshots.c.id, snapshots.c.base_id).join(first, snapshots.c.id == first.c.base_id)
     chain = first.union(following)
-    columns = (snapshots.c[name] for name in _Row._fields)
+    columns = (snapshots.c[name] for name in _SnapshotRow._fields)
     rows = connection.execute(select(*columns).where(snapshots.c.id.in_(select(chain.c.id))))
-    by_id = {row.id: row for row in map(_Row._make, rows)}
-    found: dict[int, list[_Row]] = {}
+    by_id = {row.id: row for row in map(_SnapshotRow._make, rows)}
+    found: dict[int, list[_SnapshotRow]] = {}
     for snapshot_id in wanted:
         if (row := by_id.get(snapshot_id)) is not None:
             of_it = found[snapshot_id] = [row]

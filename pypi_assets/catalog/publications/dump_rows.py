@@ -17,7 +17,7 @@ from pypi_assets.catalog.database import Catalog, at_a_time, bare_rows, read_by_
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.observed.projects import QUARANTINED
 from pypi_assets.catalog.reads.past_generations import contents_at, counts_later, has_past_generations, rejected_then
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reads.stored_contents import StoredContents, StoredLists, lists_with_module
 from pypi_assets.catalog.reads.stored_json import from_json, to_dump, to_json
 from pypi_assets.catalog.tables import (
@@ -68,7 +68,7 @@ _LAST = ("modules_grade", "notes", "start_up_paths", "refusals", "installed_meta
 """Those of CONTENT that come last in a row."""
 
 
-class _Found(NamedTuple):
+class _DumpedFile(NamedTuple):
     """What `rows_at` selects of one distribution."""
 
     project: str
@@ -113,11 +113,11 @@ _COLUMNS_OF_CONTENT: dict[str, ColumnElement[Any]] = {
     "details": distribution_data.c.details,
     "shared_details_id": distribution_data.c.shared_details_id,
 }
-"""Those of `_Found` from which the columns CONTENT are made."""
+"""Those of `_DumpedFile` from which the columns CONTENT are made."""
 _CONTENTS = (
-    select(*(_COLUMNS_OF_CONTENT.get(name, null()).label(name) for name in _Found._fields))
+    select(*(_COLUMNS_OF_CONTENT.get(name, null()).label(name) for name in _DumpedFile._fields))
     .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
-    .where(distribution_data.c.outcome != Outcome.PENDING)
+    .where(distribution_data.c.outcome != ReadOutcome.PENDING)
 )
 
 
@@ -147,7 +147,7 @@ def _rows(
     yanked_since: ColumnElement[Any],
     joined: Callable[[FromClause], FromClause] = lambda tables: tables,
 ) -> Select[tuple[object, ...]]:
-    """The columns of `_Found` of every distribution, in the order of dumps."""
+    """The columns of `_DumpedFile` of every distribution, in the order of dumps."""
     data = distribution_data
     tables = (
         distributions.join(projects, projects.c.id == distributions.c.project_id)
@@ -172,7 +172,7 @@ def _rows(
         **_COLUMNS_OF_CONTENT,
     }
     return (
-        select(*(columns[name].label(name) for name in _Found._fields))
+        select(*(columns[name].label(name) for name in _DumpedFile._fields))
         .select_from(joined(tables))
         .order_by(projects.c.normalized, releases.c.version, distributions.c.filename)
     )
@@ -378,7 +378,7 @@ def stream_rows(
         rows = _Rows(connection, serial)
         result = connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(query)
         for partition in result.partitions():
-            for found, names, release in rows.completed(_Found._make(row) for row in partition):
+            for found, names, release in rows.completed(_DumpedFile._make(row) for row in partition):
                 if found.live_since is None:
                     yield _place(found) | {"tombstone": True}
                 else:
@@ -397,7 +397,7 @@ def content_rows(connection: Connection, ids: Collection[int], serial: int | Non
     sent = sent_values(connection, distributions.c.id, sorted(ids))
     query = _CONTENTS.join(sent, sent.c.value == distributions.c.id)
     rows = _Rows(connection, serial)
-    for found, names, release in rows.completed(_Found(*row) for row in bare_rows(connection, query)):
+    for found, names, release in rows.completed(_DumpedFile(*row) for row in bare_rows(connection, query)):
         contents[found.distribution_id] = {"sha256": found.sha256, **_content(found, names, release)}
     return contents
 
@@ -412,8 +412,8 @@ class _Rows:
         self._has_past = serial is not None and has_past_generations(connection)
 
     def completed(
-        self, some: Iterable[_Found]
-    ) -> Iterator[tuple[_Found, Mapping[int | None, object], "_ReleaseColumns"]]:
+        self, some: Iterable[_DumpedFile]
+    ) -> Iterator[tuple[_DumpedFile, Mapping[int | None, object], "_ReleaseColumns"]]:
         """Each row with the lists by their ids, and with the columns of its release."""
         rows = list(some)
         past: dict[int | None, object] = {}
@@ -429,8 +429,8 @@ class _Rows:
 
 
 def _as_they_were(
-    connection: Connection, serial: int, rows: Sequence[_Found], names: dict[int | None, object]
-) -> list[_Found]:
+    connection: Connection, serial: int, rows: Sequence[_DumpedFile], names: dict[int | None, object]
+) -> list[_DumpedFile]:
     """`rows` with the contents that counted at `serial`. Their lists of names come under ids below 0."""
     past = contents_at(connection, serial, [row.distribution_id for row in rows])
     found = []
@@ -443,7 +443,7 @@ def _as_they_were(
         requires_id, modules_id = -2 * row.distribution_id, -2 * row.distribution_id - 1
         for list_id, listed in ((requires_id, facts["requires_dist"]), (modules_id, facts["modules"])):
             names[list_id] = None if listed is None else to_dump(to_json(listed))
-        is_unread = facts["outcome"] == Outcome.PENDING  # and never will be
+        is_unread = facts["outcome"] == ReadOutcome.PENDING  # and never will be
         found.append(
             row._replace(
                 url=facts["url"],
@@ -454,7 +454,7 @@ def _as_they_were(
                 yanked_reason=facts["yanked_reason"],
                 core_metadata_sha256=facts.get("core_metadata_sha256"),
                 first_seen_at=facts.get("first_seen_at"),
-                outcome=Outcome.VANISHED if is_unread else facts["outcome"],
+                outcome=ReadOutcome.VANISHED if is_unread else facts["outcome"],
                 error_kind=facts["error_kind"],
                 extractor_version=facts["extractor_version"],
                 metadata_version=facts["metadata_version"],
@@ -475,9 +475,9 @@ class _ReleaseColumns:
         self._shared = shared
         self._computed: dict[tuple[int, bool], dict[str, object]] = {}
 
-    def of(self, found: _Found, own: Mapping[str, Any]) -> Mapping[str, object]:
+    def of(self, found: _DumpedFile, own: Mapping[str, Any]) -> Mapping[str, object]:
         """Those of a file whose `own` details are these."""
-        is_read = found.outcome == Outcome.DATA
+        is_read = found.outcome == ReadOutcome.DATA
         if found.shared_details_id is None:
             return _release_columns(own, is_read=is_read)
         if "entry_points" in own:  # unknown, though others know them
@@ -507,10 +507,10 @@ def _release_columns(details: Mapping[str, Any], *, is_read: bool) -> dict[str, 
     }
 
 
-def _content(found: _Found, names: Mapping[int | None, object], release: _ReleaseColumns) -> dict[str, object]:
+def _content(found: _DumpedFile, names: Mapping[int | None, object], release: _ReleaseColumns) -> dict[str, object]:
     """The columns CONTENT, in their order."""
     own: dict[str, Any] = from_json(found.details) if found.details else {}
-    empty: list[str] | None = [] if found.outcome == Outcome.DATA else None
+    empty: list[str] | None = [] if found.outcome == ReadOutcome.DATA else None
     of_release = release.of(found, own)
     return {
         "outcome": found.outcome,
@@ -535,7 +535,7 @@ def _content(found: _Found, names: Mapping[int | None, object], release: _Releas
     }
 
 
-def _live_row(found: _Found, names: Mapping[int | None, object], release: _ReleaseColumns) -> dict[str, object]:
+def _live_row(found: _DumpedFile, names: Mapping[int | None, object], release: _ReleaseColumns) -> dict[str, object]:
     content = _content(found, names, release)
     last = {name: content.pop(name) for name in _LAST}
     of_metadata = content.pop("requires_python")
@@ -561,7 +561,7 @@ def _live_row(found: _Found, names: Mapping[int | None, object], release: _Relea
     }
 
 
-def _place(found: _Found) -> dict[str, object]:
+def _place(found: _DumpedFile) -> dict[str, object]:
     return {
         "project": found.project,
         "normalized": found.normalized,

@@ -131,7 +131,7 @@ NO_PAGE = "no page"
 """The kind of a read of a file whose address no page has shown."""
 
 
-class Outcome(StrEnum):
+class ReadOutcome(StrEnum):
     """What became of a distribution. All but PENDING are final.
 
     VANISHED is only what is not live: it was gone before it was read. A file that becomes live again is read again.
@@ -147,8 +147,8 @@ class Outcome(StrEnum):
     SKIPPED = "skipped"
 
 
-FAILED = (Outcome.ERROR, Outcome.EXHAUSTED)
-_WAITING = frozenset({Outcome.PENDING, Outcome.EXHAUSTED})
+FAILED = (ReadOutcome.ERROR, ReadOutcome.EXHAUSTED)
+_WAITING = frozenset({ReadOutcome.PENDING, ReadOutcome.EXHAUSTED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class FinishedRead:
     """
 
     distribution_id: int
-    outcome: Outcome
+    outcome: ReadOutcome
     record: DistributionRecord | None = None
     error_kind: str | None = None
     error_text: str | None = None
@@ -192,11 +192,11 @@ class ShardReads:
     requests: int
 
 
-def record_outcome(record: DistributionRecord) -> Outcome:
+def record_outcome(record: DistributionRecord) -> ReadOutcome:
     """The outcome that a record stands for."""
     if record.error is None:
-        return Outcome.DATA
-    return Outcome.UNSUPPORTED if record.error.kind == ErrorKind.UNSUPPORTED_KIND else Outcome.ERROR
+        return ReadOutcome.DATA
+    return ReadOutcome.UNSUPPORTED if record.error.kind == ErrorKind.UNSUPPORTED_KIND else ReadOutcome.ERROR
 
 
 def without_vanished(connection: Connection, finished: Sequence[FinishedRead]) -> list[FinishedRead]:
@@ -217,7 +217,7 @@ def without_vanished(connection: Connection, finished: Sequence[FinishedRead]) -
     }
     vanished = set(gone) - live
     return [
-        replace(read, outcome=Outcome.VANISHED, due_at=0.0) if read.distribution_id in vanished else read
+        replace(read, outcome=ReadOutcome.VANISHED, due_at=0.0) if read.distribution_id in vanished else read
         for read in finished
     ]
 
@@ -273,7 +273,7 @@ def store_reads(
             ]
             if rows:
                 connection.execute(_read_update(rows[0], is_waiting, now), rows)
-    ended = [read.distribution_id for read in finished if read.outcome != Outcome.PENDING]
+    ended = [read.distribution_id for read in finished if read.outcome != ReadOutcome.PENDING]
     _log_late_reads(connection, ended)
     note_changed_files(connection, ended)
 

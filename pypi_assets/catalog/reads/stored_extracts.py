@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Select, bindparam, exists, func, select, tupl
 from pypi_assets.catalog.database import at_a_time, lock_rows
 from pypi_assets.catalog.ledger.epochs import NoticeKind, announce, note_changed_files
 from pypi_assets.catalog.reads.file_counts import counting_files
-from pypi_assets.catalog.reads.read_outcomes import Outcome, record_columns, record_outcome, store_record_parts
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome, record_columns, record_outcome, store_record_parts
 from pypi_assets.catalog.reads.stored_contents import StoredLists, list_digest, merged_details, record_details
 from pypi_assets.catalog.tables import (
     distribution_data,
@@ -29,7 +29,7 @@ from pypi_assets.catalog.tables import (
 )
 from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionRecord
 
-_NOT_MADE_OF_BYTES = (Outcome.PENDING, Outcome.VANISHED, Outcome.EXHAUSTED)
+_NOT_MADE_OF_BYTES = (ReadOutcome.PENDING, ReadOutcome.VANISHED, ReadOutcome.EXHAUSTED)
 """A distribution in such an outcome waits to be read, maybe because its bytes are others than its extract's.
 
 Named, rather than the others, since a database would look for those by their index, and sort nearly all that there is.
@@ -328,7 +328,7 @@ def make_pending(connection: Connection, distribution_ids: Iterable[int]) -> Non
     for ids in at_a_time(distribution_ids):
         of_these = distribution_data.c.distribution_id.in_(ids)
         with counting_files(connection, ids):
-            connection.execute(update(distribution_data).where(of_these).values(outcome=Outcome.PENDING))
+            connection.execute(update(distribution_data).where(of_these).values(outcome=ReadOutcome.PENDING))
         note_changed_files(connection, ids)
 
 
@@ -341,7 +341,7 @@ def _unsupplied(version: int, project_id: int | None, after: int) -> Select[Any]
         .where(
             data.distribution_id > after,
             data.extractor_version < version,
-            data.outcome.in_((Outcome.DATA, Outcome.ERROR)),
+            data.outcome.in_((ReadOutcome.DATA, ReadOutcome.ERROR)),
             distributions.c.url.is_not(None),
             exists().where(live.distribution_id == data.distribution_id, live.end.is_(None)),
         )

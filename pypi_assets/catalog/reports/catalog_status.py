@@ -31,7 +31,7 @@ from pypi_assets.catalog.observed.observations import first_observed_at, observe
 from pypi_assets.catalog.observed.visit_statistics import VisitedProjects, visited_projects
 from pypi_assets.catalog.publications.journal_deliveries import ConsumerLag, consumer_lags
 from pypi_assets.catalog.reads.file_counts import live_outcomes, recount_files
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reports.failures import VISIT, count_failures
 from pypi_assets.catalog.reports.range_states import count_unexplained
 from pypi_assets.catalog.scopes.status import ScopeStatus, scope_status
@@ -306,7 +306,7 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
     """The status of the catalog now; quick on any catalog, since counts are kept."""
     with catalog.read() as connection:
         state = connection.execute(select(catalog_state)).first()
-        outcomes = {outcome.value: 0 for outcome in Outcome} | live_outcomes(connection)
+        outcomes = {outcome.value: 0 for outcome in ReadOutcome} | live_outcomes(connection)
         completed = last_completed_crawl(connection)
         is_begun = has_baseline(connection)
         entries = unfinished_ranges(connection) if is_begun else []

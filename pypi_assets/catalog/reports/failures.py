@@ -12,7 +12,7 @@ from pypi_assets.catalog.database import at_a_time
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.index_state import KeptEntry, count_kept_aside, kept_aside
 from pypi_assets.catalog.reads.file_counts import failed_reads_by_kind
-from pypi_assets.catalog.reads.read_outcomes import FAILED, Outcome
+from pypi_assets.catalog.reads.read_outcomes import FAILED, ReadOutcome
 from pypi_assets.catalog.tables import (
     changes,
     distribution_data,
@@ -31,7 +31,7 @@ _EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class RecordedFailure:
     """A distribution that could not be read, a project whose page could not be judged (without a filename), or an entry
     of the index's answers that breaks the protocol (without what it names in no usable way).
 
@@ -56,9 +56,9 @@ class FailureGroup:
     kind: str
     count: int = 0
     outcomes: dict[str, int] = field(default_factory=dict)
-    examples: list[Failure] = field(default_factory=list)
+    examples: list[RecordedFailure] = field(default_factory=list)
 
-    def add(self, failure: Failure) -> None:
+    def add(self, failure: RecordedFailure) -> None:
         self.count += 1
         self.outcomes[failure.outcome] = self.outcomes.get(failure.outcome, 0) + 1
         if len(self.examples) < _EXAMPLES:
@@ -67,7 +67,7 @@ class FailureGroup:
 
 def list_failures(
     connection: Connection, max_attempts: int, kind: str | None = None, normalized: str | None = None
-) -> Iterator[Failure]:
+) -> Iterator[RecordedFailure]:
     """All failures, or those of one kind or project: reads by project and filename, then visits by project, then
     entries of the index's answers that were kept aside.
 
@@ -89,7 +89,7 @@ def list_failures(
                 yield _broken_entry(kept)
 
 
-def failed_reads_of_range(connection: Connection, serials: SerialRange, max_attempts: int) -> list[Failure]:
+def failed_reads_of_range(connection: Connection, serials: SerialRange, max_attempts: int) -> list[RecordedFailure]:
     """The failed reads of the distributions that changed in the range, by project and filename.
 
     Costs a look at each of these distributions, however many failures there are in all.
@@ -105,13 +105,13 @@ def failed_reads_of_range(connection: Connection, serials: SerialRange, max_atte
     return sorted(found, key=lambda failure: (canonicalize_name(failure.project), failure.filename))
 
 
-def failed_reads_of_shard(connection: Connection, shard: int, max_attempts: int, limit: int) -> list[Failure]:
+def failed_reads_of_shard(connection: Connection, shard: int, max_attempts: int, limit: int) -> list[RecordedFailure]:
     """The first `limit` failed reads of the projects in a shard, by project and filename."""
     query = failed_reads(None, None).where(projects.c.shard == shard).limit(limit)
     return [_failed_read(row, max_attempts) for row in connection.execute(query)]
 
 
-def group_failures(failures: Iterable[Failure]) -> list[FailureGroup]:
+def group_failures(failures: Iterable[RecordedFailure]) -> list[FailureGroup]:
     """The failures by kind, the most frequent first."""
     groups: dict[str, FailureGroup] = {}
     for failure in failures:
@@ -121,7 +121,7 @@ def group_failures(failures: Iterable[Failure]) -> list[FailureGroup]:
 
 def count_failures(connection: Connection, *, only_exhausted: bool = False) -> dict[str, int]:
     """The number of failures of each kind, except those that wait for the next attempt; or only of exhausted ones."""
-    outcomes = (Outcome.EXHAUSTED,) if only_exhausted else FAILED
+    outcomes = (ReadOutcome.EXHAUSTED,) if only_exhausted else FAILED
     counts = failed_reads_by_kind(connection, *outcomes) | {VISIT: count_failed_visits(connection)}
     broken = 0 if only_exhausted else sum(count_kept_aside(connection).values())
     return counts | ({BROKEN: broken} if broken else {})
@@ -153,13 +153,13 @@ def _failed_visits(normalized: str | None) -> Select[Any]:
     return query if normalized is None else query.where(projects.c.normalized == normalized)
 
 
-def _broken_entry(kept: KeptEntry) -> Failure:
+def _broken_entry(kept: KeptEntry) -> RecordedFailure:
     entry = kept.entry
     place = f"{kept.source}, after serial {entry.after}" if entry.after is not None else str(kept.source)
-    return Failure(
+    return RecordedFailure(
         project=kept.project or entry.name or "",
         filename=(entry.name or "") if kept.project else "",
-        outcome=str(Outcome.ERROR),
+        outcome=str(ReadOutcome.ERROR),
         kind=BROKEN,
         text=f"{place}: {entry.problem}: {entry.text}",
         attempts=1,
@@ -172,15 +172,15 @@ def _stream(connection: Connection, query: Select[Any]) -> Iterable[Row[Any]]:
     return connection.execute(query, execution_options={"yield_per": 1_000})
 
 
-def _failed_read(row: Row[Any], max_attempts: int) -> Failure:
-    is_waiting = row.outcome == Outcome.PENDING and row.used_attempts is not None
-    outcome = row.outcome if row.outcome in FAILED else Outcome.EXHAUSTED
+def _failed_read(row: Row[Any], max_attempts: int) -> RecordedFailure:
+    is_waiting = row.outcome == ReadOutcome.PENDING and row.used_attempts is not None
+    outcome = row.outcome if row.outcome in FAILED else ReadOutcome.EXHAUSTED
     return _failure(row, row.error_kind, row.filename, WAITING if is_waiting else outcome, max_attempts)
 
 
-def _failure(row: Row[Any], kind: str, filename: str, outcome: str, max_attempts: int) -> Failure:
+def _failure(row: Row[Any], kind: str, filename: str, outcome: str, max_attempts: int) -> RecordedFailure:
     is_waiting = outcome == WAITING
-    return Failure(
+    return RecordedFailure(
         project=row.name,
         filename=filename,
         outcome=str(outcome),

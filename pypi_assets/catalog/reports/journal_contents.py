@@ -24,9 +24,9 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.followed import FOLLOWED, answered_at
 from pypi_assets.catalog.publications.dump_rows import content_rows, holds_at
 from pypi_assets.catalog.reads.past_generations import has_past_generations
-from pypi_assets.catalog.reads.read_outcomes import READ_LATE, Outcome
+from pypi_assets.catalog.reads.read_outcomes import READ_LATE, ReadOutcome
 from pypi_assets.catalog.reads.stored_json import from_json
-from pypi_assets.catalog.reports.journal_format import Record, Stream, numbered
+from pypi_assets.catalog.reports.journal_format import JournalStream, Record, numbered
 from pypi_assets.catalog.reports.journal_records import LoggedFile, Times, file_record, is_begun, logged_files
 from pypi_assets.catalog.tables import (
     changes,
@@ -52,7 +52,7 @@ _BEARING = frozenset({READ_LATE, REPLACED, FOLLOWED})
 
 def content_records(connection: Connection, serials: SerialRange) -> Iterator[Record]:
     """What was read of the files that became live, or were read or replaced, as it is logged in a sealed range."""
-    yield from numbered(Stream.CONTENT, _records(connection, serials))
+    yield from numbered(JournalStream.CONTENT, _records(connection, serials))
 
 
 def _records(connection: Connection, serials: SerialRange) -> Iterator[Record]:
@@ -76,7 +76,7 @@ def _records(connection: Connection, serials: SerialRange) -> Iterator[Record]:
             seen.add(file.distribution_id)
             content = contents.get((file.logged_serial if has_past else 0, file.distribution_id))
             if content is not None:
-                kind = FILE_READ if content["outcome"] == Outcome.DATA else NOT_READ
+                kind = FILE_READ if content["outcome"] == ReadOutcome.DATA else NOT_READ
                 record = file_record(file, kind, times.seconds[file.serial])
                 record["cause"] = file.cause
                 record.update(content)
@@ -144,7 +144,7 @@ def _contents(
     }
 
 
-class _File(NamedTuple):
+class _KnownFile(NamedTuple):
     """A file whose content is known, as far as releases are compared by it. `key` is equal where that is equal."""
 
     id: int
@@ -161,21 +161,21 @@ class _File(NamedTuple):
 
 
 @dataclass
-class _Project:
+class _ReadProject:
     """The files of a project whose content is known, by version and by their list of modules; and the versions in
     order, each with its position."""
 
-    by_version: dict[str, list[_File]] = field(default_factory=dict)
-    by_list: dict[int, list[_File]] = field(default_factory=dict)
+    by_version: dict[str, list[_KnownFile]] = field(default_factory=dict)
+    by_list: dict[int, list[_KnownFile]] = field(default_factory=dict)
     versions: list[str] = field(default_factory=list)
     positions: dict[str, int] = field(default_factory=dict)
 
-    def add(self, file: _File) -> None:
+    def add(self, file: _KnownFile) -> None:
         self.by_version.setdefault(file.version, []).append(file)
         if file.modules_id is not None:
             self.by_list.setdefault(file.modules_id, []).append(file)
 
-    def live(self, version: str | None, serial: int) -> list[_File]:
+    def live(self, version: str | None, serial: int) -> list[_KnownFile]:
         """The files of a release that are live at `serial`."""
         return [file for file in self.by_version.get(version or "", ()) if file.is_live(serial)]
 
@@ -199,15 +199,15 @@ class _Parts(NamedTuple):
     """Of a release what is live at a serial, and that without its new files; the release before it, and what is live of
     that."""
 
-    of_release: list[_File]
-    before: list[_File]
+    of_release: list[_KnownFile]
+    before: list[_KnownFile]
     base: str | None
-    against: list[_File]
+    against: list[_KnownFile]
     adds_nothing: bool
     """Whether the new files have nothing new, or nothing is known of them."""
 
 
-def _parts(project: _Project | None, version: str, new: Collection[int], serial: int) -> _Parts:
+def _parts(project: _ReadProject | None, version: str, new: Collection[int], serial: int) -> _Parts:
     if project is None:
         return _Parts([], [], None, [], adds_nothing=True)
     of_release = project.live(version, serial)
@@ -219,7 +219,7 @@ def _parts(project: _Project | None, version: str, new: Collection[int], serial:
     return _Parts(of_release, before, base, against, adds_nothing=False)
 
 
-def _keys(files: Iterable[_File]) -> set[tuple[object, ...]]:
+def _keys(files: Iterable[_KnownFile]) -> set[tuple[object, ...]]:
     return {file.key for file in files}
 
 
@@ -228,7 +228,7 @@ class _Comparison:
     """Compares releases with those before them. What it reads of a project costs by its files."""
 
     connection: Connection
-    projects: dict[int, _Project] = field(default_factory=dict)
+    projects: dict[int, _ReadProject] = field(default_factory=dict)
     _facts: dict[tuple[object, ...], dict[str, frozenset[str]]] = field(default_factory=dict)
     _roots: dict[int, frozenset[str]] = field(default_factory=dict)
     _kept_parts: dict[tuple[int, frozenset[int]], "_Parts"] = field(default_factory=dict)
@@ -267,7 +267,7 @@ class _Comparison:
             )
             .join(releases, releases.c.id == distributions.c.release_id)
             .join(distribution_data, data.distribution_id == distributions.c.id)
-            .where(data.outcome == Outcome.DATA)
+            .where(data.outcome == ReadOutcome.DATA)
             .order_by(distributions.c.filename)
         )
         for some in at_a_time(sorted(project_ids)):
@@ -275,8 +275,8 @@ class _Comparison:
             of_some = query.where(distributions.c.project_id.in_(some))
             for id_, project_id, version, modules_id, *key, details in bare_rows(self.connection, of_some):
                 start_up = _start_up_code(from_json(details).get("notes")) if details else ()
-                file = _File(id_, version, modules_id, (modules_id, *key, *start_up), live.get(id_, ()))
-                self.projects.setdefault(project_id, _Project()).add(file)
+                file = _KnownFile(id_, version, modules_id, (modules_id, *key, *start_up), live.get(id_, ()))
+                self.projects.setdefault(project_id, _ReadProject()).add(file)
         for project in self.projects.values():
             project.versions = sorted(project.by_version, key=_key)
             project.positions = {version: position for position, version in enumerate(project.versions)}
@@ -312,7 +312,7 @@ class _Comparison:
         return self._kept_parts[key]
 
     def _difference(
-        self, files: Sequence[_File], against: Sequence[_File]
+        self, files: Sequence[_KnownFile], against: Sequence[_KnownFile]
     ) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
         if _keys(files) == _keys(against):
             return {}, {}
@@ -321,7 +321,7 @@ class _Comparison:
         lost = {name: sorted(old[name] - new[name]) for name in new if old[name] - new[name]}
         return gained, lost
 
-    def _facts_of(self, files: Iterable[_File]) -> dict[str, frozenset[str]]:
+    def _facts_of(self, files: Iterable[_KnownFile]) -> dict[str, frozenset[str]]:
         """Those of all `files` together; files with an equal key are read once."""
         wanted = {file.key: file.id for file in files}
         self._load_facts(wanted)

@@ -13,7 +13,7 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 
-class Stream(StrEnum):
+class JournalStream(StrEnum):
     """The journal's streams: what the index announced, what became of files here, and what they contain."""
 
     INDEX = "index"
@@ -61,7 +61,7 @@ def new_record(serial: int, of_serial: int, kind: str, at: int | None) -> Record
     }
 
 
-def numbered(stream: Stream, records: Iterable[Record]) -> Iterator[Record]:
+def numbered(stream: JournalStream, records: Iterable[Record]) -> Iterator[Record]:
     """`records`, which come in order of serial, with their stream and the ordinals that their serials give them."""
     for _, of_serial in groupby(records, key=itemgetter("serial")):
         for ordinal, record in enumerate(of_serial):

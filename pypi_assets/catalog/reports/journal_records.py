@@ -21,7 +21,7 @@ from pypi_assets.catalog.ledger.epochs import notices_in
 from pypi_assets.catalog.ledger.range_ledger import inexact_spans, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.followed import FOLLOWED, UNFOLLOWED, follows_all
-from pypi_assets.catalog.observed.index_state import Source
+from pypi_assets.catalog.observed.index_state import EntrySource
 from pypi_assets.catalog.observed.projects import CORRECTED, QUARANTINED
 from pypi_assets.catalog.reads.past_generations import contents_at, has_past_generations
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE
@@ -29,8 +29,8 @@ from pypi_assets.catalog.reports.journal_format import (
     GAP,
     UNREADABLE,
     FileKind,
+    JournalStream,
     Record,
-    Stream,
     new_record,
     normalized_name,
     numbered,
@@ -109,14 +109,14 @@ def index_records(connection: Connection, serials: SerialRange) -> Iterator[Reco
     They follow from the index alone, so they are the same for every catalog that follows it.
     """
     yield from _numbered(
-        Stream.INDEX, _gaps(connection, serials), _events(connection, serials), _unreadable(connection, serials)
+        JournalStream.INDEX, _gaps(connection, serials), _events(connection, serials), _unreadable(connection, serials)
     )
 
 
 def observed_records(connection: Connection, serials: SerialRange) -> Iterator[Record]:
     """What events and pages led to, as far as it is logged in a sealed range."""
     yield from _numbered(
-        Stream.OBSERVED,
+        JournalStream.OBSERVED,
         _unanswered(connection, serials),
         _gaps(connection, serials),
         _notices(connection, serials),
@@ -124,7 +124,7 @@ def observed_records(connection: Connection, serials: SerialRange) -> Iterator[R
     )
 
 
-def _numbered(stream: Stream, *sources: Iterable[Record]) -> Iterator[Record]:
+def _numbered(stream: JournalStream, *sources: Iterable[Record]) -> Iterator[Record]:
     """The records of all sources; at one serial those of the first source come first."""
     ranked = (zip(repeat(rank), source) for rank, source in enumerate(sources))
     merged = heapq.merge(*ranked, key=lambda one: (one[1]["serial"], one[0]))
@@ -151,7 +151,7 @@ def _events(connection: Connection, serials: SerialRange) -> Iterator[Record]:
 def _unreadable(connection: Connection, serials: SerialRange) -> Iterator[Record]:
     """Rows of the changelog that break its protocol, after the last usable one before each."""
     of = broken_entries.c
-    within = (of.source == Source.CHANGELOG, of.after_serial > serials.start, of.after_serial <= serials.end)
+    within = (of.source == EntrySource.CHANGELOG, of.after_serial > serials.start, of.after_serial <= serials.end)
     query = select(broken_entries).where(*within).order_by(of.after_serial, of.digest)
     for row in connection.execute(query):
         record = new_record(row.after_serial, row.after_serial, UNREADABLE, None)

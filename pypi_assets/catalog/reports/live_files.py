@@ -301,7 +301,7 @@ def offered_projects(connection: Connection, serial: int, names: Sequence[str]) 
     }
 
 
-class _Project:
+class _LiveProject:
     """What is gathered of one project, file by file."""
 
     def __init__(self, id_: int, normalized: str, name: str) -> None:
@@ -329,7 +329,7 @@ class _Project:
         return min(times, default=None)
 
 
-def _with_intervals(connection: Connection, serial: int, names: Sequence[str]) -> list[_Project]:
+def _with_intervals(connection: Connection, serial: int, names: Sequence[str]) -> list[_LiveProject]:
     """The projects with all intervals of their files that begin up to `serial`, in order of their starts."""
     live, yanked, files = live_intervals, yanked_intervals, distributions
     named = sent_values(connection, projects.c.normalized, names)
@@ -355,9 +355,9 @@ def _with_intervals(connection: Connection, serial: int, names: Sequence[str]) -
         .where(live.c.start <= serial, answered_at(connection, projects.c.id, serial))
         .order_by(projects.c.id, live.c.start)
     )
-    found: dict[int, _Project] = {}
+    found: dict[int, _LiveProject] = {}
     for row in connection.execute(query):
-        project = found.setdefault(row.id, _Project(row.id, row.normalized, row.name))
+        project = found.setdefault(row.id, _LiveProject(row.id, row.normalized, row.name))
         project.intervals.append((row.start, row.end))
         if row.end is not None and row.end <= serial:
             continue

@@ -25,7 +25,7 @@ from pypi_assets.catalog.work.full_crawls import has_baseline
 _T = TypeVar("_T")
 
 
-class NotExactError(CatalogError):
+class InexactSerialError(CatalogError):
     """The catalog has no exact answer at a serial; the message names those at which it has."""
 
 
@@ -58,7 +58,7 @@ def first_exact_serial(connection: Connection) -> int | None:
 def answerable_serial(catalog: Catalog, serial: int | None = None) -> int:
     """The serial at which a question about `serial` (None: the complete serial) is answered.
 
-    Raises NotExactError, with the answerable serials, where the catalog is not exact at `serial`.
+    Raises InexactSerialError, with the answerable serials, where the catalog is not exact at `serial`.
     """
     with catalog.read() as connection:
         exact_from = first_exact_serial(connection)
@@ -72,7 +72,7 @@ def answerable_serial(catalog: Catalog, serial: int | None = None) -> int:
     if serial is None:
         return complete
     if exact_from <= serial <= complete and spans:
-        raise NotExactError(
+        raise InexactSerialError(
             f"there is no answer for serial {serial}: between the serials {spans[0].start} and {spans[-1].end} only the"
             " list of projects showed what changed, and no events are known; use one of the two serials, or"
             " follow the changelog once it answers (`pypi-assets crawl incremental`)"
@@ -80,12 +80,12 @@ def answerable_serial(catalog: Catalog, serial: int | None = None) -> int:
     if exact_from <= serial <= complete:
         return serial
     if exact_from > complete:
-        raise NotExactError(
+        raise InexactSerialError(
             f"there is no answer for serial {serial} yet: the catalog is exact from serial {exact_from} on, and"
             f" complete up to {complete}; run `pypi-assets crawl incremental`"
         )
     answerable = f"serial {complete}" if exact_from == complete else f"serials {exact_from} to {complete}"
-    raise NotExactError(f"there is no answer for serial {serial}, only for {answerable}")
+    raise InexactSerialError(f"there is no answer for serial {serial}, only for {answerable}")
 
 
 _DISORDER = 100_000
@@ -184,20 +184,20 @@ def moment_text(moment: datetime) -> str:
 def serial_of(catalog: Catalog, moment: Moment | None) -> int:
     """The serial at which a question about `moment` is answered; None: the complete serial.
 
-    A time means the greatest serial all of whose predecessors are not later. Raises NotExactError where the catalog is
-    not exact there: also for a time in the future, and for one before the first known event.
+    A time means the greatest serial all of whose predecessors are not later. Raises InexactSerialError where the
+    catalog is not exact there: also for a time in the future, and for one before the first known event.
     """
     if moment is None or isinstance(moment, int):
         return answerable_serial(catalog, moment)
     complete = answerable_serial(catalog)
     if moment.timestamp() > catalog.clock():
-        raise NotExactError(f"{moment_text(moment)} is in the future")
+        raise InexactSerialError(f"{moment_text(moment)} is in the future")
     with catalog.read() as connection:
         serial = serial_at(connection, moment, complete)
         first = first_answered_time(connection, first_exact_serial(connection) or 0) if serial is None else None
     if serial is None:
         since = "" if first is None else f"; the first time with an answer is {moment_text(first)}"
-        raise NotExactError(f"{moment_text(moment)} is before the first known event of the index{since}")
+        raise InexactSerialError(f"{moment_text(moment)} is before the first known event of the index{since}")
     return answerable_serial(catalog, serial)
 
 

@@ -15,7 +15,7 @@ from pypi_assets.catalog.database import Catalog, bare_rows, read_by_index, sent
 from pypi_assets.catalog.ledger.epochs import newest_epoch
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.observed.followed import answered_at
-from pypi_assets.catalog.observed.projects import QUARANTINED, Project, find_project
+from pypi_assets.catalog.observed.projects import QUARANTINED, CatalogProject, find_project
 from pypi_assets.catalog.publications.dump_rows import holds_at
 from pypi_assets.catalog.reads.past_generations import PastGeneration, contents_at, counts_later, has_past_generations
 from pypi_assets.catalog.reads.stored_contents import StoredContents, StoredLists
@@ -62,7 +62,7 @@ class PastFile(NamedTuple):
     is_hidden: bool
 
 
-class _Found(NamedTuple):
+class _PageFileRow(NamedTuple):
     """What is selected of a file. Pages unpack the bare tuples: they can have thousands."""
 
     id: int
@@ -85,8 +85,8 @@ class _Found(NamedTuple):
 
 
 _Row = tuple[Any, ...]
-"""The values of a `_Found`."""
-_REQUIRES_DIST_ID, _SHARED_DETAILS_ID = map(_Found._fields.index, ("requires_dist_id", "shared_details_id"))
+"""The values of a `_PageFileRow`."""
+_REQUIRES_DIST_ID, _SHARED_DETAILS_ID = map(_PageFileRow._fields.index, ("requires_dist_id", "shared_details_id"))
 _COLUMNS: Mapping[str, ColumnElement[Any]] = {
     "id": distributions.c.id,
     "project": projects.c.name,
@@ -112,7 +112,7 @@ _Span = tuple[int, int, int | None]
 """A distribution was live, or yanked, since a serial and before another one (None: it still is)."""
 
 
-class _Shown(NamedTuple):
+class _ShownDistributions(NamedTuple):
     """The distributions of a project that were live at a serial, and the spans of those that were yanked."""
 
     live: list[int]
@@ -126,9 +126,9 @@ class _History(NamedTuple):
     live: Sequence[_Span]
     yanked: Sequence[_Span]
 
-    def at(self, serial: int) -> _Shown:
+    def at(self, serial: int) -> _ShownDistributions:
         """What holds at a serial."""
-        return _Shown([id_ for id_, _, _ in _holding(self.live, serial)], _holding(self.yanked, serial))
+        return _ShownDistributions([id_ for id_, _, _ in _holding(self.live, serial)], _holding(self.yanked, serial))
 
 
 def _holding(spans: Sequence[_Span], serial: int) -> list[_Span]:
@@ -136,7 +136,7 @@ def _holding(spans: Sequence[_Span], serial: int) -> list[_Span]:
     return [span for span in spans if span[1] <= serial and (span[2] is None or span[2] > serial)]
 
 
-class _Kept:
+class _CachedEpoch:
     """What is kept of one epoch."""
 
     def __init__(self, epoch: int, most: int) -> None:
@@ -147,7 +147,7 @@ class _Kept:
         self._spans = 0
         self._using = threading.Lock()
 
-    def shown(self, connection: Connection, project_id: int, serial: int) -> _Shown:
+    def shown(self, connection: Connection, project_id: int, serial: int) -> _ShownDistributions:
         """The project's distributions that were live at `serial`, which has an answer."""
         with self._using:
             history = self._histories.get(project_id)
@@ -194,17 +194,17 @@ class StoredFiles:
 
     def __init__(self, most_files: int = _MOST_STORED_FILES) -> None:
         self._most_files = most_files
-        self._kept = _Kept(0, most_files)
+        self._kept = _CachedEpoch(0, most_files)
         self._using = threading.Lock()
 
-    def as_of(self, connection: Connection) -> _Kept:
+    def as_of(self, connection: Connection) -> _CachedEpoch:
         """What holds in this transaction."""
         epoch = newest_epoch(connection)
         with self._using:
             if epoch > self._kept.epoch:
-                self._kept = _Kept(epoch, self._most_files)
+                self._kept = _CachedEpoch(epoch, self._most_files)
             # a transaction that began before the last change keeps nothing
-            return self._kept if epoch == self._kept.epoch else _Kept(epoch, self._most_files)
+            return self._kept if epoch == self._kept.epoch else _CachedEpoch(epoch, self._most_files)
 
 
 def page_at(
@@ -273,7 +273,7 @@ def _past_files(
     """Those of these distributions whose content is the one of the place; `past` has contents other than the newest."""
     hidden = _hidden_now(connection, ids)
     newest = _as_dumped(connection, _rows(connection, [id_ for id_ in ids if id_ not in past]))
-    found = ((_Found._make(row), dumped) for row, dumped in (*newest, *_replaced(connection, past)))
+    found = ((_PageFileRow._make(row), dumped) for row, dumped in (*newest, *_replaced(connection, past)))
     return [
         PastFile(
             project=file.project,
@@ -295,7 +295,7 @@ def is_hidden_now(catalog: Catalog, place: FilePlace) -> bool:
         return bool(_hidden_now(connection, _ids_of(connection, place)))
 
 
-def _is_answered(connection: Connection, project: Project, serial: int) -> bool:
+def _is_answered(connection: Connection, project: CatalogProject, serial: int) -> bool:
     query = select(projects.c.id).where(projects.c.id == project.id, answered_at(connection, projects.c.id, serial))
     return connection.scalar(query) is not None
 
@@ -414,7 +414,7 @@ def _replaced(connection: Connection, past: Mapping[int, PastGeneration]) -> Ite
     """Each of these files with its content of then, and what the metadata of that are rendered from."""
     if not past:
         return
-    for row in map(_Found._make, _rows(connection, list(past))):
+    for row in map(_PageFileRow._make, _rows(connection, list(past))):
         then = past[row.id]
         facts = then.facts
         found = row._replace(

@@ -13,7 +13,7 @@ from pypi_assets.catalog.database import Catalog, at_a_time, read_by_index, stor
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.publications.dump_rows import holds_at, requiring_releases, rows_at, stream_rows
 from pypi_assets.catalog.reads.past_generations import contents_at, counts_later, has_past_generations, rejected_then
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reads.stored_contents import StoredLists
 from pypi_assets.catalog.reads.stored_json import from_json
 from pypi_assets.catalog.tables import (
@@ -32,7 +32,7 @@ from pypi_assets.index.models import LONGEST_NAME
 _ROWS_AT_A_TIME = 1_000
 
 
-class LiveFile(NamedTuple):
+class PastLiveFile(NamedTuple):
     """A file that is live at a serial, since which one, and whether it was yanked then. No installer takes it if it
     `is_rejected`.
     """
@@ -61,7 +61,7 @@ def lists_with_modules(connection: Connection, modules: Collection[str]) -> dict
     return found
 
 
-def live_files_of(catalog: Catalog, serial: int, normalized: Iterable[str]) -> Iterator[LiveFile]:
+def live_files_of(catalog: Catalog, serial: int, normalized: Iterable[str]) -> Iterator[PastLiveFile]:
     """The files of these projects that are live at `serial`."""
     live, yanked = live_intervals, yanked_intervals
     query = (
@@ -94,7 +94,7 @@ def live_files_of(catalog: Catalog, serial: int, normalized: Iterable[str]) -> I
             for row in connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(of_some):
                 is_rejected = was.get(row.id, row.is_rejected)
                 is_yanked = row.yanked is not None
-                yield LiveFile(row.id, row.normalized, row.filename, row.version, row.start, is_yanked, is_rejected)
+                yield PastLiveFile(row.id, row.normalized, row.filename, row.version, row.start, is_yanked, is_rejected)
 
 
 def rows_of_files(catalog: Catalog, serial: int, distribution_ids: Iterable[int]) -> Iterator[dict[str, Any]]:
@@ -146,7 +146,7 @@ _RARE = ("refusals", "installed_metadata")
 
 
 @dataclass(frozen=True, slots=True)
-class KnownProject:
+class PastProject:
     """A project as displayed, and the ids of its releases that have live files, by version. `lists` are the lists of
     names that were read.
     """
@@ -157,7 +157,7 @@ class KnownProject:
     lists: dict[int, list[str]] = field(default_factory=dict, repr=False)
 
 
-class _Found(NamedTuple):
+class _LiveFileRow(NamedTuple):
     """What is selected of a live file."""
 
     id: int
@@ -187,7 +187,7 @@ class PastReleases:
     _files: Select[Any] | None = field(default=None, init=False)
     _has_past_generations: bool = field(default=False, init=False)
 
-    def project(self, normalized: str) -> KnownProject | None:
+    def project(self, normalized: str) -> PastProject | None:
         """The releases of a project; None where none is live."""
         with self.catalog.read() as connection:
             read_by_index(connection)
@@ -197,9 +197,9 @@ class PastReleases:
         if not rows:
             return None
         id_, name, *_ = rows[0]
-        return KnownProject(id_, name, {version: release_id for *_, version, release_id in rows})
+        return PastProject(id_, name, {version: release_id for *_, version, release_id in rows})
 
-    def files(self, project: KnownProject, versions: Collection[str]) -> list[dict[str, Any]]:
+    def files(self, project: PastProject, versions: Collection[str]) -> list[dict[str, Any]]:
         """The files of these releases that were live at the serial, with some of the columns of dumps."""
         ids = [project.releases[version] for version in versions]
         with self.catalog.read() as connection:
@@ -208,7 +208,7 @@ class PastReleases:
                 self._files = self._select_files(connection)
                 self._has_past_generations = has_past_generations(connection)
             selected = connection.execute(self._files, {"project": project.id, "releases": ids})
-            rows = [_Found(*row) for row in selected]
+            rows = [_LiveFileRow(*row) for row in selected]
             found = {row.id: _file(project, row) for row in rows}
             if rows and self._has_past_generations:
                 for id_, content in contents_at(connection, self.serial, list(found)).items():
@@ -269,7 +269,7 @@ def _holds_at(intervals: Table, serial: int) -> ColumnElement[bool]:
     return holds_at(intervals.c.start, intervals.c.end, serial)
 
 
-def _file(project: KnownProject, found: _Found) -> dict[str, Any]:
+def _file(project: PastProject, found: _LiveFileRow) -> dict[str, Any]:
     return {
         "project": project.name,
         "version": found.version,
@@ -289,7 +289,7 @@ def _file(project: KnownProject, found: _Found) -> dict[str, Any]:
 
 def _rare(details: Mapping[str, Any], outcome: str) -> dict[str, Any]:
     return {
-        "refusals": details.get("refusals", [] if outcome == Outcome.DATA else None),
+        "refusals": details.get("refusals", [] if outcome == ReadOutcome.DATA else None),
         "installed_metadata": details.get("installed_metadata"),
     }
 
@@ -304,14 +304,14 @@ def _list(known: dict[int, list[str]], list_id: int, content: bytes) -> list[str
 
 def _as_it_was(sha256: str | None, facts: Mapping[str, Any]) -> dict[str, Any]:
     """What differs where a file was replaced since by another one of its name."""
-    is_unread = facts["outcome"] == Outcome.PENDING  # and never will be
+    is_unread = facts["outcome"] == ReadOutcome.PENDING  # and never will be
     return {
         "sha256": sha256,
         "size": facts["size"],
         "uploaded_at": facts["uploaded_at"],
         "first_seen_at": facts.get("first_seen_at"),
         "requires_python": facts["requires_python"],
-        "outcome": Outcome.VANISHED if is_unread else facts["outcome"],
+        "outcome": ReadOutcome.VANISHED if is_unread else facts["outcome"],
         "requires_dist": facts["requires_dist"],
         **_rare(facts["details"], facts["outcome"]),
     }

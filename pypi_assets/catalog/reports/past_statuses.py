@@ -13,7 +13,7 @@ from typing import NamedTuple
 from sqlalchemy import BindParameter, ColumnElement, Connection, Select, and_, bindparam, or_, select
 
 from pypi_assets.catalog.database import storable
-from pypi_assets.catalog.observed.projects import QUARANTINED, Project
+from pypi_assets.catalog.observed.projects import QUARANTINED, CatalogProject
 from pypi_assets.catalog.observed.snapshots import read_snapshots
 from pypi_assets.catalog.tables import events, sightings
 from pypi_assets.index.actions import Action
@@ -77,14 +77,14 @@ _LAST_SEEN_PAGE = (
 )
 
 
-class _Shown(NamedTuple):
+class _ShownStatus(NamedTuple):
     """What a page showed: the serial where that counts from, and the status. None: there was no page."""
 
     serial: int
     status: str | None
 
 
-def page_status_at(connection: Connection, project: Project, serial: int, *, has_live_files: bool) -> str | None:
+def page_status_at(connection: Connection, project: CatalogProject, serial: int, *, has_live_files: bool) -> str | None:
     """Return the status that the project's page showed at `serial`; None: it had no page. A project with live files was
     not quarantined.
     """
@@ -92,7 +92,7 @@ def page_status_at(connection: Connection, project: Project, serial: int, *, has
     return ACTIVE if has_live_files and status in {None, QUARANTINED} else status
 
 
-def status_at(connection: Connection, project: Project, serial: int) -> str | None:
+def status_at(connection: Connection, project: CatalogProject, serial: int) -> str | None:
     """The status of the project at `serial`; None where it had no page, or where no page and no event shows that it
     had one. Of a project with live files that means that its status is not known to differ from `active`."""
     shown = _page_until(connection, project.id, serial)
@@ -110,7 +110,7 @@ def last_event_at(connection: Connection, project_id: int, serial: int) -> int |
     return connection.scalar(_LAST_EVENT, {"project": project_id, "serial": serial})
 
 
-def _page_until(connection: Connection, project_id: int, serial: int) -> _Shown | None:
+def _page_until(connection: Connection, project_id: int, serial: int) -> _ShownStatus | None:
     """What the newest page showed that counts at `serial` or before."""
     place = {"project": project_id, "serial": serial}
     own = connection.execute(_OWN_PAGE, place).first()
@@ -119,18 +119,18 @@ def _page_until(connection: Connection, project_id: int, serial: int) -> _Shown 
     place["next_event"] = serial + 1 if next_event is None else next_event
     later = connection.execute(_LAST_SEEN_PAGE, place).first()
     found = later if later is not None else own
-    return None if found is None else _Shown(found[0], found[1])
+    return None if found is None else _ShownStatus(found[0], found[1])
 
 
 def _last_event(
     connection: Connection, event: Select[tuple[int, str]], project_id: int, after: int, serial: int
-) -> _Shown | None:
+) -> _ShownStatus | None:
     """The last event of a kind after the serial `after` and up to `serial`, with its kind as the status."""
     row = connection.execute(event, {"project": project_id, "after": after, "serial": serial}).first()
-    return None if row is None else _Shown(row.serial, row.kind)
+    return None if row is None else _ShownStatus(row.serial, row.kind)
 
 
-def _after(connection: Connection, project_id: int, event: _Shown, serial: int) -> str | None:
+def _after(connection: Connection, project_id: int, event: _ShownStatus, serial: int) -> str | None:
     if event.status == Action.QUARANTINE_PROJECT:
         return QUARANTINED
     return _again(connection, project_id, event.serial, serial) if event.status == Action.REMOVE_PROJECT else ACTIVE
@@ -142,7 +142,7 @@ def _again(connection: Connection, project_id: int, gone: int, serial: int) -> s
     return None if added is None else ACTIVE
 
 
-def _before_all(connection: Connection, project: Project, serial: int) -> str | None:
+def _before_all(connection: Connection, project: CatalogProject, serial: int) -> str | None:
     """The status before the first page and the first deciding event: what follows from these."""
     of = events.c
     first = connection.execute(

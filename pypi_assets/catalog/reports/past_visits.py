@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Select, func, select
 
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.derived.visits import VisitStatus
-from pypi_assets.catalog.observed.projects import Project
+from pypi_assets.catalog.observed.projects import CatalogProject
 from pypi_assets.catalog.observed.snapshots import read_snapshots, summarize_snapshots
 from pypi_assets.catalog.tables import visit_statuses, visits
 
@@ -65,7 +65,7 @@ def deleted_visits_sentence(numbers: Sequence[int]) -> str | None:
     )
 
 
-def past_visits(connection: Connection, project: Project) -> list[PastVisit]:
+def past_visits(connection: Connection, project: CatalogProject) -> list[PastVisit]:
     """The visits of `project` that are in the log, in the order in which they began. The newest always is."""
     rows = connection.execute(
         select(visits, visit_statuses)
@@ -101,7 +101,7 @@ def past_visits(connection: Connection, project: Project) -> list[PastVisit]:
     return found
 
 
-def compare_visits(connection: Connection, project: Project, before: int, after: int) -> list[FileDifference]:
+def compare_visits(connection: Connection, project: CatalogProject, before: int, after: int) -> list[FileDifference]:
     """How the files that visit `after` saw differ from those of visit `before`, by filename.
 
     Raises CatalogError where a visit does not exist or saw no page.
@@ -125,11 +125,11 @@ def compare_visits(connection: Connection, project: Project, before: int, after:
     return found
 
 
-def _newest_visit(project: Project) -> Select[tuple[int | None]]:
+def _newest_visit(project: CatalogProject) -> Select[tuple[int | None]]:
     return select(func.max(visits.c.visit)).where(visits.c.project_id == project.id)
 
 
-def _shown_files(connection: Connection, project: Project, visit: int) -> Mapping[str, tuple[str | None, bool]]:
+def _shown_files(connection: Connection, project: CatalogProject, visit: int) -> Mapping[str, tuple[str | None, bool]]:
     statuses = connection.execute(
         select(visit_statuses.c.status, visit_statuses.c.snapshot_id)
         .join(visits, visits.c.id == visit_statuses.c.visit_id)

@@ -21,7 +21,7 @@ from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.observed.events import events_by_project
 from pypi_assets.catalog.observed.followed import FOLLOWED, UNFOLLOWED, answered_at
 from pypi_assets.catalog.observed.observations import seen_without
-from pypi_assets.catalog.observed.projects import CORRECTED, Project
+from pypi_assets.catalog.observed.projects import CORRECTED, CatalogProject
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE
 from pypi_assets.catalog.reports.past_visits import PastVisit, past_visits
 from pypi_assets.catalog.tables import (
@@ -76,7 +76,7 @@ class FileLife:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HistoryItem:
     """One thing that happened at `serial`; `at` is in unix seconds, None without an event.
 
     `kind` is the Action of an event, the cause of a change without one, or VISIT. `filenames` are the files that the
@@ -109,7 +109,7 @@ def build_history(
     logged: Iterable[LoggedChange],
     files: Sequence[FileLife],
     visits: Sequence[PastVisit],
-) -> list[Entry]:
+) -> list[HistoryItem]:
     """The history, in order of serial: at each one its event, then changes without an event, then visits.
 
     `events` come in order of serial, `visits` in order of their beginning. A visit is placed where events were stored
@@ -133,7 +133,7 @@ def build_history(
     return sorted(entries, key=lambda entry: entry.serial)
 
 
-def read_history(connection: Connection, project: Project) -> list[Entry]:
+def read_history(connection: Connection, project: CatalogProject) -> list[HistoryItem]:
     """The history of `project` from what is stored."""
     ids = [project.id]
     live = intervals_of_projects(connection, live_intervals, ids)
@@ -196,13 +196,13 @@ def _cause(causes: set[str], event: Action | None) -> str:
 
 def _event_entries(
     events: Iterable[ChangelogEvent], files: Mapping[str, FileLife], touched: _Touched
-) -> Iterator[Entry]:
+) -> Iterator[HistoryItem]:
     was_removed = False
     for event in events:
         change = file_change(event)
         kind = change.action
         file = files.get(change.filename or "") if kind == Action.ADD_FILE else None
-        entry = Entry(
+        entry = HistoryItem(
             event.serial,
             event.timestamp,
             kind.value,
@@ -257,7 +257,7 @@ def _change_entries(
     causes: Mapping[tuple[int, str], set[str]],
     touched: _Touched,
     times: Mapping[int, float],
-) -> Iterator[Entry]:
+) -> Iterator[HistoryItem]:
     """One entry for each serial and cause without an event, also where nothing begins or ends there any more."""
     named: defaultdict[tuple[int, str], set[str]] = defaultdict(set)
     for (serial, filename), found in causes.items():
@@ -269,10 +269,10 @@ def _change_entries(
         text = f"{_CAUSES.get(cause, cause)}: {_shortened(filenames)}"
         if cause in _ONCE and not what:
             text += "; what is known now does not confirm it"
-        yield _with(Entry(serial, times.get(serial), cause, text, filenames=filenames), what)
+        yield _with(HistoryItem(serial, times.get(serial), cause, text, filenames=filenames), what)
 
 
-def _with(entry: Entry, touched: Mapping[str, Iterable[str]]) -> Entry:
+def _with(entry: HistoryItem, touched: Mapping[str, Iterable[str]]) -> HistoryItem:
     files: dict[str, Any] = {what: tuple(sorted(filenames)) for what, filenames in touched.items()}
     return replace(entry, **files)
 
@@ -282,13 +282,13 @@ def _shortened(names: Sequence[str]) -> str:
     return ", ".join([*names[:_NAMED], *more])
 
 
-def _visit_entries(visits: Sequence[PastVisit], last: int) -> list[Entry]:
+def _visit_entries(visits: Sequence[PastVisit], last: int) -> list[HistoryItem]:
     entries = []
     place = max([last, *(visit.seen_through or 0 for visit in visits)])
     for visit in reversed(visits):
         place = place if visit.seen_through is None else visit.seen_through
         entries.append(
-            Entry(
+            HistoryItem(
                 place,
                 visit.started_at,
                 VISIT,

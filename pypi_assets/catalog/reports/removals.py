@@ -32,7 +32,7 @@ _QUARANTINES = (Action.QUARANTINE_PROJECT, Action.QUARANTINE_RELEASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class RemovalWindow:
     """Of the `uploads` that were at least `within_days` old, how many were removed, quarantined, or either, within
     that time.
     """
@@ -58,7 +58,7 @@ class Removals:
     at: datetime | None
     uploads: int
     first_upload: datetime | None
-    windows: tuple[Window, ...]
+    windows: tuple[RemovalWindow, ...]
 
 
 def count_removals(connection: Connection, serial: int, within_days: Sequence[int]) -> Removals:
@@ -70,7 +70,7 @@ def count_removals(connection: Connection, serial: int, within_days: Sequence[in
     """
     at = time_of(connection, serial)
     if at is None:
-        windows = tuple(Window(days, 0, 0, 0, 0) for days in within_days)
+        windows = tuple(RemovalWindow(days, 0, 0, 0, 0) for days in within_days)
         return Removals(serial, None, 0, None, windows)
     found = _uploads(serial)
     columns: list[ColumnElement[Any]] = [func.count(), func.min(found.c.uploaded)]
@@ -78,7 +78,7 @@ def count_removals(connection: Connection, serial: int, within_days: Sequence[in
         columns += _counts_within(found, days * DAY_S, int(at.timestamp()))
     uploads, first, *counts = connection.execute(select(*columns).select_from(found)).one()
     windows = tuple(
-        Window(days, *(int(count or 0) for count in counts[4 * place : 4 * place + 4]))
+        RemovalWindow(days, *(int(count or 0) for count in counts[4 * place : 4 * place + 4]))
         for place, days in enumerate(within_days)
     )
     first_upload = None if first is None else datetime.fromtimestamp(first, UTC)

@@ -15,7 +15,7 @@ from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, lock_state, read_state
 from pypi_assets.catalog.observed.followed import follow, followed_of, mark_projects
 from pypi_assets.catalog.observed.projects import enter_projects, project_ids
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.scopes.edges import Edges, compute_edges, force_spans, load_edges, store_edges
 from pypi_assets.catalog.scopes.stored_scopes import (
     SEARCH_ALL,
@@ -317,7 +317,7 @@ def _queue_unread(connection: Connection, project_ids: Sequence[int]) -> None:
         .where(
             distributions.c.project_id.in_(project_ids),
             distributions.c.url.is_not(None),
-            distribution_data.c.outcome == Outcome.PENDING,
+            distribution_data.c.outcome == ReadOutcome.PENDING,
         )
     )
     queue_reads(connection, [(id_, project_id) for id_, project_id in connection.execute(query)])

@@ -16,14 +16,14 @@ from pypi_assets.catalog.observed.events import events_through
 from pypi_assets.catalog.observed.followed import (
     FOLLOWED,
     UNFOLLOWED,
+    end_entering,
     followed_of,
     follows_all,
-    settle,
     unfollow,
     unfollowed_at,
 )
 from pypi_assets.catalog.observed.projects import load_projects, project_ids
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.scopes.discovery import search, store_members
 from pypi_assets.catalog.scopes.edges import load_edges
 from pypi_assets.catalog.scopes.stored_scopes import Scope, all_scopes, lock_scopes, note_left, rulesets_of
@@ -90,7 +90,7 @@ def settle_projects(connection: Connection, workload: str, project_ids: Sequence
     settled = sorted(set(project_ids) & set(entering_in(connection, workload)))
     exact_from = _exact_from(connection, settled)
     log_following(connection, exact_from, FOLLOWED)
-    settle(connection, exact_from)
+    end_entering(connection, exact_from)
     if exact_from:
         lock_state(connection, exclusive=False)
         note_change(connection, min(exact_from.values()))
@@ -162,7 +162,7 @@ def _exact_from(connection: Connection, project_ids: Sequence[int]) -> dict[int,
             .group_by(events.c.project_id),
             select(project_id, func.max(live_intervals.c.end))
             .select_from(of_file)
-            .where(project_id.in_(ids), distribution_data.c.outcome == Outcome.VANISHED)
+            .where(project_id.in_(ids), distribution_data.c.outcome == ReadOutcome.VANISHED)
             .where(live_intervals.c.end.is_not(None))
             .group_by(project_id),
         ):

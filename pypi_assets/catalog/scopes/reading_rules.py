@@ -12,7 +12,7 @@ from sqlalchemy import Connection, bindparam, select, true, update
 from pypi_assets.catalog.database import at_a_time, lock_rows
 from pypi_assets.catalog.observed.followed import follows_all, newest_version
 from pypi_assets.catalog.reads.file_counts import counting_files
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.scopes.stored_scopes import StoredRuleset
 from pypi_assets.catalog.tables import (
     distribution_data,
@@ -94,7 +94,7 @@ def uploaded_time(uploaded_at: str | None) -> float | None:
 
 def projects_to_rule(connection: Connection, scope_id: int) -> list[int]:
     """The ids of the projects of a scope of which rules can skip or lift a file, in order."""
-    of, left = scope_projects.c, (Outcome.PENDING, Outcome.SKIPPED)
+    of, left = scope_projects.c, (ReadOutcome.PENDING, ReadOutcome.SKIPPED)
     query = (
         select(of.project_id)
         .join(distributions, distributions.c.project_id == of.project_id)
@@ -135,8 +135,11 @@ def apply_rules(connection: Connection, project_ids: Sequence[int]) -> None:
     free = _take_out(connection, sorted(skipped), only_free=True)
     with counting_files(connection, sorted([*lifted, *free])):
         for some in at_a_time(sorted(lifted)):
-            of_these = (distribution_data.c.distribution_id.in_(some), distribution_data.c.outcome == Outcome.SKIPPED)
-            values = {"outcome": Outcome.PENDING, "error_text": None}
+            of_these = (
+                distribution_data.c.distribution_id.in_(some),
+                distribution_data.c.outcome == ReadOutcome.SKIPPED,
+            )
+            values = {"outcome": ReadOutcome.PENDING, "error_text": None}
             connection.execute(update(distribution_data).where(*of_these).values(values))
         _note_skipped(connection, {id_: skipped[id_] for id_ in free})
 
@@ -163,8 +166,8 @@ def _differences(connection: Connection, project_id: int, rules: ReadingRules) -
     rows = connection.execute(query).all()
     files = [RuledFile(row.filename, row.kind, uploaded_time(row.uploaded_at)) for row in rows]
     reasons = rules.skipped(rows[0].normalized, files) if rows else {}
-    lifted = [row.id for row in rows if row.outcome == Outcome.SKIPPED and row.filename not in reasons]
-    pending = [row for row in rows if row.outcome == Outcome.PENDING and row.filename in reasons]
+    lifted = [row.id for row in rows if row.outcome == ReadOutcome.SKIPPED and row.filename not in reasons]
+    pending = [row for row in rows if row.outcome == ReadOutcome.PENDING and row.filename in reasons]
     return lifted, {row.id: reasons[row.filename] for row in pending}
 
 
@@ -192,10 +195,10 @@ def _note_skipped(connection: Connection, reasons: Mapping[int, str], *, only_pe
     """Records why distributions are skipped; with `only_pending` not of those that have been read meanwhile."""
     if not reasons:
         return
-    is_pending = distribution_data.c.outcome == Outcome.PENDING if only_pending else true()
+    is_pending = distribution_data.c.outcome == ReadOutcome.PENDING if only_pending else true()
     connection.execute(
         update(distribution_data)
         .where(distribution_data.c.distribution_id == bindparam("of_id"), is_pending)
-        .values(outcome=Outcome.SKIPPED, error_text=bindparam("why")),
+        .values(outcome=ReadOutcome.SKIPPED, error_text=bindparam("why")),
         [{"of_id": id_, "why": why} for id_, why in sorted(reasons.items())],
     )

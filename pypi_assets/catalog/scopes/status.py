@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, func, select
 
 from pypi_assets.catalog.coordination.claims import workers_of_workloads
 from pypi_assets.catalog.observed.projects import find_project
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.scopes.discovery import accepted_by, names_of
 from pypi_assets.catalog.scopes.edges import Edges, load_edges
 from pypi_assets.catalog.scopes.stored_scopes import Scope, StoredRuleset, all_scopes, rulesets_of
@@ -68,7 +68,7 @@ def scope_status(connection: Connection, scope: Scope, now: float, *, counts_fil
         .join(followed_intervals, followed_intervals.c.project_id == of.project_id)
         .where(*followed, followed_intervals.c.end.is_(None), followed_intervals.c.exact_from.is_(None))
     )
-    none = {outcome.value: 0 for outcome in Outcome}
+    none = {outcome.value: 0 for outcome in ReadOutcome}
     return ScopeStatus(
         scope=scope,
         state=scope.state(visits.todo + reads_left, _count_free(connection, workload, now)),
@@ -120,7 +120,7 @@ def discovered_so_far(connection: Connection, scope_id: int) -> DiscoveredSoFar:
     known = known.join(projects, projects.c.id == of.project_id)
     count, depth, seen = connection.execute(known.where(of.scope_id == scope_id, of.is_beyond.is_(False))).one()
     outcomes = files_by_outcome(connection, scope_id)
-    waiting, skipped = outcomes.get(Outcome.PENDING, 0), outcomes.get(Outcome.SKIPPED, 0)
+    waiting, skipped = outcomes.get(ReadOutcome.PENDING, 0), outcomes.get(ReadOutcome.SKIPPED, 0)
     total = sum(outcomes.values())
     return DiscoveredSoFar(count, depth or 0, seen, total, total - waiting - skipped, skipped)
 
@@ -157,7 +157,7 @@ def _count(connection: Connection, *where: object) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class ScopeReason:
     """Why a project `is_in` a scope or not, in sentences. `path` leads to it from a root, where one does now."""
 
     project: str
@@ -166,7 +166,7 @@ class Reason:
     sentences: Sequence[str]
 
 
-def why(connection: Connection, scope: Scope, name: str) -> Reason:
+def why(connection: Connection, scope: Scope, name: str) -> ScopeReason:
     """Why the project of this name, in any spelling, is in the scope or not."""
     normalized = canonicalize_name(name)
     rulesets = rulesets_of(connection, scope.id)
@@ -184,11 +184,11 @@ def why(connection: Connection, scope: Scope, name: str) -> Reason:
         is_it = (of.scope_id == scope.id, of.project_id == project.id)
         member = connection.execute(select(scope_projects).where(*is_it)).first()
     if member is None or member.is_beyond:
-        return Reason(normalized, False, path, list(_why_not(scope, rulesets[-1], normalized, edges, member)))
+        return ScopeReason(normalized, False, path, list(_why_not(scope, rulesets[-1], normalized, edges, member)))
     sentences = list(_why_in(scope, normalized, path, member))
     if _is_entering(connection, member.project_id):
         sentences.append("it is entering: there is no answer about it before it was visited and read")
-    return Reason(normalized, True, path, sentences)
+    return ScopeReason(normalized, True, path, sentences)
 
 
 def _why_not(

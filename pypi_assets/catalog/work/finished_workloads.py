@@ -17,7 +17,7 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import changed_projects
 from pypi_assets.catalog.observed.followed import is_followed
 from pypi_assets.catalog.reads.file_counts import counting_files
-from pypi_assets.catalog.reads.read_outcomes import FAILED, GONE, Outcome
+from pypi_assets.catalog.reads.read_outcomes import FAILED, GONE, ReadOutcome
 from pypi_assets.catalog.tables import (
     audits,
     distribution_data,
@@ -172,7 +172,7 @@ def retry_failed_reads(connection: Connection, kind: str | None = None, normaliz
     for ids in at_a_time(sorted(id_ for id_, _ in failed)):
         are_failed = distribution_data.c.distribution_id.in_(ids)
         with counting_files(connection, ids):
-            connection.execute(update(distribution_data).where(are_failed).values(outcome=Outcome.PENDING))
+            connection.execute(update(distribution_data).where(are_failed).values(outcome=ReadOutcome.PENDING))
     note_changed_files(connection, [id_ for id_, _ in failed])
     return len(failed)
 
@@ -194,7 +194,7 @@ def failed_reads(kind: str | None, normalized: str | None) -> Select[Any]:
     data = distribution_data.c
     error_kind = func.coalesce(data.error_kind, WORKER_DIED)
     return _reads(error_kind, kind, normalized).where(
-        data.outcome.in_((*FAILED, Outcome.PENDING)),
+        data.outcome.in_((*FAILED, ReadOutcome.PENDING)),
         data.outcome.in_(FAILED) | read_queue.c.first_failed_at.is_not(None),
     )
 
@@ -204,7 +204,7 @@ def unread_live_files(kind: str | None, normalized: str | None) -> Select[Any]:
     data = distribution_data.c
     is_live = exists().where(live_intervals.c.distribution_id == data.distribution_id, live_intervals.c.end.is_(None))
     return _reads(func.coalesce(data.error_kind, GONE), kind, normalized).where(
-        data.outcome.in_((Outcome.PENDING, Outcome.VANISHED)),
+        data.outcome.in_((ReadOutcome.PENDING, ReadOutcome.VANISHED)),
         read_queue.c.distribution_id.is_(None),
         distributions.c.url.is_not(None),
         is_live,

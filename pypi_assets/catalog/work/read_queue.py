@@ -22,7 +22,7 @@ from pypi_assets.catalog.counters import add_counts, read_counts
 from pypi_assets.catalog.database import at_a_time, insert_missing, storable
 from pypi_assets.catalog.observed.followed import mark_projects_of, versions_in_force
 from pypi_assets.catalog.reads.file_counts import counting_files
-from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome, StoredPack, store_reads, without_vanished
+from pypi_assets.catalog.reads.read_outcomes import FinishedRead, ReadOutcome, StoredPack, store_reads, without_vanished
 from pypi_assets.catalog.tables import (
     distributions,
     projects,
@@ -172,12 +172,14 @@ def finish_reads(
             for row in [claimed[read.distribution_id]]
         ],
     )
-    over = [read.distribution_id for read in stored if read.outcome != Outcome.PENDING]
+    over = [read.distribution_id for read in stored if read.outcome != ReadOutcome.PENDING]
     mark_projects_of(connection, over)
     if over:
         remove_reads(connection, read_queue.c.distribution_id.in_(over))
     postponed = [
-        {"read_id": read.distribution_id, "later": read.due_at} for read in stored if read.outcome == Outcome.PENDING
+        {"read_id": read.distribution_id, "later": read.due_at}
+        for read in stored
+        if read.outcome == ReadOutcome.PENDING
     ]
     if postponed:
         connection.execute(

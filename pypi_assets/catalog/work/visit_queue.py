@@ -34,7 +34,7 @@ from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows, s
 from pypi_assets.catalog.ledger.range_ledger import read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.followed import is_followed
-from pypi_assets.catalog.observed.projects import PROJECT_COLUMNS, Project
+from pypi_assets.catalog.observed.projects import PROJECT_COLUMNS, CatalogProject
 from pypi_assets.catalog.observed.visit_statistics import NEVER_VISITED, due_at, nice_of, prospects
 from pypi_assets.catalog.tables import (
     full_crawls,
@@ -85,7 +85,7 @@ class VisitTask:
     """
 
     workload: str
-    project: Project
+    project: CatalogProject
     shard: int
     min_serial: int
     attempts: int
@@ -363,7 +363,7 @@ def claim_visits(
         attempts, first_failed_at = failures_at_claim(row, now)
         task = VisitTask(
             workload=row.workload,
-            project=Project(*row[: len(PROJECT_COLUMNS)]),
+            project=CatalogProject(*row[: len(PROJECT_COLUMNS)]),
             shard=row.shard,
             min_serial=row.min_serial,
             attempts=attempts,

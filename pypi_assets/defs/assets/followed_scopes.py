@@ -4,7 +4,7 @@ from typing import Any
 
 import dagster as dg
 
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reports.catalog_status import read_followed
 from pypi_assets.catalog.scopes.status import ScopeStatus, scope_status
 from pypi_assets.catalog.scopes.stored_scopes import require_scope
@@ -85,7 +85,7 @@ def _file_metadata(found: ScopeStatus) -> dict[str, Any]:
     """Numbers of the files of a scope that are live now."""
     return {
         "dagster/partition_row_count": sum(found.files.values()),
-        "read": found.files[Outcome.DATA],
-        "skipped": found.files[Outcome.SKIPPED],
-        "unsupported": found.files[Outcome.UNSUPPORTED],
+        "read": found.files[ReadOutcome.DATA],
+        "skipped": found.files[ReadOutcome.SKIPPED],
+        "unsupported": found.files[ReadOutcome.UNSUPPORTED],
     }

@@ -8,8 +8,8 @@ from typing import Any
 import dagster as dg
 
 from pypi_assets.catalog.observed.projects import SHARDS_IN_A_PART, project_part_key
-from pypi_assets.catalog.reads.read_outcomes import Outcome
-from pypi_assets.catalog.reports.failures import Failure, failed_reads_of_shard
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
+from pypi_assets.catalog.reports.failures import RecordedFailure, failed_reads_of_shard
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import FinishedShard, crawl_of_shards, list_index, read_each_shard, visit_each_shard
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
@@ -104,7 +104,7 @@ def _seconds(part: Sequence[FinishedShard]) -> float:
 
 def _read_metadata(crawler: Crawler, part: Sequence[FinishedShard]) -> dict[str, Any]:
     outcomes, failures = Counter[str](), Counter[str]()
-    shown: list[Failure] = []
+    shown: list[RecordedFailure] = []
     with crawler.catalog.read() as connection:
         for one in part:
             outcomes.update(one.reads.outcomes)
@@ -114,10 +114,10 @@ def _read_metadata(crawler: Crawler, part: Sequence[FinishedShard]) -> dict[str,
     return {
         **failure_table(shown, failures.total()),
         "dagster/partition_row_count": outcomes.total(),
-        "read": outcomes[Outcome.DATA],
+        "read": outcomes[ReadOutcome.DATA],
         **failure_counts(failures),
-        "unsupported": outcomes[Outcome.UNSUPPORTED],
-        "vanished": outcomes[Outcome.VANISHED],
+        "unsupported": outcomes[ReadOutcome.UNSUPPORTED],
+        "vanished": outcomes[ReadOutcome.VANISHED],
         "bytes_fetched": sum(one.reads.bytes_fetched for one in part),
         "requests": sum(one.reads.requests for one in part),
         "seconds_of_group": _seconds(part),

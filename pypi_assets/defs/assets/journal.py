@@ -5,7 +5,7 @@ from typing import Any
 import dagster as dg
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.reports.journal_format import Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.defs.ranges import RangeRun, RangeWork, range_asset
 from pypi_assets.defs.reporting import count_log
 from pypi_assets.journal.publishing import write_first_range, write_range
@@ -27,7 +27,7 @@ def change_journal(run: RangeRun) -> RangeWork:
     def write(serials: SerialRange) -> dict[str, Any]:
         written = write_range(opened, store, serials, count_log(run.context, f"records of {serials}"))
         counts = {f"records: {stream}": count for stream, count in written.records.items()}
-        heads = {f"head: {one.value}": dg.MetadataValue.path(store.uri(head_path(one.value))) for one in Stream}
+        heads = {f"head: {one.value}": dg.MetadataValue.path(store.uri(head_path(one.value))) for one in JournalStream}
         return {
             "dagster/partition_row_count": sum(written.records.values()),
             "bytes": written.size,

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import pairwise
 
 from pypi_assets.characters import is_digits, is_identifier, lower
-from pypi_assets.distributions.backends.cmake_installs import Installs, Target
+from pypi_assets.distributions.backends.cmake_installs import BuildTarget, Installs
 from pypi_assets.distributions.backends.cmake_text import Argument, Command, expanded, read_commands, source_path, truth
 from pypi_assets.distributions.members import Files, Folder
 from pypi_assets.distributions.metadata import decode_text
@@ -60,7 +60,7 @@ MAX_VARIABLE_CHARACTERS = 4_000
 MAX_DEPTH = 30
 
 
-class _TooLongError(Exception):
+class _CMakeTooLongError(Exception):
     """MAX_STEPS are done, or blocks and calls nest too deeply."""
 
 
@@ -78,7 +78,7 @@ class _Scope:
     """The variables of a file or a function, and the folder that its commands run in. `is_sure` is False in branches
     of conditions that are not known, `is_elsewhere` is True in those for other platforms than Linux."""
 
-    build: "_Build"
+    build: "_CMakeBuild"
     variables: dict[str, str]
     folder: str
     above: "_Scope | None" = None
@@ -87,7 +87,7 @@ class _Scope:
 
 
 @dataclass(slots=True)
-class _Build:
+class _CMakeBuild:
     """What the files read so far make. `named` are the targets so far, `doubtful` are variables that a condition set
     which is not known."""
 
@@ -104,7 +104,7 @@ class _Build:
     def spend(self, steps: int) -> None:
         self.steps += steps
         if self.steps > MAX_STEPS or self.depth > MAX_DEPTH:
-            raise _TooLongError
+            raise _CMakeTooLongError
 
 
 def cmake_modules(
@@ -118,8 +118,8 @@ def cmake_modules(
     """The modules, where CMake has `variables` and begins in the folder `source`. Folders that it installs to are
     relative to `inside`. A module that is not installed to a folder by name lies in `package`, and is none where that
     is None. Of installs that have a component, those of `components` count, and all where there are none."""
-    build = _Build(tree, Installs(tree, package, inside, components))
-    with suppress(_TooLongError):  # what was found until then is kept
+    build = _CMakeBuild(tree, Installs(tree, package, inside, components))
+    with suppress(_CMakeTooLongError):  # what was found until then is kept
         _read(build, source, _Scope(build, dict(variables), source))
     return CMakeModules(build.installs.files(), tuple(filter(_is_name, dict.fromkeys(build.installs.modules()))))
 
@@ -128,7 +128,7 @@ def _is_name(module: str) -> bool:
     return all(map(is_identifier, module.split(".")))
 
 
-def _read(build: _Build, folder: str, scope: _Scope) -> None:
+def _read(build: _CMakeBuild, folder: str, scope: _Scope) -> None:
     """Runs the CMakeLists.txt in `folder`."""
     path = f"{folder}/CMakeLists.txt".lstrip("/")
     if path in build.visited or len(build.visited) == MAX_CMAKE_FILES:
@@ -144,7 +144,7 @@ def _read(build: _Build, folder: str, scope: _Scope) -> None:
     _run(build, scope, commands, 0, len(commands))
 
 
-def _run(build: _Build, scope: _Scope, commands: list[Command], start: int, end: int) -> bool:
+def _run(build: _CMakeBuild, scope: _Scope, commands: list[Command], start: int, end: int) -> bool:
     """Runs those commands; returns False where return() ended them."""
     build.depth += 1
     at = start
@@ -171,7 +171,7 @@ def _run(build: _Build, scope: _Scope, commands: list[Command], start: int, end:
     return True
 
 
-def _run_branches(build: _Build, scope: _Scope, commands: list[Command], at: int) -> bool:
+def _run_branches(build: _CMakeBuild, scope: _Scope, commands: list[Command], at: int) -> bool:
     """Runs the branches of an `if` whose conditions hold or are not known; returns False where return() ended it."""
     command = commands[at]
     starts = [at, *command.branches, command.end]
@@ -212,7 +212,7 @@ def _exists(scope: _Scope, kind: str, name: str) -> bool | None:
     return last in tree.members.get(f"{tree.top}{folder}".rstrip("/"), Folder()) or tree.has_folder(path)
 
 
-def _run_loop(build: _Build, scope: _Scope, commands: list[Command], at: int) -> None:
+def _run_loop(build: _CMakeBuild, scope: _Scope, commands: list[Command], at: int) -> None:
     """Runs the commands of a foreach() for each item that is known."""
     texts = _texts(build, scope, commands[at].arguments)
     if not texts:
@@ -239,7 +239,7 @@ def _run_loop(build: _Build, scope: _Scope, commands: list[Command], at: int) ->
         scope.variables[name] = before
 
 
-def _call(build: _Build, scope: _Scope, name: str, texts: list[str]) -> None:
+def _call(build: _CMakeBuild, scope: _Scope, name: str, texts: list[str]) -> None:
     """Runs a function or a macro of the project's own."""
     commands, at, end = build.functions[name]
     parameters = [argument.text for argument in commands[at].arguments[1:]]
@@ -255,7 +255,7 @@ def _call(build: _Build, scope: _Scope, name: str, texts: list[str]) -> None:
         scope.variables |= {key: value for key, value in inner.variables.items() if key not in values}
 
 
-def _texts(build: _Build, scope: _Scope, arguments: list[Argument]) -> list[str]:
+def _texts(build: _CMakeBuild, scope: _Scope, arguments: list[Argument]) -> list[str]:
     """The arguments with the values of variables, lists split into their items."""
     texts = []
     for argument in arguments:
@@ -276,14 +276,14 @@ def _joined(texts: list[str]) -> str:
     return ";".join(texts)[:MAX_VARIABLE_CHARACTERS]
 
 
-def _execute(build: _Build, scope: _Scope, command: Command) -> None:
+def _execute(build: _CMakeBuild, scope: _Scope, command: Command) -> None:
     texts = _texts(build, scope, command.arguments)
     if command.name in build.functions:
         _call(build, scope, command.name, texts)
     elif command.name in _MAKING:
         if texts and "STATIC" not in texts[1:2]:
             build.named.add(texts[0])
-            build.installs.targets[texts[0]] = Target(prefix="", is_module=True)
+            build.installs.targets[texts[0]] = BuildTarget(prefix="", is_module=True)
     elif command.name == "install":
         build.installs.add(texts, scope.folder)
     elif command.name in _COMMANDS and texts:
@@ -396,7 +396,7 @@ def _add_library(scope: _Scope, texts: list[str]) -> None:
     scope.build.named.add(texts[0])
     prefix = _KINDS.get(texts[1]) if len(texts) > 1 else None
     if prefix is not None and "IMPORTED" not in texts:
-        scope.build.installs.targets.setdefault(texts[0], Target(prefix=prefix))
+        scope.build.installs.targets.setdefault(texts[0], BuildTarget(prefix=prefix))
 
 
 def _properties(scope: _Scope, texts: list[str]) -> None:

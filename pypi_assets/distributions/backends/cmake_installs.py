@@ -25,7 +25,7 @@ MAX_INSTALLED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class BuildTarget:
     """What a build makes of sources: `prefix` begins the name of its file. A Python module counts even where no command
     installs it by name."""
 
@@ -42,7 +42,7 @@ class Installs:
     package: str | None
     inside: str
     components: tuple[str, ...] = ()
-    targets: dict[str, Target] = field(default_factory=dict)
+    targets: dict[str, BuildTarget] = field(default_factory=dict)
     _properties: dict[str, dict[str, str]] = field(default_factory=dict)
     _destinations: dict[str, str | None] = field(default_factory=dict)
     _paths: dict[str, None] = field(default_factory=dict)

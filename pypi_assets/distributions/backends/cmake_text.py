@@ -155,11 +155,11 @@ def truth(
     `exists` gets EXISTS or TARGET, and the name that is tested."""
     if len(arguments) > MAX_CONDITION:
         return None
-    return _Condition(arguments, variables, doubtful, exists).disjunction()
+    return _CMakeCondition(arguments, variables, doubtful, exists).disjunction()
 
 
 @dataclass(slots=True)
-class _Condition:
+class _CMakeCondition:
     """A condition that is read from `at` on. Each rule of its grammar is a method."""
 
     arguments: list[Argument]

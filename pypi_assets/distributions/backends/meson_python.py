@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pypi_assets.distributions.backends.meson_values import (
     MAX_CONDITION,
     MAX_NAMES,
-    Reader,
+    MesonReader,
     Token,
     Truth,
     Value,
@@ -48,7 +48,7 @@ _BRANCHES = frozenset({"if", "elif", "else", "endif"})
 _ANCHOR = re.compile(r"\{(?:py_)?(?:purelib|platlib)\}/", re.ASCII)
 
 
-class _TooLongError(Exception):
+class _MesonTooLongError(Exception):
     """MAX_STEPS are done."""
 
 
@@ -63,7 +63,7 @@ class _If:
 
 
 @dataclass(slots=True)
-class _Build:
+class _MesonBuild:
     """What the meson.build files read so far install."""
 
     tree: SourceTree
@@ -81,7 +81,7 @@ class _Build:
 
     def value(self, tokens: list[Token]) -> Value:
         """What an expression holds."""
-        return Reader(self.names, self.spend).value(tokens)
+        return MesonReader(self.names, self.spend).value(tokens)
 
     @property
     def is_sure(self) -> bool:
@@ -91,7 +91,7 @@ class _Build:
     def spend(self, steps: int) -> None:
         self.steps += steps
         if self.steps > MAX_STEPS:
-            raise _TooLongError
+            raise _MesonTooLongError
 
 
 def installed(tree: SourceTree) -> Installed | None:
@@ -103,10 +103,10 @@ def installed(tree: SourceTree) -> Installed | None:
     content = next((tree.files[name] for name in ("meson.options", "meson_options.txt") if name in tree.files), b"")
     options = read_options(decode_text(content, "meson.options")[0], strings(arguments.get("setup")))
     tags = [text.partition("=")[2] for text in strings(arguments.get("install")) if text.startswith("--tags=")]
-    build = _Build(tree, options=options, tags=frozenset(tags[0].split(",") if tags else ()))
+    build = _MesonBuild(tree, options=options, tags=frozenset(tags[0].split(",") if tags else ()))
     try:
         _read(build, "")
-    except _TooLongError:
+    except _MesonTooLongError:
         return None
     if not build.paths and not build.extensions:
         return None
@@ -117,7 +117,7 @@ def installed(tree: SourceTree) -> Installed | None:
     return Installed("meson.build", files, tuple(build.extensions), ModulesGrade.DERIVED)
 
 
-def _read(build: _Build, folder: str) -> None:
+def _read(build: _MesonBuild, folder: str) -> None:
     content = build.tree.files.get(f"{folder}/meson.build".lstrip("/"))
     if content is None or folder in build.visited:
         return
@@ -131,7 +131,7 @@ def _read(build: _Build, folder: str) -> None:
     build.open_ifs, build.is_sure_outside = outside
 
 
-def _run(build: _Build, folder: str, tokens: list[Token], start: int, end: int) -> None:
+def _run(build: _MesonBuild, folder: str, tokens: list[Token], start: int, end: int) -> None:
     """Handles the statements among those tokens."""
     at = start
     while at < end:
@@ -142,7 +142,7 @@ def _run(build: _Build, folder: str, tokens: list[Token], start: int, end: int) 
             at = _statement(build, folder, tokens, at) if tokens[at][0] == "word" else at + 1
 
 
-def _loop(build: _Build, folder: str, tokens: list[Token], at: int) -> int:
+def _loop(build: _MesonBuild, folder: str, tokens: list[Token], at: int) -> int:
     """Runs a foreach for each item that is known, else once for all texts, and returns where to go on."""
     start = _line_end(build, tokens, at)
     line = tokens[at + 1 : start]
@@ -159,7 +159,7 @@ def _loop(build: _Build, folder: str, tokens: list[Token], at: int) -> int:
     build.spend(end - start)
     build.nesting += 1
     if build.nesting > MAX_LOOPS:
-        raise _TooLongError
+        raise _MesonTooLongError
     for key, item in value.items or [("", value)]:
         bound = [Value((key,), is_scalar=True), item] if len(names) == 2 else [item]
         build.names |= dict(zip(names, bound, strict=False))
@@ -168,7 +168,7 @@ def _loop(build: _Build, folder: str, tokens: list[Token], at: int) -> int:
     return end + 1
 
 
-def _branch(build: _Build, tokens: list[Token], at: int) -> int:
+def _branch(build: _MesonBuild, tokens: list[Token], at: int) -> int:
     """Handles the keyword of an `if` at `at`, and returns where to go on: behind the branches that are not taken."""
     word = tokens[at][1]
     end = _line_end(build, tokens, at)
@@ -193,7 +193,7 @@ def _branch(build: _Build, tokens: list[Token], at: int) -> int:
     return end
 
 
-def _next_branch(build: _Build, tokens: list[Token], at: int) -> int:
+def _next_branch(build: _MesonBuild, tokens: list[Token], at: int) -> int:
     """Where the next keyword of the same `if` is."""
     depth = 0
     for index in range(at, len(tokens)):
@@ -207,7 +207,7 @@ def _next_branch(build: _Build, tokens: list[Token], at: int) -> int:
     return len(tokens)
 
 
-def _statement(build: _Build, folder: str, tokens: list[Token], at: int) -> int:
+def _statement(build: _MesonBuild, folder: str, tokens: list[Token], at: int) -> int:
     """Handles what begins with the word at `at`, and returns where to go on."""
     word = tokens[at][1]
     following = tokens[at + 1] if at + 1 < len(tokens) else ("line", "\n")
@@ -235,7 +235,7 @@ def _statement(build: _Build, folder: str, tokens: list[Token], at: int) -> int:
     return at + 1
 
 
-def _install(build: _Build, folder: str, call: str, arguments: list[Value], keywords: Mapping[str, Value]) -> None:
+def _install(build: _MesonBuild, folder: str, call: str, arguments: list[Value], keywords: Mapping[str, Value]) -> None:
     subdir = _folder(keywords.get("subdir", Value()))
     site = keywords.get("install_dir", Value())
     texts = [text for value in arguments for text in value.texts if "@" not in text]
@@ -260,7 +260,7 @@ def _install(build: _Build, folder: str, call: str, arguments: list[Value], keyw
         _install_to(build, folder, call, texts, keywords)
 
 
-def _install_to(build: _Build, folder: str, call: str, texts: list[str], keywords: Mapping[str, Value]) -> None:
+def _install_to(build: _MesonBuild, folder: str, call: str, texts: list[str], keywords: Mapping[str, Value]) -> None:
     """Enters what a call installs to its install_dir."""
     target = _folder(keywords["install_dir"])
     if call != "install_subdir":
@@ -281,7 +281,7 @@ def _folder(value: Value) -> str:
     return clean_path("/".join(text[:MAX_FOLDER_LENGTH] for text in value.texts[:MAX_FOLDER_PARTS]))[:MAX_FOLDER_LENGTH]
 
 
-def _line_end(build: _Build, tokens: list[Token], at: int) -> int:
+def _line_end(build: _MesonBuild, tokens: list[Token], at: int) -> int:
     """Where the expression that begins at `at` ends: at the end of a line outside of all brackets."""
     depth = 0
     for end in range(at, len(tokens)):
@@ -295,7 +295,7 @@ def _line_end(build: _Build, tokens: list[Token], at: int) -> int:
     return len(tokens)
 
 
-def _arguments(build: _Build, tokens: list[Token], start: int) -> tuple[list[Value], dict[str, Value], int]:
+def _arguments(build: _MesonBuild, tokens: list[Token], start: int) -> tuple[list[Value], dict[str, Value], int]:
     """The arguments of a call whose bracket opened before `start`: by position, by keyword, and where it ends."""
     depth, at = 1, start
     pieces: list[list[Token]] = [[]]

@@ -36,13 +36,13 @@ def truth(tokens: list[Token], options: Mapping[str, str], truths: Mapping[str, 
     """Whether the condition of `tokens` holds, where `truths` are the variables that are known to be so."""
     if len(tokens) > MAX_CONDITION:
         return None
-    condition = _Condition([token for token in tokens if token[0] != "line"], options, truths)
+    condition = _MesonCondition([token for token in tokens if token[0] != "line"], options, truths)
     value = condition.disjunction()
     return value if condition.at == len(condition.tokens) else None
 
 
 @dataclass(slots=True)
-class _Condition:
+class _MesonCondition:
     """A condition that is read from `at` on. Each rule of its grammar is a method."""
 
     tokens: list[Token]
@@ -162,7 +162,7 @@ def as_items(value: Value) -> tuple[tuple[str, Value], ...]:
 
 
 @dataclass(slots=True)
-class Reader:
+class MesonReader:
     """Reads expressions, where `names` are the variables so far. `spend` counts what is looked at."""
 
     names: Mapping[str, Value]

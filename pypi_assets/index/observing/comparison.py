@@ -105,12 +105,12 @@ def compare(known: KnownPage, shown: ShownPage | None, now: float, confirm_after
     more. Each time that something comes back that was believed gone, the project gets a doubt, which doubles that
     number.
     """
-    comparing = _Comparing(known, shown, now, confirm_after_s)
+    comparing = _PageComparison(known, shown, now, confirm_after_s)
     comparing.run()
     return Compared(comparing.result(), tuple(comparing.events))
 
 
-class _Comparing:
+class _PageComparison:
     """One comparison. `files` are those that are believed after it."""
 
     def __init__(self, known: KnownPage, shown: ShownPage | None, now: float, confirm_after_s: float) -> None:

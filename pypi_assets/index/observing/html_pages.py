@@ -68,7 +68,7 @@ _DATA_METADATA = ("data-core-metadata", "data-dist-info-metadata")
 
 
 @dataclass(slots=True)
-class _Link:
+class _HtmlLink:
     href: str
     attributes: Mapping[str, str]
     text: str = ""
@@ -83,7 +83,7 @@ class HtmlPage:
     """
 
     base: str
-    links: list[_Link] = field(default_factory=list)
+    links: list[_HtmlLink] = field(default_factory=list)
     meta: dict[str, str] = field(default_factory=dict)
     title: str = ""
     has_form: bool = False
@@ -109,7 +109,7 @@ class _Tokens(HTMLParser):
                 if len(self.page.links) >= MAX_LINKS:
                     raise ValueError(f"it has more than {MAX_LINKS} links")
                 kept = {name: value for name, value in attributes.items() if name.startswith("data-")}
-                self.page.links.append(_Link(attributes["href"].strip(), kept))
+                self.page.links.append(_HtmlLink(attributes["href"].strip(), kept))
         elif tag == "base" and "href" in attributes and not self._is_based:
             self._is_based = True
             self.page.base = urljoin(self.page.base, attributes["href"].strip())
@@ -241,7 +241,7 @@ def _files(page: HtmlPage) -> tuple[dict[str, ShownFile], list[BrokenEntry]]:
     return files, broken
 
 
-def _file(filename: str, address: str, link: _Link) -> ShownFile:
+def _file(filename: str, address: str, link: _HtmlLink) -> ShownFile:
     plain, fragment = urldefrag(address)
     if urlsplit(plain).scheme not in {"http", "https"}:
         raise ValueError("its address is no http(s) URL")
@@ -264,7 +264,7 @@ def _file(filename: str, address: str, link: _Link) -> ShownFile:
     return ShownFile(file, hashes, None if signature is None else signature.lower() != "false")
 
 
-def _without_facts(filename: str, link: _Link) -> IndexFile:
+def _without_facts(filename: str, link: _HtmlLink) -> IndexFile:
     is_yanked = "data-yanked" in link.attributes
     return IndexFile(filename, None, None, None, None, None, is_yanked, None, False, None)
 

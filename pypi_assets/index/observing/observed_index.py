@@ -17,8 +17,8 @@ from packaging.utils import canonicalize_name
 
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.errors import (
-    GoneError,
     LeadsElsewhereError,
+    NotOnIndexError,
     PackageIndexError,
     RefusedError,
     requested_pause_s,
@@ -78,7 +78,7 @@ class _ListNow:
 
 
 @dataclass
-class _Round:
+class _ObservingRound:
     """What one round has come to so far."""
 
     listed: _ListNow
@@ -132,7 +132,7 @@ class ObservedIndex:
         what the list raises, and the error of the first project where no project can be looked at.
         """
         with self._lock:
-            started, done = self._memory.now(), _Round(_ListNow(self._source, self.index_url))
+            started, done = self._memory.now(), _ObservingRound(_ListNow(self._source, self.index_url))
             if with_list:
                 self._observe_list(started, everything=everything)
             among = self._projects or None
@@ -167,7 +167,7 @@ class ObservedIndex:
             return
         try:
             shown = self._source.list_of_projects(known.validators)
-        except GoneError as error:
+        except NotOnIndexError as error:
             raise RefusedError(
                 f"{error.message}: the index has no list of projects; name the projects to follow in"
                 " PYPI_ASSETS_PROJECTS",
@@ -176,7 +176,7 @@ class ObservedIndex:
         projects = None if shown is None else _named_once(shown.projects)
         self._memory.save_list(projects, known.validators if shown is None else shown.validators, now)
 
-    def _look_at(self, taken: Iterable[KnownProject], done: _Round) -> None:
+    def _look_at(self, taken: Iterable[KnownProject], done: _ObservingRound) -> None:
         with ThreadPoolExecutor(self._at_once, thread_name_prefix="looks") as pool:
             looks = list(pool.map(partial(self._look, listed=done.listed), taken))
         for look, error, serial in looks:
@@ -194,7 +194,7 @@ class ObservedIndex:
         at = self._memory.now()
         try:
             shown = self._page(known, listed)
-        except GoneError:
+        except NotOnIndexError:
             return self._compared(known, None, at), None, None
         except PackageIndexError as error:
             due_at = look_after_failure(self._policy, known.failures + 1, at, requested_pause_s(error))
@@ -205,7 +205,8 @@ class ObservedIndex:
         return self._compared(known, shown, at), None, shown.serial
 
     def _page(self, known: KnownProject, listed: _ListNow) -> ShownPage | None:
-        """Return the page of a project. Raises GoneError if it leads to another host, and the list lacks the project.
+        """Return the page of a project. Raises NotOnIndexError if it leads to another host, and the list lacks the
+        project.
 
         So does pypiserver with its defaults: what it does not have, it redirects to the public index.
         """
@@ -214,10 +215,10 @@ class ObservedIndex:
         except LeadsElsewhereError as error:
             try:
                 is_gone = not listed.has(known.project)
-            except GoneError:
+            except NotOnIndexError:
                 is_gone = False  # there is no list, so nothing confirms it
             if is_gone:
-                raise GoneError(f"not on the list, and its page leads to {error.target}", error.url) from error
+                raise NotOnIndexError(f"not on the list, and its page leads to {error.target}", error.url) from error
             text = f"its page leads to {error.target}, on another host"
             raise RefusedError(text, error.url) from error
 
@@ -262,14 +263,15 @@ class ObservedIndex:
     def project_page(self, project: str) -> ProjectPage:
         """The page of `project` as it is believed, with the serial of its last event.
 
-        A project that was never seen is looked at now. Raises what that raises, and GoneError where it has no page.
+        A project that was never seen is looked at now. Raises what that raises, and NotOnIndexError where it has no
+        page.
         """
         normalized = canonicalize_name(project)
         known = self._memory.load(normalized)
         if known is None or known.looked_at is None:
             known = self._first_look(normalized, known)
         if not known.page.is_there or known.serial is None:
-            raise GoneError("it has no page, as far as was observed", self.index_url)
+            raise NotOnIndexError("it has no page, as far as was observed", self.index_url)
         return known.page.project_page(normalized, known.serial)
 
     def _first_look(self, project: str, known: KnownProject | None) -> KnownProject:
@@ -279,14 +281,14 @@ class ObservedIndex:
             raise error
         if known is None:
             if look.page is None or not look.page.is_there:
-                raise GoneError("it has no page", self.index_url)
+                raise NotOnIndexError("it has no page", self.index_url)
             self._memory.enter([ShownProject(project)], look.at)
             known = self._memory.load(project)
             look = look if known is None else replace(look, known=known)
         self._memory.save([look])
         found = self._memory.load(project)
         if found is None:
-            raise GoneError("it has no page", self.index_url)
+            raise NotOnIndexError("it has no page", self.index_url)
         return found
 
     def agreed_file_origin(self, urls: Iterable[str]) -> FileOrigin | None:
@@ -330,7 +332,7 @@ _HAS_SERIALS = (
 )
 
 
-def _messages(done: _Round) -> Iterator[str]:
+def _messages(done: _ObservingRound) -> Iterator[str]:
     yield from done.messages
     if done.failed:
         shown = "; ".join(f"{project}: {error}" for project, error in done.failed[:_SHOWN])

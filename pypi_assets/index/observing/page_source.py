@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from packaging.utils import canonicalize_name
 
-from pypi_assets.index.client import Answer, IndexClient
+from pypi_assets.index.client import IndexAnswer, IndexClient
 from pypi_assets.index.errors import RefusedError, TransientError
 from pypi_assets.index.models import ListedProject
 from pypi_assets.index.observing.html_pages import MAX_HTML_BYTES, read_html_list, read_html_page
@@ -79,7 +79,7 @@ class SimplePages:
         )
 
 
-def _listed(answer: Answer) -> Iterator[ShownProject]:
+def _listed(answer: IndexAnswer) -> Iterator[ShownProject]:
     body = io.BytesIO(answer.body)
     read_listing_serial(body, answer.url)
     for one in read_listed_projects(body, answer.url):
@@ -87,7 +87,7 @@ def _listed(answer: Answer) -> Iterator[ShownProject]:
             yield ShownProject(one.name)
 
 
-def _validators(answer: Answer) -> Validators:
+def _validators(answer: IndexAnswer) -> Validators:
     """Return the validators of an answer; none if its content changed just before it was sent.
 
     Times of files are whole seconds, and the entity tags of many servers consist of a time and a size. So a page that
@@ -107,11 +107,11 @@ def _seconds(date: str | None) -> float | None:
         return None
 
 
-def _host(answer: Answer) -> str:
+def _host(answer: IndexAnswer) -> str:
     return urlsplit(answer.url).netloc
 
 
-def require_html(answer: Answer) -> None:
+def require_html(answer: IndexAnswer) -> None:
     """Raise an error unless the answer is HTML of a bounded size."""
     if answer.media_type not in {_HTML, "text/html", "application/xhtml+xml"}:
         text = f"answers {answer.media_type or 'nothing named'} where a page of the Simple API is due, as JSON or HTML"
@@ -120,7 +120,7 @@ def require_html(answer: Answer) -> None:
         raise RefusedError(f"the page has more than {MAX_HTML_BYTES} bytes", answer.url)
 
 
-def _require_own_page(answer: Answer, project: str, address: str) -> None:
+def _require_own_page(answer: IndexAnswer, project: str, address: str) -> None:
     """Raises RefusedError where redirects have led to something else than the page of the project."""
     if answer.url == address:
         return

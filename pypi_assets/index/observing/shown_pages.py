@@ -71,12 +71,13 @@ class ShownList:
 class PageSource(Protocol):
     """Reads the pages of one kind of index without serials. `None` stands for *not modified since*.
 
-    The methods can be called by several threads. They raise the errors of `index/errors.py`: GoneError for a page or a
-    list that is not there, TransientError for what may work later, RefusedError for an answer that is no such page.
+    The methods can be called by several threads. They raise the errors of `index/errors.py`: NotOnIndexError for a page
+    or a list that is not there, TransientError for what may work later, RefusedError for an answer that is no such
+    page.
     """
 
     def list_of_projects(self, known: Validators) -> ShownList | None:
-        """All projects of the index. Raises GoneError where the index has no list."""
+        """All projects of the index. Raises NotOnIndexError where the index has no list."""
 
     def page(self, project: str, url: str | None, known: Validators) -> ShownPage | None:
         """What the page of `project` (normalized) shows now; `url` is the one of the list, if it has any."""

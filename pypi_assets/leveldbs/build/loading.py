@@ -19,9 +19,17 @@ from typing import BinaryIO, Self, TypeVar, cast
 import msgspec
 
 from pypi_assets.catalog.publications.dump_facts import DumpFile
-from pypi_assets.dumps.dump_manifest import Manifest
+from pypi_assets.dumps.dump_manifest import DumpManifest
 from pypi_assets.leveldbs.build.builder import Loaded, Tallies
-from pypi_assets.leveldbs.build.reduce_process import ERRORS, Failed, FromReducer, Rows, Setup, Written, new_records
+from pypi_assets.leveldbs.build.reduce_process import (
+    ERRORS,
+    FromReducer,
+    ReduceFailed,
+    ReducerSetup,
+    Rows,
+    Written,
+    new_records,
+)
 from pypi_assets.leveldbs.build.sorted_runs import Runs, cut, memory_of, merged
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.format.leveldb_binding import Database, WriteBatch
@@ -57,7 +65,7 @@ class Reducers:
     def reduce(
         self,
         files: Iterable[DumpFile],
-        setup_of: Callable[[int], Setup],
+        setup_of: Callable[[int], ReducerSetup],
         rows_done: Callable[[int], object],
     ) -> list[Runs]:
         """Shares the files out, and returns all runs. `setup_of` is called with the number of the process, from 0.
@@ -115,7 +123,7 @@ class _Reducer:
     def process_id(self) -> int:
         return self._process.pid
 
-    def reduce(self, setup: Setup, files: Iterator[DumpFile], done: list[int], number: int) -> Runs:
+    def reduce(self, setup: ReducerSetup, files: Iterator[DumpFile], done: list[int], number: int) -> Runs:
         """Takes files until there are none, and counts their rows in `done[number]`."""
         self._send(setup)
         for file in files:
@@ -130,7 +138,7 @@ class _Reducer:
         written = self._receive(Written)
         return Runs(Path(setup.path), written.index_offset, written.counts, int(written.hash_sum, 16))
 
-    def _send(self, message: Setup | DumpFile) -> None:
+    def _send(self, message: ReducerSetup | DumpFile) -> None:
         with contextlib.suppress(BrokenPipeError):  # why it has ended is what is received next
             self._outgoing.write(msgspec.json.encode(message) + b"\n")
             self._outgoing.flush()
@@ -145,7 +153,7 @@ class _Reducer:
                 " less memory at once where the machine is short of it"
             )
         message = msgspec.json.decode(line, type=FromReducer)
-        if isinstance(message, Failed):
+        if isinstance(message, ReduceFailed):
             raise ERRORS[message.error](message.text)
         if not isinstance(message, expected):
             raise TypeError(f"{message!r:.100} instead of {expected.__name__}")
@@ -170,7 +178,7 @@ _LEAST_ROWS = 50_000  # fewer are done in less time than processes take to start
 RowsDone = Callable[[int], object]
 
 
-def is_worth_loading(storage: Storage, dump: Manifest) -> bool:
+def is_worth_loading(storage: Storage, dump: DumpManifest) -> bool:
     """Whether processes that read the dump would save time, and can."""
     return dump.rows >= _LEAST_ROWS and not storage.url.startswith("memory:")
 
@@ -179,7 +187,7 @@ def load_dump(
     db: Database,
     dataset: Dataset,
     storage: Storage,
-    dump: Manifest,
+    dump: DumpManifest,
     *,
     folder: Path,
     memory_bytes: int = MEMORY_BYTES,
@@ -195,7 +203,7 @@ def load_dump(
         bounds = [bound.decode() for bound in sampled_bounds(dataset, storage, dump, memory_bytes // _PARTS // 4)]
         runs = reducers.reduce(
             dump.files,
-            lambda number: Setup(
+            lambda number: ReducerSetup(
                 dataset=dataset.name,
                 storage_url=storage.url,
                 directory=dump.directory,
@@ -208,7 +216,7 @@ def load_dump(
     return load_runs(db, dataset, runs, dump.rows, memory_bytes // _PARTS, rows_done)
 
 
-def sampled_bounds(dataset: Dataset, storage: Storage, dump: Manifest, range_bytes: int) -> list[bytes]:
+def sampled_bounds(dataset: Dataset, storage: Storage, dump: DumpManifest, range_bytes: int) -> list[bytes]:
     """Bounds of ranges of keys in each of which all records of the dump take about `range_bytes` of memory.
 
     They are taken from whole files, since a file's projects are spread over all keys, but sorted: from as many files as

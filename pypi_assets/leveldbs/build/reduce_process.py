@@ -31,7 +31,7 @@ ERRORS: dict[str, type[Exception]] = {known.__name__: known for known in (DumpDa
 """What is raised in a reducer is raised by its parent too, by this name."""
 
 
-class Setup(msgspec.Struct, frozen=True):
+class ReducerSetup(msgspec.Struct, frozen=True):
     """To the reducer, once: what to make of which dump, and the file that its runs go to."""
 
     dataset: str
@@ -57,14 +57,14 @@ class Written(msgspec.Struct, frozen=True, tag=True):
     hash_sum: str
 
 
-class Failed(msgspec.Struct, frozen=True, tag=True):
+class ReduceFailed(msgspec.Struct, frozen=True, tag=True):
     """From the reducer, at the end: why it could not go on."""
 
     error: str
     text: str
 
 
-FromReducer = Rows | Written | Failed
+FromReducer = Rows | Written | ReduceFailed
 
 
 def new_records(
@@ -86,22 +86,22 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     gc.freeze()  # what is imported is no garbage, and need not be looked through again and again
     incoming, outgoing = sys.stdin.buffer, sys.stdout.buffer
-    setup = msgspec.json.decode(incoming.readline(), type=Setup)
+    setup = msgspec.json.decode(incoming.readline(), type=ReducerSetup)
     try:
         last = _serve(setup, incoming, outgoing)
     except BrokenPipeError:
         return
     except tuple(ERRORS.values()) as error:
         known = next(name for name, kind in ERRORS.items() if isinstance(error, kind))
-        last = Failed(known, str(error))
+        last = ReduceFailed(known, str(error))
     except OSError as error:
-        last = Failed(LeveldbError.__name__, f"{setup.path} cannot be written: {error}; is the disk full?")
+        last = ReduceFailed(LeveldbError.__name__, f"{setup.path} cannot be written: {error}; is the disk full?")
     except MemoryError:
-        last = Failed(LeveldbError.__name__, "there is not enough memory to build with: give it more")
+        last = ReduceFailed(LeveldbError.__name__, "there is not enough memory to build with: give it more")
     _send(outgoing, last)
 
 
-def _serve(setup: Setup, incoming: BinaryIO, outgoing: BinaryIO) -> FromReducer:
+def _serve(setup: ReducerSetup, incoming: BinaryIO, outgoing: BinaryIO) -> FromReducer:
     dataset, storage = require_dataset(setup.dataset), open_storage(setup.storage_url, read_only=True)
     bounds = [bound.encode() for bound in setup.bounds]
     with RunWriter(Path(setup.path), bounds, setup.run_bytes) as writer:

@@ -47,7 +47,7 @@ def _no_marks(_: Row) -> Mapping[str, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class Naming:
+class NamingRules:
     """How the names of a dataset follow from rows.
 
     `columns` are list columns; where the first is None, the names are unknown. `names_in` makes the names of their
@@ -62,7 +62,7 @@ class Naming:
 
 
 @dataclass(frozen=True, slots=True)
-class _Project:
+class _ProvidingProject:
     """What the files of a project contribute, `[version, list, display name, live since]` each, the groups that make up
     each list, and the names of each group where the lists change; both in order.
     """
@@ -87,16 +87,16 @@ def key_schema(name: str) -> dict[str, str]:
     }
 
 
-def change_names(db: Database | None, project: str, rows: list[Row], *, naming: Naming) -> Change:
+def change_names(db: Database | None, project: str, rows: list[Row], *, naming: NamingRules) -> Change:
     """The records of the project that `rows` change, before and after; `project` is the normalized name."""
-    old = _load(db, project) if db else _Project()
+    old = _load(db, project) if db else _ProvidingProject()
     files, new_lists = _apply_rows(old.files, rows, naming)
     used = {list_hash for _, list_hash, *_ in files.values() if list_hash is not None}
     if used == old.lists.keys():
         new = replace(old, files=files)
     else:
         old = replace(old, groups=_load_groups(db, project, old) if db else {})
-        new = _Project(files, *_grouped(old, used, new_lists))
+        new = _ProvidingProject(files, *_grouped(old, used, new_lists))
     of_rows = {row["filename"] for row in rows}
     before: Records = {}
     after: Records = {}
@@ -217,15 +217,15 @@ def _required(db: Database, record_key: bytes) -> bytes:
     return value
 
 
-def _load(db: Database, project: str) -> _Project:
+def _load(db: Database, project: str) -> _ProvidingProject:
     """All but the groups."""
     files, lists = (_load_all(db, prefix(letter, project)) for letter in "fl")
     for list_hash in {list_hash for _, list_hash, *_ in files.values() if list_hash is not None} - lists.keys():
         raise LeveldbDamagedError(f"{key('l', project, list_hash)!r} is not there, and a file points to it")
-    return _Project(files, lists)
+    return _ProvidingProject(files, lists)
 
 
-def _load_groups(db: Database, project: str, state: _Project) -> dict[str, list[str]]:
+def _load_groups(db: Database, project: str, state: _ProvidingProject) -> dict[str, list[str]]:
     groups = _load_all(db, prefix("p", project))
     for group in set().union(*state.lists.values()) - groups.keys():
         raise LeveldbDamagedError(f"{key('p', project, group)!r} is not there, and a list points to it")
@@ -242,7 +242,7 @@ def _load_all(db: Database, start: bytes) -> dict[str, list[Any]]:
 def _apply_rows(
     old: Mapping[str, list[Any]],
     rows: Iterable[Row],
-    naming: Naming,
+    naming: NamingRules,
 ) -> tuple[dict[str, FileEntry], dict[str, list[str]]]:
     """What the files contribute after the rows, and the lists of names in these, by hash."""
     files = dict(old)
@@ -268,7 +268,7 @@ def _apply_rows(
 
 
 def _grouped(
-    old: _Project, used: Iterable[str], new_lists: Mapping[str, list[str]]
+    old: _ProvidingProject, used: Iterable[str], new_lists: Mapping[str, list[str]]
 ) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """The groups of each of the `used` lists, which are old or new, and the names of each group."""
     ordered = list(used)
@@ -296,7 +296,7 @@ def _grouped(
     return groups_of_lists, groups
 
 
-def _versions_of_groups(state: _Project, bits: Mapping[str, int], groups: Container[str]) -> dict[str, int]:
+def _versions_of_groups(state: _ProvidingProject, bits: Mapping[str, int], groups: Container[str]) -> dict[str, int]:
     """Those of the versions that have `bits` that provide each of the groups, as these bits."""
     versions_of_lists: dict[str, int] = {}
     for version, list_hash, *_ in state.files.values():
@@ -319,7 +319,7 @@ def _selected(values: Sequence[str], bits: int) -> list[str]:
     return list(compress(values, f"{bits:b}".encode()[::-1].translate(_DIGITS)))
 
 
-def _display(state: _Project) -> str:
+def _display(state: _ProvidingProject) -> str:
     """The name in the file that came last: it must not depend on the order in which rows were applied."""
     files = state.files
     if len({one[2] for one in files.values()}) == 1:
@@ -327,7 +327,7 @@ def _display(state: _Project) -> str:
     return max(((one[3] or 0, filename, one[2]) for filename, one in files.items()), default=(0, "", ""))[2]
 
 
-def _all_answers(state: _Project) -> dict[str, bytes]:
+def _all_answers(state: _ProvidingProject) -> dict[str, bytes]:
     """The answer for each group, from nothing else."""
     ordered = sorted({one[0] for one in state.files.values()}, key=version_key)
     display = _display(state)
@@ -343,8 +343,8 @@ class _Changing:
 
     db: Database
     project: str
-    old: _Project
-    new: _Project
+    old: _ProvidingProject
+    new: _ProvidingProject
     of_rows: Collection[str]
 
     def versions(self) -> list[str]:

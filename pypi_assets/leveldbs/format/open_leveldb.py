@@ -77,7 +77,7 @@ def flush(db: Database) -> None:
     db.compact_range(start=_NO_KEY, stop=_NO_KEY)
 
 
-def settle(db: Database, waiting: Callable[[], object]) -> None:
+def flush_and_merge(db: Database, waiting: Callable[[], object]) -> None:
     """Flushes, and lets LevelDB merge tables until it is done.
 
     What is being merged when a LevelDB is closed is thrown away, and whoever opens it next begins it again. `waiting`

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
-from pypi_assets.storage.store import NotFoundError, Storage, StorageError, StoredObject
+from pypi_assets.storage.store import ObjectNotFoundError, Storage, StorageError, StoredObject
 
 MANIFEST_NAME = "_MANIFEST.json"
 
@@ -89,7 +89,7 @@ def read_input_list(storage: Storage, dataset: str, version: int) -> InputList:
     uri = storage.uri(path)
     try:
         lines = storage.get(path).decode().splitlines()
-    except NotFoundError as error:
+    except ObjectNotFoundError as error:
         raise LeveldbDamagedError(f"there is no version {version} of {dataset}: {uri} is missing") from error
     except UnicodeDecodeError as error:
         raise LeveldbDamagedError(f"{uri} is no text") from error

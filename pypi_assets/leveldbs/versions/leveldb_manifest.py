@@ -19,7 +19,7 @@ from pypi_assets.leveldbs.versions.input_lists import (
     read_input_list,
 )
 from pypi_assets.storage.published import name_objects, publish_part
-from pypi_assets.storage.store import NotFoundError, Storage
+from pypi_assets.storage.store import ObjectNotFoundError, Storage
 
 MANIFEST_FORMAT = 2
 
@@ -99,7 +99,7 @@ def read_listed(storage: Storage, inputs: InputList) -> PublishedVersion:
     path = f"{leveldb_path(inputs.dataset, inputs.directory)}/{MANIFEST_NAME}"
     try:
         content = storage.get(path)
-    except NotFoundError as error:
+    except ObjectNotFoundError as error:
         raise LeveldbDamagedError(f"{storage.uri(path)} is missing") from error
     if hashlib.sha256(content).hexdigest() != inputs.manifest_sha256:
         raise LeveldbDamagedError(f"{storage.uri(path)} is not the manifest that the input list names")

@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.versions.leveldb_manifest import LeveldbFile, PublishedVersion, check_file
-from pypi_assets.storage.store import NotFoundError, Storage
+from pypi_assets.storage.store import ObjectNotFoundError, Storage
 
 RANGE_BYTES = 8 * 1024**2
 _KEPT_VERSIONS = 2
@@ -110,7 +110,7 @@ def _append_rest(storage: Storage, path: str, file: LeveldbFile, stream: BinaryI
     while offset < file.size:
         try:
             content = storage.get_range(path, offset, min(RANGE_BYTES, file.size - offset))
-        except NotFoundError as error:
+        except ObjectNotFoundError as error:
             raise LeveldbDamagedError(f"{storage.uri(path)} is missing") from error
         stream.write(content)
         offset += len(content)

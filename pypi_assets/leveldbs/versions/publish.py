@@ -17,7 +17,7 @@ from pypi_assets.catalog.publications.allocated_names import Build, allocate_ver
 from pypi_assets.catalog.publications.dump_facts import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump, committed_dumps
 from pypi_assets.dumps.cover import Cover, cover_of
-from pypi_assets.dumps.dump_manifest import Manifest, file_path, read_manifest
+from pypi_assets.dumps.dump_manifest import DumpManifest, file_path, read_manifest
 from pypi_assets.dumps.dump_reader import iter_rows
 from pypi_assets.leveldbs.build.builder import Builder, Loaded
 from pypi_assets.leveldbs.build.loading import MEMORY_BYTES, is_worth_loading, load_dump
@@ -26,7 +26,13 @@ from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
 from pypi_assets.leveldbs.format.leveldb_binding import Database, require_binding
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, LeveldbError, NotBuiltYetError
-from pypi_assets.leveldbs.format.open_leveldb import WRITE_BUFFER_BYTES, flush, is_merge_due, open_leveldb, settle
+from pypi_assets.leveldbs.format.open_leveldb import (
+    WRITE_BUFFER_BYTES,
+    flush,
+    flush_and_merge,
+    is_merge_due,
+    open_leveldb,
+)
 from pypi_assets.leveldbs.format.records import Meta, read_meta
 from pypi_assets.leveldbs.versions.build_need import BuildNeed, Need, Newest, build_need, newest_version
 from pypi_assets.leveldbs.versions.covered_dumps import HeldDumps
@@ -96,7 +102,7 @@ class _Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Attempt:
+class _BuildAttempt:
     """One attempt to build a version: the private `folder` that the work is done in, and what it may take."""
 
     dataset: Dataset
@@ -123,7 +129,7 @@ class _Built:
     plan: _Plan
     builder: Builder
     meta: Meta
-    applied: tuple[Manifest, ...]
+    applied: tuple[DumpManifest, ...]
 
 
 def build_version(
@@ -160,7 +166,7 @@ def build_version(
         number = allocate_version(catalog, plan.cover.serial) if version is None else version
         build = begin_build(catalog, dataset.name, number)
         with private_folder(private_parent(storage, work_dir)) as folder:
-            attempt = _Attempt(
+            attempt = _BuildAttempt(
                 dataset=dataset,
                 storage=storage,
                 build=build,
@@ -206,7 +212,7 @@ def _plan_unless_held(
     return plan
 
 
-def apply_dumps(builder: Builder, storage: Storage, manifests: Sequence[Manifest]) -> None:
+def apply_dumps(builder: Builder, storage: Storage, manifests: Sequence[DumpManifest]) -> None:
     """Applies all files of the dumps, in order. A full dump may only come first, into an empty LevelDB."""
     for manifest in manifests:
         for file in manifest.files:
@@ -242,7 +248,7 @@ def _plan(newest: Newest, need: BuildNeed, cover: Cover) -> _Plan:
     return _Plan(cover, held, None, need.reason, need.dumps)
 
 
-def _build(attempt: _Attempt, plan: _Plan) -> _Built:
+def _build(attempt: _BuildAttempt, plan: _Plan) -> _Built:
     """Builds on the planned version, or from scratch if that one is damaged.
 
     Of files that need no downloading only the sizes are compared with its manifest at first. LevelDB checks each block
@@ -268,7 +274,7 @@ def _build(attempt: _Attempt, plan: _Plan) -> _Built:
     return _apply(attempt, plan)
 
 
-def _apply(attempt: _Attempt, plan: _Plan) -> _Built:
+def _apply(attempt: _BuildAttempt, plan: _Plan) -> _Built:
     """Applies the dumps that are planned to what is there."""
     dataset, storage = attempt.dataset, attempt.storage
     name = f"version {attempt.build.version} of {dataset.name}"
@@ -287,15 +293,15 @@ def _apply(attempt: _Attempt, plan: _Plan) -> _Built:
         apply_dumps(builder, storage, rest)
         meta = builder.finish(plan.cover.serial)
         if is_merge_due(db):  # it is mostly under way, and would start again
-            settle(db, lambda: renewed(0))
+            flush_and_merge(db, lambda: renewed(0))
         if attempt.look:
             attempt.look(db)
     with open_leveldb(attempt.path, name) as db:  # which ends merging that was begun because of reading
-        settle(db, lambda: renewed(0))
+        flush_and_merge(db, lambda: renewed(0))
     return _Built(plan, builder, meta, applied)
 
 
-def _load(attempt: _Attempt, dump: Manifest, name: str) -> Loaded:
+def _load(attempt: _BuildAttempt, dump: DumpManifest, name: str) -> Loaded:
     """Loads a full dump into a new LevelDB. Nothing is read of what is written, so few tables stay open."""
     runs = attempt.folder / "runs"
     runs.mkdir()
@@ -316,7 +322,7 @@ def _load(attempt: _Attempt, dump: Manifest, name: str) -> Loaded:
     return loaded
 
 
-def _publish(attempt: _Attempt, built: _Built) -> LeveldbManifest:
+def _publish(attempt: _BuildAttempt, built: _Built) -> LeveldbManifest:
     """Puts the files, then their manifest, then the input list that makes the version valid."""
     storage, build, plan, meta = attempt.storage, attempt.build, built.plan, built.meta
     manifest = LeveldbManifest(
@@ -350,14 +356,14 @@ def _publish(attempt: _Attempt, built: _Built) -> LeveldbManifest:
     return manifest
 
 
-def _last_manifest(storage: Storage, built: _Built) -> Manifest:
+def _last_manifest(storage: Storage, built: _Built) -> DumpManifest:
     """That of the last dump of the cover; it is not among those that were applied where nothing was new."""
     last = built.plan.cover.directories[-1]
     applied = (manifest for manifest in reversed(built.applied) if manifest.directory == last)
     return next(applied, None) or read_manifest(storage, last)
 
 
-def _put_files(attempt: _Attempt, base: PublishedVersion | None) -> tuple[LeveldbFile, ...]:
+def _put_files(attempt: _BuildAttempt, base: PublishedVersion | None) -> tuple[LeveldbFile, ...]:
     """Puts those of LevelDB's files that are new. The base's manifest has the paths and hashes of its tables: they
     are not read again, so that damage stays known as such.
     """

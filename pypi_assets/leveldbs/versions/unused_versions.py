@@ -22,7 +22,7 @@ from pypi_assets.leveldbs.versions.input_lists import (
 )
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_listed
 from pypi_assets.storage.store import Storage, StoredObject
-from pypi_assets.storage.sweeping import Reason, Removal, Waste, by_directory, is_older, sweep_directories
+from pypi_assets.storage.sweeping import DeletionReason, Removal, Waste, by_directory, is_older, sweep_directories
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,8 @@ def clean_versions(
         renew(0)
         found = [one for one in stored if not wanted(directory, one)]
         if directory in gone or (found and _is_published(known, directory)):
-            return Reason.SUPERSEDED, found
-        return (Reason.ABANDONED, found) if found and _is_old(known, directory, found, deadlines.old) else None
+            return DeletionReason.SUPERSEDED, found
+        return (DeletionReason.ABANDONED, found) if found and _is_old(known, directory, found, deadlines.old) else None
 
     yield from sweep_directories(storage, leveldbs_path(dataset), folders, unnamed, dry_run=dry_run)
 

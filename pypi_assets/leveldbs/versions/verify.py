@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from pypi_assets.dumps.dump_format import DumpDamagedError
-from pypi_assets.dumps.dump_manifest import Manifest, file_path, read_manifest
+from pypi_assets.dumps.dump_manifest import DumpManifest, file_path, read_manifest
 from pypi_assets.leveldbs.build.builder import Builder
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
@@ -132,7 +132,7 @@ def _with_progress(items: Iterable[_T], progress: Callable[[int], object]) -> It
         yield item
 
 
-def _inputs(storage: Storage, published: PublishedVersion) -> list[Manifest]:
+def _inputs(storage: Storage, published: PublishedVersion) -> list[DumpManifest]:
     """The dumps that the input list names. Raises DumpDamagedError where it names other files than their manifests."""
     directories = dict.fromkeys(PurePosixPath(path).parent.name for path in published.inputs.inputs)
     manifests = [read_manifest(storage, directory) for directory in directories]

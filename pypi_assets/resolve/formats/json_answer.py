@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 from pypi_assets.resolve.formats.text import remarks_on
-from pypi_assets.resolve.questions import ALL, Question
+from pypi_assets.resolve.questions import ALL, ResolutionQuestion
 from pypi_assets.resolve.targets import Target
 from pypi_assets.resolve.universal import JoinedRelease, JoinedResolution, UnsolvableTargetError
 
@@ -107,7 +107,7 @@ def as_json(answer: JoinedResolution) -> ResolutionResult:
 
 
 def proof_as_json(
-    serial: int, question: Question, error: UnsolvableTargetError, hints: Sequence[str]
+    serial: int, question: ResolutionQuestion, error: UnsolvableTargetError, hints: Sequence[str]
 ) -> ResolutionResult:
     """That there is none, and the environment that this is of."""
     return ResolutionResult(
@@ -124,7 +124,7 @@ def proof_as_json(
     )
 
 
-def _question(question: Question) -> QuestionResult:
+def _question(question: ResolutionQuestion) -> QuestionResult:
     return QuestionResult(
         requirements=[one.text for one in question.requirements],
         constraints=[one.text for one in question.constraints],

@@ -15,10 +15,10 @@ from pypi_assets.service.operations import PAGES, Call, Operation
 from pypi_assets.service.pages import latest_changes, project_pages, resolutions, search, solvability_page
 from pypi_assets.service.pages.page import Content, View, page, page_operations, shell_requirement
 from pypi_assets.service.pages.rendering import is_local_page
-from pypi_assets.service.parameters import NoParameters, Parameters
+from pypi_assets.service.parameters import NoParameters, OperationParameters
 from pypi_assets.service.pins import PIN_ACCEPTS, parse_pin
 from pypi_assets.service.problems import ProblemError, bad_parameter
-from pypi_assets.service.responses import Answer, Lasting, redirect
+from pypi_assets.service.responses import Lasting, WholeAnswer, redirect
 from pypi_assets.service.service import Service
 from pypi_assets.times import utc_text
 
@@ -39,11 +39,11 @@ _EXAMPLES = {
 """What the first page links to, with the project that must be there: the first of each that is."""
 
 
-class HomeParameters(Parameters, frozen=True):
+class HomeParameters(OperationParameters, frozen=True):
     """The first page takes none."""
 
 
-class AsOfParameters(Parameters, frozen=True):
+class AsOfParameters(OperationParameters, frozen=True):
     """What to pin, and to when; an empty moment is the latest."""
 
     moment: Annotated[str, Meta(max_length=100, description=PIN_ACCEPTS)] = ""
@@ -90,7 +90,7 @@ def _examples(view: View) -> dict[str, str]:
     return {kind: text for kind, text in found.items() if text is not None}
 
 
-def _as_of(_service: Service, call: Call[AsOfParameters]) -> Answer:
+def _as_of(_service: Service, call: Call[AsOfParameters]) -> WholeAnswer:
     given = call.parameters
     if not is_local_page(given.page):
         raise bad_parameter("page", "page is no path of this service", "a path that begins with one slash")
@@ -135,5 +135,5 @@ def _file(path: Path) -> Operation:
     )
 
 
-def _answer(content: bytes, media_type: str, _service: Service, _call: Call[NoParameters]) -> Answer:
-    return Answer(content, media_type)
+def _answer(content: bytes, media_type: str, _service: Service, _call: Call[NoParameters]) -> WholeAnswer:
+    return WholeAnswer(content, media_type)

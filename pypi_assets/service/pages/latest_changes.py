@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from pypi_assets.catalog.reports.journal_contents import NEW_PROVIDER, RELEASE_COMPARED
-from pypi_assets.catalog.reports.journal_format import Record, Stream
+from pypi_assets.catalog.reports.journal_format import JournalStream, Record
 from pypi_assets.journal.filters import KINDS, RecordFilter
 from pypi_assets.journal.record_reader import NoJournalError
 from pypi_assets.journal.segment_files import JournalDamagedError
@@ -17,7 +17,7 @@ from pypi_assets.journal.tailing import look_back
 from pypi_assets.service.changes import NO_JOURNAL, GainedFacts, KindNames, ProjectNames, damaged
 from pypi_assets.service.pages.page import Content, View, page, page_operations
 from pypi_assets.service.pages.rendering import page_address
-from pypi_assets.service.parameters import Parameters
+from pypi_assets.service.parameters import OperationParameters
 from pypi_assets.service.problems import bad_parameter
 from pypi_assets.service.service import Service
 from pypi_assets.times import utc_text
@@ -26,11 +26,11 @@ MOST_OF_A_KIND = 25
 MOST_OF_ONE_KIND = 500
 """Where one kind is wanted."""
 _MOST_NAMES = 20
-_SHOWN = frozenset({*KINDS[Stream.OBSERVED], RELEASE_COMPARED, NEW_PROVIDER})
+_SHOWN = frozenset({*KINDS[JournalStream.OBSERVED], RELEASE_COMPARED, NEW_PROVIDER})
 """The kinds that are shown where none is wanted: what the index announced leads to these."""
 
 
-class ChangesPageParameters(Parameters, frozen=True):
+class ChangesPageParameters(OperationParameters, frozen=True):
     """Of which projects, of which kinds, and with which gains."""
 
     project: ProjectNames | None = None
@@ -39,7 +39,7 @@ class ChangesPageParameters(Parameters, frozen=True):
 
 
 @dataclass
-class _Day:
+class _DayCounts:
     """What is counted of one day: by kind, how many, and the newest lines."""
 
     day: str = ""
@@ -106,15 +106,15 @@ def _newest_day(service: Service, wanted: RecordFilter, most: int) -> dict[str, 
     }
 
 
-def _last_day(records: Iterable[Record], most: int) -> _Day:
+def _last_day(records: Iterable[Record], most: int) -> _DayCounts:
     """What is of the last day. A record without a time, or with an earlier one, was published with those before it, so
     it is of their day.
     """
-    found = _Day()
+    found = _DayCounts()
     for record in records:
         day = "" if record["at"] is None else str(datetime.fromtimestamp(record["at"], UTC).date())
         if day > found.day:
-            found = _Day(day)
+            found = _DayCounts(day)
         found.add(record, most)
     return found
 
@@ -162,7 +162,7 @@ def change_page(record: Record) -> str | None:
     name, version = record["normalized"], record.get("version")
     if not name:
         return None
-    if version and record["stream"] != Stream.INDEX:
+    if version and record["stream"] != JournalStream.INDEX:
         return page_address("", "release", name, version) or page_address("", "project", name)
     return page_address("", "project", name)
 

@@ -23,11 +23,11 @@ from pypi_assets.questions.snapshot import Snapshot
 from pypi_assets.service.health_routes import STATUS
 from pypi_assets.service.operations import PAGES, Call, Operation
 from pypi_assets.service.pages.rendering import HEADERS, HTML, data_address, page_address, render
-from pypi_assets.service.parameters import Parameters, convert_parameters
+from pypi_assets.service.parameters import OperationParameters, convert_parameters
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import ProblemError, not_found
 from pypi_assets.service.questions import snapshot_of
-from pypi_assets.service.responses import JSON, Answer, Lasting, redirect, to_json
+from pypi_assets.service.responses import JSON, Lasting, WholeAnswer, redirect, to_json
 from pypi_assets.service.service import Service
 
 _OPTIONAL = frozenset({404, 503})
@@ -124,7 +124,7 @@ class View:
             self.is_lasting = False
             raise
         self.is_lasting = self.is_lasting and answer.lasting == Lasting.SHORT
-        return msgspec.json.decode(answer.body) if isinstance(answer, Answer) else None
+        return msgspec.json.decode(answer.body) if isinstance(answer, WholeAnswer) else None
 
     def optional_part(self, operation: Operation, **parameters: object) -> Any:
         """The same; None where there is no such thing, or what it is answered from is not there."""
@@ -148,20 +148,20 @@ class Content:
 
 
 @dataclass(frozen=True)
-class Page:
+class WebPage:
     """A page at `path`, such as `/import/{name}`. `content` gets what it sees, with the parameters of the request."""
 
     path: str
     template: str
     summary: str
-    parameters: type[Parameters]
+    parameters: type[OperationParameters]
     content: Callable[[View, Any], Content]
     at_serial: bool = True
 
 
 def page(
     path: str, template: str, summary: str, *, at_serial: bool = True
-) -> Callable[[Callable[[View, Any], Content]], Page]:
+) -> Callable[[Callable[[View, Any], Content]], WebPage]:
     """Return a decorator that makes a page of the function of its content, whose second argument has the type of the
     parameters.
 
@@ -169,14 +169,14 @@ def page(
     def import_page(view: View, parameters: ImportPageParameters) -> Content: ...
     """
 
-    def made(content: Callable[[View, Any], Content]) -> Page:
+    def made(content: Callable[[View, Any], Content]) -> WebPage:
         _, parameters, _ = get_type_hints(content).values()
-        return Page(path, template, summary, parameters, content, at_serial)
+        return WebPage(path, template, summary, parameters, content, at_serial)
 
     return made
 
 
-def page_operations(*pages: Page) -> tuple[Operation, ...]:
+def page_operations(*pages: WebPage) -> tuple[Operation, ...]:
     """Return the operations of pages: each ends with a slash, its data with `.json`, and a path without both leads to
     the page.
     """
@@ -190,7 +190,7 @@ def page_operations(*pages: Page) -> tuple[Operation, ...]:
     return tuple(found)
 
 
-def _operation(page: Page, path: str, handler: Callable[..., Answer], media_type: str) -> Operation:
+def _operation(page: WebPage, path: str, handler: Callable[..., WholeAnswer], media_type: str) -> Operation:
     return Operation(
         path=path,
         handler=partial(handler, page),
@@ -202,7 +202,7 @@ def _operation(page: Page, path: str, handler: Callable[..., Answer], media_type
     )
 
 
-def _view(page: Page, service: Service, call: Call[Any]) -> View:
+def _view(page: WebPage, service: Service, call: Call[Any]) -> View:
     parts = [part for part in page.path.split("/") if part]
     in_path = {part[1:-1]: str(getattr(call.parameters, part[1:-1])) for part in parts if part.startswith("{")}
     address = tuple(in_path[part[1:-1]] if part.startswith("{") else part for part in parts)
@@ -212,20 +212,20 @@ def _view(page: Page, service: Service, call: Call[Any]) -> View:
     return View(service.of_one_set(), call, address, query)
 
 
-def _data(page: Page, service: Service, call: Call[Any]) -> Answer:
+def _data(page: WebPage, service: Service, call: Call[Any]) -> WholeAnswer:
     view = _view(page, service, call)
     parts = page.content(view, call.parameters).parts
     lasting = Lasting.SHORT if view.is_lasting else Lasting.REVALIDATED
-    return Answer(to_json(parts), serial=view.serial, lasting=lasting)
+    return WholeAnswer(to_json(parts), serial=view.serial, lasting=lasting)
 
 
-def _html(page: Page, service: Service, call: Call[Any]) -> Answer:
+def _html(page: WebPage, service: Service, call: Call[Any]) -> WholeAnswer:
     view = _view(page, service, call)
     found = page.content(view, call.parameters)
     if found.leads_to is not None:
         return redirect(found.leads_to, Lasting.REVALIDATED, 303)
     body = render(page.template, {**frame(view, found.title), **found.parts, **found.shown})
-    return Answer(body, HTML, serial=view.serial, lasting=Lasting.REVALIDATED, headers=HEADERS)
+    return WholeAnswer(body, HTML, serial=view.serial, lasting=Lasting.REVALIDATED, headers=HEADERS)
 
 
 def frame(view: View, title: str) -> dict[str, Any]:
@@ -247,7 +247,7 @@ def frame(view: View, title: str) -> dict[str, Any]:
     }
 
 
-def _with_slash(page: Page, service: Service, call: Call[Any]) -> Answer:
+def _with_slash(page: WebPage, service: Service, call: Call[Any]) -> WholeAnswer:
     view = _view(page, service, call)
     address = page_address(view.prefix, *view.address, **view.query)
     if address is None:

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from pypi_assets.service.pages.rendering import HEADERS, HTML, is_local_page, page_address, render
 from pypi_assets.service.pins import GONE
 from pypi_assets.service.problems import Problem, ProblemError, problem_answer, status_phrase
-from pypi_assets.service.responses import Answer, Lasting, quality
+from pypi_assets.service.responses import Lasting, WholeAnswer, quality
 
 _LEAST_WEIGHT = 0.5
 """Clients of packages accept HTML too, as the last of all."""
@@ -33,7 +33,7 @@ class Way(NamedTuple):
 
 def answer_problem(
     error: ProblemError, headers: Mapping[str, str], raw_path: bytes = b"/", request_id: str | None = None
-) -> Answer:
+) -> WholeAnswer:
     """The answer to a request with these headers (by lower-case name) that ended with `error`: a page for browsers,
     the problem document for all others. `raw_path` is the path that was requested, as it came."""
     if not prefers_html(headers.get("accept", "")):
@@ -53,7 +53,7 @@ def answer_problem(
         "ways": list(_ways(error.problem, pinned, page, name)),
         "text": name,
     }
-    return Answer(
+    return WholeAnswer(
         render("problem.html", content),
         HTML,
         status=error.problem.status,

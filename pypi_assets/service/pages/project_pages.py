@@ -13,7 +13,7 @@ from pypi_assets.lookup.release_comparison import compare_releases, is_same
 from pypi_assets.lookup.requirement_tree import Tree, requirement_tree
 from pypi_assets.service.pages.page import Content, View, page, page_operations, shell_requirement
 from pypi_assets.service.pages.timeline import moments, timelines
-from pypi_assets.service.parameters import CursorText, Parameters, ProjectName, VersionText
+from pypi_assets.service.parameters import CursorText, OperationParameters, ProjectName, VersionText
 from pypi_assets.service.problems import ProblemError, not_found
 from pypi_assets.service.questions import operation
 
@@ -24,7 +24,7 @@ _ENDS = frozenset({Action.QUARANTINE_PROJECT, Action.UNQUARANTINE_PROJECT, Actio
 """The kinds of events of which the last one says why a project has no files."""
 
 
-class ProjectPageParameters(Parameters, frozen=True):
+class ProjectPageParameters(OperationParameters, frozen=True):
     """Which project."""
 
     project: ProjectName
@@ -151,14 +151,14 @@ def _page_of(all_of_it: Sequence[dict[str, Any]], number: int) -> tuple[Sequence
     return all_of_it[(number - 1) * _A_PAGE : number * _A_PAGE], max(1, -(-len(all_of_it) // _A_PAGE))
 
 
-class ReleaseParameters(Parameters, frozen=True):
+class ReleasePageParameters(OperationParameters, frozen=True):
     """Which release."""
 
     project: ProjectName
     version: VersionText
 
 
-class ChangesParameters(Parameters, frozen=True):
+class ComparisonParameters(OperationParameters, frozen=True):
     """Which two versions of a project; without them, the newest and the one before."""
 
     project: ProjectName
@@ -172,7 +172,7 @@ def tree_of(view: View, project: str, version: str) -> Tree:
 
 
 @page("/release/{project}/{version}", "release.html", "A release: its files, what it requires and what it provides")
-def _release(view: View, parameters: ReleaseParameters) -> Content:
+def _release(view: View, parameters: ReleasePageParameters) -> Content:
     release = view.part(operation("release"), project=parameters.project, version=parameters.version)
     found = release["result"]
     tree = tree_of(view, found["normalized"], found["version"])
@@ -186,7 +186,7 @@ def _release(view: View, parameters: ReleaseParameters) -> Content:
 
 
 @page("/changes/{project}", "changes.html", "What changed between two versions of a project")
-def _changes(view: View, parameters: ChangesParameters) -> Content:
+def _changes(view: View, parameters: ComparisonParameters) -> Content:
     name = parameters.project
     project = view.part(operation("releases"), project=name)["result"]
     versions = named_versions(project["releases"])

@@ -17,7 +17,7 @@ from pypi_assets.resolve.formats.json_answer import ChosenReleaseResult, Resolut
 from pypi_assets.resolve.targets import PYTHONS
 from pypi_assets.service.answering import JobResolver
 from pypi_assets.service.pages.page import Content, View, page, page_operations
-from pypi_assets.service.parameters import Parameters, limited
+from pypi_assets.service.parameters import OperationParameters, limited
 from pypi_assets.service.pins import PIN_ACCEPTS, Pinned, exact_serial, parse_pin
 from pypi_assets.service.problems import ProblemError, bad_parameter
 from pypi_assets.service.questions import snapshot_of
@@ -27,7 +27,7 @@ _MOST = 200
 """Requirements of a page: it has them in its address."""
 
 
-class ResolvePageParameters(Parameters, frozen=True):
+class ResolvePageParameters(OperationParameters, frozen=True):
     """What to resolve, and with which other moment to compare."""
 
     requirements: Annotated[str, Meta(max_length=4_000, description=f"up to {_MOST} requirements, a line each")] = ""
@@ -50,7 +50,7 @@ class TreeLine(msgspec.Struct):
     ends: int = 0
 
 
-class Difference(msgspec.Struct, frozen=True):
+class PinDifference(msgspec.Struct, frozen=True):
     """A project whose version differs: `before` is at the other moment; None: it is not chosen there."""
 
     project: str
@@ -123,12 +123,12 @@ def tree(found: ResolutionResult) -> list[TreeLine]:
     return lines
 
 
-def differences(before: ResolutionResult, after: ResolutionResult) -> list[Difference]:
+def differences(before: ResolutionResult, after: ResolutionResult) -> list[PinDifference]:
     """The projects whose versions differ between two answers, by name."""
     releases = [*(before["releases"] or ()), *(after["releases"] or ())]
     projects = {one["normalized"]: one["project"] for one in releases}
     changed = changed_pins(_pins(before), _pins(after))
-    return [Difference(projects[name], name, *versions) for name, versions in changed.items()]
+    return [PinDifference(projects[name], name, *versions) for name, versions in changed.items()]
 
 
 def _pins(found: ResolutionResult) -> Mapping[str, str]:

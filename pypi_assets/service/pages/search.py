@@ -12,14 +12,14 @@ from msgspec import Meta
 from pypi_assets.lookup.hints import LONGEST_TEXT, Kind, Meaning, meanings
 from pypi_assets.service.pages.page import Content, View, page, page_operations, shell_requirement
 from pypi_assets.service.pages.rendering import page_address
-from pypi_assets.service.parameters import CommandName, ImportName, Parameters, Sha256
+from pypi_assets.service.parameters import CommandName, ImportName, OperationParameters, Sha256
 from pypi_assets.service.problems import ProblemError
 from pypi_assets.service.questions import operation
 
 _MOST_CANDIDATES = 50
 
 
-class SearchParameters(Parameters, frozen=True):
+class SearchParameters(OperationParameters, frozen=True):
     """What is in the search box."""
 
     q: Annotated[
@@ -113,19 +113,19 @@ def _address(view: View, result: dict[str, Any]) -> str | None:
     return page_address(view.prefix, result["kind"], result["name"], *version)
 
 
-class ImportPageParameters(Parameters, frozen=True):
+class ImportPageParameters(OperationParameters, frozen=True):
     """Which import."""
 
     name: ImportName
 
 
-class CommandPageParameters(Parameters, frozen=True):
+class CommandPageParameters(OperationParameters, frozen=True):
     """Which command."""
 
     name: CommandName
 
 
-class FilePageParameters(Parameters, frozen=True):
+class FilePageParameters(OperationParameters, frozen=True):
     """Which sha256."""
 
     sha256: Sha256

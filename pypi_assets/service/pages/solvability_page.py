@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
-from pypi_assets.service.pages.page import Content, Page, View, page_operations
+from pypi_assets.service.pages.page import Content, View, WebPage, page_operations
 from pypi_assets.service.pages.rendering import counted
-from pypi_assets.service.parameters import Parameters
+from pypi_assets.service.parameters import OperationParameters
 from pypi_assets.service.solvability import MOST_DAYS, NEWEST, SOLVABILITY_DAY, SOLVABILITY_DAYS, DayText
 
 WIDTH, NARROW, LEFT, RIGHT = 760, 330, 46, 14
@@ -63,7 +63,7 @@ class Plot(NamedTuple):
     summary: str
 
 
-class _Day(NamedTuple):
+class _SolvabilityDay(NamedTuple):
     day: date
     share: float
     lost: int
@@ -76,11 +76,11 @@ def plots(days: Iterable[Mapping[str, Any]]) -> list[Plot]:
         total = sum(one["outcomes"].values())
         if total:
             share = one["outcomes"]["solvable"] / total
-            found.append(_Day(date.fromisoformat(one["day"]), share, one["newly_unsolvable"]))
+            found.append(_SolvabilityDay(date.fromisoformat(one["day"]), share, one["newly_unsolvable"]))
     return [_plot(found, width) for width in (WIDTH, NARROW)] if found else []
 
 
-def _plot(days: Sequence[_Day], width: int) -> Plot:
+def _plot(days: Sequence[_SolvabilityDay], width: int) -> Plot:
     first, last = days[0].day, days[-1].day
     span = max((last - first).days, 1)
     step = (width - LEFT - RIGHT) / (span + 1)
@@ -115,7 +115,7 @@ def _plot(days: Sequence[_Day], width: int) -> Plot:
     )
 
 
-def _text(one: _Day) -> str:
+def _text(one: _SolvabilityDay) -> str:
     return f"{one.day}: {_percent(one.share)} solvable"
 
 
@@ -129,9 +129,9 @@ def _least_share(least: float) -> float:
     return max(0.0, min(math.floor(least * 20 - 1e-9) / 20, 0.95))
 
 
-def _runs(days: Sequence[_Day]) -> Iterator[list[_Day]]:
+def _runs(days: Sequence[_SolvabilityDay]) -> Iterator[list[_SolvabilityDay]]:
     """Days that follow each other."""
-    run: list[_Day] = []
+    run: list[_SolvabilityDay] = []
     for one in days:
         if run and one.day - run[-1].day > timedelta(days=1):
             yield run
@@ -147,7 +147,7 @@ def _some_days(first: date, last: date, width: int) -> list[date]:
     return [first + timedelta(days=round(span * number / count)) for number in range(count + 1)] if count else [first]
 
 
-def _summary(days: Sequence[_Day]) -> str:
+def _summary(days: Sequence[_SolvabilityDay]) -> str:
     lost = sum(one.lost for one in days)
     latest = days[-1]
     return (
@@ -161,7 +161,7 @@ _MOST_SHOWN = 200
 """Losses, and outcomes without a solution, that are listed."""
 
 
-class SolvabilityPageParameters(Parameters, frozen=True):
+class SolvabilityPageParameters(OperationParameters, frozen=True):
     """Which day."""
 
     day: DayText = NEWEST
@@ -218,7 +218,7 @@ def _outcomes(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [one for project in found["projects"] for one in project["outcomes"].values()]
 
 
-SOLVABILITY_PAGE = Page(
+SOLVABILITY_PAGE = WebPage(
     path="/solvability",
     template="solvability.html",
     summary="Which of the most-required projects can be installed, by day, and what left one without a solution",

@@ -43,7 +43,7 @@ _ENDS = frozenset({Action.UNYANK_RELEASE, Action.UNYANK_FILE, Action.UNQUARANTIN
 """What ends a yank or a quarantine: its mark is hollow."""
 
 
-class Moment(NamedTuple):
+class TimelineMoment(NamedTuple):
     """One thing that happened, `at` unix seconds. `version` is that of a release."""
 
     at: float
@@ -85,13 +85,13 @@ class Timeline(NamedTuple):
     summary: str
 
 
-def moments(releases: Iterable[Mapping[str, Any]], history: Iterable[Mapping[str, Any]]) -> list[Moment]:
+def moments(releases: Iterable[Mapping[str, Any]], history: Iterable[Mapping[str, Any]]) -> list[TimelineMoment]:
     """What happened to a project, in order: from its releases, as the API answers them, and from its history.
 
     A release is there since its first file was uploaded, whether it is still there or not.
     """
     began: dict[str, float] = {}
-    found: list[Moment] = []
+    found: list[TimelineMoment] = []
     for entry in history:
         at = _time(entry["at"])
         if at is None:
@@ -99,21 +99,21 @@ def moments(releases: Iterable[Mapping[str, Any]], history: Iterable[Mapping[str
         if entry["kind"] == Action.ADD_FILE and entry["version"]:
             began[entry["version"]] = min(at, began.get(entry["version"], at))
         elif lane := _LANE_OF.get(entry["kind"]):
-            found.append(Moment(at, lane, entry["text"], entry["kind"] in _ENDS))
+            found.append(TimelineMoment(at, lane, entry["text"], entry["kind"] in _ENDS))
     for release in releases:
         times = [at for file in release["files"] if (at := _time(file["uploaded_at"])) is not None]
         if times:
             began[release["version"]] = min(*times, began.get(release["version"], times[0]))
-    found += (Moment(at, RELEASED, f"{version} released", version=version) for version, at in began.items())
+    found += (TimelineMoment(at, RELEASED, f"{version} released", version=version) for version, at in began.items())
     return sorted(found)
 
 
-def timelines(found: Sequence[Moment]) -> list[Timeline]:
+def timelines(found: Sequence[TimelineMoment]) -> list[Timeline]:
     """The pictures of these moments, which are in order, for wide screens and for phones; none without any."""
     return [timeline(found, width) for width in (WIDTH, NARROW)] if found else []
 
 
-def timeline(found: Sequence[Moment], width: int = WIDTH) -> Timeline:
+def timeline(found: Sequence[TimelineMoment], width: int = WIDTH) -> Timeline:
     """The picture of these moments, which are in order, and of which there is one at least."""
     first, last = found[0].at, found[-1].at
     margin = max((last - first) * 0.02, _DAY_S / 2)
@@ -137,9 +137,9 @@ def _time(text: str | None) -> float | None:
     return at if at is not None and 0 <= at < _LATEST_S else None
 
 
-def _marks(found: Iterable[Moment], place: Any) -> Iterator[Mark]:
+def _marks(found: Iterable[TimelineMoment], place: Any) -> Iterator[Mark]:
     """The marks of a lane. Moments in one bin are one mark, in their middle."""
-    bins: defaultdict[tuple[int, bool], list[Moment]] = defaultdict(list)
+    bins: defaultdict[tuple[int, bool], list[TimelineMoment]] = defaultdict(list)
     for one in found:
         bins[int(place(one.at) // _BIN), one.is_end].append(one)
     for (_, is_end), some in sorted(bins.items()):
@@ -147,7 +147,7 @@ def _marks(found: Iterable[Moment], place: Any) -> Iterator[Mark]:
         yield Mark(round(x, 1), round(4 + min(math.log2(len(some)), 4), 1), _text(some), is_end)
 
 
-def _text(some: Sequence[Moment]) -> str:
+def _text(some: Sequence[TimelineMoment]) -> str:
     first, last = _day(some[0].at), _day(some[-1].at)
     if len(some) == 1:
         return f"{some[0].text}, {first}"
@@ -155,10 +155,10 @@ def _text(some: Sequence[Moment]) -> str:
     return f"{len(some)} of them, {days}: {some[0].text} … {some[-1].text}"
 
 
-def _labels(found: Sequence[Moment], place: Any, width: int) -> list[Label]:
+def _labels(found: Sequence[TimelineMoment], place: Any, width: int) -> list[Label]:
     """The versions that are named: the last one, the first of each major version, others where there is room."""
     released = [one for one in found if one.version]
-    firsts: dict[object, Moment] = {}
+    firsts: dict[object, TimelineMoment] = {}
     for one in released:
         firsts.setdefault(_major(one.version or ""), one)
     chosen = dict.fromkeys([*released[-1:], *firsts.values(), *released[:400]])
@@ -213,7 +213,7 @@ def _days(first: float, last: float, step: int, most: int) -> Iterator[tuple[flo
         at += timedelta(days=step)
 
 
-def _summary(found: Sequence[Moment]) -> str:
+def _summary(found: Sequence[TimelineMoment]) -> str:
     counts = [(lane, sum(1 for one in found if one.lane == lane and not one.is_end)) for lane in LANES]
     nouns = {RELEASED: "release", YANKED: "yank", REMOVED: "removal or quarantine"}
     plurals = {REMOVED: "removals or quarantines"}

@@ -26,7 +26,7 @@ from pypi_assets.catalog.coordination.claims import (
     workloads_at_work,
 )
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.tables import visit_queue
 from pypi_assets.catalog.work.read_queue import ABANDONED
 from pypi_assets_tests.catalog.claimed_queues import LEASE_S, Queue, Reads, Visits
@@ -220,7 +220,7 @@ def test_interleaved_workers_do_everything_once(catalog: Catalog, kind: type[Vis
     assert model.queue.left() == 0
     if isinstance(model.queue, Reads):
         attempts = model.queue.attempts()
-        counts = [attempts.count(outcome) for outcome in (Outcome.UNSUPPORTED, Outcome.PENDING, ABANDONED)]
+        counts = [attempts.count(outcome) for outcome in (ReadOutcome.UNSUPPORTED, ReadOutcome.PENDING, ABANDONED)]
         assert counts == [8, model.postponed, model.abandoned]
 
 

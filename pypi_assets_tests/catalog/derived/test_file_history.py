@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pypi_assets.catalog.derived.checkpoint import Checkpoint
 from pypi_assets.catalog.derived.file_history import UNEXPLAINED, FileHistory, Fold, fold
-from pypi_assets.catalog.derived.project_state import Change, Interval
+from pypi_assets.catalog.derived.project_state import Interval, IntervalChange
 from pypi_assets.catalog.derived.seen_pages import Sighting
 from pypi_assets.index.actions import file_change
 from pypi_assets.index.models import ChangelogEvent
@@ -215,7 +215,7 @@ def test_what_no_event_explains_follows_the_page_and_is_marked():
     assert live(found[SDIST]) == [(5, 9)]
     assert live(found[WHEEL]) == [(9, None)]
     assert found[WHEEL].yanked == (Interval(9, None),)
-    assert found[SDIST].changes[-1] == Change(9, UNEXPLAINED)
+    assert found[SDIST].changes[-1] == IntervalChange(9, UNEXPLAINED)
 
 
 def test_a_release_that_was_yanked_before_the_first_event_yanks_what_is_added_to_it():

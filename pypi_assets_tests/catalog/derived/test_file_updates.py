@@ -20,26 +20,26 @@ from pypi_assets.catalog.derived.file_updates import (
     fold_inputs,
     logged_changes,
 )
-from pypi_assets.catalog.derived.project_state import Change, Interval
+from pypi_assets.catalog.derived.project_state import Interval, IntervalChange
 from pypi_assets.catalog.derived.seen_pages import Sighting
 from pypi_assets.catalog.derived.stored_files import PageFacts, StoredFile, facts_digest
 from pypi_assets.catalog.ledger.range_ledger import Seals
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.observed.projects import Project
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.observed.projects import CatalogProject
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.index.models import ChangelogEvent, IndexFile, ProjectPage
 
-PROJECT = Project(1, "demo", "Demo", 0, None)
+PROJECT = CatalogProject(1, "demo", "Demo", 0, None)
 NAME = "demo-1.0.tar.gz"
 FACTS = PageFacts(url="https://example.org/a", sha256="a" * 64, size=1)
 NOTHING_SEALED = Seals(0, ())
 
 
-def stored(facts: PageFacts = FACTS, outcome: str = Outcome.DATA, version: str = "1.0") -> StoredFile:
+def stored(facts: PageFacts = FACTS, outcome: str = ReadOutcome.DATA, version: str = "1.0") -> StoredFile:
     return StoredFile(7, PROJECT.id, NAME, 3, 5, version, outcome, None, 1, facts)
 
 
-def history(*live: Interval, version: str = "1.0", changes: tuple[Change, ...] = ()) -> FileHistory:
+def history(*live: Interval, version: str = "1.0", changes: tuple[IntervalChange, ...] = ()) -> FileHistory:
     return FileHistory(NAME, version, live, (), changes)
 
 
@@ -66,8 +66,8 @@ def test_a_known_file_is_read_again_for_its_first_address_or_other_bytes(row, sh
 
 
 def test_a_file_of_events_alone_has_vanished_where_a_page_as_new_as_its_upload_lacks_it():
-    added_at_3 = history(Interval(3, 5), changes=(Change(3, "add file"), Change(5, "unexplained")))
-    unread = stored(PageFacts(), Outcome.PENDING)
+    added_at_3 = history(Interval(3, 5), changes=(IntervalChange(3, "add file"), IntervalChange(5, "unexplained")))
+    unread = stored(PageFacts(), ReadOutcome.PENDING)
     assert [update_of(unread, None, added_at_3).has_vanished(page) for page in (None, 2, 4, 5, 9)] == [
         False,
         False,
@@ -76,13 +76,15 @@ def test_a_file_of_events_alone_has_vanished_where_a_page_as_new_as_its_upload_l
         True,
     ]
     assert update_of(None, None, added_at_3).has_vanished(5)
-    assert not update_of(stored(FACTS, Outcome.PENDING), None, added_at_3).has_vanished(5)
-    assert not update_of(stored(PageFacts(), Outcome.DATA), None, added_at_3).has_vanished(5)
+    assert not update_of(stored(FACTS, ReadOutcome.PENDING), None, added_at_3).has_vanished(5)
+    assert not update_of(stored(PageFacts(), ReadOutcome.DATA), None, added_at_3).has_vanished(5)
     assert not update_of(unread, FACTS, added_at_3).has_vanished(5)
 
 
 def test_a_file_that_moves_to_another_release_is_corrected_at_its_last_change():
-    moved = history(Interval(3, None), version="2.0", changes=(Change(3, "add file"), Change(8, "add file")))
+    moved = history(
+        Interval(3, None), version="2.0", changes=(IntervalChange(3, "add file"), IntervalChange(8, "add file"))
+    )
     assert update_of(stored(version="1.0"), None, moved).corrected_at == 8
 
 
@@ -96,7 +98,7 @@ def intervals(serials: list[int]) -> tuple[Interval, ...]:
 
 @given(old=boundaries, new=boundaries)
 def test_exactly_the_differing_boundaries_are_logged(old: list[int], new: list[int]):
-    causes = tuple(Change(serial, "add file") for serial in new)
+    causes = tuple(IntervalChange(serial, "add file") for serial in new)
     file = replace(update_of(stored(), None, history(*intervals(new), changes=causes)), old_live=intervals(old))
     project = ProjectUpdate(PROJECT, None, None, [file])  # its names are not parsed
     found = list(logged_changes([project], NOTHING_SEALED))
@@ -111,7 +113,7 @@ def test_exactly_the_differing_boundaries_are_logged(old: list[int], new: list[i
 
 
 def test_a_change_below_a_seal_is_logged_after_it():
-    file = update_of(stored(), None, history(Interval(3, None), changes=(Change(3, "add file"),)))
+    file = update_of(stored(), None, history(Interval(3, None), changes=(IntervalChange(3, "add file"),)))
     project = ProjectUpdate(PROJECT, None, None, [file])
     sealed = Seals(20, (SerialRange(10, 15),))
     assert list(logged_changes([project], sealed)) == [ChangeRow(7, 3, "add file", 21)]

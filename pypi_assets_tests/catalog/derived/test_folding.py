@@ -15,9 +15,15 @@ from pypi_assets.catalog.counters import read_counts
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.derived import recompute
 from pypi_assets.catalog.derived.recompute import UNEXPLAINED_CHANGES
-from pypi_assets.catalog.derived.visits import Verdict, VisitStatus, begin_visits, recompute_stored, record_verdicts
+from pypi_assets.catalog.derived.visits import (
+    VisitStatus,
+    VisitVerdict,
+    begin_visits,
+    recompute_stored,
+    record_verdicts,
+)
 from pypi_assets.catalog.observed.events import store_earlier_events, store_events
-from pypi_assets.catalog.observed.projects import Project, Selection, enter_projects, find_project
+from pypi_assets.catalog.observed.projects import CatalogProject, Selection, enter_projects, find_project
 from pypi_assets.catalog.tables import (
     catalog_state,
     changes,
@@ -99,7 +105,7 @@ class Story:
             else:
                 recompute_stored(connection, [self._project(connection).id])
 
-    def _project(self, connection) -> Project:
+    def _project(self, connection) -> CatalogProject:
         project = find_project(connection, "demo")
         assert project is not None
         return project
@@ -118,9 +124,9 @@ class Story:
         files = tuple(file_of(name, yanked, step.facts) for name, yanked in content.items())
         page = ProjectPage("demo", serial, "active", files, versions=("1.0", "2.0") if step.facts else ())
         verdict = {
-            "page": Verdict(visit_id, project, VisitStatus.FULL, page),
-            "partial": Verdict(visit_id, project, VisitStatus.PARTIAL, page, text="stale"),
-            "gone": Verdict(visit_id, project, VisitStatus.NOT_FOUND, explained_at=serial if step.facts else None),
+            "page": VisitVerdict(visit_id, project, VisitStatus.FULL, page),
+            "partial": VisitVerdict(visit_id, project, VisitStatus.PARTIAL, page, text="stale"),
+            "gone": VisitVerdict(visit_id, project, VisitStatus.NOT_FOUND, explained_at=serial if step.facts else None),
         }[step.kind]
         record_verdicts(connection, [verdict], float(number))
 

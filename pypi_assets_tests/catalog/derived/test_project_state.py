@@ -2,7 +2,7 @@
 
 import pytest
 
-from pypi_assets.catalog.derived.project_state import Change, Interval, ProjectState
+from pypi_assets.catalog.derived.project_state import Interval, IntervalChange, ProjectState
 from pypi_assets.index.actions import file_change
 from pypi_assets.index.models import ChangelogEvent
 from pypi_assets_tests.simulated_index import version_of
@@ -55,7 +55,7 @@ def test_a_file_added_during_a_quarantine_shows_once_it_is_cleared():
     assert after(*rows).visible == {}
     state = after(*rows, ("project quarantine cleared", None))
     assert state.visible == {SDIST: False}
-    assert state.traces[SDIST].changes == [Change(3, "unquarantine project")]
+    assert state.traces[SDIST].changes == [IntervalChange(3, "unquarantine project")]
 
 
 def test_what_began_and_ended_at_one_serial_was_never_seen():

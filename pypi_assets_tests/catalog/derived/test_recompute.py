@@ -8,10 +8,10 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.derived.file_updates import CORRECTED
 from pypi_assets.catalog.derived.recompute import UNEXPLAINED_CHANGES, recompute
-from pypi_assets.catalog.derived.visits import Verdict, VisitStatus, begin_visits, record_verdicts
+from pypi_assets.catalog.derived.visits import VisitStatus, VisitVerdict, begin_visits, record_verdicts
 from pypi_assets.catalog.observed.events import store_events
-from pypi_assets.catalog.observed.projects import Project
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.observed.projects import CatalogProject
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reports.catalog_status import count_again
 from pypi_assets.catalog.tables import (
     changes,
@@ -33,15 +33,17 @@ def shown(filename: str, sha256: str = "a" * 64, *, yanked: bool = False) -> Ind
 
 
 def see(
-    connection: Connection, project: Project, serial: int, *files: IndexFile, versions: tuple[str, ...] = ()
+    connection: Connection, project: CatalogProject, serial: int, *files: IndexFile, versions: tuple[str, ...] = ()
 ) -> None:
     """A visit sees a page of `serial` with `files`."""
     [visit_id] = begin_visits(connection, [project.id], "full", "crawl:1", 1.0).values()
     page = ProjectPage(project.name, serial, "active", files, versions=versions)
-    record_verdicts(connection, [Verdict(visit_id, project, VisitStatus.FULL, page)], 2.0)
+    record_verdicts(connection, [VisitVerdict(visit_id, project, VisitStatus.FULL, page)], 2.0)
 
 
-def happen(connection: Connection, project: Project, serial: int, action: str, version: str | None = "1.0") -> None:
+def happen(
+    connection: Connection, project: CatalogProject, serial: int, action: str, version: str | None = "1.0"
+) -> None:
     event = ChangelogEvent(project.name, version, serial, action, serial)
     store_events(connection, [event], serial - 1, serial)
 
@@ -89,9 +91,9 @@ def test_events_and_pages_lead_to_rows_intervals_changes_and_reads(catalog: Cata
         )
         assert sorted(queued) == [ONE, TWO]
     assert rows == [
-        (GONE, "0.1", "sdist", Outcome.VANISHED),
-        (ONE, "1.0", "sdist", Outcome.PENDING),
-        (TWO, "2.0", "wheel", Outcome.PENDING),
+        (GONE, "0.1", "sdist", ReadOutcome.VANISHED),
+        (ONE, "1.0", "sdist", ReadOutcome.PENDING),
+        (TWO, "2.0", "wheel", ReadOutcome.PENDING),
     ]
 
 
@@ -174,28 +176,28 @@ def test_a_file_that_had_vanished_is_read_once_it_is_live_again(catalog: Catalog
             happen(connection, project, 1_000 + number, "project quarantined", None)
             see(connection, project, 1_000 + number)
         connection.execute(read_queue.delete())
-        connection.execute(distribution_data.update().values(outcome=Outcome.VANISHED, error_kind="gone"))
+        connection.execute(distribution_data.update().values(outcome=ReadOutcome.VANISHED, error_kind="gone"))
         happen(connection, by_event, 1_003, "project quarantine cleared", None)
         recompute(connection, [by_event], {})
         assert connection.scalars(queued).all() == [by_event.id]
         see(connection, by_page, 1_002, shown(ONE))  # nothing but the page shows it
         assert sorted(connection.scalars(queued)) == sorted([by_event.id, by_page.id])
         outcomes = connection.execute(select(distribution_data.c.outcome, distribution_data.c.error_kind)).all()
-    assert outcomes == [(Outcome.PENDING, None)] * 2
+    assert outcomes == [(ReadOutcome.PENDING, None)] * 2
 
 
-@pytest.mark.parametrize(("kind", "outcome"), [("gone", Outcome.VANISHED), ("transient", Outcome.EXHAUSTED)])
+@pytest.mark.parametrize(("kind", "outcome"), [("gone", ReadOutcome.VANISHED), ("transient", ReadOutcome.EXHAUSTED)])
 def test_what_was_gone_until_no_attempt_was_left_has_vanished_once_no_page_shows_it(
-    catalog: Catalog, kind: str, outcome: Outcome
+    catalog: Catalog, kind: str, outcome: ReadOutcome
 ):
     """A file that vanishes without an event is live until a page lacks it."""
     with catalog.write() as connection:
         [project] = enter(connection, 1)
         see(connection, project, 900, shown(ONE))
         connection.execute(read_queue.delete())
-        connection.execute(distribution_data.update().values(outcome=Outcome.EXHAUSTED, error_kind=kind))
+        connection.execute(distribution_data.update().values(outcome=ReadOutcome.EXHAUSTED, error_kind=kind))
         see(connection, project, 900, shown(ONE))
-        assert connection.scalar(select(distribution_data.c.outcome)) == Outcome.EXHAUSTED
+        assert connection.scalar(select(distribution_data.c.outcome)) == ReadOutcome.EXHAUSTED
         see(connection, project, 901)
         assert connection.scalar(select(distribution_data.c.outcome)) == outcome
         see(connection, project, 902, shown(ONE))
@@ -211,10 +213,10 @@ def test_a_file_of_events_that_a_quarantine_hides_is_read_once_a_page_shows_it(c
         happen(connection, project, 1_002, "project quarantined", None)
         see(connection, project, 1_002)
         outcome = select(distribution_data.c.outcome)
-        assert connection.scalar(outcome) == Outcome.VANISHED
+        assert connection.scalar(outcome) == ReadOutcome.VANISHED
         happen(connection, project, 1_003, "project quarantine cleared", None)
         see(connection, project, 1_003, shown(ONE))
-        assert connection.scalar(outcome) == Outcome.PENDING
+        assert connection.scalar(outcome) == ReadOutcome.PENDING
         assert connection.scalar(select(func.count()).select_from(read_queue)) == 1
 
 

@@ -8,8 +8,8 @@ from pypi_assets.catalog.derived import visits as visits_module
 from pypi_assets.catalog.derived.visits import (
     ABANDONED_VISIT,
     UnexplainedPageError,
-    Verdict,
     VisitStatus,
+    VisitVerdict,
     begin_visits,
     parts_of_work,
     record_verdicts,
@@ -66,7 +66,7 @@ def test_only_a_page_at_least_as_new_changes_what_is_stored_of_the_project(catal
         for serial, status in ((5, "active"), (7, "archived"), (6, "active"), (7, "quarantined")):
             [visit_id] = begin_visits(connection, [one.id], "full", "crawl:1", 1.0).values()
             page = ProjectPage(one.name, serial, status, ())
-            record_verdicts(connection, [Verdict(visit_id, one, VisitStatus.FULL, page)], 2.0)
+            record_verdicts(connection, [VisitVerdict(visit_id, one, VisitStatus.FULL, page)], 2.0)
             found.append(tuple(connection.execute(select(projects.c.page_serial, projects.c.status)).one()))
     assert found == [(5, "active"), (7, "archived"), (7, "archived"), (7, "quarantined")]
 
@@ -78,7 +78,7 @@ def test_a_page_that_shows_a_name_counts_at_its_serial(catalog: Catalog):
         for serial, name in ((900, normalized.replace("-", ".")), (901, None), (800, normalized.upper()), (902, "x")):
             [visit_id] = begin_visits(connection, [one.id], "full", "crawl:1", 1.0).values()
             page = ProjectPage(normalized, serial, "active", (), name=name)
-            record_verdicts(connection, [Verdict(visit_id, one, VisitStatus.FULL, page)], 2.0)
+            record_verdicts(connection, [VisitVerdict(visit_id, one, VisitStatus.FULL, page)], 2.0)
         found = connection.execute(select(projects.c.name, projects.c.named_at).where(projects.c.id == one.id)).one()
     assert found == (normalized.replace("-", "."), 900)
 
@@ -93,7 +93,7 @@ def test_a_page_that_no_event_explains_is_refused_until_the_events_are_stored(ca
         event = ChangelogEvent(one.name, "1.0", 0, f"add source file {file.filename}", seen_at)
         store_events(connection, [event], 1_000, seen_at)
         [visit_id] = begin_visits(connection, [one.id], "full", "crawl:1", 1.0).values()
-    verdict = Verdict(visit_id, one, VisitStatus.FULL, ProjectPage(one.normalized, seen_at, "active", ()))
+    verdict = VisitVerdict(visit_id, one, VisitStatus.FULL, ProjectPage(one.normalized, seen_at, "active", ()))
     with pytest.raises(UnexplainedPageError) as error, catalog.write() as connection:
         record_verdicts(connection, [verdict], 2.0, is_explained=False)
     assert error.value.project_ids == {one.id}

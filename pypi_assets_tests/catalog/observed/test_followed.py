@@ -6,13 +6,13 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.followed import (
     answered_at,
     count_answered,
+    end_entering,
     follow,
     followed_of,
     follows_all,
     is_followed,
     mark_projects,
     mark_projects_of,
-    settle,
     unfollow,
     versions_in_force,
 )
@@ -66,7 +66,7 @@ def test_a_project_is_entering_until_it_is_settled_and_leaves_after_what_is_comp
         assert set(connection.scalars(names)) == {"app", "library"}
     assert answered(catalog, first + 9) == {"app"}
     with catalog.write() as connection:
-        settle(connection, {library: first + 3, app: 0})
+        end_entering(connection, {library: first + 3, app: 0})
     assert answered(catalog, first + 2) == {"app"}
     assert answered(catalog, first + 3) == {"app", "library"}
     follower.index.upload("app", "2.0")
@@ -93,7 +93,7 @@ def test_what_enters_and_leaves_again_leaves_no_trace(sqlite_catalog: Catalog) -
     assert intervals(sqlite_catalog) == before
     with sqlite_catalog.write() as connection:
         follow(connection, [library])
-        settle(connection, {library: follower.complete + 5})
+        end_entering(connection, {library: follower.complete + 5})
         unfollow(connection, [library])
     assert intervals(sqlite_catalog) == before, "there never was an answer"
 

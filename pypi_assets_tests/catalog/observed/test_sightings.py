@@ -4,7 +4,7 @@ from sqlalchemy import func, select
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.events import store_events
-from pypi_assets.catalog.observed.projects import Project, enter_projects
+from pypi_assets.catalog.observed.projects import CatalogProject, enter_projects
 from pypi_assets.catalog.observed.sightings import (
     SeenNow,
     newest_events,
@@ -34,7 +34,7 @@ FILE = IndexFile("demo-1.0.zip", "https://example.org/demo-1.0.zip", "a" * 64, 1
 
 
 def seen(
-    project: Project, page_serial: int | None, through: int, *files: IndexFile, status: str | None = "active"
+    project: CatalogProject, page_serial: int | None, through: int, *files: IndexFile, status: str | None = "active"
 ) -> SeenNow:
     return SeenNow(project.id, 1, page_serial, through, snapshot_content(files), status)
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, update
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.events import store_events
-from pypi_assets.catalog.observed.projects import Project, project_ids
+from pypi_assets.catalog.observed.projects import CatalogProject, project_ids
 from pypi_assets.catalog.observed.visit_statistics import (
     WEIGHTS,
     Prospect,
@@ -130,7 +130,7 @@ def test_a_project_is_seen_when_it_is_named_last(catalog: Catalog):
     assert [found and found.last_visited_at for found in seen] == [None, None]
 
 
-def events_of(connection: Connection, project: Project, *serials: int) -> list[ChangelogEvent]:
+def events_of(connection: Connection, project: CatalogProject, *serials: int) -> list[ChangelogEvent]:
     return [
         ChangelogEvent(project.name, "1.0", 1, f"add source file {project.name}-1.0.{serial}.tar.gz", serial)
         for serial in serials

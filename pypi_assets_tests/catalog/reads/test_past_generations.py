@@ -9,7 +9,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.dump_rows import requiring_releases, version_yanks_at
 from pypi_assets.catalog.reads.file_counts import counting_files, failed_reads_by_kind, live_outcomes, recount_files
 from pypi_assets.catalog.reads.past_generations import keep_past_generations, past_generations_of
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reports.past_releases import count_dependents, live_files_of
 from pypi_assets.catalog.tables import distribution_data, distributions, live_intervals
 from pypi_assets_tests.catalog.claimed_queues import Reads
@@ -61,7 +61,7 @@ def entered(catalog: Catalog, count: int) -> list[int]:
     return ids
 
 
-def set_outcome(catalog: Catalog, id_: int, outcome: Outcome, kind: str | None = None) -> None:
+def set_outcome(catalog: Catalog, id_: int, outcome: ReadOutcome, kind: str | None = None) -> None:
     with catalog.write() as connection, counting_files(connection, [id_]):
         of_file = update(distribution_data).where(distribution_data.c.distribution_id == id_)
         connection.execute(of_file.values(outcome=outcome, error_kind=kind))
@@ -69,9 +69,9 @@ def set_outcome(catalog: Catalog, id_: int, outcome: Outcome, kind: str | None =
 
 def test_each_file_counts_by_its_outcome_while_it_is_live(catalog: Catalog) -> None:
     one, two, three = entered(catalog, 3)
-    set_outcome(catalog, one, Outcome.DATA)
-    set_outcome(catalog, two, Outcome.ERROR, "corrupt archive")
-    set_outcome(catalog, three, Outcome.EXHAUSTED)
+    set_outcome(catalog, one, ReadOutcome.DATA)
+    set_outcome(catalog, two, ReadOutcome.ERROR, "corrupt archive")
+    set_outcome(catalog, three, ReadOutcome.EXHAUSTED)
     with catalog.write() as connection:
         assert live_outcomes(connection) == {"data": 1, "error": 1, "gave up": 1}
         with counting_files(connection, [two]):
@@ -93,7 +93,7 @@ def test_a_file_that_is_entered_in_the_block_counts(catalog: Catalog) -> None:
 
 def test_a_read_that_ends_while_the_file_is_removed_counts_once(catalog: Catalog) -> None:
     [id_] = entered(catalog, 1)
-    reading = Thread(target=set_outcome, args=(catalog, id_, Outcome.DATA))
+    reading = Thread(target=set_outcome, args=(catalog, id_, ReadOutcome.DATA))
     with catalog.write() as connection:
         with counting_files(connection, [id_]):
             reading.start()

@@ -8,7 +8,7 @@ from sqlalchemy import select, update
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.reads.read_outcomes import (
     FinishedRead,
-    Outcome,
+    ReadOutcome,
     StoredPack,
     enter_pack,
     forget_pack,
@@ -89,18 +89,18 @@ def record(kind: ErrorKind | None) -> DistributionRecord:
 @pytest.mark.parametrize(
     ("kind", "outcome"),
     [
-        (None, Outcome.DATA),
-        (ErrorKind.CORRUPT_ARCHIVE, Outcome.ERROR),
-        (ErrorKind.UNSUPPORTED_KIND, Outcome.UNSUPPORTED),
+        (None, ReadOutcome.DATA),
+        (ErrorKind.CORRUPT_ARCHIVE, ReadOutcome.ERROR),
+        (ErrorKind.UNSUPPORTED_KIND, ReadOutcome.UNSUPPORTED),
     ],
 )
-def test_the_outcome_follows_from_the_error(kind: ErrorKind | None, outcome: Outcome) -> None:
+def test_the_outcome_follows_from_the_error(kind: ErrorKind | None, outcome: ReadOutcome) -> None:
     assert record_outcome(record(kind)) == outcome
 
 
 def test_only_errors_and_exhausted_reads_are_failures() -> None:
     broken = record(ErrorKind.CORRUPT_ARCHIVE)
-    assert FinishedRead(1, Outcome.ERROR, broken).failure == "corrupt archive"
-    assert FinishedRead(1, Outcome.EXHAUSTED, error_kind="HTTP 503").failure == "HTTP 503"
-    assert FinishedRead(1, Outcome.DATA, record(None)).failure is None
-    assert FinishedRead(1, Outcome.VANISHED, error_kind="HTTP 404").failure is None
+    assert FinishedRead(1, ReadOutcome.ERROR, broken).failure == "corrupt archive"
+    assert FinishedRead(1, ReadOutcome.EXHAUSTED, error_kind="HTTP 503").failure == "HTTP 503"
+    assert FinishedRead(1, ReadOutcome.DATA, record(None)).failure is None
+    assert FinishedRead(1, ReadOutcome.VANISHED, error_kind="HTTP 404").failure is None

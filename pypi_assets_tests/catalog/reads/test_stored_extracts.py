@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from pypi_assets.catalog.publications.dump_rows import rows_at, stream_rows
-from pypi_assets.catalog.reads.read_outcomes import Outcome
+from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reads.stored_extracts import (
     count_unsupplied,
     find_extracts,
@@ -84,9 +84,9 @@ def test_live_files_with_an_address_and_an_older_record_are_found(tmp_path: Path
         ids = dict(connection.execute(select(distributions.c.filename, distributions.c.id)).all())
         connection.execute(update(distribution_data).values(extractor_version=2))
         for name, values in {
-            names[1]: {"outcome": Outcome.UNSUPPORTED},
+            names[1]: {"outcome": ReadOutcome.UNSUPPORTED},
             names[2]: {"extractor_version": 3},
-            names[3]: {"outcome": Outcome.ERROR},
+            names[3]: {"outcome": ReadOutcome.ERROR},
         }.items():
             of_file = distribution_data.c.distribution_id == ids[name]
             connection.execute(update(distribution_data).where(of_file).values(values))

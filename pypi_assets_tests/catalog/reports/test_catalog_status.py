@@ -25,7 +25,7 @@ from pypi_assets.catalog.observed.events import store_events
 from pypi_assets.catalog.observed.index_state import ListerState, save_lister_state
 from pypi_assets.catalog.observed.observations import Observations
 from pypi_assets.catalog.observed.projects import Selection
-from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome
+from pypi_assets.catalog.reads.read_outcomes import FinishedRead, ReadOutcome
 from pypi_assets.catalog.reports.catalog_status import (
     MOST_SPANS,
     ExhaustedWork,
@@ -80,7 +80,7 @@ def test_errors_that_the_same_bytes_repeat_are_not_exhausted_work(catalog: Catal
     queue = Reads(catalog, 3)
     with catalog.write() as connection:
         reads = claim_reads(connection, queue.workload, None, worker="one", now=1.0, until=9.0, limit=3)
-        outcomes = (Outcome.ERROR, Outcome.EXHAUSTED, Outcome.PENDING)
+        outcomes = (ReadOutcome.ERROR, ReadOutcome.EXHAUSTED, ReadOutcome.PENDING)
         finished = [FinishedRead(one.distribution_id, outcome) for one, outcome in zip(reads, outcomes, strict=True)]
         finish_reads(connection, finished, "one", 1.0)
         assert read_exhausted(connection) == ExhaustedWork({WORKER_DIED: 1, VISIT: 0}, 4)  # 3 files of 1 project
@@ -265,7 +265,7 @@ INDEX = "https://index.example.org/simple/"
 def test_an_empty_catalog_has_a_status(catalog: Catalog):
     status = catalog_status(catalog)
     assert (status.complete_serial, status.exact_from, status.events_through) == (None, None, None)
-    assert (status.live_distributions, status.outcomes) == (0, dict.fromkeys((one.value for one in Outcome), 0))
+    assert (status.live_distributions, status.outcomes) == (0, dict.fromkeys((one.value for one in ReadOutcome), 0))
     assert (status.open_crawl, status.open_ranges, status.failed_visits) == (None, 0, 0)
     assert (status.ledger_faults, status.inexact_spans) == ((), ())
 

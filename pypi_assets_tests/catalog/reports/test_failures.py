@@ -6,11 +6,11 @@ from sqlalchemy import select
 
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.reads.read_outcomes import FinishedRead, Outcome
+from pypi_assets.catalog.reads.read_outcomes import FinishedRead, ReadOutcome
 from pypi_assets.catalog.reports.failures import (
     VISIT,
     WAITING,
-    Failure,
+    RecordedFailure,
     count_failed_visits,
     count_failures,
     failed_reads_of_range,
@@ -34,11 +34,11 @@ def failed(catalog: Catalog) -> tuple[str, list[str]]:
         claimed = claim_reads(connection, reads.workload, None, worker="one", now=1.0, until=9.0, limit=5)
         ids = [read.distribution_id for read in claimed]
         finished = [
-            FinishedRead(ids[0], Outcome.ERROR, error_kind="corrupt archive", error_text="no zip"),
-            FinishedRead(ids[1], Outcome.EXHAUSTED, error_kind="transient", error_text="503"),
-            FinishedRead(ids[2], Outcome.PENDING, error_kind="transient", error_text="504", due_at=70.0),
-            FinishedRead(ids[3], Outcome.EXHAUSTED),
-            FinishedRead(ids[4], Outcome.UNSUPPORTED, error_kind="unsupported kind"),
+            FinishedRead(ids[0], ReadOutcome.ERROR, error_kind="corrupt archive", error_text="no zip"),
+            FinishedRead(ids[1], ReadOutcome.EXHAUSTED, error_kind="transient", error_text="503"),
+            FinishedRead(ids[2], ReadOutcome.PENDING, error_kind="transient", error_text="504", due_at=70.0),
+            FinishedRead(ids[3], ReadOutcome.EXHAUSTED),
+            FinishedRead(ids[4], ReadOutcome.UNSUPPORTED, error_kind="unsupported kind"),
         ]
         finish_reads(connection, finished, "one", 1.0)
         tasks = claim_visits(connection, visits.workload, None, worker="one", now=1.0, until=9.0, limit=3)
@@ -54,14 +54,14 @@ def test_failures_are_listed_with_the_attempts_that_are_left(catalog: Catalog):
     with catalog.read() as connection:
         found = list(list_failures(connection, 4))
     assert found == [
-        Failure(name, "file0", "error", "corrupt archive", "no zip", 1, 0, None),
-        Failure(name, "file1", "gave up", "transient", "503", 1, 0, None),
-        Failure(name, "file2", WAITING, "transient", "504", 1, 3, 70.0),
-        Failure(name, "file3", "gave up", WORKER_DIED, "", 1, 0, None),
+        RecordedFailure(name, "file0", "error", "corrupt archive", "no zip", 1, 0, None),
+        RecordedFailure(name, "file1", "gave up", "transient", "503", 1, 0, None),
+        RecordedFailure(name, "file2", WAITING, "transient", "504", 1, 3, 70.0),
+        RecordedFailure(name, "file3", "gave up", WORKER_DIED, "", 1, 0, None),
         *sorted(
             [
-                Failure(visited[0], "", "gave up", VISIT, "500", 1, 0, None),
-                Failure(visited[1], "", WAITING, VISIT, "502", 1, 3, 80.0),
+                RecordedFailure(visited[0], "", "gave up", VISIT, "500", 1, 0, None),
+                RecordedFailure(visited[1], "", WAITING, VISIT, "502", 1, 3, 80.0),
             ],
             key=lambda failure: failure.project,
         ),
@@ -106,7 +106,9 @@ def test_groups_are_in_order_of_frequency_and_counts_leave_out_what_waits(catalo
 
 
 def test_a_group_shows_a_few_examples():
-    failures = [Failure("demo", f"file{number}", "error", "wrong content", "", 1, 0, None) for number in range(9)]
+    failures = [
+        RecordedFailure("demo", f"file{number}", "error", "wrong content", "", 1, 0, None) for number in range(9)
+    ]
     [group] = group_failures(failures)
     assert (group.count, group.examples) == (9, failures[:3])
 

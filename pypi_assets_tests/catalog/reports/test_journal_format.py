@@ -8,14 +8,14 @@ import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pypi_assets.catalog.reports.journal_format import Stream, new_record, normalized_name, numbered
+from pypi_assets.catalog.reports.journal_format import JournalStream, new_record, normalized_name, numbered
 from pypi_assets.journal.filters import RecordFilter
 from pypi_assets_tests.examples import examples
 
 
 @settings(max_examples=examples(100))
-@given(st.lists(st.integers(1, 6)).map(sorted), st.sampled_from(Stream))
-def test_ordinals_count_the_records_of_each_serial(serials: list[int], stream: Stream) -> None:
+@given(st.lists(st.integers(1, 6)).map(sorted), st.sampled_from(JournalStream))
+def test_ordinals_count_the_records_of_each_serial(serials: list[int], stream: JournalStream) -> None:
     records = list(numbered(stream, (new_record(serial, 1, "add file", None) for serial in serials)))
     assert [record["serial"] for record in records] == serials
     assert {record["stream"] for record in records} <= {stream.value}
@@ -25,7 +25,7 @@ def test_ordinals_count_the_records_of_each_serial(serials: list[int], stream: S
 
 
 def test_the_fields_that_all_have_come_first() -> None:
-    [record] = numbered(Stream.INDEX, [new_record(7, 5, "add file", 1_772_000_000)])
+    [record] = numbered(JournalStream.INDEX, [new_record(7, 5, "add file", 1_772_000_000)])
     record |= {"project": "Demo.Pkg", "normalized": normalized_name("Demo.Pkg"), "filename": "demo.whl"}
     line = orjson.dumps(record)
     assert line.startswith(b'{"serial":7,"of_serial":5,"ordinal":0,"stream":"index","kind":"add file","at":1772000000,')

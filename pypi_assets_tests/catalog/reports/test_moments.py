@@ -11,9 +11,9 @@ from sqlalchemy import Connection, delete, insert, update
 from pypi_assets.catalog.database import Catalog, CatalogError, open_catalog
 from pypi_assets.catalog.reports.live_files import live_files
 from pypi_assets.catalog.reports.moments import (
+    InexactSerialError,
     Moment,
     NoMomentError,
-    NotExactError,
     answerable_serial,
     first_and_last_serial,
     parse_moment,
@@ -185,7 +185,7 @@ def test_each_moment_means_a_serial_or_has_no_answer(tmp_path: Path):
         (NOON + timedelta(hours=2), ("2026-03-03T14:00:00Z",)),
         (NOON - timedelta(hours=3), ("2026-03-03T09:00:00Z", "2026-03-03T10:00:00Z")),
     ):
-        with pytest.raises(NotExactError, match=naming(*values)):
+        with pytest.raises(InexactSerialError, match=naming(*values)):
             serial_of(small.catalog, moment)
     small.catalog.close()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pypi_assets.catalog.derived.visits import Verdict, VisitStatus, begin_visits, record_verdicts
+from pypi_assets.catalog.derived.visits import VisitStatus, VisitVerdict, begin_visits, record_verdicts
 from pypi_assets.catalog.observed.projects import enter_projects, find_project
 from pypi_assets.catalog.reports.past_visits import compare_visits, past_visits
 from pypi_assets.index.models import IndexFile, ProjectPage
@@ -40,7 +40,7 @@ def test_what_differs_leads_from_one_visit_to_the_other(tmp_path_factory, was, n
         assert demo is not None
         for serial, files in ((1, was), (2, now)):
             [visit_id] = begin_visits(connection, [demo.id], "range", f"range:0-{serial}", 1.0).values()
-            record_verdicts(connection, [Verdict(visit_id, demo, VisitStatus.FULL, page(serial, files))], 2.0)
+            record_verdicts(connection, [VisitVerdict(visit_id, demo, VisitStatus.FULL, page(serial, files))], 2.0)
         begin_visits(connection, [demo.id], "range", "range:0-3", 3.0)
     with catalog.read() as connection:
         [first, second, ongoing] = past_visits(connection, demo)

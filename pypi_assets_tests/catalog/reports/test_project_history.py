@@ -15,8 +15,8 @@ from pypi_assets.catalog.reads.read_outcomes import READ_LATE
 from pypi_assets.catalog.reports.past_visits import PastVisit
 from pypi_assets.catalog.reports.project_history import (
     VISIT,
-    Entry,
     FileLife,
+    HistoryItem,
     LoggedChange,
     build_history,
     recent_events,
@@ -107,7 +107,7 @@ def rising(serials: list[int | None]) -> list[int | None]:
     return [None if serial is None else next(ordered) for serial in serials]
 
 
-def begun(story: list[Entry], flag: str) -> Counter[tuple[int, str]]:
+def begun(story: list[HistoryItem], flag: str) -> Counter[tuple[int, str]]:
     return Counter((entry.serial, filename) for entry in story for filename in getattr(entry, flag))
 
 

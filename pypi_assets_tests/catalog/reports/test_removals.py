@@ -16,7 +16,7 @@ from pypi_assets.catalog.reads.past_generations import keep_past_generations
 from pypi_assets.catalog.reports.removals import (
     DAY_S,
     Removals,
-    Window,
+    RemovalWindow,
     answerable_before,
     answerable_changes,
     changed_serials,
@@ -87,14 +87,14 @@ def test_uploads_count_once_they_are_old_enough(story: Story) -> None:
         datetime.fromtimestamp(START + 6 * DAY_S, UTC),
         6,
         datetime.fromtimestamp(START, UTC),
-        (Window(1, 5, 2, 1, 3), Window(3, 4, 2, 2, 3), Window(7, 0, 0, 0, 0)),
+        (RemovalWindow(1, 5, 2, 1, 3), RemovalWindow(3, 4, 2, 2, 3), RemovalWindow(7, 0, 0, 0, 0)),
     )
     assert [found.windows[0].share(found.windows[0].removed), found.windows[2].share(0)] == [0.4, None]
     assert [(one.uploads, one.either) for one in story.count(soon).windows] == [(4, 2), (4, 3), (0, 0)]
 
 
 def test_what_has_no_event_is_no_upload_and_no_removal(story: Story) -> None:
-    assert story.count(0) == Removals(0, None, 0, None, tuple(Window(days, 0, 0, 0, 0) for days in WINDOWS))
+    assert story.count(0) == Removals(0, None, 0, None, tuple(RemovalWindow(days, 0, 0, 0, 0) for days in WINDOWS))
     story.happen(0, "add file", "vanished.zip")
     story.small.add(2, "demo", "1.0", "baseline.zip")
     with story.small.catalog.write() as connection:
@@ -103,7 +103,7 @@ def test_what_has_no_event_is_no_upload_and_no_removal(story: Story) -> None:
     story.event(2, 0.1, "ignored")
     story.event(3, 0.2, "ignored")
     story.event(9, 10, "ignored")
-    assert story.count(9).windows == tuple(Window(days, 1, 0, 0, 0) for days in WINDOWS)
+    assert story.count(9).windows == tuple(RemovalWindow(days, 1, 0, 0, 0) for days in WINDOWS)
 
 
 def test_a_change_that_is_published_twice_counts_once(story: Story) -> None:
@@ -114,7 +114,7 @@ def test_a_change_that_is_published_twice_counts_once(story: Story) -> None:
         for serial, cause in ((1, "add file"), (2, "remove file")):
             one = {"distribution_id": story.small._files["demo.zip"], "serial": serial, "cause": cause}
             connection.execute(insert(changes).values(**one, logged_serial=9))
-    assert story.count(3).windows == tuple(Window(days, 1, 1, 0, 1) for days in WINDOWS)
+    assert story.count(3).windows == tuple(RemovalWindow(days, 1, 1, 0, 1) for days in WINDOWS)
 
 
 def test_what_happens_after_the_serial_does_not_count_though_its_time_is_the_same(story: Story) -> None:
@@ -166,7 +166,9 @@ def test_it_is_what_a_search_over_all_steps_finds(steps: list[tuple[float, str, 
         }
         removed = {name for name, what in soon if what != QUARANTINE}
         quarantined = {name for name, what in soon if what == QUARANTINE}
-        expected = Window(window.within_days, len(old), len(removed), len(quarantined), len(removed | quarantined))
+        expected = RemovalWindow(
+            window.within_days, len(old), len(removed), len(quarantined), len(removed | quarantined)
+        )
         assert window == expected
 
 

@@ -20,7 +20,7 @@ from pypi_assets.catalog.tables import (
 )
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.retry_failures import retry
-from pypi_assets.crawl.scope_crawl import follow_workload, settle
+from pypi_assets.crawl.scope_crawl import follow_workload, settle_workload
 from pypi_assets_tests.crawl.followers import empty_catalog
 from pypi_assets_tests.crawl.model_dumps import DumpReader
 from pypi_assets_tests.crawl.model_following import draining_in_place
@@ -165,7 +165,7 @@ def test_many_projects_settle_in_as_many_statements_as_few(sqlite_catalog: Catal
             follow_workload(crawler, workload)
         with sqlite_catalog.read() as connection:
             assert len(entering_in(connection, workload)) == count + 1
-        statements.append(measure(sqlite_catalog, partial(settle, crawler, workload)).statements)
+        statements.append(measure(sqlite_catalog, partial(settle_workload, crawler, workload)).statements)
         assert {exact_from(follower, library) for library in libraries} == {follower.scope().created_serial}
     assert statements[1] == statements[0]
 

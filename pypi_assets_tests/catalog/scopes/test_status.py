@@ -3,7 +3,7 @@
 from sqlalchemy import update
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.scopes.status import Reason, ScopeState, ScopeStatus, scope_status, why
+from pypi_assets.catalog.scopes.status import ScopeReason, ScopeState, ScopeStatus, scope_status, why
 from pypi_assets.catalog.scopes.stored_scopes import change_scope, set_aborted
 from pypi_assets.catalog.tables import visit_queue
 from pypi_assets_tests.naming import mentions
@@ -15,7 +15,7 @@ def status(follower: ScopedFollower, name: str = "mine") -> ScopeStatus:
         return scope_status(connection, follower.scope(name), follower.now)
 
 
-def reason(follower: ScopedFollower, project: str) -> Reason:
+def reason(follower: ScopedFollower, project: str) -> ScopeReason:
     with follower.catalog.read() as connection:
         return why(connection, follower.scope(), project)
 
@@ -56,7 +56,7 @@ def test_why_a_project_is_in(sqlite_catalog: Catalog) -> None:
     follower.index.upload("Big.Library", "1.0", "base")
     created = follower.start("app").scope.created_serial
     found = reason(follower, "App")
-    assert found == Reason("app", True, ["app"], found.sentences)
+    assert found == ScopeReason("app", True, ["app"], found.sentences)
     assert mentions(found.sentences[-1], created)
     found = reason(follower, "base")
     assert list(found.path) == ["app", "big-library", "base"]

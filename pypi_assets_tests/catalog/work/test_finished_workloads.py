@@ -9,8 +9,8 @@ from pypi_assets.catalog.coordination.claims import WORKER_DIED, claim_workload,
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import allocate_range, complete_range, require_range
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.observed.projects import Project, Selection
-from pypi_assets.catalog.reads.read_outcomes import FAILED, FinishedRead, Outcome
+from pypi_assets.catalog.observed.projects import CatalogProject, Selection
+from pypi_assets.catalog.reads.read_outcomes import FAILED, FinishedRead, ReadOutcome
 from pypi_assets.catalog.reports.failures import list_failures
 from pypi_assets.catalog.tables import distribution_data, events, live_intervals, projects, read_queue, visit_queue
 from pypi_assets.catalog.work import finished_workloads as module
@@ -59,7 +59,7 @@ def finish(catalog: Catalog, workload: str, *states: TaskState) -> None:
 
 
 @pytest.fixture
-def entered(opened: Catalog) -> list[Project]:
+def entered(opened: Catalog) -> list[CatalogProject]:
     """Three projects, which the range visits; two visits succeed and one is exhausted."""
     with opened.write() as connection:
         assert allocate_range(connection, 20, 5.0) == SERIALS
@@ -70,7 +70,7 @@ def entered(opened: Catalog) -> list[Project]:
 
 
 def test_what_is_done_leaves_the_queue_with_its_range_and_is_counted_all_the_same(
-    opened: Catalog, entered: list[Project]
+    opened: Catalog, entered: list[CatalogProject]
 ) -> None:
     before = WorkloadProgress(todo=0, done=2, exhausted=1)
     with opened.write() as connection:
@@ -84,7 +84,7 @@ def test_what_is_done_leaves_the_queue_with_its_range_and_is_counted_all_the_sam
         assert connection.scalars(select(visit_queue.c.state)).all() == [TaskState.EXHAUSTED]
 
 
-def test_a_complete_range_is_visited_again_as_a_whole(opened: Catalog, entered: list[Project]) -> None:
+def test_a_complete_range_is_visited_again_as_a_whole(opened: Catalog, entered: list[CatalogProject]) -> None:
     tasks = [(one.id, 0, 15) for one in entered]
     with opened.write() as connection:
         complete_range(connection, SERIALS, 6.0)
@@ -153,7 +153,7 @@ def test_a_listed_range_keeps_what_its_list_lacked_until_it_is_explained(opened:
         assert [task[0] for task in projects_of_range(connection, entry)] == [listed.id, seen.id]
 
 
-def fail_reads(catalog: Catalog, queue: Reads, failures: Sequence[tuple[Outcome, str | None]]) -> None:
+def fail_reads(catalog: Catalog, queue: Reads, failures: Sequence[tuple[ReadOutcome, str | None]]) -> None:
     with catalog.write() as connection:
         claimed = claim_reads(connection, queue.workload, None, worker="one", now=1.0, until=9.0, limit=len(failures))
         finished = [
@@ -165,9 +165,13 @@ def fail_reads(catalog: Catalog, queue: Reads, failures: Sequence[tuple[Outcome,
 
 def test_failed_reads_of_a_kind_or_project_are_due_at_once(catalog: Catalog):
     one, other = Reads(catalog, 3), Reads(catalog, 1)
-    failures = [(Outcome.ERROR, "corrupt archive"), (Outcome.EXHAUSTED, "transient"), (Outcome.VANISHED, "gone")]
+    failures = [
+        (ReadOutcome.ERROR, "corrupt archive"),
+        (ReadOutcome.EXHAUSTED, "transient"),
+        (ReadOutcome.VANISHED, "gone"),
+    ]
     fail_reads(catalog, one, failures)
-    fail_reads(catalog, other, [(Outcome.EXHAUSTED, None)])
+    fail_reads(catalog, other, [(ReadOutcome.EXHAUSTED, None)])
     with catalog.write() as connection:
         kinds = {kind: len(connection.execute(failed_reads(kind, None)).all()) for _, kind in failures}
         assert kinds == {"corrupt archive": 1, "transient": 1, "gone": 0}
@@ -188,7 +192,7 @@ def test_what_is_live_and_unread_is_retried_whatever_its_outcome(catalog: Catalo
         connection.execute(
             update(distribution_data)
             .where(distribution_data.c.distribution_id.in_([vanished, hidden]))
-            .values(outcome=Outcome.VANISHED)
+            .values(outcome=ReadOutcome.VANISHED)
         )
         live = [{"distribution_id": id_, "start": 1} for id_ in queue.items if id_ != hidden]
         connection.execute(insert(live_intervals), live)
@@ -204,15 +208,15 @@ def test_what_is_live_and_unread_is_retried_whatever_its_outcome(catalog: Catalo
 
 def test_a_read_that_is_being_retried_is_left_to_its_worker(catalog: Catalog):
     queue = Reads(catalog, 2)
-    fail_reads(catalog, queue, [(Outcome.ERROR, "corrupt archive")] * 2)
+    fail_reads(catalog, queue, [(ReadOutcome.ERROR, "corrupt archive")] * 2)
     with catalog.write() as connection:
         project_id = connection.scalar(select(projects.c.id))
         queue_reads(connection, [(queue.items[0], project_id)])
         claim_reads(connection, None, None, worker="two", now=2.0, until=9.0, limit=1)
-        connection.execute(update(distribution_data).values(outcome=Outcome.ERROR))
+        connection.execute(update(distribution_data).values(outcome=ReadOutcome.ERROR))
         assert len(connection.execute(failed_reads(None, None)).all()) == 2
         assert retry_failed_reads(connection) == 1
-        assert set(connection.scalars(select(distribution_data.c.outcome))) == {Outcome.PENDING, FAILED[0]}
+        assert set(connection.scalars(select(distribution_data.c.outcome))) == {ReadOutcome.PENDING, FAILED[0]}
 
 
 def test_exhausted_visits_are_due_again_and_their_workloads_are_returned(catalog: Catalog):

@@ -3,7 +3,7 @@
 import pytest
 
 from pypi_assets.distributions.backends import cmeel
-from pypi_assets.distributions.backends.cmake_installs import Installs, Target
+from pypi_assets.distributions.backends.cmake_installs import BuildTarget, Installs
 from pypi_assets.distributions.backends.cmake_text import expanded, read_commands, source_path, truth
 from pypi_assets.distributions.members import paths_of
 from pypi_assets.distributions.sdist_modules import find_sdist_modules
@@ -156,11 +156,11 @@ def test_components_leave_out_what_has_another():
 def test_targets():
     found = Installs(TREE, "demo", "")
     found.targets = {
-        "core": Target("", is_module=True),
-        "moved": Target("", is_module=True),
-        "shared": Target("lib"),
-        "named": Target("lib"),
-        "left": Target("lib"),
+        "core": BuildTarget("", is_module=True),
+        "moved": BuildTarget("", is_module=True),
+        "shared": BuildTarget("lib"),
+        "named": BuildTarget("lib"),
+        "left": BuildTarget("lib"),
     }
     words = "TARGETS moved shared named EXPORT e RUNTIME DESTINATION bin LIBRARY DESTINATION x"
     found.add(words.split(" "), "")

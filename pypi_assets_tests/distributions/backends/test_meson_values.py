@@ -3,12 +3,12 @@
 import pytest
 
 from pypi_assets.distributions.backends.meson_python import _TOKEN
-from pypi_assets.distributions.backends.meson_values import Reader, Value, split
+from pypi_assets.distributions.backends.meson_values import MesonReader, Value, split
 
 
 def read(text, **names):
     tokens = [(match.lastgroup, match[match.lastgroup]) for match in _TOKEN.finditer(text) if match.lastgroup]
-    return Reader(names, lambda steps: None).value(tokens)
+    return MesonReader(names, lambda steps: None).value(tokens)
 
 
 def scalar(text):

@@ -16,7 +16,7 @@ from pypi_assets.distributions.containment import kernel, layers
 from pypi_assets.distributions.containment.layers import LAYERS, MissingLayer, missing_layers
 from pypi_assets.distributions.extract import DICTIONARY_ID, Extract, encode_extract
 from pypi_assets.distributions.filenames import parse_filename
-from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.limits import ReadLimits
 from pypi_assets.distributions.reader import read_distribution
 from pypi_assets.distributions.reader_pool import (
     ReaderFailure,
@@ -127,7 +127,7 @@ def test_a_reader_that_is_taken_over_can_do_nothing(
     environment = reader_pool._environment()
     monkeypatch.setattr(reader_pool, "_environment", lambda: environment | variables)
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
-    with ReaderPool(Limits(), size=1) as pool:
+    with ReaderPool(ReadLimits(), size=1) as pool:
         assert pool.read(*wheel(tmp_path, "attempts")).record.notes == (f"{len(ATTEMPTS)} attempts",)
         assert pool.read(*wheel(tmp_path)).record.error is None
     place = Path(variables["TARGET_FOLDER"])
@@ -141,7 +141,7 @@ def test_the_kernel_shows_that_a_reader_is_contained(tmp_path: Path, monkeypatch
     monkeypatch.setattr(
         subprocess, "Popen", lambda *args, **options: started.append(popen(*args, **options)) or started[-1]
     )
-    with ReaderPool(Limits(), size=1, must_contain=True) as pool:
+    with ReaderPool(ReadLimits(), size=1, must_contain=True) as pool:
         assert pool.read(*wheel(tmp_path)).record.error is None
         lines = Path(f"/proc/{started[0].pid}/status").read_text().splitlines()
         shown = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
@@ -159,7 +159,7 @@ def test_where_one_layer_is_missing_the_others_hold(
     lacking = {"LACKING_LAYER": layer}
     monkeypatch.setattr(reader_pool, "_environment", lambda: environment | variables | lacking)
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
-    with ReaderPool(Limits(), size=1) as pool:
+    with ReaderPool(ReadLimits(), size=1) as pool:
         tried, *done = pool.read(*wheel(tmp_path, "attempts")).record.notes
     assert tried == f"{len(ATTEMPTS)} attempts"
     if layer != "seccomp":
@@ -168,7 +168,7 @@ def test_where_one_layer_is_missing_the_others_hold(
         assert not set(done) & (LANDLOCK | BY_LIMITS_ALONE | BY_CAPABILITIES)
 
     is_needed = next(one.is_needed for one in LAYERS if one.name == layer)
-    with ReaderPool(Limits(), size=1, must_contain=True) as pool:
+    with ReaderPool(ReadLimits(), size=1, must_contain=True) as pool:
         if is_needed:
             with pytest.raises(UncontainedReaderError, match=naming("PYPI_ASSETS_CONTAINMENT", layer)):
                 pool.read(*wheel(tmp_path))
@@ -252,7 +252,7 @@ def test_reading_opens_nothing_and_makes_no_other_system_calls(tmp_path: Path, m
         make_sdist(tmp_path, "demo", "2.1", format="zip"),
         make_sdist(tmp_path, "demo", "2.2", format="zip", filename="demo-2.2.tar.gz"),
     ]
-    with ReaderPool(Limits(), size=1, must_contain=True) as pool:
+    with ReaderPool(ReadLimits(), size=1, must_contain=True) as pool:
         stored, records = [], []
         for path in paths:
             content = path.read_bytes()

@@ -7,7 +7,13 @@ import pytest
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.observations import Observations
-from pypi_assets.index.errors import GoneError, LeadsElsewhereError, PackageIndexError, RefusedError, TransientError
+from pypi_assets.index.errors import (
+    LeadsElsewhereError,
+    NotOnIndexError,
+    PackageIndexError,
+    RefusedError,
+    TransientError,
+)
 from pypi_assets.index.models import IndexFile, NotModified, ProjectPage
 from pypi_assets.index.observing.observed_index import ObservedIndex
 from pypi_assets.index.observing.round_state import PollingPolicy
@@ -41,7 +47,7 @@ class Source:
 
     def page(self, project: str, url: str | None, known: Validators) -> ShownPage | None:
         self.looks.append(project)
-        page = self.pages.get(project, GoneError("HTTP 404", URL))
+        page = self.pages.get(project, NotOnIndexError("HTTP 404", URL))
         if isinstance(page, PackageIndexError):
             raise page
         return page
@@ -157,12 +163,12 @@ def test_named_projects_need_no_list(make: Callable[..., ObservedIndex], source:
     assert set(source.looks) == {"demo", "missing"}
     with index.iter_listing() as (_, projects):
         assert [one.name for one in projects] == ["demo"]
-    with pytest.raises(GoneError):
+    with pytest.raises(NotOnIndexError):
         index.project_page("missing")
 
 
 def test_an_index_without_a_list_needs_names(make: Callable[..., ObservedIndex], source: Source) -> None:
-    source.listing = GoneError("HTTP 404", URL)
+    source.listing = NotOnIndexError("HTTP 404", URL)
     with pytest.raises(RefusedError, match=naming("PYPI_ASSETS_PROJECTS")):
         make().observe(nothing)
 
@@ -176,7 +182,7 @@ def test_a_project_that_was_never_seen_is_looked_at_when_its_page_is_wanted(
     source.pages["other"] = TransientError("HTTP 503", URL)
     with pytest.raises(TransientError):
         index.project_page("other")
-    with pytest.raises(GoneError):
+    with pytest.raises(NotOnIndexError):
         index.project_page("missing")
     source.pages["other"] = shown("other")
     assert page_of(index, "other").last_serial == 3
@@ -220,7 +226,7 @@ def test_a_project_that_left_the_list_is_looked_at_soon(
     assert source.looks[:1] == ["demo"]
     time.now += POLICY.confirm_after_s
     assert index.observe(nothing).events == 1
-    with pytest.raises(GoneError):
+    with pytest.raises(NotOnIndexError):
         index.project_page("demo")
 
 
@@ -244,11 +250,11 @@ def test_a_page_that_leads_to_another_host_is_gone_if_the_list_lacks_it_too(
         found = index.observe(nothing, everything=True)
         assert (found.failed, found.events) == (0, confirmed)
         assert source.lists == 2  # as in each round, and once more for the page
-    with pytest.raises(GoneError):
+    with pytest.raises(NotOnIndexError):
         index.project_page("demo")
     source.pages["never-there"] = away
     source.unlisted.add("never-there")
-    with pytest.raises(GoneError):
+    with pytest.raises(NotOnIndexError):
         index.project_page("never-there")
 
 
@@ -260,7 +266,7 @@ def test_a_page_that_leads_to_another_host_stays_known_if_the_list_fails(
     source.pages["demo"] = LeadsElsewhereError("no", URL, "https://other.example.org/")
     for listing, error in (
         (TransientError("HTTP 502", URL), TransientError),
-        (GoneError("HTTP 404", URL), RefusedError),
+        (NotOnIndexError("HTTP 404", URL), RefusedError),
     ):
         source.listing = listing
         for _ in range(3):

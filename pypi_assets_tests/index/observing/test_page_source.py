@@ -7,7 +7,7 @@ from email.utils import formatdate
 import pytest
 
 from pypi_assets.index.client import IndexClient
-from pypi_assets.index.errors import GoneError, PackageIndexError, RefusedError, TransientError
+from pypi_assets.index.errors import NotOnIndexError, PackageIndexError, RefusedError, TransientError
 from pypi_assets.index.observing.page_source import SimplePages
 from pypi_assets.index.observing.shown_pages import NO_VALIDATORS, ShownPage
 from pypi_assets.index.transport import Retries
@@ -78,7 +78,7 @@ def test_a_page_that_has_just_changed_is_requested_without_a_condition(index: Se
 def test_what_is_not_there(index: ServedPages, source: SimplePages) -> None:
     index.has_list = False
     for request in (lambda: shown(source, "missing"), lambda: source.list_of_projects(NO_VALIDATORS)):
-        with pytest.raises(GoneError, match=naming(404)):
+        with pytest.raises(NotOnIndexError, match=naming(404)):
             request()
 
 

@@ -3,10 +3,10 @@
 import pytest
 
 from benchmarks.generated import generate_projects, write_full_dump
-from pypi_assets.dumps.dump_manifest import Manifest
+from pypi_assets.dumps.dump_manifest import DumpManifest
 from pypi_assets.storage.store import Storage
 
 
 @pytest.fixture
-def dump(storage: Storage) -> Manifest:
+def dump(storage: Storage) -> DumpManifest:
     return write_full_dump(storage, generate_projects(1_500), shards=16)

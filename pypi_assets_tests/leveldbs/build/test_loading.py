@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from benchmarks.generated import SERIAL, generate_projects, write_full_dump
 from pypi_assets.dumps.dump_format import Row
-from pypi_assets.dumps.dump_manifest import Manifest
+from pypi_assets.dumps.dump_manifest import DumpManifest
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.dumps.restore import restore_index
 from pypi_assets.leveldbs.build import loading
@@ -82,7 +82,7 @@ def test_a_project_in_two_files_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dataset", DATASETS.values(), ids=DATASETS)
-def test_processes_lead_to_the_same(tmp_path: Path, storage: Storage, dump: Manifest, dataset: Dataset) -> None:
+def test_processes_lead_to_the_same(tmp_path: Path, storage: Storage, dump: DumpManifest, dataset: Dataset) -> None:
     reported: list[int] = []
     (tmp_path / "runs").mkdir()
     found = []
@@ -128,7 +128,7 @@ def test_bounds_are_sampled_also_from_one_great_file(
     assert len(whole) / 4 < len(sampled) < len(whole) * 4
 
 
-def test_few_rows_and_a_store_in_memory_are_not_worth_processes(storage: Storage, dump: Manifest) -> None:
+def test_few_rows_and_a_store_in_memory_are_not_worth_processes(storage: Storage, dump: DumpManifest) -> None:
     many = replace(dump, files=dump.files * 1_000)
     assert is_worth_loading(storage, many)
     assert not is_worth_loading(storage, dump)

@@ -15,9 +15,16 @@ from hypothesis import strategies as st
 
 from pypi_assets.catalog.publications.dump_facts import DumpFile
 from pypi_assets.dumps.dump_format import DumpDamagedError, Row, as_dumped
-from pypi_assets.dumps.dump_manifest import Manifest, file_path
+from pypi_assets.dumps.dump_manifest import DumpManifest, file_path
 from pypi_assets.leveldbs.build.loading import REDUCER_PROGRAM, Reducers
-from pypi_assets.leveldbs.build.reduce_process import Failed, FromReducer, Rows, Setup, Written, new_records
+from pypi_assets.leveldbs.build.reduce_process import (
+    FromReducer,
+    ReduceFailed,
+    ReducerSetup,
+    Rows,
+    Written,
+    new_records,
+)
 from pypi_assets.leveldbs.build.row_decoder import RowDecoder
 from pypi_assets.leveldbs.build.sorted_runs import Runs, RunWriter, cut, memory_of, merged
 from pypi_assets.leveldbs.datasets.registry import DATASETS
@@ -30,18 +37,18 @@ from pypi_assets_tests.naming import naming
 RUN_BYTES = 1024
 
 
-def setups(storage: Storage, dump: Manifest, folder: Path) -> Setup:
-    return Setup("modules", storage.url, dump.directory, str(folder / "runs"), [], RUN_BYTES)
+def setups(storage: Storage, dump: DumpManifest, folder: Path) -> ReducerSetup:
+    return ReducerSetup("modules", storage.url, dump.directory, str(folder / "runs"), [], RUN_BYTES)
 
 
-def test_a_process_that_is_killed_ends_the_build(tmp_path: Path, storage: Storage, dump: Manifest) -> None:
+def test_a_process_that_is_killed_ends_the_build(tmp_path: Path, storage: Storage, dump: DumpManifest) -> None:
     with Reducers(2) as reducers:
         os.kill(reducers.processes[1], signal.SIGKILL)
         with pytest.raises(LeveldbError, match=naming("SIGKILL")):
             reducers.reduce(dump.files, lambda number: setups(storage, dump, tmp_path / f"{number}"), int)
 
 
-def test_damage_and_a_full_disk_are_reported_as_they_are(tmp_path: Path, storage: Storage, dump: Manifest) -> None:
+def test_damage_and_a_full_disk_are_reported_as_they_are(tmp_path: Path, storage: Storage, dump: DumpManifest) -> None:
     with Reducers(1) as reducers, pytest.raises(LeveldbError, match=naming("nowhere/runs", "disk full")):
         reducers.reduce(dump.files, lambda _: setups(storage, dump, tmp_path / "nowhere"), int)
     path = file_path(dump.directory, dump.files[5].name)
@@ -52,7 +59,7 @@ def test_damage_and_a_full_disk_are_reported_as_they_are(tmp_path: Path, storage
         reducers.reduce(dump.files, lambda number: setups(storage, dump, tmp_path / f"{number}"), int)
 
 
-def test_the_progress_callback_can_end_the_build(tmp_path: Path, storage: Storage, dump: Manifest) -> None:
+def test_the_progress_callback_can_end_the_build(tmp_path: Path, storage: Storage, dump: DumpManifest) -> None:
     def lost(_: int) -> None:
         raise LeveldbError("the lease is lost")
 
@@ -69,7 +76,7 @@ def test_a_process_starts_without_the_database() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def reduce_by_process(setup: Setup, *files: DumpFile) -> list[FromReducer]:
+def reduce_by_process(setup: ReducerSetup, *files: DumpFile) -> list[FromReducer]:
     """What a process answers that is sent `files`, and then no more."""
     sent = b"".join(msgspec.json.encode(message) + b"\n" for message in (setup, *files))
     command = [sys.executable, "-m", REDUCER_PROGRAM]
@@ -78,11 +85,13 @@ def reduce_by_process(setup: Setup, *files: DumpFile) -> list[FromReducer]:
 
 
 @pytest.fixture
-def setup(storage: Storage, dump: Manifest, tmp_path: Path) -> Setup:
-    return Setup("hashes", storage.url, dump.directory, str(tmp_path / "runs"), ["h", "h\0" + "8"], 100_000)
+def setup(storage: Storage, dump: DumpManifest, tmp_path: Path) -> ReducerSetup:
+    return ReducerSetup("hashes", storage.url, dump.directory, str(tmp_path / "runs"), ["h", "h\0" + "8"], 100_000)
 
 
-def test_each_file_is_reported_and_all_records_at_the_end(storage: Storage, dump: Manifest, setup: Setup) -> None:
+def test_each_file_is_reported_and_all_records_at_the_end(
+    storage: Storage, dump: DumpManifest, setup: ReducerSetup
+) -> None:
     files = dump.files[:2]
     *reported, written = reduce_by_process(setup, *files)
     assert reported == [Rows(file.rows, file_ends=True) for file in files]
@@ -96,25 +105,25 @@ def test_each_file_is_reported_and_all_records_at_the_end(storage: Storage, dump
     assert runs.counts == {"f": len(expected) // 2, "h": len(expected) // 2}
 
 
-def test_without_files_nothing_is_written(setup: Setup) -> None:
+def test_without_files_nothing_is_written(setup: ReducerSetup) -> None:
     assert reduce_by_process(setup) == [Written(0, {}, "0")]
 
 
-def test_what_stops_a_process_is_its_last_message(storage: Storage, dump: Manifest, setup: Setup) -> None:
+def test_what_stops_a_process_is_its_last_message(storage: Storage, dump: DumpManifest, setup: ReducerSetup) -> None:
     path = file_path(dump.directory, dump.files[0].name)
     storage.delete(path)
     *_, failed = reduce_by_process(setup, dump.files[0])
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, ReduceFailed)
     assert (failed.error, dump.files[0].name in failed.text) == ("DumpDamagedError", True)
     [failed] = reduce_by_process(msgspec.structs.replace(setup, dataset="other", path=f"{setup.path}.other"))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, ReduceFailed)
     assert (failed.error, "other" in failed.text) == ("LeveldbError", True)
     [failed] = reduce_by_process(setup)  # the file of its runs is there
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, ReduceFailed)
     assert (failed.error, setup.path in failed.text) == ("LeveldbError", True)
 
 
-def test_a_sample_has_the_first_of_every_n_projects(storage: Storage, dump: Manifest) -> None:
+def test_a_sample_has_the_first_of_every_n_projects(storage: Storage, dump: DumpManifest) -> None:
     [file] = dump.files[:1]
     whole = list(new_records(HASHES, storage, dump.directory, file))
     assert sum(rows for rows, _ in whole) == file.rows

@@ -12,7 +12,7 @@ from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import Row, key, prefix, records_of
 from pypi_assets.lookup.answers import Answer
 from pypi_assets.lookup.latest import open_latest
-from pypi_assets.lookup.reader import Reader
+from pypi_assets.lookup.reader import DatasetReader
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
 from pypi_assets.questions.question import MODULES, QUESTIONS, Accepts, Parameters, question
 from pypi_assets.questions.snapshot import After, Found, OtherSnapshotError, Snapshot
@@ -40,7 +40,7 @@ class KindResult(TypedDict):
     filename: str
 
 
-class KindsReader(Reader):
+class KindsReader(DatasetReader):
     dataset = "kinds"
 
     def kind(self, name: str) -> Answer[KindResult]:

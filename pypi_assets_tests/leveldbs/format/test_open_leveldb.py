@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, LeveldbError
-from pypi_assets.leveldbs.format.open_leveldb import flush, leveldb_errors_as_damage, open_leveldb, settle
+from pypi_assets.leveldbs.format.open_leveldb import flush, flush_and_merge, leveldb_errors_as_damage, open_leveldb
 from pypi_assets.leveldbs.format.records import records_of
 from pypi_assets_tests.naming import naming
 
@@ -20,7 +20,7 @@ def test_what_is_flushed_apart_lies_deep(tmp_path: Path) -> None:
             for name in names:
                 db.put(name.encode(), b"x")
             flush(db)
-        settle(db, lambda: None)
+        flush_and_merge(db, lambda: None)
         assert [int(db.get_property(b"leveldb.num-files-at-level%d" % level) or 0) for level in range(3)] == [0, 0, 2]
 
 
@@ -29,7 +29,7 @@ def test_merging_tables_hides_no_damage(tmp_path: Path) -> None:
         with open_leveldb(tmp_path / "db", "x", create=not number) as db:
             for name in ("a", "z"):
                 db.put(name.encode() * 50, f"{name} number {number}".encode())
-            settle(db, lambda: None)
+            flush_and_merge(db, lambda: None)
 
     for number in range(5):
         add(number)
@@ -48,7 +48,7 @@ def test_damage_is_reported_wherever_it_is(tmp_path: Path, number: int) -> None:
     with open_leveldb(tmp_path / "db", "x", create=True) as db:
         for place, value in enumerate(values):
             db.put(f"{place:04d}".encode(), value)
-        settle(db, lambda: None)
+        flush_and_merge(db, lambda: None)
     [table] = (tmp_path / "db").glob("*.ldb")
     content = bytearray(table.read_bytes())
     content[content.index(values[number])] ^= 1
@@ -63,7 +63,7 @@ def test_no_changed_byte_of_a_table_leads_to_a_wrong_answer(tmp_path: Path) -> N
     with open_leveldb(tmp_path / "db", "x", create=True) as db:
         for key, value in expected.items():
             db.put(key, value)
-        settle(db, lambda: None)
+        flush_and_merge(db, lambda: None)
     [table] = (tmp_path / "db").glob("*.ldb")
     content = table.read_bytes()
     reported = 0

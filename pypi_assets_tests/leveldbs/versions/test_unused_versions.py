@@ -18,7 +18,7 @@ from pypi_assets.leveldbs.versions.input_lists import (
 )
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.lookup import open_latest
-from pypi_assets.storage.sweeping import Reason
+from pypi_assets.storage.sweeping import DeletionReason
 from pypi_assets.upkeep.deletion import clean_versions_and_dumps
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.upkeep.simulated_upkeep import KEPT, Upkeep, directories
@@ -32,7 +32,7 @@ def test_the_newest_versions_stay_with_all_that_they_name(upkeep: Upkeep) -> Non
     upkeep.wait(50)
     assert upkeep.clean() == []
     assert upkeep.build() == 3
-    assert directories(upkeep.clean()) == {"00001": Reason.SUPERSEDED, "0-3": Reason.SUPERSEDED}
+    assert directories(upkeep.clean()) == {"00001": DeletionReason.SUPERSEDED, "0-3": DeletionReason.SUPERSEDED}
     assert published_versions(upkeep.storage, "modules") == [2, 3]
     upkeep.wait(50)
     assert upkeep.clean() == []
@@ -46,7 +46,7 @@ def test_a_version_stays_for_a_day_after_it_was_superseded(upkeep: Upkeep) -> No
         upkeep.build()
     assert upkeep.clean() == []
     upkeep.wait(25)
-    assert directories(upkeep.clean()) == {"00001": Reason.SUPERSEDED}
+    assert directories(upkeep.clean()) == {"00001": DeletionReason.SUPERSEDED}
 
 
 def test_a_version_whose_input_list_is_damaged_counts_for_nothing(upkeep: Upkeep) -> None:
@@ -70,7 +70,7 @@ def test_a_version_whose_input_list_is_damaged_counts_for_nothing(upkeep: Upkeep
     upkeep.dump_range()
     upkeep.build()
     upkeep.wait(50)
-    assert directories(upkeep.clean()) == dict.fromkeys(["00001", "00002", "00003"], Reason.SUPERSEDED)
+    assert directories(upkeep.clean()) == dict.fromkeys(["00001", "00002", "00003"], DeletionReason.SUPERSEDED)
     assert published_versions(upkeep.storage, "modules") == [4, 5]
     upkeep.assert_whole()
 
@@ -86,7 +86,7 @@ def test_a_version_that_only_newer_software_can_read_keeps_all_that_it_may_name(
     write_input_list(upkeep.storage, replace(inputs, manifest_sha256=hashlib.sha256(content).hexdigest()))
     upkeep.wait(50)
     before = upkeep.paths()
-    assert directories(upkeep.clean()) == {"00001": Reason.SUPERSEDED}
+    assert directories(upkeep.clean()) == {"00001": DeletionReason.SUPERSEDED}
     assert before - upkeep.paths() == {input_list_path("modules", 1)}
 
 
@@ -107,7 +107,7 @@ def test_tables_stay_for_as_long_as_a_version_that_stays_names_them(upkeep: Upke
         upkeep.build(from_scratch=True)
     upkeep.wait(25)
     removed = upkeep.clean()
-    assert directories(removed) == dict.fromkeys(["00001", "00002", "00003"], Reason.SUPERSEDED)
+    assert directories(removed) == dict.fromkeys(["00001", "00002", "00003"], DeletionReason.SUPERSEDED)
     assert not any(path.startswith(tables) for path in upkeep.paths())
     assert len(before - upkeep.paths()) == sum(removal.files for removal in removed) + KEPT  # and their input lists
     upkeep.assert_nothing_left_over()

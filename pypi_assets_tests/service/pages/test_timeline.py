@@ -2,7 +2,16 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
-from pypi_assets.service.pages.timeline import LEFT, NARROW, WIDTH, Moment, Timeline, moments, timeline, timelines
+from pypi_assets.service.pages.timeline import (
+    LEFT,
+    NARROW,
+    WIDTH,
+    Timeline,
+    TimelineMoment,
+    moments,
+    timeline,
+    timelines,
+)
 from pypi_assets_tests.named import unnamed
 
 DAY_S = 86_400.0
@@ -16,14 +25,14 @@ def entry(at: str | None, kind: str, version: str | None = None) -> dict[str, An
     return {"at": at, "kind": kind, "version": version, "text": f"{kind} {version}"}
 
 
-def released(*days: float, version: str = "1.0") -> list[Moment]:
+def released(*days: float, version: str = "1.0") -> list[TimelineMoment]:
     return [
-        Moment(day * DAY_S, "released", f"{version}.{n} released", version=f"{version}.{n}")
+        TimelineMoment(day * DAY_S, "released", f"{version}.{n} released", version=f"{version}.{n}")
         for n, day in enumerate(days)
     ]
 
 
-def drawn(found: list[Moment]) -> Timeline:
+def drawn(found: list[TimelineMoment]) -> Timeline:
     return timeline(found)
 
 
@@ -68,14 +77,14 @@ def test_there_is_a_picture_for_wide_screens_and_one_for_phones():
 
 
 def test_what_happened_on_one_day_names_it_once_and_no_lane_is_empty():
-    picture = drawn([Moment(DAY_S, "yanked", "1.0 yanked"), Moment(DAY_S + 1, "yanked", "2.0 yanked")])
+    picture = drawn([TimelineMoment(DAY_S, "yanked", "1.0 yanked"), TimelineMoment(DAY_S + 1, "yanked", "2.0 yanked")])
     assert unnamed(picture.summary, 2, "1970-01-02") == []
     assert picture.summary.count("1970") == 1
     assert [lane.name for lane in picture.lanes] == ["yanked"]
 
 
 def test_marks_lie_in_order_within_the_picture_and_lanes_without_marks_are_left_out():
-    found = [*released(0, 50, 100), Moment(70 * DAY_S, "yanked", "1.0 yanked")]
+    found = [*released(0, 50, 100), TimelineMoment(70 * DAY_S, "yanked", "1.0 yanked")]
     picture = drawn(sorted(found))
     assert [lane.name for lane in picture.lanes] == ["released", "yanked"]
     places = [mark.x for mark in picture.lanes[0].marks]
@@ -101,7 +110,7 @@ def test_the_picture_is_bounded_however_many_releases_there_are():
 
 
 def test_labels_name_the_last_release_and_do_not_overlap():
-    found = [Moment(n * DAY_S, "released", "", version=f"{n // 10}.{n % 10}") for n in range(200)]
+    found = [TimelineMoment(n * DAY_S, "released", "", version=f"{n // 10}.{n % 10}") for n in range(200)]
     labels = drawn(found).labels
     assert "19.9" in {label.text for label in labels}
     places = sorted((label.x - len(label.text) * 3, label.x + len(label.text) * 3) for label in labels)

@@ -4,9 +4,9 @@ from functools import partial
 
 from pypi_assets.leveldbs.datasets.commands.entry_points import command_names
 from pypi_assets.leveldbs.datasets.dataset import Dataset
-from pypi_assets.leveldbs.datasets.provided_names import COLUMNS, Naming, change_names, key_schema
+from pypi_assets.leveldbs.datasets.provided_names import COLUMNS, NamingRules, change_names, key_schema
 
-_NAMING = Naming(columns=("console_scripts",), names_in=command_names)
+_NAMING = NamingRules(columns=("console_scripts",), names_in=command_names)
 COMMANDS = Dataset(
     name="commands",
     format=1,

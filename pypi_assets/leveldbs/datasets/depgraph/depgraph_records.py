@@ -94,7 +94,7 @@ _shared_choice_decoder = msgspec.json.Decoder(tuple[int, _Choice])
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
+class _StoredRecords:
     """Records of a project and the files in them: all of its `count` files, or those of some releases."""
 
     records: Records
@@ -336,7 +336,7 @@ def _parse_tags(name_end: str) -> tuple[str, str, str]:
 
 
 def _change_some(
-    db: Database, project: str, updates: Mapping[str, File | None], stored: _Stored, files: Files, count: int
+    db: Database, project: str, updates: Mapping[str, File | None], stored: _StoredRecords, files: Files, count: int
 ) -> tuple[Records, Records]:
     """The records that `updates` changes, before and after, of a project that has many files and is to have `count`.
 
@@ -435,16 +435,16 @@ def _has_files(value: bytes) -> bool:
     return value.startswith(b"[")
 
 
-def _read(db: Database, project: str, updates: Mapping[str, File | None]) -> _Stored:
+def _read(db: Database, project: str, updates: Mapping[str, File | None]) -> _StoredRecords:
     """What is there of the project: all where it has few files, else the releases that `updates` touches."""
     first = key("d", project)
     value = db.get(first, verify_checksums=True)
     if value is None:
-        return _Stored({}, {}, 0)
+        return _StoredRecords({}, {}, 0)
     if _has_files(value):
         all_shared, all_runs = _few_decoder.decode(value)
         files = _files_in(all_runs, dict(enumerate(map(bytes, all_shared))))
-        return _Stored({first: value}, files, len(files))
+        return _StoredRecords({first: value}, files, len(files))
     records = {first: value}
     releases = {_release_of(file.version) for file in updates.values() if file is not None}
     places = {}
@@ -466,10 +466,10 @@ def _read(db: Database, project: str, updates: Mapping[str, File | None]) -> _St
     for filename, place_key in places.items():
         if filename not in files:
             raise LeveldbDamagedError(f"{place_key!r} points to a release that has no such file")
-    return _Stored(records, files, int(value))
+    return _StoredRecords(records, files, int(value))
 
 
-def _read_all(db: Database, project: str) -> _Stored:
+def _read_all(db: Database, project: str) -> _StoredRecords:
     """All that is there of a project with many files."""
     records = dict(project_records(db, project)) | dict(records_of(db, prefix("f", project)))
     start = prefix("d", project)
@@ -480,7 +480,7 @@ def _read_all(db: Database, project: str) -> _Stored:
         elif record_key.startswith(start):
             runs += orjson.loads(value)
     files = _files_in(runs, contents)
-    return _Stored(records, files, len(files))
+    return _StoredRecords(records, files, len(files))
 
 
 @lru_cache(maxsize=1_024)

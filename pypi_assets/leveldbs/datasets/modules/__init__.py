@@ -4,9 +4,11 @@ from functools import partial
 
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.modules.overview import encoded_overview, marks_of, module_names
-from pypi_assets.leveldbs.datasets.provided_names import COLUMNS, Naming, change_names, key_schema
+from pypi_assets.leveldbs.datasets.provided_names import COLUMNS, NamingRules, change_names, key_schema
 
-_NAMING = Naming(columns=("modules", "stubs"), names_in=module_names, marks_in=marks_of, overview_of=encoded_overview)
+_NAMING = NamingRules(
+    columns=("modules", "stubs"), names_in=module_names, marks_in=marks_of, overview_of=encoded_overview
+)
 MODULES = Dataset(
     name="modules",
     format=4,
