@@ -31,6 +31,8 @@ PROJECTS = 200
 FIRST_ANSWER_WITHIN_S = 90
 BACK_WITHIN_S = 180
 PROGRAM = str(Path(sys.executable).with_name("pypi-assets"))
+MADE_AT_ONCE = "WARNING:root:Retrying failed database creation"
+"""Dagster's line, before its logs are set up, where two processes make its tables at the same time."""
 
 
 @dataclass
@@ -266,7 +268,7 @@ def test_up_with_a_bucket_as_storage_keeps_nothing_of_it_in_the_home(tmp_path: P
         logs = up.folder / ".pypi-assets" / "stack" / "logs"
         for name in ("code", "daemon", "webserver", "follower", "service", "metrics"):
             lines = (logs / f"{name}.log").read_text().splitlines()
-            assert [line for line in lines if not is_json(line)] == [], name
+            assert [line for line in lines if not is_json(line) and line != MADE_AT_ONCE] == [], name
             assert lines, name
 
 
