@@ -165,7 +165,7 @@ def ago(**units: float) -> datetime:
 
 
 def follow_requirements() -> None:
-    from pypi_assets.catalog.scopes.status import scope_status, why
+    from pypi_assets.catalog.scopes.scope_status import scope_status, why
     from pypi_assets.catalog.scopes.stored_scopes import require_scope
     from pypi_assets.cli.contexts import opened_crawler
     from pypi_assets.crawl.scope_crawl import run_scope, start_scope

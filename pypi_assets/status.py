@@ -15,7 +15,7 @@ from pypi_assets.catalog.ledger.range_ledger import SIMPLE
 from pypi_assets.catalog.publications.dump_facts import DumpKind
 from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reports.catalog_status import CatalogStatus, Followed, catalog_status
-from pypi_assets.catalog.scopes.status import ScopeStatus
+from pypi_assets.catalog.scopes.scope_status import ScopeStatus
 from pypi_assets.components import existing_catalog_from, index_from, storage_from
 from pypi_assets.dagster_instance.home import has_instance, open_instance
 from pypi_assets.distributions.containment.layers import MissingLayer, missing_layers

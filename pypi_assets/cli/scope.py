@@ -19,7 +19,7 @@ from pypi_assets.times import utc_text
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
-    from pypi_assets.catalog.scopes.status import ScopeStatus
+    from pypi_assets.catalog.scopes.scope_status import ScopeStatus
     from pypi_assets.catalog.scopes.stored_scopes import Scope
 
 _FILE = click.Path(dir_okay=False)
@@ -125,7 +125,7 @@ def scope_run_command(name: str | None, tag: str | None, match_only: bool, as_js
         if crawler.index.is_observed:  # what was seen for the first time is in no range yet
             crawl_incremental(crawler)
         with crawler.catalog.read() as connection:
-            from pypi_assets.catalog.scopes.status import scope_status
+            from pypi_assets.catalog.scopes.scope_status import scope_status
 
             states = [scope_status(connection, result.scope, crawler.catalog.clock()) for result in results]
     if as_json:
@@ -152,7 +152,7 @@ def scope_run_command(name: str | None, tag: str | None, match_only: bool, as_js
 def scope_list_command(output: Output) -> None:
     """List the scopes, in the order of their turns."""
     from pypi_assets.catalog.observed.followed import follows_all
-    from pypi_assets.catalog.scopes.status import scope_status
+    from pypi_assets.catalog.scopes.scope_status import scope_status
     from pypi_assets.catalog.scopes.stored_scopes import all_scopes
     from pypi_assets.settings import load_settings
 
@@ -186,7 +186,7 @@ def scope_list_command(output: Output) -> None:
 @JSON
 def scope_show_command(name: str, as_json: bool) -> None:
     """Show how scope NAME stands."""
-    from pypi_assets.catalog.scopes.status import scope_status
+    from pypi_assets.catalog.scopes.scope_status import scope_status
 
     with _scope_in_catalog(name) as (catalog, scope), catalog.read() as connection:
         state = scope_status(connection, scope, catalog.clock())
@@ -253,7 +253,7 @@ def scope_why_command(name: str, project: str, as_json: bool) -> None:
 
     Exits with 1 where it is not.
     """
-    from pypi_assets.catalog.scopes.status import why
+    from pypi_assets.catalog.scopes.scope_status import why
 
     with _scope_in_catalog(name) as (catalog, scope), catalog.read() as connection:
         reason = why(connection, scope, project)

@@ -20,7 +20,7 @@ from pypi_assets.terminal import (
 if TYPE_CHECKING:
     from pypi_assets.catalog.publications.journal_deliveries import ConsumerLag
     from pypi_assets.catalog.reports.catalog_status import OpenCrawl, RunningWork
-    from pypi_assets.catalog.scopes.status import ScopeStatus
+    from pypi_assets.catalog.scopes.scope_status import ScopeStatus
     from pypi_assets.dagster_instance.activity import Activity
     from pypi_assets.settings import Settings
     from pypi_assets.status import NewestVersion, Status

@@ -16,7 +16,7 @@ from pypi_assets.catalog.observed.observations import begin_counter, require_cou
 from pypi_assets.catalog.scopes.discovery import discover
 from pypi_assets.catalog.scopes.members import entering_in, settle_projects
 from pypi_assets.catalog.scopes.reading_rules import apply_rules, projects_to_rule, queue_lifted
-from pypi_assets.catalog.scopes.status import discovered_so_far
+from pypi_assets.catalog.scopes.scope_status import discovered_so_far
 from pypi_assets.catalog.scopes.stored_scopes import (
     Scope,
     all_scopes,

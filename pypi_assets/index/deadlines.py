@@ -21,7 +21,7 @@ _ABORTING = struct.pack("ii", 1, 0)
 
 
 @dataclass(slots=True, eq=False)
-class _Watch:
+class _Watchdog:
     until: float
     find_socket: Callable[[], socket.socket | None]
     is_over: bool = False
@@ -32,7 +32,7 @@ class Watchdog:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._watches: set[_Watch] = set()
+        self._watches: set[_Watchdog] = set()
         self._thread: threading.Thread | None = None
         self._wakes_at = math.inf
 
@@ -43,7 +43,7 @@ class Watchdog:
         with WATCHDOG.within(10.0, lambda: connection.sock):
             connection.getresponse()
         """
-        watch = _Watch(time.monotonic() + seconds, find_socket)
+        watch = _Watchdog(time.monotonic() + seconds, find_socket)
         self._add(watch)
         failure: Exception | None = None
         try:
@@ -57,7 +57,7 @@ class Watchdog:
             if watch.is_over:
                 raise TimeoutError("timed out") from failure
 
-    def _add(self, watch: _Watch) -> None:
+    def _add(self, watch: _Watchdog) -> None:
         with self._changed:
             self._watches.add(watch)
             if self._thread is None:

@@ -28,7 +28,7 @@ from pypi_assets.catalog.publications.dump_registry import (
 from pypi_assets.catalog.publications.journal_segments import last_chained, latest_generation
 from pypi_assets.catalog.reports.catalog_status import read_exhausted
 from pypi_assets.catalog.reports.journal_format import JournalStream
-from pypi_assets.catalog.scopes.status import ready_scopes
+from pypi_assets.catalog.scopes.scope_status import ready_scopes
 from pypi_assets.catalog.scopes.stored_scopes import has_scopes
 from pypi_assets.catalog.work.audits import last_completed_audit
 from pypi_assets.catalog.work.full_crawls import FullCrawl, find_open_crawl, has_baseline, last_completed_crawl

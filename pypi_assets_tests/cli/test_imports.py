@@ -21,7 +21,7 @@ PARTS_OF_LOOKUP = {
     "cli",
     "distributions",
     "errors",
-    "inert",
+    "sanitize",
     "leveldbs",
     "logs",
     "lookup",
@@ -90,7 +90,7 @@ def parts(modules: set[str]) -> set[str]:
 def test_the_list_of_commands_imports_no_command(option: str) -> None:
     found = imported(option)
     assert libraries(found) == START
-    assert parts(found) == {"cli", "errors", "inert", "progress", "terminal"}
+    assert parts(found) == {"cli", "errors", "progress", "sanitize", "terminal"}
     assert {name for name in found if name.startswith("pypi_assets.cli.")} == set()
 
 

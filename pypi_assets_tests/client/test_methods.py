@@ -13,11 +13,11 @@ from pypi_assets_tests.client.written_methods import FILE, written
 
 PROGRAM = """
 import pypi_assets
-from pypi_assets.client import Results
+from pypi_assets.client import ResultIterator
 from pypi_assets.lookup import ModuleResult
 
 with pypi_assets.connect("https://host") as client:
-    found: Results[ModuleResult] = client.at(12).module("yaml", prefix=True)
+    found: ResultIterator[ModuleResult] = client.at(12).module("yaml", prefix=True)
     names: list[str] = [one["project"] for one in found]
     serial: int = found.serial
     files: list[str | None] = [one["requires_python"] for one in client.page("demo")]

@@ -20,7 +20,7 @@ _HEAD = '''"""The methods of a client, one for each question.
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from pypi_assets.client.results import Results
+from pypi_assets.client.results import ResultIterator
 
 if TYPE_CHECKING:
 '''
@@ -34,7 +34,7 @@ class Questions:
 
     def _ask(
         self, name: str, values: dict[str, Any], page_size: int | None = None, cursor: str | None = None
-    ) -> Results[Any]:
+    ) -> ResultIterator[Any]:
         raise NotImplementedError
 '''
 
@@ -65,7 +65,7 @@ def _method(question: Question[Any]) -> Iterator[str]:
     paged = ("page_size: int | None = None", "cursor: str | None = None") if question.sort_key else ()
     options = [*(f"{one.name}: {_type(one)} = {one.default!r}" for one in others), *paged]
     arguments = ["self", *(f"{one.name}: {_type(one)}" for one in required), *(["*", *options] if options else [])]
-    name, returned = question.name.replace("-", "_"), f'"Results[{kinds}]"'
+    name, returned = question.name.replace("-", "_"), f'"ResultIterator[{kinds}]"'
     yield f"    def {name}({', '.join(arguments)}) -> {returned}:"
     yield f'        """{question.summary}.'
     yield ""

@@ -15,7 +15,7 @@ from pypi_assets.catalog.reads.past_generations import past_generations_of
 from pypi_assets.catalog.reports.catalog_status import read_followed
 from pypi_assets.catalog.reports.live_files import files_with_sha256, live_files
 from pypi_assets.catalog.reports.project_history import read_history
-from pypi_assets.catalog.scopes.status import scope_status
+from pypi_assets.catalog.scopes.scope_status import scope_status
 from pypi_assets.catalog.scopes.stored_scopes import require_scope
 from pypi_assets.components import crawler_from, index_from, storage_from
 from pypi_assets.crawl.crawler import Crawler, observe

@@ -116,7 +116,7 @@ def test_reading_any_of_them_takes_little_memory(tmp_path):
 _READ_ALL = """
 import io, re, time
 from pathlib import Path
-from pypi_assets.distributions.limits import Limits
+from pypi_assets.distributions.limits import ReadLimits
 from pypi_assets.distributions.reader import read_distribution
 from pypi_assets_tests.distributions import hostile_sdists, hostile_tars
 from pypi_assets_tests.distributions.hostile import CASES
@@ -127,8 +127,8 @@ def peak():
     return 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1])
 
 files = [(case.name, case.filename, case.build, case.limits) for case in CASES]
-files += [(case.name, case.filename, case.build, Limits()) for case in hostile_tars.CASES + hostile_sdists.CASES]
-files += [(name, WHEEL, build, Limits()) for name, build in (WHEELS | WHEEL_FILES).items()]
+files += [(case.name, case.filename, case.build, ReadLimits()) for case in hostile_tars.CASES + hostile_sdists.CASES]
+files += [(name, WHEEL, build, ReadLimits()) for name, build in (WHEELS | WHEEL_FILES).items()]
 before = peak()
 for name, filename, build, limits in files:
     content = io.BytesIO(build())

@@ -156,7 +156,7 @@ SOME_PATHS = st.lists(PARTS, min_size=1, max_size=5).map("/".join)
 
 @given(PATTERNS, SOME_PATHS, st.sampled_from(Patterns))
 def test_simple_patterns_match_as_all_others_do(pattern: str, path: str, kind: Patterns):
-    compiled = path_patterns._compiled(pattern, kind)
+    compiled = path_patterns._compiled_pattern(pattern, kind)
     if compiled.segments:
         matches = path.startswith(compiled.start) and path_patterns._matches(compiled, path, Effort())
         assert path_patterns._matched(compiled, [path], Effort()) == ({path} if matches else set())

@@ -13,10 +13,10 @@ PARENT = """
 import sys
 from pathlib import Path
 from pypi_assets.distributions import reader_pool
-from pypi_assets.distributions.limits import Limits
-from pypi_assets.distributions.sources import FileSource
+from pypi_assets.distributions.limits import ReadLimits
+from pypi_assets.distributions.sources import SeekableFileSource
 
-class Source(FileSource):
+class Source(SeekableFileSource):
     def sidecar(self):
         print("reading", flush=True)
         sys.stdin.readline()
@@ -24,7 +24,7 @@ class Source(FileSource):
 reader_pool.READER_PROGRAM, reader_pool.GRACE_S, path = sys.argv[1], 0.1, Path(sys.argv[2])
 if path.name.startswith("spin"):
     reader_pool.Channel.set_timeout = lambda *_: None
-with reader_pool.ReaderPool(Limits(seconds=0.1), size=2) as pool, path.open("rb") as file:
+with reader_pool.ReaderPool(ReadLimits(seconds=0.1), size=2) as pool, path.open("rb") as file:
     print(pool.read(Source(file), path.name).record.modules)
 """
 

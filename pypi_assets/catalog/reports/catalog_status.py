@@ -34,7 +34,7 @@ from pypi_assets.catalog.reads.file_counts import live_outcomes, recount_files
 from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reports.failures import VISIT, count_failures
 from pypi_assets.catalog.reports.range_states import count_unexplained
-from pypi_assets.catalog.scopes.status import ScopeStatus, scope_status
+from pypi_assets.catalog.scopes.scope_status import ScopeStatus, scope_status
 from pypi_assets.catalog.scopes.stored_scopes import all_scopes
 from pypi_assets.catalog.tables import (
     catalog_state,

@@ -22,7 +22,7 @@ GROUPS = {
     "journal": Group("journal", "docs/journal.md"),
     "leveldbs": Group("leveldbs", "docs/lookup.md"),
     "parquet": Group("parquet", "docs/parquet.md"),
-    "solvability": Group("solvability", "docs/dagster.md#see-what-can-no-longer-be-installed"),
+    "solvability_days": Group("solvability", "docs/dagster.md#see-what-can-no-longer-be-installed"),
 }
 """By module. Dagster sorts groups by name, so the names are in the order in which data flows."""
 

@@ -6,7 +6,7 @@ import dagster as dg
 
 from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reports.catalog_status import read_followed
-from pypi_assets.catalog.scopes.status import ScopeStatus, scope_status
+from pypi_assets.catalog.scopes.scope_status import ScopeStatus, scope_status
 from pypi_assets.catalog.scopes.stored_scopes import require_scope
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.scope_crawl import find_scope_projects, run_scope

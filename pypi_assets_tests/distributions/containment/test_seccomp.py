@@ -196,27 +196,27 @@ def test_a_processor_without_a_list_has_no_filter(monkeypatch: pytest.MonkeyPatc
 
 _BY_INT_80 = """
 import ctypes, mmap, os
-from pypi_assets.distributions.containment import kernel, seccomp
+from pypi_assets.distributions.containment import kernel, layers
 
 code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
 code.write(bytes.fromhex("b814000000cd80c3"))  # mov eax, 20 (getpid of the 32-bit ABI); int 0x80; ret
 getpid = ctypes.CFUNCTYPE(ctypes.c_long)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
 kernel.set_no_new_privileges()
-seccomp.restrict(os.getpid())
+layers.restrict(os.getpid())
 getpid()
 """
 _BY_X32 = """
 import os
-from pypi_assets.distributions.containment import kernel, seccomp
+from pypi_assets.distributions.containment import kernel, layers
 
 kernel.set_no_new_privileges()
-seccomp.restrict(os.getpid())
+layers.restrict(os.getpid())
 assert kernel.call(39) == os.getpid()
 kernel.call(0x40000000 + 39)
 """
 _THREADS = """
 import os, threading
-from pypi_assets.distributions.containment import kernel, seccomp
+from pypi_assets.distributions.containment import kernel, layers
 
 outcomes, may_go = [], threading.Event()
 
@@ -231,7 +231,7 @@ def in_thread():
 thread = threading.Thread(target=in_thread)
 thread.start()
 kernel.set_no_new_privileges()
-seccomp.restrict(os.getpid())
+layers.restrict(os.getpid())
 may_go.set()
 thread.join()
 os.write(1, outcomes[0].encode())

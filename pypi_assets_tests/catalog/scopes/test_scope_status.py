@@ -3,7 +3,7 @@
 from sqlalchemy import update
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.scopes.status import ScopeReason, ScopeState, ScopeStatus, scope_status, why
+from pypi_assets.catalog.scopes.scope_status import ScopeReason, ScopeState, ScopeStatus, scope_status, why
 from pypi_assets.catalog.scopes.stored_scopes import change_scope, set_aborted
 from pypi_assets.catalog.tables import visit_queue
 from pypi_assets_tests.naming import mentions
