@@ -22,7 +22,7 @@ from pypi_assets.catalog.reads.stored_contents import record_details
 from pypi_assets.catalog.reads.stored_json import to_json
 from pypi_assets.catalog.work.visit_queue import crawl_workload, range_workload, visit_kind
 from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionKind, DistributionRecord, ModulesGrade
-from pypi_assets.distributions.requirements import required_projects
+from pypi_assets.distributions.requirement_names import required_projects
 from pypi_assets.index.actions import Action, file_change
 from pypi_assets.index.models import ChangelogEvent
 

@@ -303,3 +303,8 @@ def _class_of(ranges: str) -> str:
     """The ranges as they are written in a class of a regular expression."""
     bounds = (each.split("-") for each in ranges.split())
     return "".join([f"\\U{int(each[0], 16):08x}-\\U{int(each[-1], 16):08x}" for each in bounds])
+
+
+def printable(text: str, limit: int = 300) -> str:
+    """`text` fit for one line of a log or a database: cut, and without control characters."""
+    return replace_unprintable(text[:limit], "\ufffd")

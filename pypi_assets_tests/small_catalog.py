@@ -26,7 +26,7 @@ from pypi_assets.catalog.tables import (
     releases,
     yanked_intervals,
 )
-from pypi_assets.distributions.installer_checks import is_installable
+from pypi_assets.distributions.installability import is_installable
 from pypi_assets.distributions.record import DistributionKind, DistributionRecord
 from pypi_assets_tests.databases import sqlite_database
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pypi_assets.cli.options import AT, command
-from pypi_assets.export.formats import SUMMARIES
+from pypi_assets.export.summaries import SUMMARIES
 from pypi_assets.terminal import counted, print_message
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import zstandard
 
-from pypi_assets.characters import replace_unprintable
+from pypi_assets.characters import printable
 from pypi_assets.distributions.limits import MIB, LimitExceededError
 from pypi_assets.distributions.members import Folder, paths_of
 from pypi_assets.distributions.record import ErrorKind, ReadError
@@ -178,8 +178,3 @@ def load_codecs() -> None:
     _codecs.compressor()
     for dictionary_id in _dictionaries():
         _codecs.decompressor(dictionary_id)
-
-
-def printable(text: str, limit: int = 300) -> str:
-    """`text` fit for one line of a log or a database: cut, and without control characters."""
-    return replace_unprintable(text[:limit], "\ufffd")

@@ -3,12 +3,10 @@
 These are the rules of pip 26.3 and uv 0.13. `served_metadata.py` decides which metadata they see.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
 
-from pypi_assets.characters import is_digits, normalized_name
-from pypi_assets.distributions.extract import printable
+from pypi_assets.characters import is_digits, normalized_name, printable
 from pypi_assets.distributions.filenames import wheel_problems
 from pypi_assets.distributions.metadata import CoreMetadata, refused_requirements
 from pypi_assets.distributions.record import FAILS, FAILS_LATE, SKIPS, FilenameParts
@@ -85,37 +83,3 @@ def written_refusals(refusals: Iterable[Refusal]) -> tuple[str, ...]:
             if action:
                 by_installer.setdefault(installer, f"{installer} {action}: {refusal.reason}")
     return tuple(by_installer.values())
-
-
-File = TypeVar("File")
-_INSTALLERS = ("pip", "uv")
-
-
-def action_of(refusals: Iterable[str] | None, installer: str) -> str | None:
-    """Return what `installer` (pip or uv) does if it does not take the file, such as `skips`; None if it takes it.
-
-    >>> action_of(["uv fails: the metadata have the Name other"], "uv")
-    'fails'
-    """
-    begins = f"{installer} "
-    found = next((one for one in refusals or () if one.startswith(begins)), None)
-    return None if found is None else found.removeprefix(begins).partition(":")[0]
-
-
-def is_installable(refusals: Iterable[str] | None) -> bool:
-    """Check whether any installer takes the file. `refusals` that are not known (None) count as none.
-
-    >>> is_installable(["pip skips: the metadata have the Version 2"])
-    True
-    """
-    return not refusals or any(action_of(refusals, installer) is None for installer in _INSTALLERS)
-
-
-def installable_or_all(files: Sequence[File], refusals_of: Callable[[File], Iterable[str] | None]) -> Sequence[File]:
-    """Return the files that an installer takes; all of them if no installer takes any."""
-    return accepted_or_all(files, lambda file: not is_installable(refusals_of(file)))
-
-
-def accepted_or_all(files: Sequence[File], is_rejected: Callable[[File], bool]) -> Sequence[File]:
-    """Return the same of files of which it is known whether each `is_rejected` by all installers."""
-    return [file for file in files if not is_rejected(file)] or files

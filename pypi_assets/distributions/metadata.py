@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 
-from pypi_assets.characters import is_printable, lower, replace_unprintable
-from pypi_assets.distributions.extract import printable
+from pypi_assets.characters import is_printable, lower, printable, replace_unprintable
 from pypi_assets.distributions.limits import LimitExceededError
-from pypi_assets.distributions.record import AMBIGUOUS, bounded, cut_license, join_urls, license_classifiers
+from pypi_assets.distributions.project_facts import bounded, cut_license, join_urls, license_classifiers
+from pypi_assets.distributions.record import AMBIGUOUS
 from pypi_assets.distributions.requirements import is_requirement, is_specifier, is_usable_marker
 
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pypi_assets.characters import lower, normalized_name
+from pypi_assets.characters import lower, normalized_name, printable
 from pypi_assets.distributions import sdists
 from pypi_assets.distributions.archives import trimmed
 from pypi_assets.distributions.build_scripts import is_build_script
-from pypi_assets.distributions.extract import Extract, decode_extract, encode_extract, printable
+from pypi_assets.distributions.extract import Extract, decode_extract, encode_extract
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.local_files import read_local
 from pypi_assets.distributions.members import by_folder, folders_of

@@ -22,8 +22,9 @@ from typing import BinaryIO, Self, TypeVar, cast
 
 import msgspec
 
+from pypi_assets.characters import printable
 from pypi_assets.distributions.containment.layers import MissingLayer
-from pypi_assets.distributions.extract import ServedMetadata, encode_extract, printable
+from pypi_assets.distributions.extract import ServedMetadata, encode_extract
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import READER_MEMORY_BYTES, ReadLimits
 from pypi_assets.distributions.reader import read_distribution

@@ -22,15 +22,9 @@ from typing import Annotated, BinaryIO, Generic, TypeVar, cast
 
 import msgspec
 
+from pypi_assets.characters import printable
 from pypi_assets.distributions.containment.layers import MissingLayer, contain
-from pypi_assets.distributions.extract import (
-    Extract,
-    ServedMetadata,
-    decode_extract,
-    encode_extract,
-    load_codecs,
-    printable,
-)
+from pypi_assets.distributions.extract import Extract, ServedMetadata, decode_extract, encode_extract, load_codecs
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import MIB, ReadLimits
 from pypi_assets.distributions.metadata import headers_of

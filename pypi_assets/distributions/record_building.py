@@ -5,11 +5,12 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-from pypi_assets.characters import normalized_name
-from pypi_assets.distributions.extract import Extract, printable
+from pypi_assets.characters import normalized_name, printable
+from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.installer_checks import written_refusals
 from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.metadata import CoreMetadata, requirement_notes, unique
+from pypi_assets.distributions.project_facts import bounded
 from pypi_assets.distributions.record import (
     AMBIGUOUS,
     START_UP_CODE,
@@ -18,7 +19,6 @@ from pypi_assets.distributions.record import (
     ErrorKind,
     FilenameParts,
     ModulesGrade,
-    bounded,
 )
 from pypi_assets.distributions.requirements import same_version
 from pypi_assets.distributions.served_metadata import Resolved

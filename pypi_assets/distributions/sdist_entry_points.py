@@ -6,8 +6,8 @@ What no file decides is unknown, which differs from no entry point.
 from collections.abc import Mapping
 from typing import Any
 
+from pypi_assets.characters import printable
 from pypi_assets.distributions.backends import backend_names
-from pypi_assets.distributions.extract import printable
 from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.metadata import decode_text, parse_entry_points
 from pypi_assets.distributions.pyproject import strings, table

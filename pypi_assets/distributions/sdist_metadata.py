@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from pypi_assets.characters import printable
 from pypi_assets.distributions.backends import backend_names
-from pypi_assets.distributions.extract import Extract, printable
+from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.installer_checks import is_static
 from pypi_assets.distributions.metadata import CoreMetadata, decode_text, one_line, parse_metadata, with_facts
 from pypi_assets.distributions.poetry_requirements import required_python
+from pypi_assets.distributions.project_facts import join_urls
 from pypi_assets.distributions.pyproject import strings, table
-from pypi_assets.distributions.record import AMBIGUOUS, ErrorKind, join_urls
+from pypi_assets.distributions.record import AMBIGUOUS, ErrorKind
 from pypi_assets.distributions.requirements import differ
 from pypi_assets.distributions.sdist_requirements import uses_pbr
 from pypi_assets.distributions.setup_cfg import listed, mapped, parse_setup_cfg

@@ -8,6 +8,7 @@ Settings can make a backend run any code: what only a build makes is not seen.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pypi_assets.characters import printable
 from pypi_assets.distributions.backends import (
     backend_names,
     cmeel,
@@ -23,7 +24,6 @@ from pypi_assets.distributions.backends import (
     uv_build,
 )
 from pypi_assets.distributions.backends.hatch_settings import hatch_settings
-from pypi_assets.distributions.extract import printable
 from pypi_assets.distributions.members import Files, Folder, by_folder, merged
 from pypi_assets.distributions.metadata import parse_entry_points
 from pypi_assets.distributions.module_names import ModuleNames, find_modules

@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from pypi_assets.characters import normalized_name
+from pypi_assets.characters import normalized_name, printable
 from pypi_assets.distributions.backends.manifest_in import condense_sources
 from pypi_assets.distributions.build_scripts import is_build_script, named_scripts
-from pypi_assets.distributions.extract import Extract, printable
+from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.metadata import decode_text, parse_metadata, unique
 from pypi_assets.distributions.pyproject import parse_toml

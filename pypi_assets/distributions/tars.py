@@ -13,9 +13,10 @@ from typing import Protocol, cast
 
 from isal import igzip_lib
 
+from pypi_assets.characters import printable
 from pypi_assets.distributions.archives import BadTarError, TarStream, padded, trimmed
 from pypi_assets.distributions.build_scripts import is_build_script
-from pypi_assets.distributions.extract import Extract, printable
+from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.limits import MAX_SOURCES_BYTES, MIB, Budget, LimitExceededError
 from pypi_assets.distributions.record import AMBIGUOUS, ErrorKind
 from pypi_assets.distributions.sdist_names import are_usual, common_top, note_top, note_tree, put_names, readable

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from pypi_assets.characters import is_digits, is_printable
+from pypi_assets.characters import is_digits, is_printable, printable
 from pypi_assets.distributions.archives import SafeNames, is_odd, keep
-from pypi_assets.distributions.extract import Extract, printable
+from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.limits import Budget
 from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.metadata import decode_text, header_fields, one_line

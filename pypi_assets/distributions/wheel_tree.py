@@ -8,8 +8,8 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pypi_assets.characters import lower
-from pypi_assets.distributions.extract import Extract, printable
+from pypi_assets.characters import lower, printable
+from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.limits import MIB, LimitExceededError
 from pypi_assets.distributions.members import Files, Folder, by_folder, paths_of
 from pypi_assets.distributions.metadata import unique

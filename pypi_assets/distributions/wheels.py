@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from pypi_assets.characters import is_printable, normalized_name
-from pypi_assets.distributions.extract import Extract, printable
+from pypi_assets.characters import is_printable, normalized_name, printable
+from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.filenames import wheel_problems as filename_problems
 from pypi_assets.distributions.members import Folder
 from pypi_assets.distributions.metadata import (

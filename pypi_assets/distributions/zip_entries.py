@@ -4,8 +4,9 @@ import struct
 from collections.abc import Iterator
 from zlib import crc32
 
+from pypi_assets.characters import printable
 from pypi_assets.distributions.archives import Names
-from pypi_assets.distributions.extract import Extract, printable
+from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.limits import MIB, Budget
 from pypi_assets.distributions.record import AMBIGUOUS, ErrorKind
 from pypi_assets.distributions.zip_directory import BadZipError, Directory

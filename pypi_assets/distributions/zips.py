@@ -15,9 +15,10 @@ from typing import cast
 import msgspec
 from isal import isal_zlib
 
+from pypi_assets.characters import printable
 from pypi_assets.distributions.archives import Names, SafeNames
 from pypi_assets.distributions.build_scripts import is_build_script
-from pypi_assets.distributions.extract import Extract, printable
+from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.limits import MAX_SOURCES_BYTES, MIB, Budget, LimitExceededError
 from pypi_assets.distributions.record import AMBIGUOUS, ErrorKind
 from pypi_assets.distributions.sources import MismatchError, RangeSource

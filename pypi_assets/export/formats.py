@@ -145,12 +145,3 @@ def _without_requirements(answer: LockedAnswer) -> Iterator[Remark]:
         if sdist is not None and sdist.requires_dist is None:
             text = f"{release.pin.text}: what {sdist.filename} requires is known only once it is built"
             yield Remark(RemarkKind.NO_REQUIREMENTS, text, release.pin.normalized)
-
-
-SUMMARIES = {
-    "gazelle": "gazelle_python.yaml, for Gazelle with rules_python.",
-    "pants": "A target python_requirements, for a BUILD file of Pants.",
-    "deptry": "The table package_module_name_map, for the pyproject.toml of deptry.",
-    "fawltydeps": "A file for --custom-mapping-file of FawltyDeps.",
-    "uv-metadata": "Tables dependency-metadata for uv.toml: sdists are not built.",
-}

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import orjson
 from packaging.utils import canonicalize_name
 
-from pypi_assets.distributions.requirements import required_projects
+from pypi_assets.distributions.requirement_names import required_projects
 from pypi_assets.locks.lock_content import toml_text
 from pypi_assets.lookup.import_owners import Evidence, OwnerSource, ranked_providers
 from pypi_assets.lookup.owner_ranking import OwnerCandidate, is_junk_root

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypedDict
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from pypi_assets.distributions.requirements import CONDITIONS
+from pypi_assets.distributions.requirement_names import CONDITIONS
 from pypi_assets.lookup.advisories import Advisories
 from pypi_assets.lookup.newest_requirements import NewestRequirements, newest_of
 from pypi_assets.lookup.requirement_filters import Alternative, alternatives, matched_by, requirements_of, specifier_of

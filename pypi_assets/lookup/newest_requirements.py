@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from packaging.utils import canonicalize_version
 from packaging.version import Version
 
-from pypi_assets.distributions.installer_checks import installable_or_all
+from pypi_assets.distributions.installability import installable_or_all
 from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release, newest_version
 
 _FIRST_AT_ONCE, _AT_ONCE = 20, 500

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from packaging.utils import canonicalize_name
 
-from pypi_assets.distributions.installer_checks import installable_or_all
+from pypi_assets.distributions.installability import installable_or_all
 from pypi_assets.index.errors import RefusedError
 from pypi_assets.index.urls import split_fetchable
 from pypi_assets.leveldbs.datasets.commands.entry_points import command_names

@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from pypi_assets.distributions.requirements import parse_requirement
+from pypi_assets.distributions.requirement_names import parse_requirement
 
 
 class ReleaseDifference(TypedDict):

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, TypedDict
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from pypi_assets.distributions.requirements import CONDITIONS
+from pypi_assets.distributions.requirement_names import CONDITIONS
 from pypi_assets.lookup.newest_requirements import NewestRequirements, breadth_first, newest_of
 from pypi_assets.lookup.requirement_filters import (
     Matched,

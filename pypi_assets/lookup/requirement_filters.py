@@ -19,8 +19,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from pypi_assets.distributions.installer_checks import is_installable
-from pypi_assets.distributions.requirements import parse_requirement
+from pypi_assets.distributions.installability import is_installable
+from pypi_assets.distributions.requirement_names import parse_requirement
 from pypi_assets.leveldbs.format.version_order import canonical_version
 from pypi_assets.lookup.answers import LookupNameError
 from pypi_assets.short_texts import cached_if_short

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from pypi_assets.distributions.installer_checks import installable_or_all
-from pypi_assets.distributions.requirements import CONDITIONS, parse_requirement
+from pypi_assets.distributions.installability import installable_or_all
+from pypi_assets.distributions.requirement_names import CONDITIONS, parse_requirement
 from pypi_assets.leveldbs.format.version_order import canonical_version, newest_version
 
 if TYPE_CHECKING:

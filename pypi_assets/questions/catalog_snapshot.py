@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from packaging.utils import canonicalize_name
 
-from pypi_assets.distributions.installer_checks import accepted_or_all, installable_or_all
+from pypi_assets.distributions.installability import accepted_or_all, installable_or_all
 from pypi_assets.leveldbs.datasets.modules.overview import Overview, marks_of, overview_of
 from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release
 from pypi_assets.lookup.answers import Answer, Result

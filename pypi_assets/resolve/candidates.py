@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from pypi_assets.distributions.installer_checks import action_of
+from pypi_assets.distributions.installability import action_of
 from pypi_assets.distributions.record import SKIPS, DistributionKind
 from pypi_assets.distributions.served_metadata import own_requirements
 from pypi_assets.locks.environments import Environment

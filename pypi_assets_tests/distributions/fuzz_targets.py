@@ -30,14 +30,9 @@ from pypi_assets.distributions.extract import Extract, ExtractError, decode_extr
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.limits import MIB, ReadLimits
 from pypi_assets.distributions.pip_comparison import has_doubt
+from pypi_assets.distributions.project_facts import MAX_LICENSE_BYTES, MAX_VALUE_CHARACTERS, MAX_VALUES
 from pypi_assets.distributions.reader import Reading, make_record, read_distribution, read_extract
-from pypi_assets.distributions.record import (
-    MAX_LICENSE_BYTES,
-    MAX_VALUE_CHARACTERS,
-    MAX_VALUES,
-    DistributionKind,
-    DistributionRecord,
-)
+from pypi_assets.distributions.record import DistributionKind, DistributionRecord
 from pypi_assets.distributions.record_building import record_to_json
 from pypi_assets.distributions.setup_cfg import parse_setup_cfg
 from pypi_assets.distributions.setup_script import keep_arguments, kept_arguments, read_setup_script

@@ -7,15 +7,9 @@ import pytest
 from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.metadata import CoreMetadata
+from pypi_assets.distributions.project_facts import MAX_LICENSE_BYTES, bounded, cut_license, join_urls
 from pypi_assets.distributions.reader import read_path
-from pypi_assets.distributions.record import (
-    MAX_LICENSE_BYTES,
-    DistributionKind,
-    ErrorKind,
-    bounded,
-    cut_license,
-    join_urls,
-)
+from pypi_assets.distributions.record import DistributionKind, ErrorKind
 from pypi_assets.distributions.record_building import (
     MAX_NOTES,
     build_record,

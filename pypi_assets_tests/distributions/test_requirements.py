@@ -6,14 +6,8 @@ from hypothesis import strategies as st
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from pypi_assets.distributions.requirements import (
-    comparable_version,
-    is_requirement,
-    is_specifier,
-    is_version,
-    parse_requirement,
-    required_projects,
-)
+from pypi_assets.distributions.requirement_names import parse_requirement, required_projects
+from pypi_assets.distributions.requirements import comparable_version, is_requirement, is_specifier, is_version
 
 
 def test_the_name_and_the_condition(subtests: pytest.Subtests) -> None:

@@ -36,6 +36,7 @@ ALLOWED = {
     "distributions/setup_script.py": {"ast.parse"},  # of what script_text.py leaves
     "distributions/setup_functions.py": {"title", "lower", "upper"},  # of a text that is ASCII
     "distributions/requirements.py": {"packaging"},  # for texts that are ASCII
+    "distributions/requirement_names.py": {"packaging"},  # for a name that is ASCII
     "leveldbs/datasets/hashes/hash_records.py": {"lower"},  # of a hash
     "leveldbs/datasets/provided_names.py": {"upper"},  # of the name of a kind
     "leveldbs/datasets/depgraph/depgraph_records.py": {"packaging", "upper"},  # of hex digits

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypi_assets.export.formats import FORMATS, SUMMARIES, remarks
+from pypi_assets.export.formats import FORMATS, remarks
 from pypi_assets.export.module_owners import (
     described_modules,
     module_owners,
@@ -16,6 +16,7 @@ from pypi_assets.export.module_owners import (
     top_level_names,
     topmost,
 )
+from pypi_assets.export.summaries import SUMMARIES
 from pypi_assets.locks.pins import RemarkKind
 from pypi_assets_tests.export.pinned import USUAL, answer, of_modules, release, with_parents
 

@@ -50,7 +50,7 @@ from pypi_assets.catalog.tables import (
     serial_ranges,
     yanked_intervals,
 )
-from pypi_assets.distributions.installer_checks import is_installable
+from pypi_assets.distributions.installability import is_installable
 from pypi_assets.distributions.record import DistributionKind, ModulesGrade
 from pypi_assets.index.actions import file_change
 from pypi_assets.index.models import ChangelogEvent

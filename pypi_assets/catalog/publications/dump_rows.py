@@ -30,9 +30,9 @@ from pypi_assets.catalog.tables import (
     shared_details,
     yanked_intervals,
 )
-from pypi_assets.distributions.installer_checks import accepted_or_all, is_installable
+from pypi_assets.distributions.installability import accepted_or_all, is_installable
 from pypi_assets.distributions.record import DistributionKind, ModulesGrade
-from pypi_assets.distributions.requirements import required_projects
+from pypi_assets.distributions.requirement_names import required_projects
 
 _ROWS_AT_A_TIME = 1_000
 CONTENT = (

@@ -21,7 +21,7 @@ from pypi_assets.catalog.tables import (
     projects,
     shared_details,
 )
-from pypi_assets.distributions.installer_checks import is_installable
+from pypi_assets.distributions.installability import is_installable
 
 _FACTS = ("url", "size", "uploaded_at", "requires_python", "yanked_reason", "core_metadata_sha256", "first_seen_at")
 _READ = ("outcome", "error_kind", "error_text", "metadata_version", "extractor_version")

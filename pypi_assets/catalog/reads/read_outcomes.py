@@ -34,7 +34,7 @@ from pypi_assets.catalog.tables import (
     live_intervals,
     projects,
 )
-from pypi_assets.distributions.installer_checks import is_installable
+from pypi_assets.distributions.installability import is_installable
 from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionRecord, ErrorKind
 from pypi_assets.distributions.record_building import record_digest
 

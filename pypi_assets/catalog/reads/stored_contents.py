@@ -19,7 +19,7 @@ from pypi_assets.catalog.database import at_a_time, insert_missing, sent_values,
 from pypi_assets.catalog.reads.stored_json import from_json, to_json
 from pypi_assets.catalog.tables import module_roots, name_lists, required_names, shared_details
 from pypi_assets.distributions.record import DistributionRecord, ModulesGrade
-from pypi_assets.distributions.requirements import required_projects
+from pypi_assets.distributions.requirement_names import required_projects
 from pypi_assets.index.models import LONGEST_NAME
 
 

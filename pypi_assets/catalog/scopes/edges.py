@@ -23,7 +23,7 @@ from pypi_assets.catalog.tables import (
     yanked_intervals,
 )
 from pypi_assets.distributions.metadata import normalized_extra
-from pypi_assets.distributions.requirements import CONDITIONS, parse_requirement
+from pypi_assets.distributions.requirement_names import CONDITIONS, parse_requirement
 from pypi_assets.scopes.ruleset import RequirementRules, ScopeFile, selected_spans
 from pypi_assets.scopes.spans import OPEN_END, Span, Spans, intersection, span, union
 

@@ -10,7 +10,7 @@ from pypi_assets.characters import normalized_name
 from pypi_assets.distributions.metadata import decode_text
 from pypi_assets.distributions.path_patterns import Patterns, matching_paths
 from pypi_assets.distributions.pyproject import parse_toml, table
-from pypi_assets.distributions.requirements import parse_requirement
+from pypi_assets.distributions.requirement_names import parse_requirement
 from pypi_assets.distributions.source_tree import SourceTree
 
 ALWAYS_EXCLUDED = ("*.py[cdo]", "/dist")

@@ -8,7 +8,7 @@ from pypi_assets.distributions.members import Files, by_folder, merged, paths_of
 from pypi_assets.distributions.path_patterns import Patterns, matching_paths
 from pypi_assets.distributions.pyproject import items, strings
 from pypi_assets.distributions.record import ModulesGrade
-from pypi_assets.distributions.requirements import parse_requirement
+from pypi_assets.distributions.requirement_names import parse_requirement
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, joined, moved
 
 _HOOKS = frozenset({"custom-hook", "run-setuptools", "build"})

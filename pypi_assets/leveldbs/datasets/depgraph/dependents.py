@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import msgspec
 import orjson
 
-from pypi_assets.distributions.installer_checks import is_installable
-from pypi_assets.distributions.requirements import CONDITIONS, required_projects
+from pypi_assets.distributions.installability import is_installable
+from pypi_assets.distributions.requirement_names import CONDITIONS, required_projects
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.records import Records, key, prefix

@@ -26,7 +26,7 @@ import msgspec
 import orjson
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from pypi_assets.distributions.installer_checks import installable_or_all
+from pypi_assets.distributions.installability import installable_or_all
 from pypi_assets.distributions.record import DistributionKind
 from pypi_assets.leveldbs.datasets.depgraph.dependents import (
     File,

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from pypi_assets.distributions.installer_checks import is_installable
+from pypi_assets.distributions.installability import is_installable
 from pypi_assets.leveldbs.datasets.provided_names import STUB, FileEntry
 from pypi_assets.leveldbs.format.records import Row
 from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release

@@ -1,0 +1,37 @@
+"""Which installers take a file, by the `refusals` of its record."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+File = TypeVar("File")
+_INSTALLERS = ("pip", "uv")
+
+
+def action_of(refusals: Iterable[str] | None, installer: str) -> str | None:
+    """Return what `installer` (pip or uv) does if it does not take the file, such as `skips`; None if it takes it.
+
+    >>> action_of(["uv fails: the metadata have the Name other"], "uv")
+    'fails'
+    """
+    begins = f"{installer} "
+    found = next((one for one in refusals or () if one.startswith(begins)), None)
+    return None if found is None else found.removeprefix(begins).partition(":")[0]
+
+
+def is_installable(refusals: Iterable[str] | None) -> bool:
+    """Check whether any installer takes the file. `refusals` that are not known (None) count as none.
+
+    >>> is_installable(["pip skips: the metadata have the Version 2"])
+    True
+    """
+    return not refusals or any(action_of(refusals, installer) is None for installer in _INSTALLERS)
+
+
+def installable_or_all(files: Sequence[File], refusals_of: Callable[[File], Iterable[str] | None]) -> Sequence[File]:
+    """Return the files that an installer takes; all of them if no installer takes any."""
+    return accepted_or_all(files, lambda file: not is_installable(refusals_of(file)))
+
+
+def accepted_or_all(files: Sequence[File], is_rejected: Callable[[File], bool]) -> Sequence[File]:
+    """Return the same of files of which it is known whether each `is_rejected` by all installers."""
+    return [file for file in files if not is_rejected(file)] or files
