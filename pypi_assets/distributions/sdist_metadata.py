@@ -160,10 +160,10 @@ def _built(tree: SourceTree) -> Any:
     if tree.is_built_by(backend_names.POETRY) and not is_dynamic and "requires-python" not in project:
         return _of_poetry(table(poetry, "dependencies").get("python"))
     if "name" in project and not is_dynamic:
-        return _stated_text(project.get("requires-python"))
+        return _line(project.get("requires-python"))
     flit = tree.table("tool", "flit", "metadata")
     if flit and not project and tree.is_built_by(backend_names.FLIT):
-        return _stated_text(flit.get("requires-python"))
+        return _line(flit.get("requires-python"))
     return _of_setuptools(tree) if tree.is_built_by_setuptools else _UNKNOWN
 
 
@@ -189,11 +189,7 @@ def _of_setuptools(tree: SourceTree) -> Any:
         return _UNKNOWN
     if "python_requires" in options:
         written = options["python_requires"]
-        return _UNKNOWN if "python_requires" in script.given or "%(" in written else _stated_text(written)
+        return _UNKNOWN if "python_requires" in script.given or "%(" in written else _line(written)
     if "python_requires" in script.given and script.python_requires is None:
         return _UNKNOWN
-    return _stated_text(script.python_requires)
-
-
-def _stated_text(value: object) -> str | None:
-    return (one_line(value) or None) if isinstance(value, str) else None
+    return _line(script.python_requires)
