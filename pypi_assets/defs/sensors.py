@@ -63,7 +63,7 @@ def scope_work(
     context: dg.SensorEvaluationContext, settings: SettingsResource, catalog: CatalogResource, crawler: CrawlerResource
 ) -> dg.SensorResult | dg.SkipReason:
     naming = settings.naming
-    job, partitions = naming.job(follow_scopes_job), naming.partitions(scope_names)
+    job, names = naming.job(follow_scopes_job), naming.partitions(scope_names)
     opened = catalog.get()
     if declared := declared_scopes(settings.get()):
         keep_in_line(crawler.for_tick(context.log.warning), declared)
@@ -73,8 +73,7 @@ def scope_work(
         return dg.SkipReason("there is no scope: `pypi-assets scope create` makes one")
     if not due_ranges(opened).uncrawled:  # a range looks at its own changes
         discover_all(crawler.for_tick(context.log.warning))
-    known = context.instance.get_existing_dynamic_partitions(str(partitions.name), list(scopes))
-    missing = [name for name in scopes if name not in known]
+    partitions = Partitions(context.instance, naming, names, job.name)
     requests, waiting = [], []
     for name in due_scopes(opened).ready:
         made = attempts(context.instance, job.name, name)
@@ -87,7 +86,7 @@ def scope_work(
     return dg.SensorResult(
         run_requests=requests,
         skip_reason=None if requests else "; ".join(waiting) or "no scope has work left",
-        dynamic_partitions_requests=[partitions.build_add_request(missing)] if missing else [],
+        dynamic_partitions_requests=partitions.missing(list(scopes), len(scopes)),
     )
 
 
