@@ -148,7 +148,8 @@ class Connections:
         self._routes = {}
 
     def _route(self, url: str, ends: float) -> _Route:
-        key, known = origin(url), self._routes.get(origin(url))
+        key = origin(url)
+        known = self._routes.get(key)
         if known is not None and time.monotonic() < known.until:
             return known
         proxy = self._proxy(url)

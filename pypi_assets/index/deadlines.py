@@ -21,7 +21,7 @@ _ABORTING = struct.pack("ii", 1, 0)
 
 
 @dataclass(slots=True, eq=False)
-class _Watchdog:
+class _Deadline:
     until: float
     find_socket: Callable[[], socket.socket | None]
     is_over: bool = False
@@ -32,7 +32,7 @@ class Watchdog:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._watches: set[_Watchdog] = set()
+        self._deadlines: set[_Deadline] = set()
         self._thread: threading.Thread | None = None
         self._wakes_at = math.inf
 
@@ -43,8 +43,8 @@ class Watchdog:
         with WATCHDOG.within(10.0, lambda: connection.sock):
             connection.getresponse()
         """
-        watch = _Watchdog(time.monotonic() + seconds, find_socket)
-        self._add(watch)
+        deadline = _Deadline(time.monotonic() + seconds, find_socket)
+        self._add(deadline)
         failure: Exception | None = None
         try:
             yield
@@ -53,30 +53,32 @@ class Watchdog:
             raise
         finally:
             with self._changed:
-                self._watches.discard(watch)
-            if watch.is_over:
+                self._deadlines.discard(deadline)
+            if deadline.is_over:
                 raise TimeoutError("timed out") from failure
 
-    def _add(self, watch: _Watchdog) -> None:
+    def _add(self, deadline: _Deadline) -> None:
         with self._changed:
-            self._watches.add(watch)
+            self._deadlines.add(deadline)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="deadlines of requests", daemon=True)
                 self._thread.start()
-            elif watch.until < self._wakes_at:
+            elif deadline.until < self._wakes_at:
                 self._changed.notify()
 
     def _run(self) -> None:
         with self._changed:
-            while self._watches:
+            while self._deadlines:
                 now = time.monotonic()
-                for watch in self._watches:
-                    if watch.until <= now:
-                        watch.is_over = True
-                        _shut_down(watch.find_socket())
-                self._wakes_at = min((max(watch.until, now + _REPEAT_S) for watch in self._watches), default=now)
+                for deadline in self._deadlines:
+                    if deadline.until <= now:
+                        deadline.is_over = True
+                        _shut_down(deadline.find_socket())
+                self._wakes_at = min(
+                    (max(deadline.until, now + _REPEAT_S) for deadline in self._deadlines), default=now
+                )
                 self._changed.wait(self._wakes_at - now)
-                if not self._watches:
+                if not self._deadlines:
                     self._wakes_at = time.monotonic() + _IDLE_S
                     self._changed.wait(_IDLE_S)
             self._thread = None
