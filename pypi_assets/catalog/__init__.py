@@ -1,5 +1,5 @@
-"""The catalog: a database of what the index showed, what follows from it, and what is still to be done.
+"""The catalog: a database of observations of the index, the history derived from them, and the queues of pending work.
 
-All SQL of the project is here, in rooms. Each room's `__init__.py` describes what belongs there;
-`pypi_assets_tests/test_layering.py` lists which room may import which.
+All SQL of the project is in this package. The `__init__.py` of each subpackage describes what belongs in it;
+`pypi_assets_tests/test_layering.py` lists which subpackage may import which.
 """

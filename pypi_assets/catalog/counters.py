@@ -1,7 +1,8 @@
-"""Counts of rows in large tables, kept in the transactions that change them, so that showing a count reads few rows.
+"""Counts of rows in large tables, updated in the transactions that change the rows, so that reading a count is cheap.
 
-A count is the sum of the amounts under its name. A writer only appends what it has changed, so writers never wait for
-each other. Now and then one of them folds what was appended. What is counted does not belong here.
+A count is the sum of the amounts stored under its name. Writers only append their changes, so they never wait for each
+other. From time to time, a writer merges the appended rows of each name into one. The definition of each count belongs
+in the module that changes the rows, not here.
 """
 
 from collections import Counter
@@ -17,7 +18,7 @@ _FOLDED_AT_ONCE = 5_000
 
 
 def add_counts(connection: Connection, changes: Mapping[str, int]) -> None:
-    """Adds to the counts of these names, from now on for every transaction that begins after this one has ended.
+    """Add to the counts with these names. Transactions that begin after this one has committed see the change.
 
     For example:
 
@@ -32,13 +33,13 @@ def add_counts(connection: Connection, changes: Mapping[str, int]) -> None:
 
 
 def read_counts(connection: Connection) -> dict[str, int]:
-    """All counts that are not 0, by name."""
+    """Return all counts that are not 0, by name."""
     sums = select(counters.c.name, func.sum(counters.c.amount)).group_by(counters.c.name)
     return {name: int(count) for name, count in connection.execute(sums) if count}
 
 
 def _fold(connection: Connection) -> None:
-    """Replaces the rows of each name by one. What other transactions have appended and not committed yet stays."""
+    """Merge the rows of each name into one. Rows that other transactions have not committed yet are skipped."""
     rows = connection.execute(
         select(counters).order_by(counters.c.id).limit(_FOLDED_AT_ONCE).with_for_update(skip_locked=True)
     ).all()

@@ -1,6 +1,6 @@
-"""The catalog's database, SQLite in WAL mode or PostgreSQL: how to open, migrate, read and write it.
+"""The catalog's database, SQLite in WAL mode or PostgreSQL: open, migrate, read and write it.
 
-No query belongs here: queries are in the rooms.
+No query belongs here: queries are in the subpackages.
 """
 
 import json
@@ -43,12 +43,12 @@ from pypi_assets.interrupts import Uninterrupted
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _FIRST_RELEASED = "0100"  # later schemas have greater numbers
-_MIGRATION_LOCK = 0x70797069  # any constant: the name of an advisory lock
+_MIGRATION_LOCK = 0x70797069  # an arbitrary constant that identifies the advisory lock
 _SQLITE_BUSY_TIMEOUT_S = 120
 _SQLITE_CACHE_KIB = 64 * 1024
 _SQLITE_ONCE_KIB = 2 * 1024
 _ROLLED_BACK = frozenset({"40001", "40P01"})
-"""SQLSTATEs: a serialization failure, and a deadlock. The server has rolled the transaction back."""
+"""SQLSTATEs of a serialization failure and of a deadlock: the server has rolled the transaction back."""
 _ATTEMPTS = 10
 _FIRST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 2.0
@@ -62,7 +62,7 @@ _V = TypeVar("_V")
 
 
 class CatalogError(ExpectedError):
-    """The catalog cannot be used as requested. The message describes what to do."""
+    """The catalog cannot be used as requested. The message says what to do."""
 
 
 class UnreleasedCatalogError(CatalogError):
@@ -78,7 +78,7 @@ class UnreleasedCatalogError(CatalogError):
 
 
 class NoCatalogError(CatalogError):
-    """There is no catalog, and none is to be made."""
+    """The catalog does not exist, and the caller asked not to create it."""
 
 
 def steady_time() -> float:
@@ -88,7 +88,7 @@ def steady_time() -> float:
 
 @dataclass(frozen=True, slots=True)
 class MachineClock:
-    """The machine's clock, which can be set at any moment, and a `steady` one, which cannot."""
+    """The machine's clock, which can be set at any moment, and a `steady` clock, which cannot."""
 
     now: Callable[[], float] = time.time
     steady: Callable[[], float] = steady_time
@@ -99,13 +99,13 @@ class MachineClock:
 
     @property
     def offset_s(self) -> float:
-        """How far the clock is ahead of the steady one."""
+        """Return how many seconds the clock is ahead of the steady clock."""
         return self.now() - self.steady()
 
 
 @dataclass(frozen=True)
 class Catalog:
-    """An opened catalog. `clock` returns unix seconds, on a server by its clock; tests set it.
+    """An open catalog. `clock` returns unix seconds, by the server's clock if there is a server; tests replace it.
 
     For example:
 
@@ -122,19 +122,19 @@ class Catalog:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """A transaction that writes and is tried once: for tests and migrations. Other code calls `transact`."""
+        """Open a writing transaction that is not retried, for tests and migrations. Other code calls `transact`."""
         with Uninterrupted(), self.engine.connect() as connection:
             connection = connection.execution_options(sqlite_begin="IMMEDIATE")
             with connection.begin():
                 yield connection
 
     def transact(self, work: Callable[[Connection], _T]) -> _T:
-        """Returns what `work` returns in one short transaction that writes. On SQLite it holds the one write lock.
+        """Run `work` in one short writing transaction and return its result. On SQLite it holds the only write lock.
 
-        `work` can run several times, so it changes nothing but the catalog: it runs again, after a random pause, where
-        the server has rolled it back to resolve a deadlock or for another transaction, and where the connection was
-        lost before the commit. The last of ten errors is raised, and one during the commit that leaves open whether it
-        took place. Ctrl-C waits until the transaction has ended.
+        `work` may run several times, so it must change nothing but the catalog. It is retried after a random pause if
+        the server has rolled the transaction back (because of a deadlock or a conflict with another transaction), or if
+        the connection was lost before the commit. The tenth error is raised, and so is an error during the commit,
+        which leaves open whether the transaction was committed. Ctrl-C waits until the transaction has ended.
         """
         attempt = _TransactionAttempt(self, work)
         retrying = Retrying(
@@ -148,7 +148,7 @@ class Catalog:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A transaction that reads one consistent state, however long it takes."""
+        """Open a transaction that reads one consistent state, however long it takes."""
         connection = None
         try:
             with Uninterrupted():
@@ -160,7 +160,7 @@ class Catalog:
                     with Uninterrupted():
                         connection.close()
                 finally:
-                    connection.close()  # where Ctrl-C came as that block began
+                    connection.close()  # if Ctrl-C came just before that block began
 
     def _begin_reading(self) -> Connection:
         connection = self.engine.connect()
@@ -171,7 +171,7 @@ class Catalog:
 
     @contextmanager
     def read_once(self) -> Iterator[Connection]:
-        """Like `read`, for large results that are not read again soon: SQLite keeps few of their pages in memory."""
+        """Like `read`, for large results that are read once: SQLite caches few of their pages in memory."""
         with self.read() as connection:
             if not self.is_sqlite:
                 yield connection
@@ -180,7 +180,8 @@ class Catalog:
             try:
                 yield connection
             finally:
-                if not connection.invalidated:  # as by Ctrl-C within a statement: it is not used again
+                # Ctrl-C during a statement invalidates the connection, which is then not reused
+                if not connection.invalidated:
                     connection.exec_driver_sql(f"PRAGMA cache_size = -{_SQLITE_CACHE_KIB}")
 
     def close(self) -> None:
@@ -189,7 +190,7 @@ class Catalog:
 
 
 class _TransactionAttempt(Generic[_T]):
-    """One run of `work` in a transaction, and how far it came."""
+    """One run of `work` in a transaction; records whether it was connected and whether it was committing."""
 
     def __init__(self, catalog: Catalog, work: Callable[[Connection], _T]) -> None:
         self._catalog = catalog
@@ -205,33 +206,33 @@ class _TransactionAttempt(Generic[_T]):
         return result
 
     def can_run_again_after(self, error: BaseException) -> bool:
-        """Whether `error` has certainly left nothing behind, and can be another one next time."""
+        """Check whether `error` certainly left no change in the catalog and may not occur in another attempt."""
         if not isinstance(error, DBAPIError):
             return False
         if getattr(error.orig, "sqlstate", None) in _ROLLED_BACK:
             return True
-        if not self._is_connected:  # a server that starts again refuses connections meanwhile
+        if not self._is_connected:  # a server that is restarting rejects connections
             return isinstance(error, OperationalError) and not self._catalog.is_sqlite
         return error.connection_invalidated and not self._is_committing
 
 
 def open_catalog(url: str, clock: Callable[[], float] | None = None) -> Catalog:
-    """Opens the catalog at `url`, and creates the tables in an empty database.
+    """Open the catalog at `url`, and create the tables in an empty database.
 
-    Raises CatalogError where the database cannot be reached, or has the tables of an older or a newer version.
+    Raises CatalogError if the database cannot be reached, or has the tables of an older or a newer version.
     """
     return _open(url, clock, migrate=False)[0]
 
 
 def open_existing_catalog(url: str, clock: Callable[[], float] | None = None) -> Catalog:
-    """The same for readers, which create nothing: raises NoCatalogError where there is no catalog."""
+    """Open the catalog at `url` like `open_catalog`, but create nothing: raises NoCatalogError if it does not exist."""
     return _open(url, clock, migrate=False, must_exist=True)[0]
 
 
 def open_to_read(url: str, statement_timeout_s: float) -> Catalog:
-    """A catalog that is there, through which nothing can be written. Statements end after `statement_timeout_s`.
+    """Open an existing catalog for reading only. Statements are cancelled after `statement_timeout_s` seconds.
 
-    On SQLite `query_only` refuses to write. A server needs no more than the right to SELECT.
+    On SQLite, `query_only` rejects writes. On a server, the user needs only the right to SELECT.
     """
     if make_url(url).get_backend_name() != "sqlite":
         milliseconds = int(statement_timeout_s * 1_000)
@@ -256,10 +257,10 @@ def open_to_read(url: str, statement_timeout_s: float) -> Catalog:
 
 
 def migrate_catalog(url: str) -> tuple[str | None, str]:
-    """Migrates the catalog at `url` to the newest schema. Returns the schema before (None in an empty database) and
-    after.
+    """Migrate the catalog at `url` to the newest schema. Return the schemas before and after.
 
-    Raises CatalogError where the database cannot be reached, or has the tables of a newer version.
+    The schema before is None if the database was empty. Raises CatalogError if the database cannot be reached, or has
+    the tables of a newer version.
     """
     catalog, before, after = _open(url, None, migrate=True)
     catalog.close()
@@ -269,7 +270,7 @@ def migrate_catalog(url: str) -> tuple[str | None, str]:
 def _open(
     url: str, clock: Callable[[], float] | None, *, migrate: bool, must_exist: bool = False
 ) -> tuple[Catalog, str | None, str]:
-    """The catalog, the schema that it had, and the schema that it has now."""
+    """Return the catalog, its schema before it was opened, and its schema now."""
     try:
         parsed = make_url(url)
     except ArgumentError as error:
@@ -294,21 +295,25 @@ def _open(
 
 
 def _name_database(context: ExceptionContext) -> None:
-    """Lets an error of the driver name the database as its one detail: a process can have opened several."""
+    """Add the database's URL to an error of the driver, as its only detail: a process can open several catalogs."""
     error = context.sqlalchemy_exception
     if error is not None and context.engine is not None and not error.detail:
         error.add_detail(context.engine.url.render_as_string(hide_password=True))
 
 
 def database_failure(error: DBAPIError) -> str:
-    """The text of an error of the driver for people: which database failed, and why."""
+    """Return a message for an error of the driver: which database failed, and why."""
     named = f" {error.detail[0]}" if error.detail else ""
     return f"the database{named} failed: {error.orig}"
 
 
 def _clock_of(engine: Engine) -> Callable[[], float]:
-    """The server's clock, as it was ahead of this machine's just now: claims and leases of several machines are
-    compared by one clock, whatever this machine's clock is set to later. SQLite has one machine."""
+    """Return the clock for the catalog's times.
+
+    On a server, it is the server's clock, computed from its offset to this machine's steady clock at this moment. So
+    claims and leases of several machines are compared by one clock, even if a machine's clock is set later. SQLite is
+    used by one machine, so its own clock is enough.
+    """
     if engine.dialect.name == "sqlite":
         return MachineClock()
     with engine.connect() as connection:
@@ -320,7 +325,7 @@ def _clock_of(engine: Engine) -> Callable[[], float]:
 
 @contextmanager
 def _driver_errors_as_catalog_errors(shown: str) -> Iterator[None]:
-    """Turns errors of the driver into CatalogErrors that name the database as `shown`, without its password."""
+    """Convert errors of the driver to CatalogErrors that name the database as `shown`, which has no password."""
     try:
         yield
     except OperationalError as error:
@@ -366,9 +371,12 @@ def _server_engine(url: str) -> Engine:
 
 
 def _bring_up_to_date(catalog: Catalog, *, migrate: bool, must_exist: bool) -> tuple[str | None, str]:
-    """The schema before and after. Without `migrate`, tables of an older version raise CatalogError and stay as they
-    are. With `must_exist`, a database without tables raises NoCatalogError."""
-    from alembic import command  # takes longer to load than most, and processes that open no catalog come here too
+    """Create or migrate the tables, and return the schema before and after.
+
+    Without `migrate`, tables of an older version raise CatalogError and are not changed. With `must_exist`, a database
+    without tables raises NoCatalogError.
+    """
+    from alembic import command  # slow to import, and not needed by processes that open no catalog
     from alembic.config import Config
     from alembic.runtime.migration import MigrationContext
     from alembic.script import ScriptDirectory
@@ -411,18 +419,18 @@ def _bring_up_to_date(catalog: Catalog, *, migrate: bool, must_exist: bool) -> t
 
 
 def at_a_time(values: Iterable[_V]) -> Iterator[Sequence[_V]]:
-    """Yields `values` in chunks that are short enough for the parameters of one statement."""
+    """Yield `values` in chunks that are small enough for the parameters of one statement."""
     rest = iter(values)
     while chunk := list(islice(rest, _PARAMETERS_AT_A_TIME)):
         yield chunk
 
 
 def read_by_index(connection: Connection) -> None:
-    """In this transaction, tables are joined row by row, each found by an index. So a statement costs by what it finds.
+    """Make this transaction join tables row by row, through indexes.
 
-    Else PostgreSQL reads whole tables where it expects to find much, which depends on how large they are. And of what
-    it streams it expects a tenth to be taken, so it would read the projects in the order of the answer, and each of
-    their files.
+    So the cost of a statement depends on the size of its result. Otherwise PostgreSQL scans whole tables if it expects
+    many rows, which depends on the sizes of the tables. It also assumes that only a tenth of a streamed result will be
+    fetched, so it would read the projects in the order of the answer, and all files of each.
     """
     if connection.dialect.name != "sqlite":
         connection.exec_driver_sql(
@@ -432,10 +440,11 @@ def read_by_index(connection: Connection) -> None:
 
 
 def bare_rows(connection: Connection, query: Select[Any]) -> Sequence[tuple[Any, ...]]:
-    """The rows of `query` as the driver returns them, in a third less time: for thousands of rows whose columns are
-    texts and numbers, which need no conversion.
+    """Return the rows of `query` as the driver returns them, which takes a third less time.
+
+    Use it for thousands of rows whose columns are texts and numbers, which need no conversion.
     """
-    # a result that streams, which the connection can be set to, has the first row already
+    # a streamed result, for which the connection may be configured, has already fetched its first row
     result = connection.execute(query, execution_options={"stream_results": False, "yield_per": None})
     with closing(result):
         rows: Sequence[tuple[Any, ...]] = result.cursor.fetchall()
@@ -443,8 +452,10 @@ def bare_rows(connection: Connection, query: Select[Any]) -> Sequence[tuple[Any,
 
 
 def sent_values(connection: Connection, column: Column[Any], values: Sequence[Any]) -> TableValuedAlias:
-    """A table of one column `value` that holds `values`, to join with `column`. Any number of values takes one
-    parameter."""
+    """Return a table with the single column `value` that contains `values`, to join with `column`.
+
+    It takes one parameter for any number of values.
+    """
     if connection.dialect.name == "sqlite":
         return func.json_each(json.dumps(values)).table_valued("value", name="sent")
     array = bindparam(None, values, type_=_array_type(column))
@@ -454,8 +465,11 @@ def sent_values(connection: Connection, column: Column[Any], values: Sequence[An
 def sent_rows(
     connection: Connection, columns: Sequence[Column[Any]], rows: Sequence[Sequence[Any]]
 ) -> tuple[FromClause, ColumnElement[bool]]:
-    """A table that holds `rows`, each with a value for each of `columns`, and the condition that they are equal. Any
-    number of rows takes one parameter, or one for each column."""
+    """Return a table that contains `rows`, and the condition that joins it with `columns`.
+
+    Each row has a value for each of `columns`. The table takes one parameter on SQLite, and one for each column on
+    PostgreSQL, for any number of rows.
+    """
     if connection.dialect.name == "sqlite":
         sent = func.json_each(json.dumps(rows)).table_valued("value", name="sent")
         values: list[ColumnElement[Any]] = [
@@ -472,8 +486,11 @@ def sent_rows(
 
 
 def lock_rows(connection: Connection, table: Table, *conditions: ColumnElement[bool]) -> None:
-    """Locks the rows that meet `conditions`, in the order of their keys, before a statement changes many: two that lock
-    the same rows in two orders would wait for each other. SQLite has one writer at a time anyway."""
+    """Lock the rows that meet `conditions`, in the order of their keys.
+
+    Call it before a statement that changes many rows: two transactions that lock the same rows in different orders
+    would deadlock. On SQLite it does nothing, since there is only one writer at a time.
+    """
     if connection.dialect.name != "sqlite":
         key = list(table.primary_key)
         rows = select(*key).where(*conditions).order_by(*key).with_for_update(key_share=True).subquery()
@@ -481,20 +498,20 @@ def lock_rows(connection: Connection, table: Table, *conditions: ColumnElement[b
 
 
 def lock_name(connection: Connection, name: str) -> None:
-    """Locks `name` until the transaction ends, before it locks anything else."""
+    """Lock `name` until the transaction ends. Call it before the transaction locks anything else."""
     if connection.dialect.name != "sqlite":
         connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))
 
 
 def storable(text: str) -> str:
-    """`text` without the characters that a database cannot store: NUL and lone surrogates."""
+    """Return `text` with the characters that a database cannot store (NUL and lone surrogates) replaced."""
     if text.isascii() and "\0" not in text:
         return text
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()
 
 
 def insert_missing(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
-    """Inserts those of `rows` that break no unique constraint. Returns how many were inserted.
+    """Insert those `rows` that violate no unique constraint. Return the number of inserted rows.
 
     All rows have the same keys.
     """
@@ -515,10 +532,10 @@ def upsert(
     key: Iterable[str],
     update: Iterable[str] | Callable[[Any], Mapping[str, ColumnElement[Any]]],
 ) -> None:
-    """Inserts `rows`. Where a row with the same `key` exists, its `update` columns take the new values, or those that
-    `update` returns for the new row's columns.
+    """Insert `rows`. If a row with the same `key` exists, its `update` columns take the new values instead.
 
-    All rows have the same keys, and no two the same `key`.
+    If `update` is a function, it gets the new row's columns and returns the values to set. All rows have the same keys,
+    and no two rows have the same `key`.
     """
     if not rows:
         return
@@ -547,14 +564,14 @@ _SQLITE = sqlite.dialect(paramstyle="qmark")
 
 
 class _BareInsert(NamedTuple):
-    """A statement as the driver takes it: rows by the thousand cost a third of what they do otherwise."""
+    """An insert statement in the driver's own form, which takes a third of the time for thousands of rows."""
 
     text: str
     names: tuple[str, ...]
     converters: tuple[tuple[int, Callable[[Any], Any]], ...]
 
     def parameters(self, rows: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
-        """The values of each row, in the statement's order."""
+        """Return the values of each row, in the statement's order."""
         found = [tuple([row[name] for name in self.names]) for row in rows]
         if not self.converters:
             return found
@@ -569,8 +586,11 @@ class _BareInsert(NamedTuple):
 def _bare_insert(
     table: Table, names: tuple[str, ...], conflict: tuple[tuple[str, ...], tuple[str, ...]] | None
 ) -> _BareInsert:
-    """The insert of rows with these columns; where one exists it stays, or its columns take new values: `conflict` has
-    its key and these columns."""
+    """Return the statement that inserts rows with the columns `names`.
+
+    `conflict` has the columns of the key, and the columns to update if a row with the same key exists. If it is None,
+    existing rows do not change.
+    """
     bare = sqlite.insert(table).inline()
     statement = bare.on_conflict_do_nothing() if conflict is None else _on_conflict(bare, table, *conflict)
     compiled: Any = statement.compile(dialect=_SQLITE, column_keys=list(names))
@@ -581,8 +601,10 @@ def _bare_insert(
 
 
 def _server_insert(table: Table, rows: Sequence[Mapping[str, Any]]) -> tuple[Any, Any]:
-    """The statement that inserts `rows`, and its parameters: one array a column, which costs a server far less than a
-    statement a row."""
+    """Return the statement that inserts `rows`, and its parameters.
+
+    The parameters are one array for each column, which costs a server far less than one statement for each row.
+    """
     names = list(rows[0])
     arrays = [bindparam(name, type_=_array_type(table.c[name])) for name in names]
     sent = func.unnest(*arrays).table_valued(*names).render_derived()
@@ -591,4 +613,5 @@ def _server_insert(table: Table, rows: Sequence[Mapping[str, Any]]) -> tuple[Any
 
 
 def _array_type(column: Column[Any]) -> postgresql.ARRAY[Any]:
-    return postgresql.ARRAY(Text() if isinstance(column.type, String) else column.type)  # a cast would cut texts
+    # a cast to String would cut long texts
+    return postgresql.ARRAY(Text() if isinstance(column.type, String) else column.type)

@@ -1,11 +1,12 @@
-"""Deletes rows: those of logs by their age, and those that nothing names any more.
+"""Delete old rows of logs, and rows that nothing refers to any longer.
 
-A sweep looks at the rows of one table in order of their ids, some in each transaction, and deletes some of them. It
-ends after a number of rows, and the next one goes on where it ended. So neither the work of a run nor the time for
-which a transaction locks anything depends on how long the catalog has lived.
+A sweep reads the rows of one table in order of their ids, in many short transactions, and deletes some of them. It
+stops after a number of rows, and the next sweep continues from there. So neither the work of a run nor the time for
+which a transaction locks rows depends on the age of the catalog.
 
-What follows from visits is elsewhere: file states from sightings, which stay, and the statistics of each project. What
-is never pruned (events, changes, intervals, sightings) does not belong here; docs/operations.md names all tables.
+Facts derived from visits are stored elsewhere: file states come from sightings, which are never deleted, and each
+project has its statistics. Tables that are never pruned (events, changes, intervals, sightings) do not belong here;
+docs/operations.md lists all tables.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -41,18 +42,18 @@ from pypi_assets.catalog.tables import (
 
 ROWS_AT_A_TIME = 1_000
 MOST_ROWS = 500_000
-"""How many rows one sweep looks at: many times what the largest index adds to a table in a day."""
+"""The number of rows that one sweep reads: many times the rows that the largest index adds to a table in a day."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """How one table is swept.
+    """Describes how to sweep one table.
 
-    `table` has the key `id`, and `columns` are read of each of its rows. `chosen` returns the ids to delete, of rows
-    in order of their ids. With `locks`, it is called again once their rows are locked: other transactions that refer
-    to a row lock it as well, and what they have locked is skipped. `owned` are columns of other tables that refer to
-    `table`: their rows go with those that they refer to. A sweep ends at the last row, or where none of the rows of
-    one transaction `is_old`, and the next one begins at the first row again.
+    `table` has the key `id`, and each of its rows is read with `columns`. `chosen` gets rows in order of their ids, and
+    returns the ids to delete. With `locks`, it is called again once those rows are locked: other transactions that
+    refer to a row lock it too, and rows that they have locked are skipped. `owned` are columns of other tables that
+    refer to `table`: their rows are deleted with the rows that they refer to. A sweep ends at the last row, or when no
+    row of a transaction `is_old`; the next sweep then starts at the first row.
     """
 
     table: Table
@@ -69,8 +70,10 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """How many rows one transaction looked at and deleted. The next one begins after the id `position`; None: the sweep
-    has ended."""
+    """The result of one transaction: the numbers of rows that it read and deleted.
+
+    The next transaction begins after the id `position`; if it is None, the sweep has ended.
+    """
 
     seen: int
     deleted: int
@@ -78,9 +81,9 @@ class _Step:
 
 
 def sweep(catalog: Catalog, sweeping: Sweep, *, most: int = MOST_ROWS, dry_run: bool = False) -> int:
-    """Deletes what is `chosen` of at most about `most` rows, and returns how many rows of the table went.
+    """Delete the `chosen` rows among the next `most` rows (approximately), and return the number of deleted rows.
 
-    In a `dry_run` nothing is deleted, and the next sweep begins where this one did.
+    A `dry_run` deletes nothing, and does not move the position at which the next sweep begins.
     """
     with catalog.read() as connection:
         position: int | None = _position(connection, sweeping)
@@ -102,7 +105,7 @@ def _position(connection: Connection, sweeping: Sweep) -> int:
 
 
 def _step(connection: Connection, sweeping: Sweep, after: int, *, dry_run: bool = False) -> _Step:
-    """Looks at the next rows, deletes those that are chosen, and stores how far it came."""
+    """Read the next rows, delete the chosen ones, and store the position."""
     table = sweeping.table
     query = select(table.c.id, *sweeping.columns).where(table.c.id > after).order_by(table.c.id)
     rows = connection.execute(query.limit(ROWS_AT_A_TIME)).all()
@@ -124,22 +127,22 @@ def _step(connection: Connection, sweeping: Sweep, after: int, *, dry_run: bool 
 def _still_chosen(
     connection: Connection, sweeping: Sweep, rows: Sequence[Row[Any]], chosen: Sequence[int]
 ) -> list[int]:
-    """Those of `chosen` that could be locked, and that nothing has referred to until then."""
+    """Return those of the `chosen` rows that could be locked and are still unreferenced."""
     id_ = sweeping.table.c.id
     locked = set(connection.scalars(select(id_).where(id_.in_(chosen)).with_for_update(skip_locked=True)))
     return list(sweeping.chosen(connection, [row for row in rows if row.id in locked]))
 
 
 FIRST_VISITS_KEPT = 1_000
-"""The first visits stay: what their pages show decides which hosts files may come from."""
+"""The first visits are never deleted: the pages that they saw decide which hosts files may come from."""
 _UNREAD = (ReadOutcome.PENDING, ReadOutcome.ERROR, ReadOutcome.EXHAUSTED)
 
 
 def old_visits(before: float) -> Sweep:
-    """The visits that began `before` (unix seconds), except the newest of each project.
+    """Return the sweep of visits that began before `before` (unix seconds), except the newest visit of each project.
 
-    So visits of a project go on to be counted up, and the outcome of the last one stays. So do the visits of an open
-    full crawl or audit, which is completed by what they saw.
+    The newest visit has the project's last outcome and visit number, from which new visits are numbered. The visits of
+    an open full crawl or audit are not deleted either, since they are needed to complete it.
     """
     later = visits.alias("later")
     is_newest = ~exists().where(later.c.project_id == visits.c.project_id, later.c.visit > visits.c.visit)
@@ -165,10 +168,11 @@ def old_visits(before: float) -> Sweep:
 
 
 def old_attempts(before: float) -> Sweep:
-    """The attempts to read that began `before` (unix seconds), except those of files that are not read.
+    """Return the sweep of attempts to read that began before `before` (unix seconds), unless their files are unread.
 
-    Their failures are listed with the number of attempts. Of an attempt whose worker died no time is known: it goes
-    with the one before it. The newest attempt stays, since attempts are counted by it.
+    Failures of unread files are listed with their number of attempts. If a worker died during an attempt, the time of
+    the attempt is unknown: it is deleted together with the attempt before it. The newest attempt of all is not deleted,
+    since ids continue from it.
     """
 
     def chosen(connection: Connection, rows: Sequence[Row[Any]]) -> Sequence[int]:
@@ -195,7 +199,7 @@ def old_attempts(before: float) -> Sweep:
 
 
 def unused_lists() -> Sweep:
-    """The lists that no file has, with what finds them by a name."""
+    """Return the sweep of lists of names that no file refers to, with the rows that index them by name."""
     return _unused(name_lists, module_roots.c.list_id, required_names.c.list_id)
 
 
@@ -204,7 +208,7 @@ def unused_details() -> Sweep:
 
 
 def referring_columns(table: Table) -> list[Column[Any]]:
-    """The columns of all tables that refer to the id of `table`."""
+    """Return the columns of all tables that refer to the id of `table`."""
     return [
         key.parent
         for other in metadata.sorted_tables
@@ -214,7 +218,7 @@ def referring_columns(table: Table) -> list[Column[Any]]:
 
 
 def _unused(table: Table, *owned: Column[Any]) -> Sweep:
-    """The rows of `table` to which nothing refers but `owned`."""
+    """Return the sweep of rows of `table` that no column refers to except `owned`."""
     owners = {column.table for column in owned}
     referring = [column for column in referring_columns(table) if column.table not in owners]
     is_unused = [~exists().where(column == table.c.id) for column in referring]
@@ -230,9 +234,10 @@ NAMES_AT_A_TIME = 1_000
 
 
 def forget_dumps(catalog: Catalog, before: float, there: Collection[str]) -> int:
-    """Deletes the rows of dropped dumps that were opened `before` (unix seconds), and returns their count.
+    """Delete the rows of dropped dumps that were opened before `before` (unix seconds), and return their number.
 
-    Those whose directory is still `there` stay, and so does the newest dump, since names are counted by it.
+    A row is not deleted while its directory still exists, as listed in `there`. The newest dump is not deleted either,
+    since new names continue from it.
     """
 
     def forget(connection: Connection, after: int) -> tuple[int, int | None]:
@@ -255,14 +260,15 @@ def forget_dumps(catalog: Catalog, before: float, there: Collection[str]) -> int
 
 
 def forget_versions(catalog: Catalog, before: float, there: Collection[tuple[str, str]]) -> int:
-    """Deletes the rows of versions allocated `before` (unix seconds) and of their builds; returns the versions' count.
+    """Delete the rows of versions allocated before `before` (unix seconds) and of their builds. Return how many
+    versions.
 
-    A version stays while a directory of one of its builds is `there`, given as (dataset, directory), and so does the
-    newest one, since versions are counted by it.
+    A version is not deleted while a directory of one of its builds exists, as listed in `there` by (dataset,
+    directory). The newest version is not deleted either, since version numbers continue from it.
     """
 
     def forget(connection: Connection, after: int) -> tuple[int, int | None]:
-        lock_state(connection, exclusive=True)  # or else a build of one of them could begin
+        lock_state(connection, exclusive=True)  # otherwise a build of one of the versions could begin
         version, builds = leveldb_versions.c.version, leveldb_builds.c
         newest = select(func.max(version)).scalar_subquery()
         is_old = (leveldb_versions.c.requested_at < before, version < newest, version > after)
@@ -278,7 +284,7 @@ def forget_versions(catalog: Catalog, before: float, there: Collection[tuple[str
 
 
 def _repeated(catalog: Catalog, forget: Callable[..., tuple[int, int | None]]) -> int:
-    """The count of all rows that `forget` deletes, in a transaction for each time that it returns where to go on."""
+    """Call `forget` in successive transactions until it returns no position to continue from. Return the total."""
     forgotten, after = 0, 0
     while True:
         count, last = catalog.transact(partial(forget, after=after))

@@ -1,4 +1,4 @@
-"""How workers share the work: claims on queue entries, leases on names, one rate of requests, names of workers.
+"""Share work between processes: claims on queue entries, leases on names, one request rate, and names of workers.
 
-What the work is belongs in `work`. No module here knows projects, ranges or dumps.
+The queues themselves are in `work`. No module here knows projects, ranges or dumps.
 """

@@ -3,13 +3,13 @@
 No other worker takes a claimed entry while its worker lives and renews its claims. Each worker has a unique name. A
 worker that lost a claim drops its result, so nothing is stored twice.
 
-A claim on a workload excludes no other worker. It records that a worker is active on the whole of it, also at moments
-when no entry of it is claimed.
+A claim on a workload excludes no other worker. It records that a worker is active on the whole workload, even when it
+has claimed no entry at the moment.
 
-A worker's name identifies the machine and the process, so that other processes there can check whether it runs. A
-process id alone identifies nothing: other machines and containers have the same, and each is used again. So a name has
-a hash of what makes process ids unique, and the time when the process started. Where any of that is unknown, no worker
-is taken for dead; its claims expire instead.
+A worker's name identifies the machine and the process, so that other processes on the machine can check whether the
+worker still runs. A process id alone is not enough: other machines and containers use the same ids, and each id is
+reused. So the name contains a hash of everything that makes process ids unique, and a hash of the process's start time.
+If any of these is unknown, the worker is never assumed dead; its claims expire instead.
 """
 
 import hashlib
@@ -51,9 +51,9 @@ _COMMAND_S = 10.0
 
 
 def new_worker() -> str:
-    """A unique name for a worker of this process, of at most 64 characters: `HOST/MACHINE:PID-START:UNIQUE`.
+    """Return a unique name for a worker of this process, of at most 64 characters: `HOST/MACHINE:PID-START:UNIQUE`.
 
-    HOST is for people and may be cut; MACHINE is a hash, see `machine_hash`; START is a hash of when the process
+    HOST is for people and may be cut; MACHINE is the `machine_hash`; START is a hash of the time when the process
     started.
     """
     pid = os.getpid()
@@ -63,19 +63,19 @@ def new_worker() -> str:
 
 
 def host_name() -> str:
-    """The whole name of this machine, for people."""
+    """Return the full name of this machine, for people."""
     return platform.node()
 
 
 def process_of(worker: str) -> str:
-    """The process that the worker is part of, with its machine."""
+    """Return the part of a worker's name that identifies its machine and process."""
     return worker.rpartition(":")[0]
 
 
 def is_dead(worker: str) -> bool:
-    """Whether the worker ran on this machine and its process has ended.
+    """Check whether the worker ran on this machine and its process has ended.
 
-    False for workers on other machines, and where that is not known.
+    Return False for workers on other machines, and if the state of the process is unknown.
     """
     place, _, process = process_of(worker).rpartition(":")
     machine, (pid, _, start) = place.rpartition("/")[2], process.partition("-")
@@ -89,11 +89,11 @@ def is_dead(worker: str) -> bool:
 
 @cache
 def machine_hash() -> str | None:
-    """What makes process ids unique, as a hash: this boot of this machine, or a container on it. None: unknown.
+    """Return a hash of everything that makes process ids unique on this machine: its boot and its container.
 
-    It is made of the ids of the boot and of the machine, the whole host name, and the namespaces of process ids and of
-    time. macOS has no namespaces, the id of the boot session by `sysctl`, and the address of the network card in place
-    of the machine's id.
+    The hash covers the boot id, the machine id, the full host name, and the namespaces of process ids and of time.
+    macOS has no namespaces: there it covers the boot session's id from `sysctl`, and the network card's address in
+    place of the machine id. Return None if the boot is unknown.
     """
     boot = _text(_BOOT_ID) or _answer("sysctl", "-n", "kern.bootsessionuuid")
     if not boot:
@@ -107,16 +107,17 @@ def _is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # another user's
+    except OSError:  # the process belongs to another user
         return True
     return True
 
 
 def _start_of(pid: int) -> str | None:
-    """When the process started, in some unit; None where that is not known."""
+    """Return the start time of the process as a text whose unit depends on the system; None if it is unknown."""
     stat = _text(Path(f"/proc/{pid}/stat"))
     if stat:
-        return stat.rpartition(")")[2].split()[19]  # in clock ticks since the boot; the name before may hold anything
+        # field 22: clock ticks since the boot; the process name before it may contain any character
+        return stat.rpartition(")")[2].split()[19]
     return None if _BOOT_ID.exists() else _answer("ps", "-o", "lstart=", "-p", str(pid)) or None
 
 
@@ -155,7 +156,7 @@ WORKER_DIED = "worker died"
 FOLLOWER = "follower"
 """The workload on which a resident follower is active for as long as it runs."""
 RELEASED: dict[str, Any] = {"claimed_by": None, "claimed_until": 0.0}
-_CLAIMING = union(  # built once, since each worker that waits runs it again and again
+_CLAIMING = union(  # built once, since each waiting worker runs it repeatedly
     *(
         select(claims.c.claimed_by).where(claims.c.claimed_by.is_not(None))
         for claims in (visit_queue, read_queue, workload_claims)
@@ -164,20 +165,22 @@ _CLAIMING = union(  # built once, since each worker that waits runs it again and
 
 
 def is_claimable(queue: Table, worker: str, now: float) -> ColumnElement[bool]:
-    """Whether an entry is due and no valid claim exists. A worker never claims again what it has claimed: its own claim
-    can expire while the work goes on, and then the result would be stored twice.
+    """Return the condition that an entry is due and has no valid claim.
+
+    A worker never claims an entry that it has claimed before: its claim can expire while its work continues, and the
+    result would then be stored twice.
     """
     is_another = or_(queue.c.claimed_by.is_(None), queue.c.claimed_by != worker)
     return and_(queue.c.due_at <= now, queue.c.claimed_until <= now, is_another)
 
 
 def ready_at(queue: Table) -> ColumnElement[float]:
-    """When an entry can be claimed, unless its worker finishes it first."""
+    """Return the time when an entry can be claimed, unless its worker finishes it first."""
     return case((queue.c.claimed_until > queue.c.due_at, queue.c.claimed_until), else_=queue.c.due_at)
 
 
 def claim_values(queue: Table, worker: str, now: float, until: float) -> dict[str, Any]:
-    """The values that a claim sets. Where the claim of another worker expired, its attempt counts as failed."""
+    """Return the values that a claim sets. If another worker's claim has expired, its attempt counts as failed."""
     is_abandoned = queue.c.claimed_by.is_not(None)
     failed_at = func.coalesce(queue.c.first_failed_at, now)
     return {
@@ -189,14 +192,14 @@ def claim_values(queue: Table, worker: str, now: float, until: float) -> dict[st
 
 
 def failures_at_claim(row: Row[Any], now: float) -> tuple[int, float | None]:
-    """`attempts` and `first_failed_at` after `claim_values`, where `row` is the entry before it."""
+    """Return the `attempts` and `first_failed_at` that `claim_values` sets for the entry `row`."""
     if row.claimed_by is None:
         return row.attempts, row.first_failed_at
     return row.attempts + 1, now if row.first_failed_at is None else row.first_failed_at
 
 
 def renew_claims(connection: Connection, worker: str, until: float) -> None:
-    """Extends all claims of `worker` to `until` (unix seconds). Entries that it is finishing right now are skipped."""
+    """Extend all claims of `worker` to `until` (unix seconds). Entries that it is finishing right now are skipped."""
     for queue in (visit_queue, read_queue):
         key = list(queue.primary_key)
         mine = select(*key).where(queue.c.claimed_by == worker).with_for_update(skip_locked=True)
@@ -204,8 +207,9 @@ def renew_claims(connection: Connection, worker: str, until: float) -> None:
 
 
 def claim_workload(connection: Connection, workload: str, worker: str, now: float, until: float) -> None:
-    """Records that `worker` is active on `workload` until `until` (unix seconds). Expired records of other workers are
-    deleted."""
+    """Record that `worker` is active on `workload` until `until` (unix seconds). Expired records of other workers are
+    deleted.
+    """
     lock_rows(connection, workload_claims, workload_claims.c.claimed_until <= now)
     connection.execute(delete(workload_claims).where(workload_claims.c.claimed_until <= now))
     row = {"claimed_by": worker, "workload": workload, "claimed_until": until, "host": storable(host_name())}
@@ -221,7 +225,7 @@ class WorkloadWorkers:
 
 
 def workers_of_workloads(connection: Connection, now: float) -> dict[str, WorkloadWorkers]:
-    """Who is active on each workload, as far as they are known to live."""
+    """Return the processes that are active on each workload. Workers that are known to be dead are skipped."""
     columns = (workload_claims.c.workload, workload_claims.c.claimed_by, workload_claims.c.host)
     found: dict[str, WorkloadWorkers] = {}
     for workload, worker, host in connection.execute(select(*columns).where(workload_claims.c.claimed_until > now)):
@@ -233,12 +237,12 @@ def workers_of_workloads(connection: Connection, now: float) -> dict[str, Worklo
 
 
 def workloads_at_work(connection: Connection, now: float) -> set[str]:
-    """The workloads on which a worker is active, as far as that worker is known to live."""
+    """Return the workloads on which a worker is active. Workers that are known to be dead are skipped."""
     return set(workers_of_workloads(connection, now))
 
 
 def release_claims(connection: Connection, worker: str) -> None:
-    """Releases what `worker` has claimed and not finished."""
+    """Release the unfinished claims of `worker`."""
     for queue in (visit_queue, read_queue):
         lock_rows(connection, queue, queue.c.claimed_by == worker)
         connection.execute(update(queue).where(queue.c.claimed_by == worker).values(RELEASED))
@@ -246,12 +250,12 @@ def release_claims(connection: Connection, worker: str) -> None:
 
 
 def claiming_workers(connection: Connection) -> set[str]:
-    """The workers that have claims, dead ones included."""
+    """Return the workers that have claims, including dead ones."""
     return set(connection.scalars(_CLAIMING))
 
 
 def expire_claims(connection: Connection, worker: str) -> None:
-    """Ends the claims of a dead worker at once."""
+    """Expire the claims of a dead worker immediately."""
     for claims in (visit_queue, read_queue, workload_claims):
         lock_rows(connection, claims, claims.c.claimed_by == worker)
         connection.execute(update(claims).where(claims.c.claimed_by == worker).values(claimed_until=0.0))

@@ -1,10 +1,10 @@
-"""Steps of the machine's clock: it is set forward or back while work waits for a time that is stored.
+"""Follow steps of the machine's clock: keep stored times right when the clock is set forward or back.
 
-Without this, a clock that is set back by hours would hold up retries for hours, and one that is set forward would end
-them. So the catalog stores how far the clock is ahead of the time since the machine's boot. When that changes, the
-times of retries, polls, deliveries and slots move with the clock, once for all processes.
+Otherwise a clock that is set back by hours would delay retries by hours, and a clock that is set forward would exhaust
+them. So the catalog stores the offset between the clock and the time since the machine's boot. When the offset changes,
+the times of retries, polls, deliveries and rate slots move with the clock, once for all processes.
 
-Only a catalog on SQLite needs this. A server's clock is used from the moment when the catalog was opened.
+Only a catalog on SQLite needs this. For a database server, the server's clock is read when the catalog is opened.
 """
 
 import threading
@@ -26,9 +26,9 @@ from pypi_assets.catalog.tables import (
 )
 
 LEAST_STEP_S = 30.0
-"""A smaller difference is no step worth following: clocks are adjusted by seconds all the time."""
+"""Smaller differences are ignored, since clocks are adjusted by seconds all the time."""
 _RECENT_S = 900.0
-"""For how long work can hold a time that it has read before a step. No attempt takes longer."""
+"""How long a process can use a time that it read before a step. No attempt takes longer."""
 _MOVED: tuple[tuple[Table, tuple[Column[float], ...]], ...] = (
     (visit_queue, (visit_queue.c.due_at, visit_queue.c.first_failed_at, visit_queue.c.claimed_until)),
     (read_queue, (read_queue.c.due_at, read_queue.c.first_failed_at, read_queue.c.claimed_until)),
@@ -43,17 +43,17 @@ _HAPPENED = {"first_failed_at", "looked_at", "taken_at"}
 
 @dataclass
 class ClockSteps:
-    """The steps that one process has noticed. Its threads share it."""
+    """The clock steps that one process has noticed. All its threads share the object."""
 
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _offset_s: float | None = None
     _noticed: list[tuple[float, float]] = field(default_factory=list)
 
     def follow(self, catalog: Catalog) -> float:
-        """Move the stored times after a step of the clock.
+        """Move the stored times if the clock was stepped.
 
-        Returns by how many seconds it was set forward in the last minutes. A step back does not make up for one
-        forward: what was read between the two knows of the second one alone.
+        Returns the seconds by which the clock was set forward in the last minutes. Steps back are not subtracted: a
+        time that was read between a step back and a step forward is affected by the step forward alone.
         """
         clock = catalog.clock
         if not isinstance(clock, MachineClock):
@@ -71,7 +71,7 @@ class ClockSteps:
             return sum(max(step_s, 0.0) for _, step_s in self._noticed)
 
     def end_long_pauses(self, catalog: Catalog, longest_s: float) -> None:
-        """End pauses of more than `longest_s` if the clock was set in the last minutes.
+        """End pauses longer than `longest_s` if the clock was stepped in the last minutes.
 
         A pause that begins at the moment of a step can be stored after the other times were moved.
         """
@@ -93,17 +93,17 @@ def _known_offset(connection: Connection) -> float | None:
 
 
 def follow_clock(connection: Connection, clock: MachineClock) -> tuple[float, float]:
-    """Move all stored times by the difference to the offset that is known for this boot of the machine.
+    """Move all stored times by the change of the clock's offset since it was stored for this boot of the machine.
 
-    Return the time and its present offset, both read within this transaction, which has to write. So a process that
-    read them before a step moves nothing after another one has followed that step, and a time that the transaction
-    computes from this one and stores agrees with all others.
+    Returns the current time and its offset, both read inside this transaction, which must be a writing one. So a
+    process that read them before a step moves nothing after another process has followed that step, and a time that the
+    transaction computes from the returned one agrees with all stored times.
     """
     now = clock()
     offset_s = now - clock.steady()
     known = _known_offset(connection)
     if known is None:
-        connection.execute(delete(clock_offsets))  # of earlier boots
+        connection.execute(delete(clock_offsets))  # offsets of earlier boots
         connection.execute(insert(clock_offsets).values(machine=machine_hash() or "", offset_s=offset_s))
         return now, offset_s
     step_s = offset_s - known
@@ -120,14 +120,15 @@ def _end_pauses(connection: Connection, now: float, longest_s: float) -> None:
 
 
 def _moved(column: Column[float], step_s: float, now: float) -> ColumnElement[float]:
-    """Return the time of `column` by the clock that shows `now`, which was set forward by `step_s`.
+    """Return the time of `column` according to the clock that shows `now` and was set forward by `step_s`.
 
-    A time of before the step lies behind a clock that was set forward, and ahead of one that was set back.
-    Other times stay, since they were stored since the step. So does 0, which is at once, and null, which is never.
+    A time stored before the step is in the past if the clock was set forward, and in the future if it was set back.
+    Other times do not change, since they were stored after the step. Neither do 0, which means immediately, and null,
+    which means never.
 
-    Between a step and this move, a time can be stored by the new clock and look like one of before. So what has
-    happened is never moved ahead of `now`. A first failure that lies ahead counts from now on: two steps back
-    together could make it old enough to end all attempts.
+    Between a step and this move, a time can be stored by the new clock and look like an old one. So the time of a past
+    event is never moved beyond `now`. A first failure in the future is set to `now`: after two steps back it could
+    otherwise look old enough to end all attempts.
     """
     moved: ColumnElement[float] = column + step_s
     if step_s < 0:

@@ -1,6 +1,7 @@
 """Leases: one holder of a name at a time.
 
-A lease ends when its holder releases it, or fails to renew it in time. That of a process of this machine ends with it.
+A lease ends when its holder releases it, or does not renew it in time. A lease held by a process of this machine also
+ends when that process does.
 """
 
 import time
@@ -19,17 +20,19 @@ from pypi_assets.catalog.tables import leases
 Result = TypeVar("Result")
 _WAIT_S = 0.5
 ABANDONED_AFTER_S = 24 * 3600.0
-"""How old, in seconds, what was never committed must be before it is deleted: no attempt takes so long."""
+"""Uncommitted files older than this many seconds are deleted, since no attempt takes so long."""
 
 
 class LeaseTakenError(CatalogError):
-    """Another process holds the lease, or took it over because it was not renewed in time."""
+    """Another process holds the lease, or took it because it was not renewed in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A lease that is held. `holder` is the name of a worker, which no other holder has; `ttl_s` is its duration in
-    seconds."""
+    """A lease that this process holds.
+
+    `holder` is the unique name of a worker; `ttl_s` is the duration of the lease in seconds.
+    """
 
     catalog: Catalog
     name: str
@@ -37,7 +40,7 @@ class Lease:
     ttl_s: float
 
     def renew(self) -> None:
-        """Extends the lease by `ttl_s` seconds. Raises LeaseTakenError where it was lost."""
+        """Extend the lease by `ttl_s` seconds. Raises LeaseTakenError if it was lost."""
 
         def extend(connection: Connection) -> int:
             mine = leases.c.name == self.name, leases.c.holder == self.holder
@@ -50,7 +53,7 @@ class Lease:
 
 @contextmanager
 def lease(catalog: Catalog, name: str, ttl_s: float = 300.0) -> Iterator[Lease]:
-    """Takes the lease of `name` and releases it at the end. Raises LeaseTakenError where another process holds it.
+    """Take the lease `name`, and release it at the end. Raises LeaseTakenError if another process holds it.
 
     For example:
 
@@ -80,8 +83,10 @@ def lease(catalog: Catalog, name: str, ttl_s: float = 300.0) -> Iterator[Lease]:
 
 
 def waiting_for_lease(work: Callable[[], Result], wait_s: float) -> Result:
-    """What `work` returns, which takes a lease: it is tried again for up to `wait_s` seconds while another process has
-    that. Then raises LeaseTakenError."""
+    """Call `work`, which takes a lease, and return its result.
+
+    If another process holds the lease, try again for up to `wait_s` seconds. Then raise LeaseTakenError.
+    """
     until = time.monotonic() + wait_s
     while True:
         try:
@@ -93,15 +98,18 @@ def waiting_for_lease(work: Callable[[], Result], wait_s: float) -> Result:
 
 
 def oldest_lease(connection: Connection, now: float) -> float:
-    """When the oldest valid lease was taken; `now` where there is none. Times are unix seconds."""
+    """Return the time at which the oldest valid lease was taken; `now` if there is none. Times are unix seconds."""
     taken_at = connection.scalar(select(func.min(leases.c.taken_at)).where(leases.c.expires_at > now))
     return now if taken_at is None else min(float(taken_at), now)
 
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Times in unix seconds. Publications that were superseded before `since` can be deleted, and so can the files of
-    attempts that committed nothing, if they were written before `old`."""
+    """Deadlines for deletion, in unix seconds.
+
+    Publications that were superseded before `since` can be deleted. So can the files of attempts that committed
+    nothing, if they were written before `old`.
+    """
 
     since: float
     old: float
@@ -110,7 +118,8 @@ class Deadlines:
 def deletion_deadlines(catalog: Catalog, grace_s: float = 0.0, *, dry_run: bool = False) -> Deadlines:
     """Return the deadlines: `grace_s` seconds ago and a day ago, but not after the oldest valid lease was taken.
 
-    Deletes expired leases unless it is a `dry_run`, so a holder that wakes up later cannot publish deleted files.
+    Expired leases are deleted unless it is a `dry_run`, so that a holder that wakes up later cannot publish deleted
+    files.
     """
     now = catalog.clock()
     if not dry_run:
@@ -121,14 +130,15 @@ def deletion_deadlines(catalog: Catalog, grace_s: float = 0.0, *, dry_run: bool 
 
 
 def end_expired_leases(connection: Connection, now: float) -> None:
-    """Deletes expired leases. Their former holders get LeaseTakenError, also where no other process took them."""
+    """Delete expired leases. Their former holders get LeaseTakenError, even if no other process took the lease."""
     lock_rows(connection, leases, leases.c.expires_at <= now)
     connection.execute(delete(leases).where(leases.c.expires_at <= now))
 
 
 def renewing(held: Lease, progress: Callable[[int], object] | None = None) -> Callable[[int], None]:
-    """A function that forwards its argument to `progress`, and renews the lease each time a tenth of its duration has
-    passed."""
+    """Return a function that passes its argument to `progress`, and renews the lease after each tenth of its
+    duration.
+    """
     renewed_at = held.catalog.clock()
 
     def report(done: int) -> None:

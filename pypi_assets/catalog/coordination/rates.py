@@ -1,7 +1,7 @@
-"""A request rate that all workers of an instance share, kept in the catalog.
+"""A request rate that all workers of an instance share through the catalog.
 
 A worker reserves its next few slots in one short statement and sends one request in each. No two workers share a slot,
-and a pause that the index requests holds all of them.
+and a pause that the index requests stops all of them.
 """
 
 import math
@@ -19,11 +19,11 @@ _MOST_AT_ONCE = 1_000
 
 
 class SharedRate:
-    """Grants `per_second` requests a second on average, and `burst_s` seconds' worth at once after a rest.
+    """Grants `per_second` requests a second on average, and after an idle period `burst_s` seconds' worth at once.
 
-    A worker reserves as many slots as it uses in `block_s` seconds; slots that it does not use in time lapse. Slots are
-    times of the database's clock on PostgreSQL, and of the machine's clock on SQLite. A rate of `math.inf` has no limit
-    but can be held.
+    A worker reserves as many slots as it uses in `block_s` seconds; slots that it does not use in time expire. Slots
+    are times of the database's clock on PostgreSQL, and of the machine's clock on SQLite. A rate of `math.inf` has no
+    limit but can still be paused with `hold`.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class SharedRate:
         insert_missing(connection, rates, [{"name": self._name, "due_at": now}])
 
     def wait(self) -> None:
-        """Returns when the caller may send one request."""
+        """Block until the caller may send one request."""
         with self._lock:
             now = self._clock()
             if not self._left or now > self._lapses_at:
@@ -71,15 +71,15 @@ class SharedRate:
             self._sleep(due - now)
 
     def hold(self, seconds: float) -> None:
-        """Grants no request to any worker for `seconds` from now, except those already granted."""
+        """Grant no request to any worker for `seconds` from now, except slots that are already reserved."""
         with self._lock:
             self._left = 0
             self._move(lambda now: case((rates.c.due_at > now + seconds, rates.c.due_at), else_=now + seconds))
 
     def _take_slots(self, now: float) -> None:
-        """Reserves twice as many slots as the last time if those were used up soon, and half as many if not.
+        """Reserve twice as many slots as last time if those were used up quickly, and half as many if they lasted long.
 
-        A worker with few requests would otherwise block slots of others; one with many would query too often.
+        A worker with few requests would otherwise block slots of other workers; one with many would query too often.
         """
         lasted = now - self._taken_at
         if lasted < self._block_s:
@@ -101,7 +101,7 @@ class SharedRate:
         due_at: Callable[[ColumnElement[float]], ColumnElement[float]],
         result: Callable[[ColumnElement[float]], ColumnElement[float]] = lambda now: now,
     ) -> float:
-        """Moves the rate on to `due_at`. Returns the value of `result` after that."""
+        """Move the rate's next free slot to `due_at`. Return the value of `result` after the move."""
 
         def moved(connection: Connection) -> float:
             now = self._now(connection)
