@@ -1,4 +1,4 @@
-"""Scopes as they are stored: rules in force, edges, the projects that roots lead to, and how scopes stand.
+"""The stored scopes: rules in force, edges between projects, the projects that roots lead to, and the state of scopes.
 
-What follows from roots, rules and requirements is computed in `pypi_assets/scopes/`, without the database.
+The closure of roots, rules and requirements is computed in `pypi_assets/scopes/`, without the database.
 """

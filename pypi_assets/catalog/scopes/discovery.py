@@ -1,7 +1,7 @@
-"""Finds what the roots of scopes lead to, by what has been read, and lets it enter: it is visited and read then.
+"""Discover the projects that the roots of scopes lead to, from the files read so far, and follow them.
 
-It begins with projects that are marked: what they require may have changed. Where edges differ, the closure of the
-scope is searched again. So a range that changes no requirement costs nothing of the kind.
+It starts from marks: a project is marked when its requirements may have changed. If its edges did change, the closure
+of the scope is searched again. So a range that changes no requirement costs no search.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -58,10 +58,10 @@ def discover(
     workload: str | None = None,
     most: int | None = None,
 ) -> Discovered:
-    """Looks again at what is marked, in all scopes that are not aborted.
+    """Search all scopes that are not aborted again for the marked projects, and follow the projects that are found.
 
-    What enters is visited by `workload`, at most `most` projects of it; the rest, and all without a workload, by the
-    workload of its scope.
+    `workload` visits at most `most` of the newly followed projects. The workload of their scope visits the remaining
+    ones, or all of them if `workload` is None.
     """
     if connection.scalar(select(func.min(scope_marks.c.id))) is None:
         return Discovered()
@@ -91,10 +91,12 @@ def discover(
         store_members(connection, one.scope, one.rulesets[-1], one.reached, one.members, ids, now)
     for some in at_a_time(row.id for row in marks):
         connection.execute(delete(scope_marks).where(scope_marks.c.id.in_(some)))
-    again = {id_ for of_scope in new.values() for id_ in of_scope}  # also what others follow already
+    # including projects that other scopes already follow
+    again = {id_ for of_scope in new.values() for id_ in of_scope}
     mark_projects(connection, again)
     for one in searches:
-        is_shared = len(new[one.scope.id]) > len(entering[one.scope.id])  # what others leave undone is its work too
+        # work that other scopes leave undone is also this scope's work
+        is_shared = len(new[one.scope.id]) > len(entering[one.scope.id])
         if queued[one.scope.id].get(one.scope.workload) or is_shared:
             note_left(connection, one.scope.id)
     return Discovered(entered, is_all=len(marks) < _MARKS_AT_ONCE and not again)
@@ -102,7 +104,9 @@ def discover(
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """What was found of one scope: edges before and now, of marked projects, and what is reached if that can differ."""
+    """The result for one scope: the old and new edges of marked projects, and what is reached, if it can have
+    changed.
+    """
 
     scope: Scope
     rulesets: Sequence[StoredRuleset]
@@ -112,7 +116,7 @@ class _Search:
     reached: Mapping[str, Reached]
 
     def new_names(self, ids: Mapping[str, int]) -> list[str]:
-        """The projects that enter the scope, nearest to the roots first."""
+        """Return the projects that enter the scope, nearest to the roots first."""
         return [
             name
             for name, one in self.reached.items()
@@ -139,8 +143,10 @@ def _search(connection: Connection, scope: Scope, marked: Sequence[int]) -> _Sea
 
 
 def _differ_from(first: int, old: Edges, new: Edges) -> bool:
-    """Whether a project's edges differ at a serial from `first` on. Before the first serial at which the roots lead to
-    it, no search comes to them."""
+    """Check whether a project's edges differ at a serial of at least `first`, the first at which the roots lead to it.
+
+    Earlier edges make no difference, since no search reaches them.
+    """
     if old == new:
         return False
     since: Spans = ((first, OPEN_END),)
@@ -151,14 +157,14 @@ def _differ_from(first: int, old: Edges, new: Edges) -> bool:
 
 
 def _all_events_since(connection: Connection) -> int:
-    """The serial above which events of all projects are stored."""
+    """Return the serial above which the events of all projects are stored."""
     state = read_state(connection)
     since: int = state["events_since"] if state["all_events_since"] is None else state["all_events_since"]
     return since
 
 
 def _known_ids(connection: Connection, names: Collection[str]) -> dict[str, int]:
-    """The ids of these projects. New ones are entered."""
+    """Return the ids of these projects. Unknown projects are added to the catalog."""
     since = _all_events_since(connection)
     known = project_ids(connection, sorted(names))
     missing = sorted(names - known.keys())
@@ -167,7 +173,7 @@ def _known_ids(connection: Connection, names: Collection[str]) -> dict[str, int]
 
 
 def _not_followed(connection: Connection, new: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
-    """Those of the `new` projects of each scope, by its id, that were not followed before; each project once."""
+    """Return for each scope, by id, its `new` projects that were not followed before. Each project is returned once."""
     found: dict[int, list[int]] = {}
     known: set[int] = set()
     for scope_id, project_ids_ in new.items():
@@ -183,7 +189,7 @@ def search(
     rulesets: Sequence[StoredRuleset],
     graph: Mapping[int, Edges],
 ) -> dict[str, Reached]:
-    """The closure of a scope by its edges since its creation or last prune, by normalized name."""
+    """Return the closure of a scope by normalized name, from its edges since its creation or last prune."""
     names = {normalized: id_ for id_, normalized in names_of(connection, graph).items()}
     return closure(
         dict.fromkeys(scope.roots, ((scope.since, OPEN_END),)),
@@ -194,7 +200,7 @@ def search(
 
 
 def names_of(connection: Connection, project_ids: Iterable[int]) -> dict[int, str]:
-    """The normalized names of these projects, by their ids."""
+    """Return the normalized names of these projects, by their ids."""
     found: dict[int, str] = {}
     for ids in at_a_time(sorted(project_ids)):
         query = select(projects.c.id, projects.c.normalized).where(projects.c.id.in_(ids))
@@ -203,7 +209,7 @@ def names_of(connection: Connection, project_ids: Iterable[int]) -> dict[int, st
 
 
 def accepted_by(rulesets: Sequence[StoredRuleset]) -> Callable[[str], Spans]:
-    """At which serials the rules let a project in, by its normalized name."""
+    """Return a function from a project's normalized name to the serials at which the rules accept it."""
     in_force = [(stored.ruleset, spans) for stored, spans in zip(rulesets, force_spans(rulesets), strict=True)]
     always = union(span for _, spans in in_force for span in spans)
     if not any(rule.accept is False for ruleset, _ in in_force for rule in ruleset.rules):
@@ -225,7 +231,7 @@ def store_members(
     ids: Mapping[str, int],
     now: float,
 ) -> None:
-    """Stores what is reached, and how. `members` are the stored rows of the scope, by project id."""
+    """Store which projects are reached, and how. `members` are the stored rows of the scope, by project id."""
     complete = complete_serial(connection)
     rows: list[dict[str, Any]] = []
     updates: list[dict[str, Any]] = []
@@ -249,13 +255,15 @@ def store_members(
 
 
 def _membership(reached: Reached, before: Row[Any] | None, since: int, complete: int, now: float) -> dict[str, Any]:
-    """The columns of a project that is reached: `before` is what is stored of it, `since` the first serial that counts,
-    and `complete` the complete serial.
+    """Return the columns of a reached project.
 
-    What was complete already when it was found leads to no answer there: it enters after that, late. What is known by
-    now decides, so that the order in which it was learnt does not.
+    `before` is its stored row, `since` the first serial that counts, and `complete` the complete serial.
+
+    If a project is found after serials at which it is reached were complete, answers at those serials are not changed:
+    the project enters after the complete serial, which is late. The result depends only on the facts known by now, not
+    on the order in which they were learnt.
     """
-    if before is not None and reached.is_beyond and not before.is_beyond:  # what is in stays
+    if before is not None and reached.is_beyond and not before.is_beyond:  # a project in the scope stays
         return {key: getattr(before, key) for key in _MEMBERSHIP}
     first, entered, at = reached.first, complete + 1, now
     if before is not None and before.is_beyond == reached.is_beyond:
@@ -278,7 +286,7 @@ def _queue(
     ids: Mapping[str, int],
     queued: Mapping[int, Mapping[str, Sequence[int]]],
 ) -> None:
-    """Queues a visit of each project that enters: it wants a page of its last event or newer."""
+    """Queue a visit of each project that enters. The visit expects a page of the project's last event, or newer."""
     since = _all_events_since(connection)
     for one in searches:
         nice = {ids[name]: one.rulesets[-1].ruleset.nice(name) + one.scope.nice for name in one.reached}
@@ -295,7 +303,7 @@ def _queue(
 
 
 def tasks_of(connection: Connection, project_ids: Sequence[int]) -> list[tuple[int, int, int]]:
-    """The projects as `queue_visits` takes them, each with its last event that changes files."""
+    """Return the projects in the form that `queue_visits` takes, each with its last event that changes files."""
     last = (
         select(func.max(events.c.serial))
         .where(events.c.project_id == projects.c.id, events.c.kind.not_in(sorted(NO_FILE_CHANGE)))
@@ -310,7 +318,7 @@ def tasks_of(connection: Connection, project_ids: Sequence[int]) -> list[tuple[i
 
 
 def _queue_unread(connection: Connection, project_ids: Sequence[int]) -> None:
-    """Queues what was left pending when these projects ceased to be followed."""
+    """Queue the files of these projects that were still pending when the projects were unfollowed."""
     query = (
         select(distributions.c.id, distributions.c.project_id)
         .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)

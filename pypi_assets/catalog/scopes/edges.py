@@ -1,6 +1,6 @@
-"""Which project of a scope requires which, from which serial to which: computed from what was read, and stored.
+"""Edges of a scope: which project requires which, at which serials; computed from the files read so far, and stored.
 
-An edge holds while a file that the rules select requires the other project.
+An edge exists as long as a file that the rules select requires the other project.
 """
 
 import re
@@ -28,14 +28,14 @@ from pypi_assets.scopes.ruleset import RequirementRules, ScopeFile, selected_spa
 from pypi_assets.scopes.spans import OPEN_END, Span, Spans, intersection, span, union
 
 Edges = dict[str, Spans]
-"""What a project requires: the serials at which it does, by the normalized name of the other one."""
+"""The requirements of a project: the serials at which it requires another, by that project's normalized name."""
 _ONLY_WITH_EXTRA = CONDITIONS.index("extra")
 _EXTRAS = re.compile(r"\bextra\s*==\s*['\"]([^'\"]*)['\"]|['\"]([^'\"]*)['\"]\s*==\s*extra\b", re.ASCII)
 _OWN_EXTRAS = re.compile(r"\s*[\w.-]+\s*\[([^\]]*)\]", re.ASCII)
 
 
 def force_spans(rulesets: Sequence[StoredRuleset]) -> list[Spans]:
-    """The serials at which each version of the rules is in force."""
+    """Return the serials at which each version of the rules is in force."""
     starts = [*(stored.from_serial for stored in rulesets), OPEN_END]
     return [((start, end),) if start < end else () for start, end in pairwise(starts)]
 
@@ -43,9 +43,9 @@ def force_spans(rulesets: Sequence[StoredRuleset]) -> list[Spans]:
 def compute_edges(
     connection: Connection, scope: Scope, rulesets: Sequence[StoredRuleset], project_ids: Sequence[int]
 ) -> dict[int, Edges]:
-    """What each of these projects requires since the scope was created or pruned, by what has been read.
+    """Return the edges of each of these projects since the scope was created or pruned, from the files read so far.
 
-    Few or many projects take the same number of statements.
+    The number of SQL statements does not grow with the number of projects, up to a thousand.
     """
     since: Spans = ((scope.since, OPEN_END),)
     lists = {
@@ -71,8 +71,10 @@ def compute_edges(
 def _selected_lists(
     files: Sequence[tuple[ScopeFile, int | None]], rulesets: Sequence[StoredRuleset]
 ) -> dict[int, tuple[list[Span], list[Span]]]:
-    """The lists of requirements of a project's selected files, by id: the spans at which each counts, and those of them
-    at which requirements that need an extra count too."""
+    """Return the requirement lists of a project's selected files, by id.
+
+    For each: the spans at which it counts, and the spans at which its requirements that need an extra count too.
+    """
     found: dict[int, tuple[list[Span], list[Span]]] = {}
     for rules, spans in _requirement_rules(rulesets).items():
         selected = selected_spans([file for file, _ in files], rules)
@@ -86,7 +88,7 @@ def _selected_lists(
 
 
 def _requirement_rules(rulesets: Sequence[StoredRuleset]) -> dict[RequirementRules, Spans]:
-    """The serials at which requirements are followed by which rules."""
+    """Return the serials at which each set of requirement rules is in force."""
     found: dict[RequirementRules, Spans] = {}
     for stored, spans in zip(rulesets, force_spans(rulesets), strict=True):
         rules = stored.ruleset.requirements
@@ -97,7 +99,7 @@ def _requirement_rules(rulesets: Sequence[StoredRuleset]) -> dict[RequirementRul
 def _files_of(
     connection: Connection, since: int, project_ids: Sequence[int]
 ) -> dict[int, list[tuple[ScopeFile, int | None]]]:
-    """The files of each project that are live at `since` or later, each with the id of its list of requirements."""
+    """Return the files of each project that are live at `since` or later, each with the id of its requirement list."""
     found: dict[int, list[tuple[ScopeFile, int | None]]] = {project_id: [] for project_id in project_ids}
     for ids in at_a_time(sorted(project_ids)):
         live = _spans(connection, live_intervals, ids, since)
@@ -135,13 +137,13 @@ def _spans(connection: Connection, table: Table, project_ids: Sequence[int], sin
 
 
 def _extras_of_roots(connection: Connection, scope: Scope) -> dict[int, Collection[str]]:
-    """The extras that are named with roots, by the id of the project: what they need counts anyway."""
+    """Return the extras named with roots, by project id. They are followed even if the rules exclude extras."""
     named = {name: extras for name, extras in scope.roots.items() if extras}
     return {id_: named[name] for name, id_ in project_ids_of(connection, sorted(named)).items()}
 
 
 def _required(connection: Connection, lists: Collection[int]) -> dict[int, list[tuple[str, bool]]]:
-    """The projects that each of these lists names, and whether it counts only where extras are followed."""
+    """Return the projects in each of these lists, each with whether it is followed only with extras."""
     of = required_names.c
     found: dict[int, list[tuple[str, bool]]] = {}
     for ids in at_a_time(sorted(lists)):
@@ -151,8 +153,9 @@ def _required(connection: Connection, lists: Collection[int]) -> dict[int, list[
 
 
 def required_with(requirements: Sequence[str], extras: Collection[str]) -> set[str]:
-    """The projects that these requirements of a project name for some of its own extras, and for the extras of its own
-    that those name.
+    """Return the projects that these requirements of a project need for the given extras of that project.
+
+    An extra of the project can require further extras of it, which are included.
 
     >>> sorted(required_with(["a ; extra == 'one'", "b ; extra == 'two'"], ["two"]))
     ['b']
@@ -180,7 +183,7 @@ def required_with(requirements: Sequence[str], extras: Collection[str]) -> set[s
 
 
 def load_edges(connection: Connection, scope_id: int, project_ids: Sequence[int] | None = None) -> dict[int, Edges]:
-    """The stored edges of these projects (None: of all), by project id."""
+    """Return the stored edges of these projects (None: all projects) by project id."""
     of = scope_edges.c
     query = select(of.project_id, of.required, of.start, of.end).where(of.scope_id == scope_id).order_by(of.start)
     parts = [query] if project_ids is None else [query.where(of.project_id.in_(ids)) for ids in at_a_time(project_ids)]
@@ -193,7 +196,7 @@ def load_edges(connection: Connection, scope_id: int, project_ids: Sequence[int]
 
 
 def store_edges(connection: Connection, scope_id: int, old: Mapping[int, Edges], new: Mapping[int, Edges]) -> None:
-    """Replaces the edges `old` of the projects in `new`."""
+    """Replace the `old` edges of the projects in `new`."""
     before = {row for project_id in new for row in _rows(project_id, old.get(project_id, {}))}
     after = {row for project_id in new for row in _rows(project_id, new[project_id])}
     of = scope_edges.c

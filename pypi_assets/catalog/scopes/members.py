@@ -1,7 +1,7 @@
-"""Projects that enter and leave scopes: from which serial on there are answers about them, and up to which.
+"""Projects that enter and leave scopes: the serials from which, and up to which, there are answers about them.
 
-Settling ends the entering of projects, and decides what dumps publish of that. A project that no scope leads to any
-more is not followed from then on. What was known of it stays for past serials.
+Settling ends the entering of projects, and decides which of their files dumps publish. A project is unfollowed once no
+scope leads to it any more. Its history is kept for past serials.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,12 +52,14 @@ _TAKES_AWAY = (
     Action.QUARANTINE_PROJECT,
     Action.QUARANTINE_RELEASE,
 )
-"""What these hide before a project's first page can never be seen."""
+"""Events that hide files. If they come before a project's first page, those files can never be seen."""
 
 
 def entering_in(connection: Connection, workload: str, more_files_than: int | None = None) -> list[int]:
-    """The projects of `workload` that are entering, were visited, and have no file left to read; with
-    `more_files_than` instead those that have more left to read than that."""
+    """Return the projects of `workload` that are entering, were visited, and have no file left to read.
+
+    With `more_files_than`, return instead the visited projects that have more than this number of files left to read.
+    """
     left = (
         select(func.count())
         .select_from(read_queue)
@@ -82,9 +84,9 @@ def entering_in(connection: Connection, workload: str, more_files_than: int | No
 
 
 def settle_projects(connection: Connection, workload: str, project_ids: Sequence[int]) -> int:
-    """Settles those of these projects of which still nothing is left, and logs their files for the next dump.
+    """Settle those of these projects that still have nothing left to do, and log their files for the next dump.
 
-    Returns how many.
+    Return the number of settled projects.
     """
     lock_rows(connection, projects, projects.c.id.in_(project_ids))
     settled = sorted(set(project_ids) & set(entering_in(connection, workload)))
@@ -98,10 +100,11 @@ def settle_projects(connection: Connection, workload: str, project_ids: Sequence
 
 
 def log_following(connection: Connection, since: Mapping[int, int], cause: str) -> None:
-    """Logs every file of these projects that dumps have not ended, with why they show it, or no longer, from the serial
-    of its project in `since` on.
+    """Log a change with this `cause` for each file of these projects that is live at the logged serial.
 
-    What a dump has sealed stays as it is: the next one has it. What the first dump will have anyway is not logged.
+    `since` maps each project to the serial from which dumps show its files (FOLLOWED), or no longer show them
+    (UNFOLLOWED). Sealed serials do not change: the change is then logged after them, for the next dump. Files that the
+    first dump will contain anyway are not logged.
     """
     if not since:
         return
@@ -130,16 +133,16 @@ def log_following(connection: Connection, since: Mapping[int, int], cause: str) 
 
 
 def log_unfollowed(connection: Connection, project_ids: Sequence[int]) -> None:
-    """Logs that dumps no longer show the files of these projects, from the serial on at which their following ends."""
+    """Log that dumps no longer show the files of these projects, from the serial at which their following ends."""
     log_following(connection, dict.fromkeys(project_ids, unfollowed_at(connection)), UNFOLLOWED)
 
 
 def _exact_from(connection: Connection, project_ids: Sequence[int]) -> dict[int, int]:
-    """For each of these entering projects, the least serial from which on all its files are known, also those that are
-    gone.
+    """Return for each entering project the first serial from which all its files are known, including deleted files.
 
-    That is since its events are known, or since the last event before its first page that took something away. What
-    vanished before it could be read was there until then, unread.
+    It is the latest of these serials: the one since which the project's events are known, the end of an earlier time in
+    which it was followed, the last event before its first page that hid files, and the end of a file that vanished
+    before it could be read, since that file was live and unread until then.
     """
     of_file = live_intervals.join(distributions, distributions.c.id == live_intervals.c.distribution_id)
     of_file = of_file.join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
@@ -172,8 +175,10 @@ def _exact_from(connection: Connection, project_ids: Sequence[int]) -> dict[int,
 
 
 def prune_scope(connection: Connection, scope: Scope, now: float) -> list[str]:
-    """Leaves out what the roots no longer lead to now, and counts depths again. Returns the names of what is no longer
-    followed, by any scope."""
+    """Remove the projects that the roots no longer lead to, and compute depths again.
+
+    Return the names of the projects that no scope follows any longer.
+    """
     lock_scopes(connection)
     rulesets, of = rulesets_of(connection, scope.id), scope_projects.c
     known = max(complete_serial(connection), events_through(connection))
@@ -182,13 +187,13 @@ def prune_scope(connection: Connection, scope: Scope, now: float) -> list[str]:
     ids = project_ids(connection, sorted(found))
     rows = connection.execute(select(scope_projects).where(of.scope_id == scope.id))
     members = {row.project_id: row for row in rows}
-    entered = {id_ for id_, row in members.items() if not row.is_beyond}  # what has not is left to the next search
+    entered = {id_ for id_, row in members.items() if not row.is_beyond}  # others are left to the next search
     reached = {name: one for name, one in found.items() if name in ids and (one.is_beyond or ids[name] in entered)}
     stay = {ids[name] for name, one in reached.items() if not one.is_beyond}
     left = _leave(connection, scope, sorted(members.keys() - stay))
     kept = {id_: row for id_, row in members.items() if id_ in stay}
     store_members(connection, pruned, rulesets[-1], reached, kept, ids, now)
-    ended = (scope_edges.c.scope_id == scope.id, scope_edges.c.end <= pruned.since)  # they count no more
+    ended = (scope_edges.c.scope_id == scope.id, scope_edges.c.end <= pruned.since)  # edges that count no longer
     connection.execute(delete(scope_edges).where(*ended))
     values = {"pruned_at": now, "pruned_serial": pruned.pruned_serial}
     connection.execute(update(scopes).where(scopes.c.id == scope.id).values(values))
@@ -196,7 +201,7 @@ def prune_scope(connection: Connection, scope: Scope, now: float) -> list[str]:
 
 
 def remove_scope(connection: Connection, scope: Scope) -> list[str]:
-    """Removes a scope. Returns the names of the projects that are no longer followed."""
+    """Delete a scope. Return the names of the projects that no scope follows any longer."""
     lock_scopes(connection)
     of = scope_projects.c
     members = sorted(connection.scalars(select(of.project_id).where(of.scope_id == scope.id)))
@@ -207,7 +212,7 @@ def remove_scope(connection: Connection, scope: Scope) -> list[str]:
 
 
 def _leave(connection: Connection, scope: Scope, project_ids: Sequence[int]) -> list[str]:
-    """These projects leave the scope."""
+    """Remove these projects from the scope. Return the names of those that are then unfollowed."""
     of = scope_projects.c
     wanted = set(connection.scalars(select(of.project_id).where(of.scope_id != scope.id, of.is_beyond.is_(False))))
     unwanted = [] if follows_all(connection) else sorted(followed_of(connection, project_ids) - wanted)
@@ -230,7 +235,7 @@ def _leave(connection: Connection, scope: Scope, project_ids: Sequence[int]) -> 
 
 
 def _pass_on(connection: Connection, scope: Scope, project_ids: Sequence[int], workloads: Sequence[str]) -> None:
-    """What this scope was to visit, and others lead to, is theirs to visit."""
+    """Give this scope's pending visits of projects that other scopes lead to, to those scopes."""
     others = {other.id: other.workload for other in all_scopes(connection) if other.id != scope.id}
     for workload in workloads:
         for scope_id in sorted(move_projects(connection, workload, project_ids, others)):

@@ -1,6 +1,6 @@
-"""What the rules of scopes mean for reading the files of projects: which are skipped, and what is read first.
+"""Apply the rules of scopes to the reading of files: which files are skipped, and which are read first.
 
-Where several scopes lead to a project, a file is skipped only where the rules of all of them skip it.
+If several scopes lead to a project, a file is skipped only if the rules of every one of them skip it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,15 +34,14 @@ _NOW: Spans = ((OPEN_END - 1, OPEN_END),)
 
 @dataclass(frozen=True, slots=True)
 class ReadingRules:
-    """The rules in force for one project. They leave files out only where it `skips`: not where all of the index is
-    followed."""
+    """The rules in force for one project. If the whole index is followed, `skips` is False, and no file is skipped."""
 
     nice: int
     rulesets: Sequence[StoredRuleset]
     skips: bool
 
     def skipped(self, project: str, files: Sequence[RuledFile]) -> dict[str, str]:
-        """Which of the project's files are not read, and why: sentences by filename."""
+        """Return the files of the project that are not read, each with the reason as a sentence, by filename."""
         if not self.skips:
             return {}
         of_each = [stored.ruleset.skipped(project, files) for stored in self.rulesets]
@@ -50,7 +49,7 @@ class ReadingRules:
         return {name: reason for name, reason in first.items() if all(name in one for one in others)}
 
     def read_first(self, files: Mapping[str, ScopeFile]) -> set[str]:
-        """The files that lead a scope on, of those of a project: what they require is followed now."""
+        """Return the files whose requirements a scope follows now. They are read first to speed up discovery."""
         names = list(files)
         found: set[str] = set()
         for rules in {stored.ruleset.requirements for stored in self.rulesets}:
@@ -60,7 +59,7 @@ class ReadingRules:
 
 
 def reading_rules(connection: Connection, project_ids: Iterable[int]) -> dict[int, ReadingRules]:
-    """The rules in force for each of these projects that a scope leads to. Without scopes there are none."""
+    """Return the rules in force for each of these projects that a scope leads to; empty if there are no scopes."""
     query = (
         select(scope_projects.c.project_id, scope_projects.c.nice, scope_rulesets)
         .join(scopes, scopes.c.id == scope_projects.c.scope_id)
@@ -85,7 +84,7 @@ def reading_rules(connection: Connection, project_ids: Iterable[int]) -> dict[in
 
 
 def uploaded_time(uploaded_at: str | None) -> float | None:
-    """When a file was uploaded, in unix seconds, by its page; None where that is no time."""
+    """Return the upload time that a page shows, in unix seconds; None if it is missing or invalid."""
     try:
         return None if uploaded_at is None else datetime.fromisoformat(uploaded_at).timestamp()
     except ValueError:
@@ -93,7 +92,7 @@ def uploaded_time(uploaded_at: str | None) -> float | None:
 
 
 def projects_to_rule(connection: Connection, scope_id: int) -> list[int]:
-    """The ids of the projects of a scope of which rules can skip or lift a file, in order."""
+    """Return, in order, the ids of the scope's projects that have pending or skipped files."""
     of, left = scope_projects.c, (ReadOutcome.PENDING, ReadOutcome.SKIPPED)
     query = (
         select(of.project_id)
@@ -107,9 +106,10 @@ def projects_to_rule(connection: Connection, scope_id: int) -> list[int]:
 
 
 def queue_lifted(connection: Connection, project_ids: Sequence[int], workload: str) -> None:
-    """Enters those of these projects of which `apply_rules` is to lift a file into `workload`, which reads it then.
+    """Queue those of these projects that have files to be read again because no rule skips them any longer.
 
-    That is a transaction of its own, before the other one: the queue of reads is locked before what counts visits.
+    They are entered into `workload`, and `apply_rules` then queues their files. It takes a transaction of its own
+    before that of `apply_rules`, because the queue of reads must be locked before the rows that count visits.
     """
     rules = reading_rules(connection, project_ids)
     lifted = [id_ for id_ in sorted(rules) if _differences(connection, id_, rules[id_])[0]]
@@ -118,9 +118,9 @@ def queue_lifted(connection: Connection, project_ids: Sequence[int], workload: s
 
 
 def apply_rules(connection: Connection, project_ids: Sequence[int]) -> None:
-    """Brings what these projects have pending and skipped in line with the rules in force.
+    """Update the pending and skipped files of these projects to match the rules in force.
 
-    What was read stays read. What a worker has claimed is left to it.
+    Files that were read stay read. Files that a worker has claimed are left to it.
     """
     rules = reading_rules(connection, project_ids)
     lifted: dict[int, int] = {}
@@ -145,8 +145,11 @@ def apply_rules(connection: Connection, project_ids: Sequence[int]) -> None:
 
 
 def _differences(connection: Connection, project_id: int, rules: ReadingRules) -> tuple[list[int], dict[int, str]]:
-    """The live files of a project that are skipped and should not be, and those that are pending and should be skipped,
-    with the reason; by distribution id."""
+    """Return a project's live files whose outcome contradicts the rules, by distribution id.
+
+    The list has skipped files that should be read; the mapping has pending files that should be skipped, with the
+    reasons.
+    """
     query = (
         select(
             distributions.c.id,
@@ -172,15 +175,19 @@ def _differences(connection: Connection, project_id: int, rules: ReadingRules) -
 
 
 def skip(connection: Connection, reasons: Mapping[int, str]) -> None:
-    """Takes distributions out of the queue of reads, each with the sentence of why it is skipped. The caller counts
-    them (`counting_files`)."""
+    """Remove distributions from the queue of reads, and record for each the sentence why it is skipped.
+
+    The caller counts them (`counting_files`).
+    """
     _take_out(connection, sorted(reasons))
     _note_skipped(connection, reasons, only_pending=False)
 
 
 def _take_out(connection: Connection, distribution_ids: Sequence[int], *, only_free: bool = False) -> list[int]:
-    """Removes distributions from the queue of reads, with `only_free` those that no worker has claimed. Returns those
-    that are not in the queue then."""
+    """Remove distributions from the queue of reads, with `only_free` only those that no worker has claimed.
+
+    Return the ids that are not in the queue afterwards.
+    """
     out: list[int] = []
     for ids in at_a_time(distribution_ids):
         of_these = read_queue.c.distribution_id.in_(ids)
@@ -192,7 +199,9 @@ def _take_out(connection: Connection, distribution_ids: Sequence[int], *, only_f
 
 
 def _note_skipped(connection: Connection, reasons: Mapping[int, str], *, only_pending: bool = True) -> None:
-    """Records why distributions are skipped; with `only_pending` not of those that have been read meanwhile."""
+    """Record why distributions are skipped. With `only_pending`, distributions that are no longer pending do not
+    change.
+    """
     if not reasons:
         return
     is_pending = distribution_data.c.outcome == ReadOutcome.PENDING if only_pending else true()

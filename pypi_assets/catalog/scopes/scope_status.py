@@ -1,4 +1,4 @@
-"""How scopes stand, and why a project is in a scope or not."""
+"""The status of scopes, and the reasons why a project is in a scope or not."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,9 +31,12 @@ from pypi_assets.scopes.states import ScopeState
 
 @dataclass(frozen=True, slots=True)
 class ScopeStatus:
-    """How a scope stands. `depths` counts its projects by depth, `beyond` those beyond the greatest depth, `late` those
-    that entered late, `entering` those about which there is no answer yet. `files` counts the files that are live now,
-    by the outcome of reading them. `workers` are at work on it."""
+    """The status of a scope.
+
+    `depths` counts its projects by depth, and `beyond` the projects beyond the greatest depth. `late` counts the
+    projects that entered late, and `entering` the projects without answers yet. `files` counts the live files by
+    outcome. `workers` is the number of processes that work on the scope.
+    """
 
     scope: Scope
     state: ScopeState
@@ -53,7 +56,10 @@ class ScopeStatus:
 
 
 def scope_status(connection: Connection, scope: Scope, now: float, *, counts_files: bool = True) -> ScopeStatus:
-    """How the scope stands at `now` (unix seconds). Files are counted one by one, or not at all."""
+    """Return the status of the scope at `now` (unix seconds).
+
+    Counting its files reads a row for each file; with `counts_files=False` they are not counted.
+    """
     of = scope_projects.c
     of_scope = of.scope_id == scope.id
     followed = (of_scope, of.is_beyond.is_(False))
@@ -85,7 +91,7 @@ def scope_status(connection: Connection, scope: Scope, now: float, *, counts_fil
 
 
 def files_by_outcome(connection: Connection, scope_id: int) -> dict[str, int]:
-    """How many files of the scope's projects that are live now have which outcome. Reads a row for each of them."""
+    """Return the number of live files of the scope's projects, by outcome. Reads a row for each file."""
     of, data = scope_projects.c, distribution_data.c
     query = (
         select(data.outcome, func.count())
@@ -101,8 +107,11 @@ def files_by_outcome(connection: Connection, scope_id: int) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredSoFar:
-    """How far a scope is known: its projects, the greatest depth of them, how many were visited, and their live files,
-    of which some are read and some skipped."""
+    """How much of a scope has been discovered so far.
+
+    It has the number of projects and their greatest depth, the number of visited projects, and the number of their live
+    files, with how many of these are read and how many are skipped.
+    """
 
     projects: int
     depth: int
@@ -113,7 +122,7 @@ class DiscoveredSoFar:
 
 
 def discovered_so_far(connection: Connection, scope_id: int) -> DiscoveredSoFar:
-    """How far the scope is known. Reads a row for each of its files."""
+    """Return how much of the scope has been discovered so far. Reads a row for each of its files."""
     of = scope_projects.c
     visited = func.count(projects.c.page_serial)
     known = select(func.count(), func.max(of.depth), visited).select_from(scope_projects)
@@ -126,7 +135,7 @@ def discovered_so_far(connection: Connection, scope_id: int) -> DiscoveredSoFar:
 
 
 def ready_scopes(connection: Connection, now: float) -> list[Scope]:
-    """The scopes in which a run would find work that no worker has claimed, in the order of their turns."""
+    """Return the scopes that have work that no worker has claimed, in order of priority."""
     return [scope for scope in all_scopes(connection) if _is_ready(connection, scope, now)]
 
 
@@ -138,7 +147,7 @@ def _is_ready(connection: Connection, scope: Scope, now: float) -> bool:
 
 
 def _count_free(connection: Connection, workload: str, now: float) -> int:
-    """How many visits and reads of the workload no worker has claimed."""
+    """Return the number of visits and reads of the workload that no worker has claimed."""
     visits = select(func.count()).where(
         visit_queue.c.workload == workload, visit_queue.c.state == TaskState.TODO, visit_queue.c.claimed_until <= now
     )
@@ -158,7 +167,9 @@ def _count(connection: Connection, *where: object) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ScopeReason:
-    """Why a project `is_in` a scope or not, in sentences. `path` leads to it from a root, where one does now."""
+    """The reasons, as sentences, why a project `is_in` a scope or not. `path` leads to it from a root; empty if none
+    does now.
+    """
 
     project: str
     is_in: bool
@@ -167,7 +178,7 @@ class ScopeReason:
 
 
 def why(connection: Connection, scope: Scope, name: str) -> ScopeReason:
-    """Why the project of this name, in any spelling, is in the scope or not."""
+    """Return the reasons why the project with this name, in any spelling, is in the scope or not."""
     normalized = canonicalize_name(name)
     rulesets = rulesets_of(connection, scope.id)
     stored = load_edges(connection, scope.id)
@@ -187,7 +198,7 @@ def why(connection: Connection, scope: Scope, name: str) -> ScopeReason:
         return ScopeReason(normalized, False, path, list(_why_not(scope, rulesets[-1], normalized, edges, member)))
     sentences = list(_why_in(scope, normalized, path, member))
     if _is_entering(connection, member.project_id):
-        sentences.append("it is entering: there is no answer about it before it was visited and read")
+        sentences.append("it is entering: there are no answers about it until it is visited and its files are read")
     return ScopeReason(normalized, True, path, sentences)
 
 
@@ -202,10 +213,10 @@ def _why_not(
         yield f"it is {member.depth} requirements away from the roots, and the scope follows {scope.most_depth}"
     elif requiring:
         yield f"it is required by {_some(requiring)}" + (
-            "" if is_accepted is False else ", outside of what is followed"
+            "" if is_accepted is False else ", but not by a requirement that the scope follows"
         )
     else:
-        yield "no file that was read and that the rules select requires it"
+        yield "no file that was read and is selected by the rules requires it"
 
 
 def _why_in(scope: Scope, name: str, path: Sequence[str], member: Row[Any]) -> Iterator[str]:
@@ -215,8 +226,8 @@ def _why_in(scope: Scope, name: str, path: Sequence[str], member: Row[Any]) -> I
         yield f"the roots lead to it: {' -> '.join(path)}"
     else:
         yield "the roots no longer lead to it; it stays until the scope is pruned"
-    late = f", late: the roots led to it from serial {member.first_serial} on" if member.is_late else ""
-    yield f"it is in from serial {member.entered_serial} on{late}"
+    late = f" (late: the roots have led to it since serial {member.first_serial})" if member.is_late else ""
+    yield f"it is in the scope since serial {member.entered_serial}{late}"
 
 
 def _is_entering(connection: Connection, project_id: int) -> bool:

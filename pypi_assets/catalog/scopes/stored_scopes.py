@@ -1,6 +1,6 @@
-"""Scopes: what to follow, by which rules, and the queue of visits that is a scope's own.
+"""Scopes: what to follow, by which rules, and each scope's own queue of visits.
 
-What the roots of a scope lead to is found in `discovery.py`.
+The projects that the roots of a scope lead to are found in `discovery.py`.
 """
 
 import json
@@ -34,12 +34,12 @@ from pypi_assets.scopes.states import ScopeState, state_of
 
 _LOCK = "scopes"
 SEARCH_ALL = 0
-"""In place of a project's id: a mark that has the closure of each scope searched."""
+"""A mark with this number in place of a project's id makes the next discovery search the closure of each scope."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A scope as it is stored. Times are unix seconds; `completed_at` is None while something is left to do."""
+    """A scope as it is stored. Times are unix seconds; `completed_at` is None while the scope has pending work."""
 
     id: int
     name: str
@@ -58,7 +58,7 @@ class Scope:
 
     @property
     def since(self) -> int:
-        """The first serial whose requirements count: that of its creation, or of its last prune."""
+        """Return the first serial whose requirements count: the serial of its creation, or of its last prune."""
         return max(self.created_serial, self.pruned_serial or 0)
 
     @property
@@ -66,7 +66,7 @@ class Scope:
         return scope_workload(self.id)
 
     def state(self, left: int, free: int) -> ScopeState:
-        """Return its state with `left` visits and reads, of which no worker has claimed `free`."""
+        """Return the state of the scope with `left` pending visits and reads, `free` of which no worker has claimed."""
         return state_of(
             is_aborted=self.is_aborted,
             is_paused=self.concurrency == 0,
@@ -77,11 +77,14 @@ class Scope:
 
     @property
     def may_go_on(self) -> bool:
-        """Whether something is left to do that workers may do."""
+        """Check whether the scope may have pending work, and is neither paused nor aborted."""
         return self.state(left=0, free=0) is ScopeState.ACTIVE
 
     def is_for(self, tag: str | None, *, is_match_only: bool = False) -> bool:
-        """Whether a worker for `tag` (None: for none) takes its work; `is_match_only`: only of its tag."""
+        """Check whether a worker for `tag` (None: without a tag) takes work of this scope.
+
+        With `is_match_only`, the worker takes only work of its own tag.
+        """
         if self.tag == tag:
             return True
         if is_match_only or self.match_only:
@@ -91,7 +94,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class StoredRuleset:
-    """One version of a scope's rules, in force from the serial `from_serial` until the next one is."""
+    """One version of a scope's rules, in force from the serial `from_serial` until the next version is."""
 
     version: int
     from_serial: int
@@ -107,19 +110,19 @@ _parsed = lru_cache(maxsize=256)(parse_ruleset)
 
 
 def lock_scopes(connection: Connection) -> None:
-    """Only one transaction at a time changes scopes and what they lead to. It locks nothing before that."""
+    """Lock scopes and their projects, so that one transaction at a time changes them. Call it before any other lock."""
     lock_name(connection, _LOCK)
 
 
 def create_scope(connection: Connection, plan: ScopePlan, serial: int, index_url: str, now: float) -> Scope:
-    """Enters a scope. On an empty catalog `serial`, the index's last one, is where everything begins.
+    """Store a new scope. On an empty catalog, everything begins at `serial`, the index's last one.
 
-    Raises CatalogError for a name that is taken, or where the catalog follows another index.
+    Raises CatalogError if the name is taken, or the catalog follows another index.
     """
     lock_scopes(connection)
     if find_scope(connection, plan.name) is not None:
         raise CatalogError(
-            f"there is a scope {plan.name} already: choose another name, or remove it (`pypi-assets scope remove"
+            f"the scope {plan.name} already exists: choose another name, or remove it (`pypi-assets scope remove"
             f" {plan.name}`)"
         )
     created_serial = _first_serial(connection, serial, index_url, now)
@@ -154,14 +157,16 @@ def _stored_roots(roots: Mapping[str, frozenset[str]]) -> str:
 
 
 def _first_serial(connection: Connection, serial: int, index_url: str, now: float) -> int:
-    """The serial from which a new scope counts: the first one that no range has, or `serial` of an empty catalog."""
+    """Return the serial from which a new scope counts: the first after all ranges, or `serial` on an empty catalog."""
     is_first = begin_catalog(connection, index_url, serial, serial, now, exact_from=serial, follows_all=False)
-    return max(serial, 1) if is_first else last_allocated_serial(connection) + 1  # nothing is at 0
+    return max(serial, 1) if is_first else last_allocated_serial(connection) + 1  # nothing happens at serial 0
 
 
 def follow_selected(connection: Connection, names: Collection[str], serial: int, now: float) -> Scope:
-    """Brings the scope of PYPI_ASSETS_PROJECTS in line with these normalized names: roots alone, without what they
-    require. It is created where there is none, and begins at `serial` where no range is complete."""
+    """Update the scope of PYPI_ASSETS_PROJECTS to these normalized names, which are roots without their requirements.
+
+    The scope is created if it does not exist. It then begins at `serial` if the first range is incomplete.
+    """
     lock_scopes(connection)
     roots = dict.fromkeys(names, frozenset[str]())
     known = find_scope(connection, SELECTED)
@@ -175,32 +180,32 @@ def follow_selected(connection: Connection, names: Collection[str], serial: int,
 
 
 def find_scope(connection: Connection, name: str) -> Scope | None:
-    """The scope of that name; None without one."""
+    """Return the scope with this name; None if there is none."""
     row = connection.execute(select(scopes).where(scopes.c.name == name)).first()
     return None if row is None else _scope(row)
 
 
 def require_scope(connection: Connection, name: str) -> Scope:
-    """The scope of that name. Raises CatalogError, with the names that there are."""
+    """Return the scope with this name. Raises CatalogError, which lists the existing names."""
     if (scope := find_scope(connection, name)) is not None:
         return scope
     known = ", ".join(connection.scalars(select(scopes.c.name).order_by(scopes.c.name)))
-    others = f"the scopes are: {known}" if known else "`pypi-assets scope create` makes the first one"
-    raise CatalogError(f"no scope is called {name}: {others}")
+    others = f"the scopes are: {known}" if known else "create the first one with `pypi-assets scope create`"
+    raise CatalogError(f"there is no scope {name}: {others}")
 
 
 def all_scopes(connection: Connection) -> list[Scope]:
-    """The scopes in the order of their work: by niceness, then the oldest first."""
+    """Return all scopes in order of priority: by `nice`, then the oldest first."""
     return [_scope(row) for row in connection.execute(select(scopes).order_by(scopes.c.nice, scopes.c.id))]
 
 
 def has_scopes(connection: Connection) -> bool:
-    """Whether there is any scope."""
+    """Check whether there is any scope."""
     return bool(connection.scalar(select(exists(select(scopes.c.id)))))
 
 
 def rulesets_of(connection: Connection, scope_id: int) -> list[StoredRuleset]:
-    """The versions of a scope's rules, the oldest first."""
+    """Return the versions of a scope's rules, the oldest first."""
     rows = connection.execute(
         select(scope_rulesets).where(scope_rulesets.c.scope_id == scope_id).order_by(scope_rulesets.c.version)
     )
@@ -208,16 +213,16 @@ def rulesets_of(connection: Connection, scope_id: int) -> list[StoredRuleset]:
 
 
 def members_of(connection: Connection, scope_id: int) -> list[int]:
-    """The ids of the projects that a scope leads to and follows, in order."""
+    """Return, in order, the ids of the projects that a scope leads to and follows."""
     of = scope_projects.c
     query = select(of.project_id).where(of.scope_id == scope_id, of.is_beyond.is_(False)).order_by(of.project_id)
     return list(connection.scalars(query))
 
 
 def add_ruleset(connection: Connection, scope: Scope, content: str, now: float) -> StoredRuleset:
-    """Enters the next version of the rules, in force after what is complete. Each project is looked at again.
+    """Store the next version of the rules, in force after the complete serial. Each project is then searched again.
 
-    Raises RulesError where the rules are wrong. Equal rules make no new version.
+    Raises RulesError if the rules are invalid. Equal rules create no new version.
     """
     lock_scopes(connection)
     ruleset = parse_ruleset(content)
@@ -233,21 +238,21 @@ def add_ruleset(connection: Connection, scope: Scope, content: str, now: float) 
 
 
 def mark_scope(connection: Connection, scope_id: int) -> None:
-    """All projects of the scope are looked at again, and something is left to do."""
+    """Mark all projects of the scope, so that they are searched again, and the scope as having pending work."""
     mark_projects(connection, members_of(connection, scope_id))
     _mark_all(connection)
     note_left(connection, scope_id)
 
 
 def _mark_all(connection: Connection) -> None:
-    """What the roots of scopes lead to is searched again, whatever their projects require."""
+    """Mark all scopes for a new search of their closures, even if no requirement of their projects has changed."""
     connection.execute(insert(scope_marks).values(project_id=SEARCH_ALL))
 
 
 def set_aborted(connection: Connection, scope: Scope, is_aborted: bool) -> None:
-    """Lets the scope rest, or go on. What it has left to do is kept meanwhile; no worker can claim it.
+    """Abort or resume the scope. While it is aborted, its pending work is kept, but no worker can claim it.
 
-    What other scopes lead to as well is theirs to visit.
+    Visits of projects that other scopes lead to are moved to those scopes.
     """
     lock_scopes(connection)
     active, resting = scope.workload, scope_workload(scope.id, is_aborted=True)
@@ -267,7 +272,7 @@ def set_aborted(connection: Connection, scope: Scope, is_aborted: bool) -> None:
 
 
 def take_resting(connection: Connection, scope: Scope) -> None:
-    """Moves visits that rest with aborted scopes to this one, where it leads to their projects."""
+    """Move pending visits from aborted scopes to this scope, if it leads to their projects."""
     for other in all_scopes(connection):
         if other.is_aborted and other.id != scope.id:
             resting = scope_workload(other.id, is_aborted=True)
@@ -275,9 +280,9 @@ def take_resting(connection: Connection, scope: Scope) -> None:
 
 
 def differing(connection: Connection, plan: ScopePlan) -> list[str]:
-    """Return which of the stated fields of the plan the scope of its name has otherwise, in order.
+    """Return the stated fields of the plan that differ from the stored scope of the same name, in order.
 
-    Raises CatalogError where there is no such scope, and RulesError.
+    Raises CatalogError if there is no such scope, and RulesError.
     """
     scope = require_scope(connection, plan.name)
     found = [key for key in plan.stated - {"rules"} if getattr(scope, key) != getattr(plan, key)]
@@ -287,15 +292,15 @@ def differing(connection: Connection, plan: ScopePlan) -> list[str]:
 
 
 def bring_in_line(connection: Connection, plan: ScopePlan, now: float) -> list[str]:
-    """Gives the scope of the plan's name the stated fields of the plan. Returns those that it changed.
+    """Update the scope of the plan's name to the plan's stated fields. Return the fields that changed.
 
-    What is in stays until the scope is pruned, also where it is no root any more, or the depth is less. Raises
-    CatalogError as `create_scope` does, and RulesError.
+    Projects in the scope stay until it is pruned, even if they are no longer roots, or the depth is reduced. Raises
+    CatalogError as `require_scope` does, and RulesError.
     """
     lock_scopes(connection)
     changed = differing(connection, plan)
     scope = require_scope(connection, plan.name)
-    if "rules" in changed:  # which locks the state, before scopes
+    if "rules" in changed:  # it locks the state, so it must run before scopes are changed
         add_ruleset(connection, scope, plan.rules, now)
     values = {key: getattr(plan, key) for key in changed if key != "rules"}
     if values:
@@ -306,9 +311,9 @@ def bring_in_line(connection: Connection, plan: ScopePlan, now: float) -> list[s
 
 
 def change_scope(connection: Connection, scope: Scope, values: Mapping[str, int | str | bool | None]) -> None:
-    """Changes `nice`, `concurrency`, `tag` or `match_only` of a scope, for what is queued from now on.
+    """Change `nice`, `concurrency`, `tag` or `match_only` of a scope, for work that is queued from now on.
 
-    Raises PlanError for a tag that workers cannot have.
+    Raises PlanError if the tag is invalid.
     """
     lock_scopes(connection)
     if (tag := values.get("tag")) is not None:
@@ -317,12 +322,12 @@ def change_scope(connection: Connection, scope: Scope, values: Mapping[str, int 
 
 
 def note_left(connection: Connection, scope_id: int) -> None:
-    """Something is left to do in the scope."""
+    """Record that the scope has pending work."""
     connection.execute(update(scopes).where(scopes.c.id == scope_id).values(completed_at=None))
 
 
 def note_completed(connection: Connection, scope_id: int, now: float) -> None:
-    """Nothing is left to do in the scope, for now."""
+    """Record that the scope has no pending work for now."""
     connection.execute(update(scopes).where(scopes.c.id == scope_id).values(completed_at=now))
 
 
