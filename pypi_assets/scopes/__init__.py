@@ -1,11 +1,11 @@
-"""What to follow: root projects, rules, and what follows from both. Nothing here touches the database or an index.
+"""Decide what to follow from root projects and rules, without access to the database or an index.
 
-- `plan`: what a person states of a scope, in the file of indexes or as options of `scope create`.
-- `root_files`: the roots of a requirements.txt, pyproject.toml or lock.
-- `ruleset`: rules in TOML, and what they decide about projects and files; which files lead on to what they require.
-- `spans`: the projects that roots lead to, at all serials at once, by the spans at which something holds.
-- `states`: the states of a scope, and which one follows which.
+- `plan`: the scope that a person describes, in the file of indexes or as options of `scope create`.
+- `root_files`: the roots of a requirements.txt, a pyproject.toml or a lock file.
+- `ruleset`: rules in TOML, their decisions about projects and files, and the files whose requirements are followed.
+- `spans`: the projects that roots lead to, for all serials at once, computed with spans of serials.
+- `states`: the states of a scope, and the transitions between them.
 """
 
 LEAST_NICE, MOST_NICE = -10_000, 10_000
-"""The priorities that a scope, and a rule, can have."""
+"""The range of priorities that a scope or a rule can have. Lower values run first."""

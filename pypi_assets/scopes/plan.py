@@ -1,6 +1,6 @@
-"""Reads the plan of a scope: its roots, and how its work is done. The file of indexes and `scope create` fill it.
+"""Read the plan of a scope: its roots, and how its work is done. Plans come from the file of indexes or `scope create`.
 
-Little is imported before a file of roots or rules is read: each command, also a look-up, reads the file of indexes.
+The readers of roots and rules are imported only when needed: each command, even a look-up, reads the file of indexes.
 """
 
 import re
@@ -15,13 +15,15 @@ from pypi_assets.scopes import LEAST_NICE, MOST_NICE
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}")
 _TAG = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
-"""A label of Kubernetes, which is a name for a queue of Celery too."""
-_NO_ROOT = "names no root: name projects, or files that require them (`roots` in a file, --roots of the command)"
+"""A valid label value in Kubernetes, which is also a valid name for a Celery queue."""
+_NO_ROOT = "has no root: name projects, or files that require them (`roots` in a file, --roots of the command)"
 _LONGEST_SHOWN = 40
 
 
 class PlanError(ExpectedError):
-    """A plan is wrong. `place` has the scope and the field, or the scope alone, or nothing if its name is wrong."""
+    """A plan is invalid. `place` has the scope and the field, or only the scope, or is empty if the scope's name is
+    invalid.
+    """
 
     def __init__(self, place: tuple[str, ...], problem: str) -> None:
         super().__init__(": ".join((f"scope {place[0]}", *place[1:], problem) if place else (problem,)))
@@ -30,11 +32,12 @@ class PlanError(ExpectedError):
 
 @dataclass(frozen=True, slots=True)
 class ScopePlan:
-    """What a person wants of a scope: its name, its roots by normalized name with the extras that are followed too, and
-    how its work is done. `most_depth` None: any. `concurrency` None: as in the settings, 0: it is paused.
+    """A scope as a person describes it: its name, its roots, and how its work is done. Raises PlanError if it is
+    invalid.
 
-    `stated` names the fields that were stated, and `skipped` has a sentence for each requirement of the roots that
-    leads to no project of an index. Raises PlanError.
+    `roots` maps each normalized name to the extras that are followed with it. If `most_depth` is None, there is no
+    limit. If `concurrency` is None, the setting applies; 0 pauses the scope. `stated` has the names of the fields that
+    were stated, and `skipped` has a sentence for each requirement in the roots that refers to no project of an index.
     """
 
     name: str
@@ -50,8 +53,8 @@ class ScopePlan:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            accepts = "it takes 1 to 60 of a-z, 0-9, '.', '_' and '-', and begins with a letter or a digit"
-            raise PlanError((), f"{_shown(self.name)} is no name for a scope: {accepts}")
+            accepts = "use 1 to 60 of a-z, 0-9, '.', '_' and '-', beginning with a letter or a digit"
+            raise PlanError((), f"{_shown(self.name)} is not a valid name for a scope: {accepts}")
         if not self.roots:
             raise PlanError((self.name,), _NO_ROOT)
         if self.tag is not None:
@@ -59,7 +62,7 @@ class ScopePlan:
 
 
 def check_fields(name: str, fields: Mapping[str, Any]) -> None:
-    """Check the name and the fields of a scope as a file states them, without reading the files that they name.
+    """Check the name and the fields of a scope as a file states them, without reading the files that they refer to.
 
     Raises PlanError.
 
@@ -76,17 +79,17 @@ def check_field(name: str, key: str, value: object) -> None:
     """Raise PlanError if a scope has no such field, or the field does not accept the value."""
     if key not in _FIELDS:
         nearest = get_close_matches(key, sorted(_FIELDS), n=1)
-        hint = f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(_FIELDS)}"
-        raise PlanError((name, _shown(key)), f"is no key of a scope; {hint}")
+        hint = f"did you mean {nearest[0]}?" if nearest else f"the keys are {', '.join(_FIELDS)}"
+        raise PlanError((name, _shown(key)), f"is not a key of a scope; {hint}")
     accepts, is_accepted = _FIELDS[key]
     if not is_accepted(value):
-        raise PlanError((name, key), f"{_shown(value)} is not accepted; it accepts {accepts}")
+        raise PlanError((name, key), f"{_shown(value)} is not valid; expected {accepts}")
 
 
 def read_plan(name: str, fields: Mapping[str, Any], folder: Path = Path()) -> ScopePlan:
-    """Return the plan of these fields. The files that they name are read, relative to `folder`.
+    """Return the plan with these fields. Paths of files in the fields are relative to `folder`.
 
-    Raises PlanError, and RootsError or RulesError for a file.
+    Raises PlanError, and RootsError or RulesError if a file is invalid.
     """
     check_fields(name, fields)
     from pypi_assets.scopes.root_files import named_roots, read_roots
@@ -123,23 +126,23 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
         "a file such as requirements.txt, or a list of files",
         lambda value: _is_text(value) or _are_texts(value),
     ),
-    "depth": ('a whole number from 0 on, or "all"', lambda value: value == "all" or _is_whole(value, 0)),
+    "depth": ('a whole number of at least 0, or "all"', lambda value: value == "all" or _is_whole(value, 0)),
     "rules": ("a file of rules in TOML", _is_text),
     "nice": (
         f"a whole number from {LEAST_NICE} to {MOST_NICE}",
         lambda value: _is_whole(value, LEAST_NICE, MOST_NICE),
     ),
-    "concurrency": ("a whole number from 0 on", lambda value: _is_whole(value, 0)),
+    "concurrency": ("a whole number of at least 0", lambda value: _is_whole(value, 0)),
     "tag": (
         "1 to 63 of A-Z, a-z, 0-9, '.', '_' and '-', with a letter or a digit at both ends (a label of Kubernetes)",
         lambda value: isinstance(value, str) and _TAG.fullmatch(value) is not None,
     ),
     "match_only": ("true or false", lambda value: isinstance(value, bool)),
 }
-"""What each field accepts, as a message has it, and whether a value is accepted."""
+"""For each field: the description of its valid values, for messages, and a function that checks a value."""
 
 
 def _shown(value: object) -> str:
-    """Return a value, short enough for a message."""
+    """Return the value as a text that is short enough for a message."""
     text = str(value)
     return repr(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}...")

@@ -1,4 +1,4 @@
-"""Reads the root projects of a scope from a file: requirements.txt, pyproject.toml, or a lock."""
+"""Read the root projects of a scope from a file: requirements.txt, pyproject.toml, or a lock file."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,18 +16,18 @@ from pypi_assets.locks.lock_formats import entries_reader
 from pypi_assets.locks.requirement_lines import LineKind, RequirementLine, requirement_lines
 
 LARGEST_BYTES = 64 * 1024**2
-"""The locks of the largest workspaces have a tenth of that."""
+"""Ten times the size of the lock files of the largest workspaces."""
 
 
 class RootsError(ExpectedError):
-    """The roots cannot be read; the text names the file, the line or key, and what is accepted."""
+    """The roots cannot be read. The message has the file, the line or key, and the valid values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """Root projects: by normalized name, the extras that are required with each.
+    """Root projects. `extras` maps each normalized name to the extras that are required with it.
 
-    `skipped` has a sentence for each requirement that leads to no project of an index.
+    `skipped` has a sentence for each requirement that refers to no project of an index.
     """
 
     extras: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Roots:
 
 
 def joined_roots(required: Iterable[tuple[str, Iterable[str]]], skipped: Iterable[str] = ()) -> Roots:
-    """The roots of (name, extras) pairs, in any spelling and each as often as it comes."""
+    """Return the roots from (name, extras) pairs, whose names may have any spelling and may repeat."""
     extras: dict[str, frozenset[str]] = {}
     for name, wanted in required:
         normalized = canonicalize_name(name)
@@ -47,7 +47,7 @@ def joined_roots(required: Iterable[tuple[str, Iterable[str]]], skipped: Iterabl
 
 
 def named_roots(names: Iterable[str]) -> Roots:
-    """The roots that a person names: `requests`, or with extras `requests[socks]`. Raises RootsError."""
+    """Return the roots that a person names: `requests`, or with extras `requests[socks]`. Raises RootsError."""
     required = []
     for name in names:
         requirement = parsed_requirement(name, "a project's name")
@@ -58,27 +58,27 @@ def named_roots(names: Iterable[str]) -> Roots:
 
 
 def parsed_requirement(text: object, where: str) -> Requirement:
-    """The PEP 508 requirement of `text`. Raises RootsError, whose text begins with `where`."""
+    """Return the PEP 508 requirement `text`. Raises RootsError, with a message that begins with `where`."""
     if not isinstance(text, str):
-        raise RootsError(f"{where}: expected a requirement as a text, not {text!r}")
+        raise RootsError(f"{where}: expected a requirement as a string, not {text!r}")
     try:
         return Requirement(text)
     except InvalidRequirement as error:
-        raise RootsError(f"{where}: {text!r} is no requirement: {str(error).splitlines()[0]}") from None
+        raise RootsError(f"{where}: {text!r} is not a valid requirement: {str(error).splitlines()[0]}") from None
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file. Raises RootsError where it cannot be read, or is larger than any file of its kind."""
+    """Return the content of a file. Raises RootsError if it cannot be read or is larger than LARGEST_BYTES."""
     try:
         if (size := path.stat().st_size) > LARGEST_BYTES:
-            raise RootsError(f"{path}: has {size:,} bytes, and roots are read from files of at most {LARGEST_BYTES:,}")
+            raise RootsError(f"{path}: has {size:,} bytes; a file of roots can have at most {LARGEST_BYTES:,}")
         return path.read_bytes()
     except OSError as error:
         raise RootsError(f"{path}: {error.strerror}") from None
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The tables of a file. Raises RootsError as `read_bytes` does, and where it is no TOML."""
+    """Return the tables of a TOML file. Raises RootsError if it cannot be read, is too large, or is not valid TOML."""
     try:
         return parse_toml(read_bytes(path).decode("utf-8-sig"), longest=LARGEST_BYTES)
     except ValueError as error:
@@ -86,10 +86,10 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def read_roots(path: Path) -> Roots:
-    """The roots that a file names. Its name shows the kind: pyproject.toml, uv.lock, poetry.lock, pylock.toml or
-    pylock.NAME.toml; any other file is in the format of requirements.txt.
+    """Return the roots in a file.
 
-    Raises RootsError, which names the file, the line or the key.
+    The filename determines the format: pyproject.toml, uv.lock, poetry.lock, pylock.toml or pylock.NAME.toml. Any other
+    file is read as a requirements.txt. Raises RootsError, which names the file and the line or key.
 
         read_roots(Path("requirements.txt")).extras  # {"requests": frozenset({"socks"}), "six": frozenset()}
     """
@@ -103,10 +103,10 @@ def read_roots(path: Path) -> Roots:
 
 
 def read_requirements(path: Path) -> Roots:
-    """The projects that the file and those behind its `-r` require. Raises RootsError.
+    """Return the projects that the file requires, including files that it refers to with `-r`. Raises RootsError.
 
-    Versions and markers make no difference: a root is followed whatever environment it is for. The files behind `-c`
-    are checked and require nothing.
+    Versions and markers make no difference: a root is followed for all environments. Files that it refers to with `-c`
+    are checked, but add no projects.
     """
     try:
         read = list(requirement_lines(path))
@@ -126,10 +126,10 @@ def read_requirements(path: Path) -> Roots:
 
 
 def read_project_file(path: Path) -> Roots:
-    """The projects that any part of a project requires, all extras and groups included. Raises RootsError.
+    """Return the projects that any part of a project requires, including all extras and groups. Raises RootsError.
 
-    That is `dependencies` and `optional-dependencies` of [project], the groups of PEP 735, and what Poetry states in
-    [tool.poetry]. What the project requires of itself is left out.
+    It reads `dependencies` and `optional-dependencies` of [project], the dependency groups of PEP 735, and the
+    dependencies in [tool.poetry]. Requirements of the project on itself are skipped.
     """
     content = read_toml(path)
     project, poetry = table(content, "project"), table(content, "tool", "poetry")
@@ -158,7 +158,7 @@ def read_project_file(path: Path) -> Roots:
 def _stated(
     path: Path, project: Mapping[str, Any], groups: Mapping[str, Any]
 ) -> Iterator[tuple[str, Iterable[object]]]:
-    """The key of each list of requirements, and its items."""
+    """Yield the key and the items of each list of requirements."""
     lists = {"project.dependencies": project.get("dependencies", [])}
     for extra, requirements in table(project, "optional-dependencies").items():
         lists[f"project.optional-dependencies.{extra}"] = requirements
@@ -175,7 +175,7 @@ def _stated(
 
 
 def _poetry_stated(poetry: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:
-    """The key of each of Poetry's tables, the name of each project in it, and what is stated of it."""
+    """Yield for each dependency of Poetry: the key of its table, the project's name, and its constraint."""
     tables = {"tool.poetry.dependencies": table(poetry, "dependencies")}
     tables["tool.poetry.dev-dependencies"] = table(poetry, "dev-dependencies")
     for group, content in items(poetry.get("group")):
@@ -188,7 +188,7 @@ def _poetry_stated(poetry: Mapping[str, Any]) -> Iterator[tuple[str, str, object
 
 
 def lock_reader(filename: str) -> Callable[[Path], Roots] | None:
-    """What reads a lock of that name; None where it is the name of no known lock."""
+    """Return a function that reads lock files with this name; None if it is not the name of a known lock file."""
     entries = entries_reader(filename)
     if entries is None:
         return None

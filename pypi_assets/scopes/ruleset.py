@@ -1,7 +1,7 @@
 """The rules of a scope: which requirements are followed, which projects are accepted, which of their files are read.
 
-Rules are in order. Of the rules that match, the last one that has a setting decides it. A ruleset decides nothing by
-chance or by the time of day: the same projects and files lead to the same decisions.
+Rules are ordered. If several rules match and have a setting, the last one of them decides it. Decisions depend on
+nothing but the rules, the projects and the files, so they do not change from one run to the next.
 """
 
 import re
@@ -36,12 +36,15 @@ _ACCEPTED = {
 
 
 class RulesError(ExpectedError):
-    """Rules are wrong; the text names the rule, its key, and what the key accepts."""
+    """Rules are invalid. The message has the rule, its key, and the values that the key accepts."""
 
 
 class RequirementRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which requirements of an accepted project are followed: those of its newest release or of all, of which kinds of
-    files, and whether also those that need an extra."""
+    """Which requirements of an accepted project are followed.
+
+    `releases`: only the requirements of its newest release, or of all. `extras`: also requirements that need an extra.
+    `kinds`: the kinds of files whose requirements count.
+    """
 
     releases: Literal["latest", "all"] = "latest"
     extras: bool = False
@@ -49,7 +52,9 @@ class RequirementRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Matchers (`projects`, `kinds`, `uploaded_before`) and settings; None: it has no such setting."""
+    """One rule: its matchers (`projects`, `kinds`, `uploaded_before`) and its settings. An unset matcher or setting is
+    None.
+    """
 
     projects: tuple[str, ...] = ("*",)
     kinds: tuple[Kind, ...] | None = None
@@ -61,15 +66,15 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_of_files(self) -> bool:
-        """Whether it matches files, and not whole projects."""
+        """Check whether the rule matches files, and not whole projects."""
         return self.kinds is not None or self.uploaded_before is not None
 
     def matches(self, project: str) -> bool:
-        """Whether it is about the project of this normalized name."""
+        """Check whether the rule matches the project with this normalized name."""
         return any(matches_glob(project, pattern) for pattern in self.projects)
 
     def matches_file(self, file: "RuledFile") -> bool:
-        """Whether it is about this file of a project that it matches."""
+        """Check whether the rule matches this file. The caller has checked that it matches the project."""
         if self.kinds is not None and file.kind not in self.kinds:
             return False
         return self.uploaded_before is None or (
@@ -79,7 +84,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class RuledFile:
-    """What rules see of a file. `uploaded_at` is in unix seconds; None: not known."""
+    """The properties of a file that rules use. `uploaded_at` is in unix seconds; None if it is unknown."""
 
     filename: str
     kind: str
@@ -87,26 +92,26 @@ class RuledFile:
 
 
 class Ruleset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"rules": "rule"}):
-    """The rules of one version. Rule numbers count from 1, in the order of the file."""
+    """The rules of one version. Rules are numbered from 1, in the order of the file."""
 
     requirements: RequirementRules = RequirementRules()
     rules: tuple[Rule, ...] = ()
 
     def accepts(self, project: str) -> bool:
-        """Whether the project of this normalized name may enter the scope."""
+        """Check whether the project with this normalized name may enter the scope."""
         return self.deciding_rule(project, "accept")[1] is not False
 
     def nice(self, project: str) -> int:
-        """How late it is the project's turn: lower comes first; 0 without a rule."""
+        """Return the project's priority; 0 if no rule sets it. Lower values run first."""
         return self.deciding_rule(project, "nice")[1] or 0
 
     def max_files(self, project: str) -> int | None:
-        """How many of the project's files are read at most, the newest ones; None: all."""
+        """Return how many of the project's newest files are read at most; None if there is no limit."""
         most: int | None = self.deciding_rule(project, "max_files")[1]
         return most
 
     def deciding_rule(self, project: str, setting: str) -> tuple[int | None, Any]:
-        """The number of the rule that decides a setting of this project, and its value; (None, None) without one."""
+        """Return the number and value of the rule that decides this project's setting; (None, None) if none does."""
         found: tuple[int | None, Any] = None, None
         for number, rule in enumerate(self.rules, start=1):
             value = getattr(rule, setting)
@@ -115,10 +120,10 @@ class Ruleset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"
         return found
 
     def skipped(self, project: str, files: Sequence[RuledFile]) -> dict[str, str]:
-        """Which of a project's files are not read, and why: sentences by filename.
+        """Return the files of a project that are not read, each with the reason as a sentence, by filename.
 
-        Files that a rule skips come first. Of the others the newest `max_files` are read; files of equal or unknown
-        age count in the order of their names.
+        First, files that a rule skips are excluded. The newest `max_files` of the remaining files are read; files of
+        the same age are ordered by filename, and files of unknown age count as oldest.
         """
         ruled = [(number, rule) for number, rule in enumerate(self.rules, start=1) if rule.matches(project)]
         reasons: dict[str, str] = {}
@@ -145,7 +150,7 @@ _KEYS = {
 
 
 def parse_ruleset(text: str) -> Ruleset:
-    """The ruleset of a TOML text. Raises RulesError.
+    """Return the ruleset of a TOML text. Raises RulesError.
 
     >>> parse_ruleset('[[rule]]\\nprojects = ["tf-*"]\\naccept = false').accepts("tf-nightly")
     False
@@ -155,16 +160,19 @@ def parse_ruleset(text: str) -> Ruleset:
     except msgspec.ValidationError as error:
         raise RulesError(_named(str(error))) from None
     except ValueError as error:
-        raise RulesError(f"the rules are no TOML: {error}") from None
+        raise RulesError(f"the rules are not valid TOML: {error}") from None
     if not ruleset.requirements.kinds:
-        raise RulesError("requirements.kinds: names no kind; leave it out, or name wheel, sdist or egg")
+        raise RulesError("requirements.kinds: is empty; omit it, or list wheel, sdist or egg")
     rules = tuple(_checked(rule, number) for number, rule in enumerate(ruleset.rules, start=1))
     return msgspec.structs.replace(ruleset, rules=rules)
 
 
 def read_rules(path: Path, roots: Iterable[str]) -> str:
-    """The text of a file of rules. Raises RulesError where they are wrong, or do not accept one of `roots`, and
-    RootsError where the file cannot be read."""
+    """Return the text of a file of rules.
+
+    Raises RulesError if the rules are invalid or do not accept one of `roots`, and RootsError if the file cannot be
+    read.
+    """
     try:
         text = read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -175,32 +183,32 @@ def read_rules(path: Path, roots: Iterable[str]) -> str:
 
 
 def refused_roots(ruleset: Ruleset, roots: Iterable[str]) -> list[str]:
-    """A sentence for each root that the rules do not accept: they contradict each other."""
+    """Return a sentence for each root that the rules do not accept. Such roots and rules contradict each other."""
     refused = [(root, ruleset.deciding_rule(root, "accept")) for root in roots if not ruleset.accepts(root)]
     return [f"rule {number} does not accept {root}, which is a root" for root, (number, _) in refused]
 
 
 def _checked(rule: Rule, number: int) -> Rule:
-    """The rule with its patterns as they match normalized names. Raises RulesError where it makes no sense."""
+    """Return the rule with normalized patterns of project names. Raises RulesError if the rule makes no sense."""
     for key in ("projects", "kinds"):
         if getattr(rule, key) == ():
-            raise RulesError(f"rule {number}, {key}: names none, so the rule would never match")
+            raise RulesError(f"rule {number}, {key}: is empty, so the rule would never match")
     settings = {key: getattr(rule, key) for key in ("accept", "skip", "nice", "max_files")}
     stated = [key for key, value in settings.items() if value is not None]
     if not stated:
-        raise RulesError(f"rule {number}: sets nothing: it needs accept, skip, nice or max_files")
+        raise RulesError(f"rule {number}: has no setting: it needs accept, skip, nice or max_files")
     if rule.is_of_files and (of_projects := [key for key in stated if key != "skip"]):
         raise RulesError(
-            f"rule {number}, {of_projects[0]}: is of whole projects, and kinds or uploaded_before match files: put"
-            " it into a rule of its own"
+            f"rule {number}, {of_projects[0]}: applies to whole projects, but kinds and uploaded_before match files:"
+            " put it into a separate rule"
         )
     if rule.accept is False and len(stated) > 1:
-        raise RulesError(f"rule {number}, {stated[1]}: makes no difference to projects that are not accepted")
+        raise RulesError(f"rule {number}, {stated[1]}: has no effect on projects that are not accepted")
     if rule.nice is not None and not LEAST_NICE <= rule.nice <= MOST_NICE:
         raise RulesError(f"rule {number}, nice: expected {LEAST_NICE} to {MOST_NICE}, not {rule.nice}")
     if rule.max_files is not None and rule.max_files < 1:
         raise RulesError(
-            f"rule {number}, max_files: expected 1 or more, not {rule.max_files}; use skip = true for none"
+            f"rule {number}, max_files: expected 1 or more, not {rule.max_files}; use skip = true to read no file"
         )
     return msgspec.structs.replace(rule, projects=tuple(map(canonicalize_name, rule.projects)))
 
@@ -210,7 +218,7 @@ def _start_of(day: date) -> float:
 
 
 def _named(error: str) -> str:
-    """What is wrong with a value, after the rule and the key, and before what the key accepts."""
+    """Return the message for a validation error: the rule and key, the problem, and the values that the key accepts."""
     problem, _, path = error.partition(" - at `$.")
     path = path.rstrip("`")
     found = _RULE.fullmatch(path)
@@ -222,7 +230,7 @@ def _named(error: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ScopeFile:
-    """A file of a release, with the serials at which it is live, and those at which it is yanked."""
+    """A file of a release, with the serials at which it is live, and the serials at which it is yanked."""
 
     version: str
     kind: str
@@ -231,9 +239,9 @@ class ScopeFile:
 
 
 def selected_spans(files: Sequence[ScopeFile], rules: RequirementRules) -> list[Spans]:
-    """For each file, the serials at which it is selected.
+    """Return for each file the serials at which its requirements are selected.
 
-    The file of 1.0 is selected until that of 2.0 comes at serial 7, and 2.0rc1 never:
+    For example, the file of 1.0 is selected until 2.0 is uploaded at serial 7; the prerelease 2.0rc1 is never selected:
 
         files = [ScopeFile(v, "wheel", live) for v, live in [("1.0", ((3, OPEN_END),)), ("2.0", ((7, OPEN_END),)), ...]]
         selected_spans(files, RequirementRules())  # [((3, 7),), ((7, OPEN_END),), ()]
@@ -258,7 +266,7 @@ def selected_spans(files: Sequence[ScopeFile], rules: RequirementRules) -> list[
 
 
 def _rank(version: str) -> tuple[int, Version | str]:
-    """Newer releases have greater ranks; equal versions in two spellings have one."""
+    """Return a sort key that is greater for newer releases. Two spellings of a version have the same key."""
     try:
         parsed = Version(version)
     except InvalidVersion:

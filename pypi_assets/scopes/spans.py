@@ -1,6 +1,7 @@
-"""Follows requirements from a scope's roots: which projects are reached, and at which serials.
+"""Follow requirements from a scope's roots: compute which projects are reached, and at which serials.
 
-Sets of serials are spans: sorted, apart from each other, each from its first serial up to, not including, its end.
+A set of serials is a tuple of spans that are sorted and do not touch. A span contains its first serial, but not its
+end: `(5, 7)` is the serials 5 and 6.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,12 +16,12 @@ EVER: Spans = ((0, OPEN_END),)
 
 
 def span(start: int, end: int | None) -> Span:
-    """The span of an interval as the catalog stores it, whose end may be open (None)."""
+    """Return the span of an interval as the catalog stores it: an open end is None."""
     return start, OPEN_END if end is None else end
 
 
 def union(spans: Iterable[Span]) -> Spans:
-    """The serials that are in any of `spans`, which may overlap and come in any order.
+    """Return the serials that are in any of `spans`, which may overlap and have any order.
 
     >>> union([(5, 7), (1, 3), (3, 4)])
     ((1, 4), (5, 7))
@@ -37,12 +38,12 @@ def union(spans: Iterable[Span]) -> Spans:
 
 
 def intersection(one: Spans, other: Spans) -> Spans:
-    """The serials that are in both.
+    """Return the serials that are in both.
 
     >>> intersection(((1, 4), (5, 7)), ((3, 6),))
     ((3, 4), (5, 6))
     """
-    if len(one) == len(other) == 1:  # mostly it is
+    if len(one) == len(other) == 1:  # the usual case
         start, end = max(one[0][0], other[0][0]), min(one[0][1], other[0][1])
         return ((start, end),) if start < end else ()
     found = []
@@ -59,7 +60,7 @@ def intersection(one: Spans, other: Spans) -> Spans:
 
 
 def difference(one: Spans, other: Spans) -> Spans:
-    """The serials of `one` that are not in `other`.
+    """Return the serials of `one` that are not in `other`.
 
     >>> difference(((1, 9),), ((2, 3), (5, 20)))
     ((1, 2), (3, 5))
@@ -68,7 +69,7 @@ def difference(one: Spans, other: Spans) -> Spans:
 
 
 def _gaps(spans: Spans) -> Spans:
-    """The serials, from 0 on, that are in none of `spans`."""
+    """Return the serials of at least 0 that are in none of `spans`."""
     starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), OPEN_END]
     return tuple((start, end) for start, end in zip(starts, ends, strict=True) if start < end)
 
@@ -78,8 +79,11 @@ _Node = TypeVar("_Node")
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The serials at which a project is in the closure, and the least number of steps that lead to it at any of
-    them. `is_beyond`: it is required, but only beyond the greatest depth."""
+    """How a project is reached: at which serials, and at what depth.
+
+    `depth` is the least number of requirements between a root and the project, at any of these serials. If `is_beyond`,
+    the project is required, but only beyond the greatest depth.
+    """
 
     spans: Spans
     depth: int
@@ -87,7 +91,7 @@ class Reached:
 
     @property
     def first(self) -> int:
-        """The least serial at which it is reached."""
+        """Return the first serial at which it is reached."""
         return self.spans[0][0]
 
 
@@ -98,10 +102,11 @@ def closure(
     accepted: Callable[[_Node], Spans],
     most_depth: int | None = None,
 ) -> dict[_Node, Reached]:
-    """What `roots` lead to, by project.
+    """Return the projects that `roots` lead to.
 
-    `edges` is called once for each project that is reached, and again where it is reached in fewer steps at other
-    serials; `accepted` gives the serials at which rules let a project in. A depth of 0 is the roots alone.
+    `edges` returns the requirements of a project. It is called once for each reached project, and again if the project
+    is reached at further serials by a longer path. `accepted` returns the serials at which the rules accept a project.
+    With a `most_depth` of 0, only the roots are reached.
 
         closure({"a": EVER}, lambda name: {"b": ((5, 9),)} if name == "a" else {}, accepted=lambda name: EVER)
         # {"a": Reached(EVER, 0), "b": Reached(((5, 9),), 1)}
@@ -138,7 +143,7 @@ def _next_level(level: Mapping[_Node, Spans], edges: Callable[[_Node], Mapping[_
             known = found.get(required)
             if known is None:
                 found[required] = both
-            elif known != both:  # mostly they are equal
+            elif known != both:  # usually they are equal
                 found[required] = union((*known, *both))
     return found
 
@@ -151,9 +156,9 @@ def shortest_path(
     *,
     accepted: Callable[[_Node], Spans],
 ) -> list[_Node]:
-    """The projects from a root to `target`, both included, by the fewest steps at one serial; empty where none lead.
+    """Return a shortest path of projects from a root to `target` at one serial, both included; empty if there is none.
 
-    Of several such paths it is the one through the projects that come first in `roots` and `edges`.
+    If there are several shortest paths, the order of `roots` and `edges` decides.
     """
 
     def holds(spans: Spans) -> bool:

@@ -1,6 +1,6 @@
-"""The states of a scope: what each means, which one follows which, and what changes it.
+"""The states of a scope: the meaning of each, the transitions between them, and their causes.
 
-Commands, Dagster, `status` and docs/scopes.md use this one declaration.
+Commands, Dagster, `status` and docs/scopes.md all use this declaration.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class ScopeState(StrEnum):
-    """How a scope stands; `STATES` has what each state means."""
+    """The state of a scope. `STATES` has the meaning of each state."""
 
     ACTIVE = "active"
     DRAINING = "draining"
@@ -19,8 +19,9 @@ class ScopeState(StrEnum):
 
 
 class Cause(StrEnum):
-    """What changes the state of a scope: its workers, who claim, finish or lose work; new work, by events, rules or
-    roots; or one of three commands."""
+    """The cause of a transition: workers that claim, finish or lose work; new work through events, rules or roots; or
+    one of three commands.
+    """
 
     WORKERS = "workers"
     NEW_WORK = "new work"
@@ -31,8 +32,10 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StateRule:
-    """What a state means, and by what which states follow. `remedy`: what lets a scope go on of which no worker takes
-    work, "" if workers do."""
+    """The meaning of a state, and the causes of each transition from it to another state.
+
+    If workers take no work from a scope in this state, `remedy` says how to continue the scope; otherwise it is empty.
+    """
 
     meaning: str
     following: Mapping[ScopeState, frozenset[Cause]]
@@ -73,9 +76,9 @@ STATES: Mapping[ScopeState, StateRule] = {
 
 
 def state_of(*, is_aborted: bool, is_paused: bool, is_completed: bool, left: int, free: int) -> ScopeState:
-    """Return the state of a scope with `left` visits and reads, of which no worker has claimed `free`.
+    """Return the state of a scope with `left` pending visits and reads, `free` of which no worker has claimed.
 
-    `is_completed`: a run has ended it, and nothing was queued since.
+    `is_completed`: a run has completed the scope, and nothing was queued since.
     """
     if is_aborted:
         return ScopeState.ABORTED
