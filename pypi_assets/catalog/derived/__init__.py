@@ -1,5 +1,5 @@
-"""What follows from events and pages: the history of each file, and the rows that hold it.
+"""Derive the history of each file from events and pages, and store it.
 
-`file_history` is a pure function. `recompute` brings the rows in line with it, and `visits` records what led to it.
-Live and yanked intervals are written nowhere else.
+`file_history` is a pure function. `recompute` updates the stored rows to match its result, and `visits` records the
+visits that led to it. No other module writes live and yanked intervals.
 """

@@ -1,6 +1,6 @@
-"""The state of a project at a serial, as it is stored: later visits continue there instead of at the first event.
+"""Checkpoints: the stored state of a project at a serial, from which later visits continue instead of the first event.
 
-Any checkpoint can be discarded: the next visit makes a new one.
+Any checkpoint can be discarded: the next visit creates a new one.
 """
 
 import zlib
@@ -22,22 +22,23 @@ _QUARANTINED_RELEASE, _NAMED_ALONE = 4, 8
 
 
 class CheckpointError(Exception):
-    """A stored checkpoint is damaged, or another version wrote it: fold the project from scratch."""
+    """A stored checkpoint is corrupt, or another version wrote it. Fold the project from scratch."""
 
 
 @dataclass(slots=True)
 class Checkpoint:
     """The state of a project after all events and pages up to `serial`.
 
-    All events above `known_since` are in it. `first_page` and `newest_page` are the serials of the first and the newest
-    page up to `serial`; `last_serial` is that of the last event or page. `topics` are the releases, and the project,
-    that events about yanks and quarantines named. What pages showed up to `open_serial` and no event explains can be
-    explained by events that happened up to `open_until` (unix seconds; minus infinity: nothing is unexplained).
-    `unsettled` are the files whose stored rows show more than the state up to `serial`. `facts` is the caller's own: a
-    number for each of some files.
+    It includes all events above `known_since`. `first_page` and `newest_page` are the serials of the first and the
+    newest page up to `serial`; `last_serial` is the serial of the last event or page. `topics` are the releases, and
+    the project, that events about yanks and quarantines have named.
 
-    `releases` has the text and the flags of each release, and `files` for each file its release (an index), its flags,
-    and since when it is live and yanked (-1: it is not).
+    Pages up to `open_serial` showed changes that no event explains. An event can still explain them if it happened by
+    `open_until` (unix seconds; minus infinity if nothing is unexplained). `unsettled` are the files whose stored rows
+    show more than the state at `serial`. `facts` belongs to the caller: a number for each of some files.
+
+    `releases` has the text and the flags of each release. `files` has for each file the index of its release, its
+    flags, and the serials since which it is live and yanked (-1 if it is not).
     """
 
     serial: int
@@ -56,15 +57,18 @@ class Checkpoint:
 
     @property
     def visible(self) -> dict[str, bool]:
-        """The live files, each with whether it is yanked."""
+        """Return the live files, each with whether it is yanked."""
         return {name: yanked >= 0 for name, (_, _, live, yanked) in self.files.items() if live >= 0}
 
     def allows(self, page_serial: int) -> bool:
-        """Whether a page of a serial up to here can leave the past as it is, where it agrees with it."""
+        """Check whether a page with this serial, at or below the checkpoint's, can leave the past unchanged.
+
+        It does if it also agrees with the stored past at its serial.
+        """
         return self.first_page is not None and page_serial > max(self.first_page, self.known_since)
 
     def encode(self) -> bytes:
-        """The checkpoint in a few bytes a file. `decode` is the reverse."""
+        """Return the checkpoint in a few bytes for each file. `decode` is the reverse."""
         names = sorted(self.files)
         content = {
             "version": _VERSION,
@@ -84,11 +88,11 @@ class Checkpoint:
 
     @classmethod
     def decode(cls, encoded: bytes) -> "Checkpoint":
-        """The checkpoint that `encode` returned. Raises CheckpointError."""
+        """Return the checkpoint that `encode` returned. Raises CheckpointError."""
         try:
             content: dict[str, Any] = orjson.loads(zlib.decompress(encoded))
             if content["version"] != _VERSION:
-                raise CheckpointError(f"a checkpoint of version {content['version']}, not {_VERSION}")
+                raise CheckpointError(f"the checkpoint has version {content['version']}, expected {_VERSION}")
             first_page, newest_page, last_serial = content["pages"]
             open_serial, open_until = content["open"]
             names, files = content["names"], content["files"]
@@ -112,7 +116,7 @@ class Checkpoint:
 
 
 def captured(state: ProjectState) -> dict[str, Any]:
-    """The parts of a checkpoint that a state consists of: `is_quarantined`, `releases` and `files`."""
+    """Return the parts of a checkpoint that describe a state: `is_quarantined`, `releases` and `files`."""
     numbers = {id(release): number for number, release in enumerate(state.releases.values())}
     return {
         "is_quarantined": state.is_quarantined,
@@ -130,7 +134,10 @@ def captured(state: ProjectState) -> dict[str, Any]:
 
 
 def state_of(checkpoint: Checkpoint, version_of: Callable[[str], str]) -> ProjectState:
-    """The state that the checkpoint was made of, without traces. `version_of` returns the release of a new filename."""
+    """Return the state that the checkpoint was made from, without traces.
+
+    `version_of` returns the release of a new filename.
+    """
     state = ProjectState(version_of)
     state.is_quarantined = checkpoint.is_quarantined
     releases = [
@@ -174,14 +181,14 @@ def _file_flags(file: FileState) -> int:
 
 
 class StoredCheckpoint(NamedTuple):
-    """A checkpoint, and the serial of the page whose facts it has; None where it lacks some of them."""
+    """A checkpoint, and the serial of the page whose facts it has; None if it lacks facts of some files."""
 
     checkpoint: Checkpoint
     page_serial: int | None
 
 
 def load_checkpoints(connection: Connection, project_ids: Collection[int]) -> dict[int, StoredCheckpoint]:
-    """The checkpoints of those of the projects that have one. What cannot be read is discarded."""
+    """Return the checkpoints of those projects that have one. Unreadable checkpoints are deleted."""
     found: dict[int, StoredCheckpoint] = {}
     damaged: list[int] = []
     for ids in at_a_time(sorted(project_ids)):
@@ -197,7 +204,7 @@ def load_checkpoints(connection: Connection, project_ids: Collection[int]) -> di
 
 
 def store_checkpoints(connection: Connection, stored: Mapping[int, StoredCheckpoint]) -> None:
-    """Stores checkpoints by project id, in place of the ones before."""
+    """Store checkpoints by project id. They replace earlier checkpoints."""
     rows = [
         {
             "project_id": project_id,
@@ -211,6 +218,6 @@ def store_checkpoints(connection: Connection, stored: Mapping[int, StoredCheckpo
 
 
 def discard_checkpoints(connection: Connection, project_ids: Collection[int]) -> None:
-    """Discards the checkpoints of these projects, whose past has changed: they are folded from scratch next time."""
+    """Delete the checkpoints of these projects, whose past has changed. They are folded from scratch next time."""
     for ids in at_a_time(sorted(project_ids)):
         connection.execute(delete(checkpoints).where(checkpoints.c.project_id.in_(ids)))

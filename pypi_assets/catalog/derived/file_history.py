@@ -1,7 +1,8 @@
-"""Which files of a project were live and yanked, and from which serial to which.
+"""Compute which files of a project were live and yanked, and at which serials.
 
-A pure function of the events and pages that are stored of one project, so the order in which they were stored cannot
-matter. It begins at the first event, or at a checkpoint, which leads to the same. Nothing here touches the database.
+`fold` is a pure function of one project's stored events and pages, so the order in which they were stored cannot
+matter. It starts from the first event or from a checkpoint, with the same result. This module does not access the
+database.
 """
 
 from bisect import bisect_right
@@ -28,16 +29,18 @@ LISTED = "listed"
 BASELINE = "baseline"
 
 _MOST_AHEAD = 20
-"""How many events that change files a page can be ahead of its serial."""
+"""How many events that change files a page can be ahead of its serial, at most."""
 _MOST_LOOSE = 100
-"""How many events can follow the newest page before a checkpoint is made without one."""
+"""How many events may follow the newest page before a checkpoint is made without a page."""
 _Known = tuple[ChangelogEvent, FileChange]
 
 
 @dataclass(frozen=True, slots=True)
 class FileHistory:
-    """When one file was live and yanked. `version` is the release that its add event names, else that of its
-    filename."""
+    """The serials at which one file was live and yanked.
+
+    `version` is the release that its add event names, or, without an add event, the release in its filename.
+    """
 
     filename: str
     version: str
@@ -46,20 +49,20 @@ class FileHistory:
     changes: tuple[IntervalChange, ...]
 
     def is_live(self, serial: int) -> bool:
-        """Whether the file was live at `serial`."""
+        """Check whether the file was live at `serial`."""
         return any(serial in interval for interval in self.live)
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """What follows from events and pages.
+    """The result of folding events and pages.
 
-    `histories` has each file that was touched beyond the checkpoint, or every file where there was none: with the
-    intervals that had not ended at the checkpoint, and the changes after it. `newest_page` is the greatest serial at
-    which a page counts. `unexplained` are the files that the newest sighting changes although no event does.
+    `histories` has each file that changed after the checkpoint, or every file if there was no checkpoint. Each history
+    has the intervals that had not ended at the checkpoint, and the changes after it. `newest_page` is the greatest
+    serial at which a page counts. `unexplained` are the files that the newest sighting changes although no event does.
 
-    `checkpoint` is the state from which a later fold can begin; None where none can be made. It `is_news` where the
-    one before does not serve as well.
+    `checkpoint` is the state from which a later fold can start; None if none can be made. If `is_news` is False, the
+    earlier checkpoint serves as well.
     """
 
     histories: dict[str, FileHistory]
@@ -78,19 +81,20 @@ def fold(
     version_of: Callable[[str], str],
     checkpoint: Checkpoint | None = None,
 ) -> Fold | None:
-    """What follows from the `events` of a project, in order of serial, and from the `sightings` of its page.
+    """Return the history of a project's files, from its `events` in order of serial and the `sightings` of its page.
 
     All events above `known_since` and up to `events_through` are stored. `version_of` returns the release of a
-    filename, for files without an add event. Files from before the first event count from `known_since`, or from the
-    event that creates the project.
+    filename, for files without an add event. Files that existed before the first event count from `known_since`, or
+    from the event that creates the project.
 
-    Where a page differs from what the events lead to, the page wins and the change has the cause UNEXPLAINED. Beyond
-    `events_through` the cause is LISTED, since the events that led to the page are not known. Such a page proves
-    nothing about earlier serials. A page that is newer than its serial counts where it differs least from the events:
-    those up to the index's serial at that time, and later ones that can have happened by then.
+    If a page differs from the state that the events lead to, the page wins, and the change has the cause UNEXPLAINED.
+    For a page beyond `events_through`, the cause is LISTED, since the events that led to it are not known. Such a page
+    proves nothing about earlier serials. A page can be newer than its serial. It counts at the serial at which it
+    differs least from the events: the candidates are events up to the index's serial when the page was seen, and later
+    ones that can have happened by then.
 
-    With a `checkpoint`, the events are those above its serial, and the sightings those with a `seen_through` of its
-    serial or more. Returns None where they change what was before the checkpoint: then fold again without it.
+    With a `checkpoint`, `events` must be the events above its serial, and `sightings` those whose `seen_through` is its
+    serial or more. Returns None if they change the past before the checkpoint: then fold again without it.
     """
     if checkpoint is not None and (checkpoint.known_since != known_since or checkpoint.serial > events_through):
         return None
@@ -104,12 +108,12 @@ def fold(
 
 
 class _PastChangedError(Exception):
-    """An event or a page changes what was before the checkpoint."""
+    """An event or a page changes the past before the checkpoint."""
 
 
 @dataclass(slots=True)
 class _Folding:
-    """One fold, from a checkpoint or from the first event."""
+    """One run of `fold`, from a checkpoint or from the first event."""
 
     sightings: list[Sighting]
     events_through: int
@@ -128,7 +132,7 @@ class _Folding:
     captured: Checkpoint | None = None
 
     def run(self, events: Sequence[ChangelogEvent]) -> None:
-        """Applies all events and pages."""
+        """Apply all events and pages."""
         start = self.start
         after = self.known_since if start is None else start.serial
         known = [(event, file_change(event)) for event in events if event.serial > after]
@@ -137,7 +141,8 @@ class _Folding:
             pages = newest_by_serial(seen)
             judged = [page for page in pages if page.serial <= self.events_through]
             first = (page for page in seen if judged and page.serial == judged[0].serial)
-            self._begin(known, [*islice(first, 1), *judged[1:]])  # what was there before is what it showed first
+            # the first page of the least serial defines the baseline
+            self._begin(known, [*islice(first, 1), *judged[1:]])
         else:
             pages = self._continue(known, start)
         self._apply_all(known, pages)
@@ -157,13 +162,16 @@ class _Folding:
         self.state.refresh(list(self.state.files), self._exists_since(known, pages), BASELINE)
 
     def _exists_since(self, known: Sequence[_Known], pages: Sequence[SeenPage]) -> int:
-        """Since when files from before the first event count. None of a project existed before its creation."""
+        """Return the serial from which files that predate the first event count.
+
+        This is `known_since`, or the creation of the project, since none of its files existed before.
+        """
         if _is_created(known) and pages and pages[0].serial >= known[0][0].serial:
             return known[0][0].serial
         return self.known_since
 
     def _continue(self, known: Sequence[_Known], start: Checkpoint) -> list[SeenPage]:
-        """Begins at the checkpoint; returns the pages that count after it."""
+        """Start from the checkpoint, and return the pages that count after it."""
         self.state = state_of(start, self.version_of)
         self.topics = set(start.topics)
         self.first_page, self.newest_page = start.first_page, start.newest_page
@@ -182,10 +190,10 @@ class _Folding:
             page = pages.pop(0)
             if page.yanked != self.state.visible:
                 raise _PastChangedError
-            if page.serial <= self.open_serial:  # seen again
+            if page.serial <= self.open_serial:  # the page was seen again
                 self._leave_open(page)
         if any(event.timestamp <= self.open_until for event, _ in known):
-            raise _PastChangedError  # a page can have shown early what it changes
+            raise _PastChangedError  # a page can have shown the changes of such an event early
         if start.first_page is None and pages and pages[0].serial <= self.events_through:
             raise _PastChangedError
         return pages
@@ -208,7 +216,7 @@ class _Folding:
                 judged.append(replace(page, serial=counts_at, through=counts_at, may_show_through=counts_at))
                 judged.sort(key=lambda one: one.serial)
                 if counts_at >= limit:
-                    limit = page.serial  # what it means is not part of the state here
+                    limit = page.serial  # the page's meaning is not part of the state here
             is_last = page.serial < limit and not any(other.serial < limit for other in judged)
             if is_last and (len(known) - done <= _MOST_LOOSE or limit <= self.events_through):
                 self._capture(page.serial)
@@ -221,7 +229,9 @@ class _Folding:
                 self._correct(page)
 
     def _first_open_serial(self) -> int:
-        """The least serial at which what a page means is not decided yet: events that it may show are not stored."""
+        """Return the least serial at which the meaning of a page is undecided: not all events that it may show are
+        stored.
+        """
         return min(
             (
                 seen.seen_through if seen.page_serial is None else seen.page_serial
@@ -236,15 +246,18 @@ class _Folding:
         if self.start is not None and change.action == Action.ADD_FILE:
             file = self.state.files.get(change.filename or "")
             if file is not None and file.is_shown_alone and file.is_present:
-                raise _PastChangedError  # a page showed it early
+                raise _PastChangedError  # a page showed it before the event
         is_removal = change.action == Action.REMOVE_FILE and change.filename not in self.state.files
         if self.start is not None and self.known_since > 0 and is_removal:
-            raise _PastChangedError  # it may have been there before the first event
+            raise _PastChangedError  # it may have existed before the first event
         self.state.apply(event, change)
         self.last_serial = max(self.last_serial, event.serial)
 
     def _note_topic(self, event: ChangelogEvent, action: Action) -> None:
-        """Remembers what a yank or a quarantine is about. What was before follows from the first event about it."""
+        """Record the subject of a yank or quarantine event.
+
+        The first event about a subject implies its state before. So an event about a new subject can change the past.
+        """
         topic = _TOPICS.get(action)
         if topic is None:
             return
@@ -267,10 +280,11 @@ class _Folding:
             self.topics.add((_CLEARED, _PROJECT))
 
     def _agreeing_serial(self, page: SeenPage, following: Sequence[_Known]) -> int:
-        """The serial at which the page differs least from the events: its own, or that of one of those `following` that
-        it can show already.
+        """Return the serial at which the page differs least from the events.
 
-        Beyond the index's serial when the page was answered, none counts after one that contradicts the page.
+        It is the page's own serial, or the serial of one of the `following` events that the page can already show.
+        Events beyond the index's serial at the time of the page stop counting after the first one that contradicts the
+        page.
         """
         ahead = [one for one in following if one[1].action not in NO_FILE_CHANGE]
         if not ahead:
@@ -294,7 +308,7 @@ class _Folding:
             and (_CLEARED, _PROJECT) in self.topics
             and any(name not in self.state.files for name in self.state.differences(page.yanked))
         ):
-            raise _PastChangedError  # a quarantine can have hidden it since before the first event
+            raise _PastChangedError  # a quarantine can have hidden the file since before the first event
         cause = UNEXPLAINED if page.serial <= self.events_through else LISTED
         changed = self.state.correct(page.yanked, max(page.serial, self.known_since), cause)
         if changed and cause == UNEXPLAINED:
@@ -304,7 +318,7 @@ class _Folding:
         self.newest_page = max(self.newest_page or 0, page.serial)
 
     def _leave_open(self, page: SeenPage) -> None:
-        """What the page shows at its serial is unexplained until an event comes that it can show."""
+        """Mark what the page shows at its serial as unexplained until an event comes that it can show."""
         self.open_serial = max(self.open_serial, page.serial)
         self.open_until = max(self.open_until, self.sightings[page.sighting].may_show_until)
 
@@ -326,7 +340,7 @@ class _Folding:
         self.settled, self.state.traces = self.state.traces, {}
 
     def result(self) -> Fold:
-        """What follows, once all events and pages are applied."""
+        """Return the result, after all events and pages were applied."""
         unsettled = self.state.traces
         touched = self.settled.keys() | unsettled.keys()
         touched |= self.state.files.keys() if self.start is None else set(self.start.unsettled)
@@ -368,7 +382,11 @@ def _still(since: int | None) -> tuple[Interval, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Topic:
-    """An event about yanks or quarantines of `text`. `about` is the project, a release, or all of one version."""
+    """An event about a yank or a quarantine.
+
+    `about` is its subject: the project, one release, or all spellings of one version. `text` is the version that the
+    event names.
+    """
 
     topic: str
     about: str
@@ -378,20 +396,22 @@ class _Topic:
 
     @property
     def itself(self) -> str:
-        """What the event names, the same before and after a file of that text is known."""
+        """Return the subject as the event spells it. It stays the same when a file with this spelling appears."""
         return _PROJECT if self.about == _PROJECT else _EXACT + self.text
 
 
 def _is_created(known: Sequence[_Known]) -> bool:
-    """Whether the first event creates the project, so that nothing of it existed before."""
+    """Check whether the first event creates the project, so that nothing of it existed before."""
     return bool(known) and known[0][1].action == Action.CREATE_PROJECT
 
 
 def _enter_baseline(state: ProjectState, known: Sequence[_Known], pages: Sequence[SeenPage]) -> dict[str, SeenPage]:
-    """Enters what existed before the first event: from the first page, from what later events undo, and from later
-    pages what a quarantine hid from the first one. Returns these files, each with the page that shows it first.
+    """Enter the files that existed before the first event, in the state in which they were then.
 
-    Such a page can be newer than its serial: then an event that is not stored yet may have added or yanked the file.
+    They come from the first page, from later pages if a quarantine hid them from the first one, and their state from
+    the events that later undo a yank or a quarantine. Return the files from later pages, each with the first page that
+    shows it. Such a page can be newer than its serial: then an event that is not stored yet may have added or yanked
+    the file.
     """
     first_page = pages[0] if pages else None
     returned: dict[str, SeenPage] = {}
@@ -413,7 +433,8 @@ def _enter_baseline(state: ProjectState, known: Sequence[_Known], pages: Sequenc
             if after_page.isdisjoint({one.about, one.itself}) and one.action in _CLEARINGS:
                 cleared_at[one.about] = one.serial
             if one.action in _CLEARINGS or one.serial > first_page.through or one.about in on_page:
-                after_page.update((one.about, one.itself))  # no quarantine has hidden from the page what this one hides
+                # a later unquarantine of this subject then ends a quarantine from after the page
+                after_page.update((one.about, one.itself))
     added: dict[str, int] = {}
     for event, change in known:
         if change.action == Action.ADD_FILE and change.filename is not None:
@@ -450,13 +471,16 @@ def _enter_baseline(state: ProjectState, known: Sequence[_Known], pages: Sequenc
 
 
 def _abouts(version: str) -> tuple[str, ...]:
-    """What topics about a file of that release can be about."""
+    """Return the subjects that an event can have if it concerns files of this release."""
     return (_PROJECT, _EXACT + version, _ALIKE + canonical(version))
 
 
 def _enter_yanked_releases(state: ProjectState, known: Sequence[_Known], page: SeenPage) -> None:
-    """Enters the releases that were yanked before the first event, though no file of theirs is left from then: the page
-    shows a later file of theirs as yanked, and no event that it can show has made the release, or yanked it."""
+    """Mark releases as yanked that were yanked before the first event, although none of their files remains from then.
+
+    The evidence is a later file of such a release: the page shows it as yanked, and no event that the page can show has
+    created or yanked the release.
+    """
     shown = [(event, change) for event, change in known if event.serial <= page.through]
     decided = {canonical(event.version) for event, change in shown if event.version and _decides_yank(event, change)}
     if any(change.action == Action.REMOVE_PROJECT for _, change in shown) or _is_created(known):
@@ -469,14 +493,14 @@ def _enter_yanked_releases(state: ProjectState, known: Sequence[_Known], page: S
 
 
 def _decides_yank(event: ChangelogEvent, change: FileChange) -> bool:
-    """Whether it follows from the event if the release that it names is yanked."""
+    """Check whether the event determines if the release that it names is yanked."""
     return change.action in _DECIDING or event.action == NEW_RELEASE
 
 
 def _enter_removed(state: ProjectState, known: Sequence[_Known], pages: Sequence[SeenPage]) -> None:
-    """Enters the files that an event removes and that none before it has added: they existed before the first event.
+    """Enter files that an event removes and no earlier event has added: they existed before the first event.
 
-    Nothing did of a project that the first event creates. What an older page lacks was not visible.
+    This cannot happen if the first event creates the project. A file that an older page lacks was not visible.
     """
     if _is_created(known):
         return
@@ -496,7 +520,7 @@ def _enter_removed(state: ProjectState, known: Sequence[_Known], pages: Sequence
 
 
 def _topics(known: Sequence[_Known], texts_of_page: Iterable[str]) -> list[_Topic]:
-    """The events about yanks and quarantines."""
+    """Return the events about yanks and quarantines."""
     found = []
     texts: set[str] | None = None
     announced: list[str] = []
@@ -519,7 +543,7 @@ def _topics(known: Sequence[_Known], texts_of_page: Iterable[str]) -> list[_Topi
 
 
 def _came_by_event(filename: str, page: SeenPage, added: dict[str, int], known: Sequence[_Known]) -> bool:
-    """Whether an event that the page can show added the file, and it was not there before."""
+    """Check whether an event that the page can show added the file, and the file did not exist before it."""
     serial = added.get(filename)
     if serial is None or serial > page.may_show_through:
         return False

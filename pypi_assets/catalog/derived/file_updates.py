@@ -1,4 +1,4 @@
-"""What the rows of a project's files are to become, and which changes are logged. Nothing here touches the database."""
+"""Compute the new rows of a project's files, and the changes to log, without access to the database."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,16 +21,16 @@ _UNREAD = frozenset({ReadOutcome.PENDING, ReadOutcome.EXHAUSTED})
 
 
 REPLACED = "replaced"
-"""The cause of the change at which a file has other bytes than before, under the same name."""
+"""The cause of the change at which a file's content is replaced under the same name."""
 UNSEEN = -1
-"""In place of a page's facts: the file has no address yet, and waits for a page that shows it."""
+"""In place of the digest of a file's facts: the file has no URL yet, and waits for a page that shows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewestPage:
-    """The newest page of a project: its serial (None: no page was ever seen), and the names that it shows.
+    """The newest page of a project: its serial (None if no page was ever seen), and the filenames that it shows.
 
-    The facts of these names are as of this page, whatever their rows have as `page_serial`.
+    The stored facts of these files are as of this page, even if their rows have an earlier `page_serial`.
     """
 
     serial: int | None
@@ -39,9 +39,10 @@ class NewestPage:
 
 @dataclass(frozen=True, slots=True)
 class ProjectInputs:
-    """What is stored of a project: all of it, or with a `checkpoint` what lies beyond it and the files that change.
+    """The stored inputs of a project. With a `checkpoint`, only those beyond it, and the files that change.
 
-    `page` was just seen, with the digest of the facts of each file. `newest` is the newest page before it.
+    `page` was just seen, and `facts` has the digest of the facts of each of its files. `newest` is the newest page
+    before it.
     """
 
     project: CatalogProject
@@ -60,12 +61,15 @@ class ProjectInputs:
 
     @property
     def is_page_newest(self) -> bool:
-        """Whether a page was just seen, and no newer one before."""
+        """Check whether a page was just seen, and no newer page was seen before."""
         return self.page is not None and (self.newest.serial is None or self.page.last_serial >= self.newest.serial)
 
     def touched(self) -> set[str]:
-        """The files whose rows can differ from what follows now, as far as that is known before the fold: those of
-        which the page shows other facts, those that left it, those of events, and those beyond the checkpoint."""
+        """Return the files whose rows may change, as far as that is known before the fold.
+
+        These are files whose facts on the page are new, files that are no longer on it, files named by events, and
+        files whose state beyond the checkpoint is stored.
+        """
         if not self._touched:
             self._touched.update(self._find_touched())
         return self._touched
@@ -88,12 +92,12 @@ class ProjectInputs:
 
 @dataclass(slots=True)
 class FileUpdate:
-    """One file of a project: its row if it has one, its history, and the intervals that are stored of it so far.
+    """One file of a project: its row if it has one, its history, and its intervals as they are stored.
 
-    `shown` are the facts of a page that was just seen, unless a newer page has replaced them. `page_serial` is that of
-    the page whose facts count. `is_on_newest`: that page is the newest one of the project, so the row need not have its
-    serial. `id` is 0 until the file has a row. `shown_generation` is that of the page. `skipped` is why the rules of
-    scopes leave it out; None: they do not.
+    `shown` has the facts on a page that was just seen, unless the facts of a newer page are stored. `page_serial` is
+    the serial of the page whose facts count. If `is_on_newest`, this page is the project's newest one, so the row need
+    not have its serial. `id` is 0 until the file has a row. `shown_generation` is the generation on the page. `skipped`
+    is the reason why the rules of scopes skip the file, if they do.
     """
 
     name: str
@@ -110,19 +114,24 @@ class FileUpdate:
 
     @property
     def differing(self) -> set[tuple[str, str, int]]:
-        """Where intervals begin or end from now on, and where they no longer do: the flag, the edge and the serial."""
+        """Return the boundaries that were added to the intervals or removed, each as (flag, edge, serial).
+
+        For example, `("yanked", "end", 1350)`.
+        """
         if self.old_live == self.history.live and self.old_yanked == self.history.yanked:
             return set()
         return _boundaries(self.old_live, self.old_yanked) ^ _boundaries(self.history.live, self.history.yanked)
 
     @property
     def has_new_facts(self) -> bool:
-        """Whether the page shows other facts of a known file than are stored."""
+        """Check whether the page shows other facts of a known file than are stored."""
         return self.stored is not None and self.shown is not None and self.shown != self.stored.facts
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the page shows other bytes than are stored under this name: another hash, or a later generation."""
+        """Check whether the page shows another content than is stored for this name: another hash or a later
+        generation.
+        """
         if self.stored is None or self.shown is None or self.stored.facts.url is None:
             return False
         before, now = self.stored.facts.sha256, self.shown.sha256
@@ -130,15 +139,17 @@ class FileUpdate:
 
     @property
     def generation(self) -> int:
-        """Counts the contents of the file, that of the page included."""
+        """Return the generation of the file, which counts its contents, including the content on the page."""
         if self.stored is None:
             return self.shown_generation
         return max(self.stored.generation + self.is_replaced, self.shown_generation)
 
     @property
     def is_to_be_read(self) -> bool:
-        """Whether a known file has an address for the first time, or other bytes than before, or had vanished and is
-        live now."""
+        """Check whether a known file must be read.
+
+        It must if it has a URL for the first time or its content was replaced, or if it had vanished and is live now.
+        """
         if self.stored is None:
             return False
         known = self.stored.facts
@@ -148,32 +159,33 @@ class FileUpdate:
 
     @property
     def is_queued(self) -> bool:
-        """Whether the file is to be read, and not skipped."""
+        """Check whether the file must be read, and is not skipped."""
         is_new = self.stored is None and self.shown is not None
         return (is_new or self.is_to_be_read) and self.skipped is None
 
     @property
     def known_facts(self) -> PageFacts | None:
-        """What a page shows of the file; None where only events know it."""
+        """Return the facts that a page has shown of the file; None if only events mention it."""
         facts = self.shown or (self.stored and self.stored.facts)
         return facts if facts and facts.url is not None else None
 
     @property
     def is_live(self) -> bool:
-        """Whether the file is live now."""
+        """Check whether the file is live now."""
         return bool(self.history.live) and self.history.live[-1].end is None
 
     @property
     def is_unseen(self) -> bool:
-        """Whether only events know the file so far, and no reading of it was attempted."""
+        """Check whether so far only events mention the file, and no attempt was made to read it."""
         facts = self.shown or (self.stored and self.stored.facts)
         return (not facts or facts.url is None) and (self.stored is None or self.stored.outcome in _UNREAD)
 
     def has_vanished(self, newest_page: int | None) -> bool:
-        """Whether only events know the file, and a page as new as its add event lacks it. Then it cannot be read.
+        """Check whether the file can no longer be read.
 
-        A file that is live since then waits for the next page. What was gone until no attempt was left has vanished
-        too, once it is known not to be live.
+        It cannot if only events mention it, and a page as new as its add event lacks it. But if the file is live now,
+        it waits for the next page. A file whose attempts were exhausted because it was deleted has also vanished, once
+        it is known not to be live.
         """
         if self.stored is not None and (self.stored.outcome, self.stored.error_kind) == (ReadOutcome.EXHAUSTED, GONE):
             return not self.is_live
@@ -184,7 +196,7 @@ class FileUpdate:
 
     @property
     def corrected_at(self) -> int | None:
-        """The serial from which the row of a known file reads otherwise than before, with the same intervals."""
+        """Return the serial from which the release or the facts of a known file change; None if they do not."""
         if self.stored is None:
             return None
         if self.is_replaced:
@@ -196,7 +208,7 @@ class FileUpdate:
 
 @dataclass(frozen=True, slots=True)
 class ProjectUpdate:
-    """What follows for a project. `newest_page` is the greatest serial at which a page of it counts."""
+    """The computed changes of a project. `newest_page` is the greatest serial at which a page of it counts."""
 
     project: CatalogProject
     names: "ParsedNames"
@@ -205,7 +217,7 @@ class ProjectUpdate:
 
 
 class ParsedNames:
-    """The parts of a project's filenames, each parsed once."""
+    """The parts of a project's filenames. Each filename is parsed once."""
 
     def __init__(self, project: CatalogProject) -> None:
         self._project = project.normalized
@@ -221,7 +233,7 @@ class ParsedNames:
 
 
 class ChangeRow(NamedTuple):
-    """A row of `changes`: what happened at `serial`, and the serial under which dumps publish it."""
+    """A row of `changes`: a change at `serial`, and the serial under which dumps publish it."""
 
     distribution_id: int
     serial: int
@@ -230,10 +242,10 @@ class ChangeRow(NamedTuple):
 
 
 class ReleaseTexts:
-    """The release of each file that no event names: the text that the index has for it, where that is known.
+    """Return the release of each file that no event names, in the spelling of the index if that is known.
 
-    What is stored is kept, and a version from a filename is mapped onto `versions`, those that the newest page lists
-    (PEP 700): the same text, else the only one of the same canonical form.
+    The stored release of a file is kept. A version from a filename is mapped to one of the versions that the newest
+    page lists (PEP 700): to the same text, or else to the only one with the same canonical form.
     """
 
     def __init__(self, names: ParsedNames, known: Mapping[str, StoredFile], page: ProjectPage | None) -> None:
@@ -255,7 +267,7 @@ class ReleaseTexts:
 
 
 def fold_inputs(inputs: ProjectInputs) -> Fold | None:
-    """The fold of what is stored of a project. None: it revises what was before the checkpoint."""
+    """Fold the inputs of a project. Return None if they change the past before the checkpoint."""
     page = inputs.page if inputs.is_page_newest else None
     return fold(
         inputs.events,
@@ -268,7 +280,7 @@ def fold_inputs(inputs: ProjectInputs) -> Fold | None:
 
 
 def compute_update(inputs: ProjectInputs, folded: Fold) -> ProjectUpdate:
-    """What follows for the rows of a project from its fold, and from the page that was just seen."""
+    """Return the changes to a project's rows, from its fold and the page that was just seen."""
     page = inputs.page
     shown = {} if page is None else {file.filename: file for file in page.files if file.url is not None}
     newest: Collection[str] = shown if inputs.is_page_newest else inputs.newest.names
@@ -284,7 +296,7 @@ def compute_update(inputs: ProjectInputs, folded: Fold) -> ProjectUpdate:
 
 
 def _facts_of(shown: IndexFile, stored: StoredFile | None) -> PageFacts:
-    """What the page shows of a file. Where it has no hash, that of the bytes which were read is kept."""
+    """Return the facts that the page shows of a file. If it shows no hash, the stored hash of the content is kept."""
     facts = PageFacts.of(shown)
     if facts.sha256 is None and stored is not None and shown.generation <= stored.generation:
         facts = facts._replace(sha256=stored.facts.sha256)
@@ -292,14 +304,14 @@ def _facts_of(shown: IndexFile, stored: StoredFile | None) -> PageFacts:
 
 
 def _file_update(name: str, inputs: ProjectInputs, folded: Fold) -> FileUpdate:
-    """The file as it is before the page that was just seen, with its whole history."""
+    """Return the file as it was before the page that was just seen, with its complete history."""
     row, history = inputs.files.get(name), folded.histories.get(name)
     if row is None:
         known = history or FileHistory(name, inputs.names.version(name), (), (), ())
         return FileUpdate(name, None, None, None, known)
     live, yanked = inputs.live.get(row.id, ()), inputs.yanked.get(row.id, ())
     start = None if inputs.checkpoint is None else inputs.checkpoint.serial
-    if history is None:  # nothing has changed, or a page showed it that another one of the same serial has replaced
+    if history is None:  # unchanged, or shown by a page that another page of the same serial has replaced
         kept = (live, yanked) if start is not None else ((), ())
         history = FileHistory(name, row.version, *kept, ())
     elif start is not None:
@@ -314,14 +326,14 @@ def _file_update(name: str, inputs: ProjectInputs, folded: Fold) -> FileUpdate:
 
 
 def _intervals_up_to(intervals: Iterable[Interval], serial: int) -> tuple[Interval, ...]:
-    """The intervals that had ended at `serial`; what comes later does not change them."""
+    """Return the intervals that had ended by `serial`, which later events do not change."""
     return tuple(one for one in intervals if one.end is not None and one.end <= serial)
 
 
 def first_visible_change(updates: Iterable[ProjectUpdate]) -> int | None:
-    """The least serial at which any of the files is shown otherwise than before; None where none is.
+    """Return the least serial at which any answer about these files changes; None if none does.
 
-    Facts of a file have no serials of their own: they are visible since it was live first.
+    The facts of a file have no serials: a change of them is visible since the file was first live.
     """
     return min((serial for update in updates for serial in _visible_changes(update)), default=None)
 
@@ -340,9 +352,9 @@ def _visible_since(file: FileUpdate, *, has_vanished: bool) -> Iterator[int]:
 
 
 def logged_changes(updates: Iterable[ProjectUpdate], sealed: Seals) -> Iterator[ChangeRow]:
-    """What dumps are to publish: each change at its own serial, or after what is sealed already.
+    """Yield the changes for dumps to publish: each at its own serial, or after the sealed serials.
 
-    Each file needs its id.
+    Each file must have its id.
     """
     for update in updates:
         for file in update.files:

@@ -1,6 +1,6 @@
-"""Loads what is stored of projects and folds it: beyond their checkpoints, or from their first events.
+"""Load the stored events and pages of projects and fold them, from their checkpoints or from their first events.
 
-What follows for the rows is in file_updates.py and recompute.py.
+The changes to rows that result from a fold are in file_updates.py and recompute.py.
 """
 
 from collections.abc import Collection, ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence
@@ -23,7 +23,7 @@ from pypi_assets.index.models import ChangelogEvent, ProjectPage
 
 @dataclass(frozen=True, slots=True)
 class FoldedProject:
-    """What is stored of a project, and what follows from it."""
+    """The stored inputs of a project, and the result of folding them."""
 
     inputs: ProjectInputs
     fold: Fold
@@ -35,12 +35,13 @@ def fold_projects(
     pages: Mapping[int, ProjectPage],
     seen: Mapping[int, StoredSighting],
 ) -> list[FoldedProject]:
-    """Folds each project on from its checkpoint, or from its first event, in order of ids.
+    """Fold each project from its checkpoint, or from its first event, in order of ids.
 
-    `pages` were just seen, and `seen` is what is new of that, by project id. Checkpoints that are revised are
-    discarded.
+    `pages` were just seen, and `seen` has the new sightings among them, both by project id. Checkpoints whose past has
+    changed are deleted.
     """
-    known = {project.id: project for project in load_projects(connection, list(project_ids))}  # as they are now
+    # sorted by id, with their current rows
+    known = {project.id: project for project in load_projects(connection, list(project_ids))}
     points = load_checkpoints(connection, known)
     revised = {
         id_
@@ -49,7 +50,8 @@ def fold_projects(
         or _is_contradicted(connection, point.checkpoint, pages.get(id_), seen.get(id_))
     }
     points = {id_: point for id_, point in points.items() if id_ not in revised}
-    loading = _Loading(connection, known, pages, seen, events_through(connection))  # before the events
+    # its events_through must be read before the events
+    loading = _Loading(connection, known, pages, seen, events_through(connection))
     folded = loading.beyond(points)
     revised |= points.keys() - folded.keys()
     discard_checkpoints(connection, revised)
@@ -60,8 +62,11 @@ def fold_projects(
 def _is_contradicted(
     connection: Connection, checkpoint: Checkpoint, page: ProjectPage | None, seen: StoredSighting | None
 ) -> bool:
-    """Whether what was just seen changes what was before the checkpoint: a page of a serial up to there that was never
-    seen, and that shows other files than are stored of that serial."""
+    """Check whether a new sighting changes the past before the checkpoint.
+
+    It does if its page has a serial that the checkpoint includes, was never seen before, and shows other files than the
+    stored intervals at that serial.
+    """
     if seen is None or seen.seen_through < checkpoint.serial:
         return seen is not None
     serial = seen.page_serial
@@ -71,7 +76,7 @@ def _is_contradicted(
 
 
 def _facts(page: ProjectPage | None) -> dict[str, int]:
-    """The digest of the facts of each file of a page, without files whose entries are broken."""
+    """Return the digest of the facts of each file of a page. Files with broken entries are skipped."""
     return {} if page is None else {file.filename: facts_digest(file) for file in page.files if file.url is not None}
 
 
@@ -81,7 +86,7 @@ def _shown(page: ProjectPage | None) -> dict[str, bool]:
 
 @dataclass(frozen=True, slots=True)
 class _Loading:
-    """Loads projects and folds them. Few or many take the same number of statements."""
+    """Loads projects and folds them. The number of SQL statements does not grow with the number of projects."""
 
     connection: Connection
     projects: Mapping[int, CatalogProject]
@@ -90,7 +95,7 @@ class _Loading:
     events_through: int
 
     def beyond(self, points: Mapping[int, StoredCheckpoint]) -> dict[int, FoldedProject]:
-        """The projects with checkpoints, without those whose past changes."""
+        """Fold these projects from their checkpoints. Projects whose past changes are missing from the result."""
         if not points:
             return {}
         events = events_beyond_checkpoints(self.connection, points)
@@ -106,7 +111,7 @@ class _Loading:
         return {id_: FoldedProject(inputs[id_], fold) for id_, fold in folds.items()}
 
     def whole(self, ids: Sequence[int]) -> dict[int, FoldedProject]:
-        """These projects, from their first events."""
+        """Fold these projects from their first events."""
         if not ids:
             return {}
         events = events_by_project(self.connection, ids)
@@ -119,7 +124,7 @@ class _Loading:
             inputs = self._inputs(id_, events[id_], sightings[id_], newest, None)
             inputs.files.update(files[id_])
             if (fold := fold_inputs(inputs)) is None:
-                raise ValueError(f"the history of {inputs.project.name} was not folded, without a checkpoint")
+                raise ValueError(f"the history of {inputs.project.name} was not folded, although it has no checkpoint")
             found[id_] = FoldedProject(inputs, fold)
         return found
 
@@ -129,7 +134,7 @@ class _Loading:
             inputs[id_].files.update(files)
 
     def _shown(self) -> dict[int, Mapping[str, bool]]:
-        """What the snapshots show that were just stored, so that they are not read again."""
+        """Return the files of the snapshots that were just stored, by snapshot id, so that they are not read again."""
         return {sighting.snapshot_id: _shown(self.pages.get(id_)) for id_, sighting in self.seen.items()}
 
     def _inputs(
@@ -155,7 +160,7 @@ class _Loading:
 
 
 def _names_of_newest(sightings: Iterable[Sighting]) -> Collection[str]:
-    """The files on the page with the greatest serial, and of those on the one seen last."""
+    """Return the files on the page with the greatest serial. If several have this serial, the one seen last counts."""
     newest: Sighting | None = None
     for one in sightings:
         if one.is_page and (newest is None or (one.page_serial or 0) >= (newest.page_serial or 0)):
@@ -169,9 +174,9 @@ _Known = Mapping[int, Mapping[str, bool]]
 def load_sightings(
     connection: Connection, project_ids: Collection[int], shown: _Known | None = None
 ) -> dict[int, list[Sighting]]:
-    """All sightings of each project, in the order in which they were stored.
+    """Return all sightings of each project, in the order in which they were stored.
 
-    `shown` is what some snapshots show, by id, where the caller knows it already.
+    `shown` has the files of snapshots that the caller already knows, by snapshot id.
     """
     return _loaded(connection, project_ids, sightings_of(connection, project_ids), shown or {})
 
@@ -179,14 +184,17 @@ def load_sightings(
 def sightings_beyond_checkpoints(
     connection: Connection, project_ids: Collection[int], shown: _Known | None = None
 ) -> dict[int, list[Sighting]]:
-    """The same, without those from before the checkpoint of each project. All of them have one."""
+    """Return sightings as `load_sightings` does, but without those from before each project's checkpoint.
+
+    Each of the projects must have a checkpoint.
+    """
     has_checkpoint = checkpoints.c.project_id == sightings.c.project_id
     rows = sightings_of(connection, project_ids, has_checkpoint, sightings.c.seen_through >= checkpoints.c.serial)
     return _loaded(connection, project_ids, rows, shown or {})
 
 
 class _ShownFiles(Mapping[str, bool]):
-    """What one snapshot shows. It is decoded when it is used, so only one of a project is in memory."""
+    """The files of one snapshot. They are decoded on access, so that only one snapshot of a project is in memory."""
 
     __slots__ = ("_snapshot_id", "_walk")
 

@@ -1,7 +1,6 @@
-"""The state of a project's files at one serial: what events and pages change, one after the other.
+"""The state of a project's files at one serial, as events and pages change it, without access to the database.
 
-Every change is found by an index (the name of a file, the files of a release), so it costs by what it touches. Nothing
-here touches the database.
+Every change is found by an index (a filename, or the files of a release), so its cost depends only on what it changes.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -14,12 +13,12 @@ from pypi_assets.index.actions import Action, FileChange
 from pypi_assets.index.models import ChangelogEvent
 
 NEW_RELEASE = "new release"
-"""The action by which an index announces the text of a release; by itself it changes no file."""
+"""The action by which an index announces the text of a release. It changes no file."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Interval:
-    """Holds from the serial `start` up to, and not including, `end`. None: it still holds."""
+    """The serials from `start` up to, but not including, `end`. If `end` is None, the interval has not ended."""
 
     start: int
     end: int | None
@@ -29,7 +28,7 @@ class Interval:
 
 
 class IntervalChange(NamedTuple):
-    """Something that happened to a file at a serial, and its cause."""
+    """A change of a file at a serial, and its cause."""
 
     serial: int
     cause: str
@@ -37,8 +36,10 @@ class IntervalChange(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class ReleaseState:
-    """A release, by the text that the index has for it. `is_named_alone`: no file and no announcement has this text,
-    only an event about a release."""
+    """A release, by its text on the index.
+
+    If `is_named_alone`, only an event about the release has this text, but no file and no announcement.
+    """
 
     text: str
     is_yanked: bool = False
@@ -49,10 +50,10 @@ class ReleaseState:
 
 @dataclass(slots=True, eq=False)
 class FileState:
-    """A file. It is live from `live_since` on, and yanked while live from `yanked_since` on; None: it is not.
+    """A file. It is live since `live_since`, and live and yanked since `yanked_since`; None if it is not.
 
-    `is_present` and `is_yanked` hold also while a quarantine hides the file. `is_baseline`: that it existed before
-    the first event is known from a page alone. `is_shown_alone`: no event has added it yet.
+    `is_present` and `is_yanked` are also true while a quarantine hides the file. `is_baseline`: it existed before the
+    first event, and only a page shows this. `is_shown_alone`: a page has shown it, but no event has added it yet.
     """
 
     release: ReleaseState
@@ -66,7 +67,7 @@ class FileState:
 
 @dataclass(slots=True)
 class Trace:
-    """What happened to a file since the state was begun: the intervals that ended, and all changes."""
+    """The changes of a file since the state was created: the intervals that have ended, and all interval changes."""
 
     live: list[Interval] = field(default_factory=list)
     yanked: list[Interval] = field(default_factory=list)
@@ -74,9 +75,9 @@ class Trace:
 
 
 class ProjectState:
-    """The files and releases of a project, and which files are visible: for each live one, whether it is yanked.
+    """The files and releases of a project. `visible` has each live file, with whether it is yanked.
 
-    `traces` has an entry for each file that was touched since the state was made.
+    `traces` has an entry for each file that was touched since the state was created.
     """
 
     def __init__(self, version_of: Callable[[str], str]) -> None:
@@ -90,7 +91,7 @@ class ProjectState:
         self._are_named_alone: set[str] = set()
 
     def enter(self, filename: str, version: str) -> FileState:
-        """The state of a file that was not known before, as part of the release `version`; it is not there yet."""
+        """Add a file that was not known before, in the release `version`. It is not present yet."""
         release = self.release(version)
         release.files.add(filename)
         self.touch(filename)
@@ -98,9 +99,10 @@ class ProjectState:
         return file
 
     def release(self, text: str) -> ReleaseState:
-        """The release of that text, new where none is known.
+        """Return the release with this text, which is created if it is unknown.
 
-        A yank or quarantine of a release without files holds for the first release of that version that gets files.
+        A yank or a quarantine of a release without files applies to the first release of the same version that gets
+        files.
         """
         release = self.releases.get(text)
         if release is None:
@@ -115,14 +117,18 @@ class ProjectState:
         return release
 
     def releases_named(self, text: str) -> list[ReleaseState]:
-        """The releases that an event about `text` means: that of exactly this text, else all of the same version."""
+        """Return the releases that an event about `text` refers to.
+
+        This is the release with exactly this text, or else all releases whose texts are spellings of the same version,
+        or else a new release.
+        """
         exact = self.releases.get(text)
         if exact is not None:
             return [exact]
         return self.spelled_like(text) or [self.add_release(ReleaseState(text, is_named_alone=True))]
 
     def spelled_like(self, text: str) -> list[ReleaseState]:
-        """The known releases whose texts mean the same version as `text`."""
+        """Return the known releases whose texts are spellings of the same version as `text`."""
         if self._spellings is None:
             self._spellings = {}
             for release in self.releases.values():
@@ -130,7 +136,7 @@ class ProjectState:
         return self._spellings.get(canonical(text), [])
 
     def add_release(self, release: ReleaseState) -> ReleaseState:
-        """Adds a release of a text that is not known yet, and returns it."""
+        """Add a release whose text is not known yet, and return it."""
         self.releases[release.text] = release
         if release.is_named_alone:
             self._are_named_alone.add(release.text)
@@ -147,7 +153,7 @@ class ProjectState:
         return release
 
     def apply(self, event: ChangelogEvent, change: FileChange) -> None:
-        """Applies `event`. Removals of a release or project, and quarantines, touch many files with one event."""
+        """Apply `event`. Removing a release or project and quarantining it can change many files."""
         action, version = change.action, event.version
         touched: Iterable[str] = ()
         if action == Action.ADD_FILE and change.filename is not None:
@@ -178,7 +184,7 @@ class ProjectState:
         return [filename]
 
     def _yank_file(self, filename: str, *, is_yanked: bool) -> list[str]:
-        """Yanks one file, or takes that back; what holds for the others of its release stays."""
+        """Yank or unyank one file. The other files of its release do not change."""
         file = self.files.get(filename)
         if file is None:
             return []
@@ -217,13 +223,13 @@ class ProjectState:
         return removed
 
     def differences(self, shown: Mapping[str, bool]) -> set[str]:
-        """The names of the files that a page shows otherwise than the state has them."""
+        """Return the names of the files that a page shows differently from the state."""
         if shown == self.visible:
             return set()
         return {filename for filename, _ in shown.items() ^ self.visible.items()}
 
     def correct(self, shown: Mapping[str, bool], serial: int, cause: str) -> set[str]:
-        """Changes the state to what a page shows. Returns the names of the files that it changes."""
+        """Change the state to match a page. Return the names of the files that change."""
         differing = self.differences(shown)
         for filename in sorted(differing & shown.keys()):
             file = self.files.get(filename) or self.enter(filename, self.version_of(filename))
@@ -239,7 +245,9 @@ class ProjectState:
         return differing
 
     def _end_quarantines(self, release: ReleaseState) -> set[str]:
-        """What no quarantine hides any more, since a page shows a file of `release`."""
+        """End the quarantines of `release` and its project, since a page shows a file. Return the files that they
+        hid.
+        """
         shown: set[str] = set()
         if release.is_quarantined:
             release.is_quarantined = False
@@ -250,18 +258,18 @@ class ProjectState:
         return shown
 
     def is_live(self, file: FileState) -> bool:
-        """Whether the file is there, and no quarantine hides it."""
+        """Check whether the file is present and not hidden by a quarantine."""
         return file.is_present and not self.is_quarantined and not file.release.is_quarantined
 
     def touch(self, filename: str) -> Trace:
-        """The trace of a file, begun where it has none yet."""
+        """Return the trace of a file, which is created if it has none."""
         trace = self.traces.get(filename)
         if trace is None:
             trace = self.traces[filename] = Trace()
         return trace
 
     def refresh(self, filenames: Iterable[str], serial: int, cause: str) -> None:
-        """Brings the intervals of these files in line with what holds of them from `serial` on."""
+        """Update the intervals of these files to their state from `serial` on."""
         for filename in filenames:
             file = self.files[filename]
             is_live = self.is_live(file)
@@ -278,13 +286,13 @@ class ProjectState:
                 self.visible.pop(filename, None)
 
     def concerns(self, event: ChangelogEvent, change: FileChange, filenames: Collection[str]) -> bool:
-        """Whether the event is about one of these files: about itself, its release, or the project."""
+        """Check whether the event concerns one of these files, its release, or the whole project."""
         if change.action in _OF_RELEASE and event.version is not None:
             return any(not release.files.isdisjoint(filenames) for release in self.releases_named(event.version))
         return change.filename in filenames if change.filename is not None else change.action in _OF_PROJECT
 
     def tried(self, events: Iterable[tuple[ChangelogEvent, FileChange]]) -> Iterator["ProjectState"]:
-        """A copy of the state after each of `events`. The copy is the same object each time."""
+        """Yield a copy of the state after each of `events`. It is the same object each time."""
         copy = ProjectState(self.version_of)
         copy.is_quarantined = self.is_quarantined
         for release in self.releases.values():
@@ -299,14 +307,15 @@ class ProjectState:
 
 
 def canonical(text: str) -> str:
-    """The text of a version in its canonical form; `1.0` and `1.0.0` have the same."""
+    """Return the canonical form of a version. `1.0` and `1.0.0` have the same form."""
     return canonicalize_version(text, strip_trailing_zero=True)
 
 
 def _switched(ended: list[Interval], since: int | None, holds: bool, serial: int) -> int | None:
-    """Since when it holds, if from `serial` on it `holds`. An interval that ends goes into `ended`.
+    """Return the start of the open interval after `serial`, where it `holds` or not; None if there is none.
 
-    What began and ended at one serial was never seen, and what ended at the serial at which it begins never ended.
+    An interval that ends is appended to `ended`. If an interval would begin and end at the same serial, it is omitted.
+    If an interval ended at the serial at which the next one begins, the two become one.
     """
     if holds == (since is not None):
         return since

@@ -1,8 +1,8 @@
-"""Brings the rows of projects in line with what follows from their events and pages, and logs what changed.
+"""Update the rows of projects to match their events and pages, and log the changes.
 
-Many projects take as many statements as one. What is loaded of a project lies beyond its checkpoint, or concerns files
-that change. A project without one, or whose past is revised, is folded from its first event. Only rows that differ are
-written.
+The number of SQL statements does not grow with the number of projects. For a project with a checkpoint, only inputs
+beyond the checkpoint and the files that change are loaded. A project without a checkpoint, or whose past changes, is
+folded from its first event. Only rows that differ are written.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -52,12 +52,12 @@ from pypi_assets.scopes.ruleset import RuledFile, ScopeFile
 from pypi_assets.scopes.spans import Spans, span
 
 UNEXPLAINED_CHANGES = "unexplained changes"
-"""The name of their count."""
+"""The name of the count of unexplained changes."""
 
 _WORTH_A_CHECKPOINT = 200
-"""Events, and files on pages, from which on a fold from scratch costs more than a checkpoint."""
+"""If a project has more events and files on pages than this, a fold from scratch costs more than a checkpoint."""
 _UNKNOWN = -2
-"""In place of a page's facts: they were not at hand when the checkpoint was made."""
+"""In place of the digest of a file's facts: they were not available when the checkpoint was made."""
 
 
 def recompute(
@@ -66,11 +66,11 @@ def recompute(
     pages: Mapping[int, ProjectPage],
     seen: Mapping[int, StoredSighting] | None = None,
 ) -> set[int]:
-    """Recomputes `projects` and queues the files that are to be read.
+    """Recompute `projects`, and queue the files that must be read.
 
-    `pages`, by project id, were just seen, and `seen` is what is new of that: it is stored already. The facts of the
-    pages replace those of older ones. Returns the ids of the projects whose pages in `seen` change files although no
-    stored event does.
+    `pages` were just seen, and `seen` has the new sightings among them, which are already stored; both are by project
+    id. The facts on these pages replace the facts of older pages. Return the ids of the projects whose pages in `seen`
+    change files although no stored event does.
     """
     folded = fold_projects(connection, [project.id for project in projects], pages, seen or {})
     files = [file.id for one in folded for file in one.inputs.files.values()]
@@ -106,8 +106,10 @@ def recompute(
 
 
 def _skip_by_rules(update: ProjectUpdate, rules: ReadingRules) -> None:
-    """Notes why files that would be read now are not. Of the others, what is known of them counts where rules count
-    the newest files."""
+    """Set `skipped` for the files that the rules skip.
+
+    Files that are known already are included, since rules may count the newest files of a project.
+    """
     files = {file.name: file for file in update.files if file.is_live and file.known_facts is not None}
     ruled = [
         RuledFile(name, update.names.parts(name).kind, uploaded_time(file.known_facts and file.known_facts.uploaded_at))
@@ -118,7 +120,7 @@ def _skip_by_rules(update: ProjectUpdate, rules: ReadingRules) -> None:
 
 
 def _queue_files(connection: Connection, updates: Iterable[ProjectUpdate], rules: Mapping[int, ReadingRules]) -> None:
-    """Queues what is to be read, by project: by the rules of its scopes, if it is in any."""
+    """Queue the files that must be read. If the project is in scopes, their rules set the priority."""
     without_rules: list[tuple[int, int]] = []
     for one in updates:
         wanted = [file for file in one.files if file.is_queued]
@@ -132,7 +134,7 @@ def _queue_files(connection: Connection, updates: Iterable[ProjectUpdate], rules
 
 
 def _one_of_each_kind(update: ProjectUpdate, files: Iterable[FileUpdate], leading: Collection[str]) -> set[int]:
-    """The ids of the smallest file of each kind, of those that are `leading`: mostly all of them require the same."""
+    """Return the id of the smallest `leading` file of each kind. Usually all of them have the same requirements."""
     smallest: dict[str, tuple[int, str, int]] = {}
     for file in files:
         if file.name in leading:
@@ -153,7 +155,10 @@ def _spans(intervals: Iterable[Interval]) -> Spans:
 
 
 def _checkpoint(folded: FoldedProject, update: ProjectUpdate) -> StoredCheckpoint | None:
-    """The project's next checkpoint; None where the one before serves as well, or where none is worth it."""
+    """Return the project's next checkpoint.
+
+    Return None if the present one is still right, or if the project is too small for one.
+    """
     inputs, new = folded.inputs, folded.fold.checkpoint
     before = inputs.checkpoint
     if new is None or (before is None and not _is_large(inputs)):
@@ -176,14 +181,14 @@ def _checkpoint(folded: FoldedProject, update: ProjectUpdate) -> StoredCheckpoin
 
 
 def _is_large(inputs: ProjectInputs) -> bool:
-    """Whether a fold from scratch costs more than a checkpoint."""
+    """Check whether a fold from scratch costs more than a checkpoint."""
     work = len(inputs.events) + len(inputs.sightings)
     pages = (len(one.shown) for one in inputs.sightings)
     return any(work >= _WORTH_A_CHECKPOINT for work in accumulate(pages, initial=work))
 
 
 def _lock_unseen(connection: Connection, folded: Iterable[FoldedProject]) -> None:
-    """Locks what may be exhausted afterwards, since no page shows it: that is before the state is locked."""
+    """Lock the files that may be exhausted afterwards because no page shows them, before the state is locked."""
     files = (file for one in folded for file in one.inputs.files.values())
     unseen = sorted(file.id for file in files if file.facts.url is None and file.outcome == ReadOutcome.PENDING)
     for ids in at_a_time(unseen):
@@ -191,7 +196,7 @@ def _lock_unseen(connection: Connection, folded: Iterable[FoldedProject]) -> Non
 
 
 def _changed_files(updates: Iterable[ProjectUpdate]) -> list[int]:
-    """The ids of the known files whose outcome changes, or whether they are live."""
+    """Return the ids of the known files whose outcome or liveness changes."""
     return [
         file.id
         for one in updates
@@ -209,10 +214,11 @@ def _log_changes(connection: Connection, logged: Iterable[ChangeRow]) -> None:
 
 
 def _log_explained(connection: Connection, folded: Iterable[FoldedProject], updates: Iterable[ProjectUpdate]) -> None:
-    """Gives the logged changes that no event explained their cause, once there is one.
+    """Replace the cause of logged unexplained changes for which there is now an event.
 
-    All files that were folded are looked at, also those whose intervals stay as they are: an older event can explain a
-    change where it is. What is left as it was is settled by the next checkpoint, and no fold from there returns to it.
+    It checks all files that were folded, even if their intervals do not change: an older event can explain a change
+    where it is. A change that remains unexplained here is settled by the next checkpoint, and later folds do not return
+    to it.
     """
     causes: dict[int, tuple[int, dict[int, str]]] = {}
     for one, project in zip(folded, updates, strict=True):
@@ -239,7 +245,7 @@ def _log_explained(connection: Connection, folded: Iterable[FoldedProject], upda
 
 
 def _release_ids(connection: Connection, updates: Iterable[ProjectUpdate]) -> dict[tuple[int, str], int]:
-    """The ids of the files' releases, by project id and version. New releases are entered."""
+    """Return the ids of the files' releases, by project id and version. New releases are inserted."""
     found: dict[tuple[int, str], int] = {}
     wanted: set[tuple[int, str]] = set()
     for one in updates:
@@ -260,7 +266,7 @@ def _release_ids(connection: Connection, updates: Iterable[ProjectUpdate]) -> di
 def _enter_files(
     connection: Connection, updates: Iterable[ProjectUpdate], release_ids: Mapping[tuple[int, str], int]
 ) -> None:
-    """Enters the files that have no row yet, and sets their ids."""
+    """Insert the files that have no row yet, and set their ids."""
     new: dict[tuple[int, str], tuple[ProjectUpdate, FileUpdate]] = {
         (one.project.id, file.name): (one, file) for one in updates for file in one.files if file.stored is None
     }
@@ -297,7 +303,7 @@ def _first_outcome(update: ProjectUpdate, file: FileUpdate) -> ReadOutcome:
 def _update_files(
     connection: Connection, updates: Iterable[ProjectUpdate], release_ids: Mapping[tuple[int, str], int]
 ) -> None:
-    """Brings the rows of known files in line with their pages, releases and outcomes."""
+    """Update the rows of known files to match their pages, releases and outcomes."""
     known = [(one, file, file.stored) for one in updates for file in one.files if file.stored is not None]
     keep_past_generations(connection, {file.id: file.corrected_at or 0 for _, file, _ in known if file.is_replaced})
     with_new_facts = [
@@ -329,7 +335,7 @@ def _update_files(
 
 
 def _update(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Gives the row with the id `of_id` the other values; `rows` have the same keys."""
+    """Update each row with the id `of_id` to the other values. All `rows` have the same keys."""
     if not rows:
         return
     [key] = table.primary_key
@@ -349,7 +355,7 @@ def _replace_intervals(
     old: Mapping[int, Sequence[Interval]],
     new: Mapping[int, Sequence[Interval]],
 ) -> None:
-    """Replaces `old` by `new`, both by the id of the distribution. Only rows that differ are touched."""
+    """Replace the intervals `old` with `new`, both by distribution id. Only rows that differ are written."""
     starts = {(id_, interval.start) for id_, intervals in new.items() for interval in intervals}
     gone = [
         {"gone_id": id_, "gone_start": interval.start}

@@ -1,6 +1,7 @@
-"""What replayed records change of the past: the catalog's answers at serials that were complete before.
+"""Find the past serials whose answers change when journal records are replayed.
 
-The same is read of the files before and after records were entered, so that no kind of record is forgotten here.
+The shown state of all files is read before and after the records are stored, and compared. So no kind of record can be
+forgotten here.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -30,15 +31,18 @@ _READ = (
 
 @dataclass(frozen=True, slots=True)
 class FollowedSpan(Interval):
-    """When a project is followed, with the first serial that there is an answer for."""
+    """The serials at which a project is followed, and the first of them that has an answer."""
 
     exact_from: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class ShownFiles:
-    """Files and projects as they are shown, by their ids. Facts and names are shown at each serial at which the file is
-    live; what the status of a project was follows from events."""
+    """The files and projects as answers show them, by their ids.
+
+    Facts and names are shown at each serial at which a file is live. The status of a project is not included, since it
+    is derived from events.
+    """
 
     facts: Mapping[int, tuple[Any, ...]]
     live: Mapping[int, tuple[Interval, ...]]
@@ -50,7 +54,7 @@ class ShownFiles:
 def shown_files(
     connection: Connection, places: Collection[tuple[int, str]], of_projects: Collection[int]
 ) -> ShownFiles:
-    """How files, by the ids of their projects and their names, and projects are shown."""
+    """Return the shown state of projects, and of files given as (project id, filename)."""
     files, read = distributions.c, distribution_data.c
     sent, is_sent = sent_rows(connection, (files.project_id, files.filename), sorted(places))
     query = select(files.id, *(files[name] for name in _FACTS), *(read[name] for name in _READ))
@@ -71,7 +75,7 @@ def shown_files(
 
 
 def changed_serials(before: ShownFiles, after: ShownFiles) -> Iterator[int]:
-    """The serials from which on files are shown otherwise than before, in no order."""
+    """Yield, in any order, the serials from which files are shown differently than before."""
     for id_, facts in after.facts.items():
         live = before.live.get(id_, ()), after.live.get(id_, ())
         yield from _differing(*live)
@@ -85,11 +89,11 @@ def changed_serials(before: ShownFiles, after: ShownFiles) -> Iterator[int]:
 
 
 def renamed_projects(before: ShownFiles, after: ShownFiles) -> list[int]:
-    """The projects whose name is another one than before."""
+    """Return the ids of the projects whose name has changed."""
     return sorted(id_ for id_, name in before.names.items() if after.names.get(id_) != name)
 
 
 def _differing(before: Collection[Interval], after: Collection[Interval]) -> Iterator[int]:
-    """The serials at which intervals begin or end in one of the two alone."""
+    """Yield the serials at which an interval begins or ends in only one of the two."""
     edges = [{(edge, getattr(one, edge)) for one in of for edge in ("start", "end")} for of in (before, after)]
     yield from (serial for _, serial in edges[0] ^ edges[1] if serial is not None)

@@ -1,7 +1,7 @@
-"""Enters what the journal's records have into a catalog that nothing else writes: docs/journal.md has their fields.
+"""Replay journal records into a catalog that has no other writer. docs/journal.md describes the fields of records.
 
-A record of a file has its whole past, so the last one counts: records can be entered again, and some at a time. What is
-entered counts once `finish_replay` has moved the complete serial.
+A record of a file has the complete history of the file, so only the last one counts: records can be replayed again, and
+in batches. Replayed records count once `finish_replay` has advanced the complete serial.
 """
 
 import uuid
@@ -56,11 +56,11 @@ from pypi_assets.index.actions import file_change
 from pypi_assets.index.models import ChangelogEvent
 
 Record = Mapping[str, Any]
-"""A record as it is in the journal. Of the content stream, lists of names can be JSON that is not decoded yet."""
+"""A record of the journal. Lists of names in the content stream can be JSON that is not decoded yet."""
 Key = tuple[str, str]
 """The normalized name of a project, and a filename."""
 _OWN = tuple(name for name in OWN_DETAILS if name not in {"version", "modules_grade", "declared"})
-"""Without what a record of the journal lacks, and without the grade, which is null for other reasons there."""
+"""Without fields that journal records lack, and without the grade, which is null there in other cases."""
 _DATA = (
     *("outcome", "error_kind", "extractor_version", "metadata_version", "requires_python", "requires_dist_id"),
     *("modules_id", "details", "shared_details_id", "is_rejected"),
@@ -69,8 +69,10 @@ _DATA = (
 
 @dataclass
 class ReplayedRecords:
-    """Records that are entered together: of each file the last ones. `log` has all changes of files, each with its
-    serial, its cause, and where it is logged."""
+    """Records that are stored together: only the last record of each file.
+
+    `log` has all changes of files, each with its serial, its cause, and the serial at which it is logged.
+    """
 
     observed: dict[Key, Record] = field(default_factory=dict)
     content: dict[Key, Record] = field(default_factory=dict)
@@ -82,14 +84,16 @@ class ReplayedRecords:
     followed: dict[str, Sequence[Sequence[int | None]]] = field(default_factory=dict)
 
     def is_full_for(self, record: Record) -> bool:
-        """Whether the records so far are to be entered before this one, since it is of another content of its file."""
+        """Check whether the earlier records must be stored first, since this one is about another content of its
+        file.
+        """
         if record["stream"] != "observed" or "filename" not in record:
             return False
         before = self.observed.get((record["normalized"], record["filename"]))
         return before is not None and before["generation"] != record["generation"]
 
     def add(self, record: Record) -> None:
-        """Adds a record; they come in the order of the journal."""
+        """Add a record. Records must be added in the order of the journal."""
         match record["stream"]:
             case "index" if "action" in record:
                 self.events.append(record)
@@ -112,9 +116,9 @@ class ReplayedRecords:
 
 
 def enter_records(connection: Connection, records: ReplayedRecords, known_since: int) -> None:
-    """Enters these records. All events of new projects above `known_since` are in the journal.
+    """Store these records. For new projects, the journal has all events above `known_since`.
 
-    Where they change the past of serials that are complete already, these have a new epoch.
+    If the records change answers at serials that are already complete, these serials get a new epoch.
     """
     shown = {record["normalized"]: record for record in records.observed.values()}
     named = records.names | {name: record["project"] for name, record in shown.items()}
@@ -141,13 +145,15 @@ def enter_records(connection: Connection, records: ReplayedRecords, known_since:
 def _enter_rows(
     connection: Connection, records: ReplayedRecords, shown: Collection[Record], ids: Mapping[str, int]
 ) -> int:
-    """Enters the rows of these records; `shown` has the last one of each project. Returns how many of the changes that
-    are new are unexplained."""
+    """Store the rows of these records; `shown` has the last record of each project.
+
+    Return the number of new changes that are unexplained.
+    """
     _name_projects(connection, shown, ids)
     before = _stored_files(connection, records.observed.keys() | records.content.keys(), ids)
     unread = _enter_files(connection, records.observed, records.replaced_at, ids, before)
     files = before | _stored_files(connection, records.observed.keys(), ids)
-    # what was observed of a file can have been taken down, and what was read of it not
+    # the observed records of a file can have been redacted, but not its content record
     _enter_contents(connection, {key: one for key, one in records.content.items() if key in files}, files, unread)
     rows = [
         {"distribution_id": files[key].id, "serial": serial, "cause": cause, "logged_serial": logged}
@@ -223,8 +229,10 @@ def _enter_files(
     ids: Mapping[str, int],
     stored: Mapping[Key, Any],
 ) -> set[Key]:
-    """Brings the rows of these files up to their last records; `stored` are those that are there. Contents that were
-    replaced are kept. Returns the files that are new, or have another content than before."""
+    """Insert or update the rows of these files; `stored` has their present rows. Replaced contents are kept.
+
+    Return the files that are new, or whose content is new.
+    """
     wanted = sorted({(ids[key[0]], record["version"]) for key, record in observed.items()})
     insert_missing(connection, releases, [{"project_id": id_, "version": version} for id_, version in wanted])
     sent, is_sent = sent_rows(connection, (releases.c.project_id, releases.c.version), wanted)
@@ -256,7 +264,7 @@ def _enter_files(
         row = rows[key]
         new = {f"new_{name}": row[name] for name in ("release_id", "generation", *SHOWN_FACTS)}
         if row["sha256"] is None and old.id not in replaced:
-            new["new_sha256"] = old.sha256  # that of the bytes that were read
+            new["new_sha256"] = old.sha256  # the hash of the content that was read
         known.append({"of_id": old.id} | new)
     if known:
         values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in ("release_id", "generation", *SHOWN_FACTS)}
@@ -265,8 +273,7 @@ def _enter_files(
 
 
 def _stored_files(connection: Connection, keys: Collection[Key], ids: Mapping[str, int]) -> dict[Key, Any]:
-    """The rows of these files that are there, by project and name; `data_id` is None where none is there of its
-    content."""
+    """Return the stored rows of these files, by project and filename. `data_id` is None if no content is stored."""
     if not keys:
         return {}
     of = distributions.c
@@ -282,7 +289,7 @@ def _stored_files(connection: Connection, keys: Collection[Key], ids: Mapping[st
 def _enter_intervals(
     connection: Connection, observed: Mapping[Key, Record], files: Mapping[Key, Any], known: Collection[int]
 ) -> None:
-    """Replaces the intervals of these files, of which those with the ids `known` can have some."""
+    """Replace the intervals of these files. Only files with ids in `known` can have stored intervals."""
     ids = sorted({files[key].id for key in observed} & set(known))
     for name, table in (("live", live_intervals), ("yanked", yanked_intervals)):
         for some in at_a_time(ids):
@@ -298,7 +305,7 @@ def _enter_intervals(
 def _enter_contents(
     connection: Connection, contents: Mapping[Key, Record], files: Mapping[Key, Any], unread: Collection[Key]
 ) -> None:
-    """Enters what was read of files; what is `unread` and has no content here waits for it."""
+    """Store the contents that were read of these files. Files in `unread` that have no content here become pending."""
     read = {
         key: content
         for key, content in contents.items()
@@ -346,7 +353,7 @@ def _enter_contents(
                 "shared_details_id": None if of_release is None else shared[of_release],
             }
         )
-    # new rows wait for nothing, and the others are locked: names and details come later in the order of locks
+    # New rows cannot block, and the other rows are locked: names and details come later in the order of locks.
     new = {files[key].id for key in (*unread, *read) if files[key].data_id is None}
     if new:
         connection.execute(insert(distribution_data), [row for row in rows if row["distribution_id"] in new])
@@ -358,8 +365,11 @@ _decode_names = msgspec.json.Decoder(list[str] | None).decode
 
 
 class _ListContents:
-    """Lists of names as `to_json` writes them, from records whose lists are decoded, or not yet: files of one release
-    have the same ones. Raises msgspec.DecodeError where one is no list of names."""
+    """Converts lists of names to the form of `to_json`, whether records have them decoded or not.
+
+    Converted lists are cached, since the files of one release usually have the same ones. Raises msgspec.DecodeError if
+    a value is not a list of names.
+    """
 
     def __init__(self) -> None:
         self._known: dict[bytes, bytes | None] = {}
@@ -375,7 +385,7 @@ class _ListContents:
 
 
 def _details(content: Record, kind: str) -> RecordDetails:
-    """The details of a record whose columns these are: without what readers take for granted where it is missing."""
+    """Return the details of a record in their stored form: without values that readers assume if they are missing."""
     is_read = content["outcome"] == ReadOutcome.DATA
     empty: list[str] | None = [] if is_read else None
     granted: dict[str, Any] = {
@@ -401,7 +411,7 @@ def _details(content: Record, kind: str) -> RecordDetails:
 
 
 def _entry_points(content: Record) -> dict[str, dict[str, str]] | None:
-    """Its entry points, as far as they are published: of other groups than commands there are the names alone."""
+    """Return the entry points as far as records have them. For groups other than commands, there are only the names."""
     if content["entry_point_groups"] is None:
         return None
     found: dict[str, dict[str, str]] = {group: {} for group in content["entry_point_groups"]}
@@ -414,8 +424,11 @@ def _entry_points(content: Record) -> dict[str, dict[str, str]] | None:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedSpan:
-    """What is replayed: the serials up to `through`. Events are known above `events_since`, and answers exact from
-    `exact_from` on, except in the `gaps`, each from its first serial up to, and without, its last one."""
+    """The serials up to `through` that were replayed.
+
+    Events are known above `events_since`, and answers are exact from `exact_from` on, except in the `gaps`. A gap
+    `(start, end)` includes its start, but not its end.
+    """
 
     index_url: str
     events_since: int
@@ -426,8 +439,11 @@ class ReplayedSpan:
 
 
 def finish_replay(connection: Connection, span: ReplayedSpan, now: float) -> None:
-    """What was entered counts from now on: the ledger has it as complete and sealed ranges, one for all of it and one
-    more for each gap. It stands for a full crawl. It can be called again for a later span of the same catalog."""
+    """Make replayed records count, by adding complete and sealed ranges to the ledger.
+
+    There is one range for all serials, and one more for each gap. This stands for a full crawl. It can be called again
+    for a later span of the same catalog.
+    """
     state = {
         "id": 1,
         "index_url": span.index_url,
@@ -439,7 +455,7 @@ def finish_replay(connection: Connection, span: ReplayedSpan, now: float) -> Non
         "follows_all": span.follows_all,
     }
     insert_missing(connection, catalog_state, [state])
-    events_through = max(span.through, span.events_since)  # the index stream can begin later than a replay ends
+    events_through = max(span.through, span.events_since)  # the index stream can begin after the end of a replay
     connection.execute(update(catalog_state).values(events_through=events_through, follows_all=span.follows_all))
     begun = complete_serial(connection)
     gaps = {start - 1: until for start, until in span.gaps if begun <= start - 1 < span.through}
@@ -468,12 +484,12 @@ def _count_again(connection: Connection) -> None:
 
 
 def has_rows(connection: Connection) -> bool:
-    """Whether there is anything in the catalog."""
+    """Check whether the catalog contains anything."""
     return any(
         connection.scalar(select(exists(select(one)))) for one in (catalog_state.c.id, projects.c.id, events.c.serial)
     )
 
 
 def follows_some(connection: Connection) -> bool:
-    """Whether scopes decide which projects are followed, as far as records have it."""
+    """Check whether scopes decide which projects are followed, as far as records show."""
     return bool(connection.scalar(select(exists(select(followed_intervals.c.project_id)))))

@@ -1,4 +1,4 @@
-"""What the pages of a project showed, and at which serials that is known to hold."""
+"""Determine the files that a project's pages showed, and the serials at which this is known to be true."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,16 +9,16 @@ from math import inf
 from pypi_assets.index.models import ChangelogEvent
 
 _CLOCKS_DIFFER_S = 300.0
-"""By how many seconds the clock of an index can be ahead of ours."""
+"""How many seconds the clock of an index can be ahead of ours, at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """What one visit saw: for each filename on the page, whether it was yanked.
+    """The result of one visit: the files on the page, each with whether it was yanked.
 
-    `page_serial` is the page's own serial; without a page, that of the event that explains the 404, or None. Events
-    were stored up to `seen_through` at that time. The index's serial was `shows_through` after the page was answered;
-    None: it was `seen_through`. `seen_at` is in unix seconds; None: not known.
+    `page_serial` is the page's own serial. For a 404, it is the serial of the event that explains it, or None. At the
+    time of the visit, events were stored up to `seen_through`. After the page was answered, the serial of the index was
+    `shows_through`; if it is None, it was `seen_through`. `seen_at` is in unix seconds; None if it is unknown.
     """
 
     page_serial: int | None
@@ -30,22 +30,22 @@ class Sighting:
 
     @property
     def known_through(self) -> int:
-        """The serial that the index had named when the page was answered."""
+        """Return the serial that the index had reported when it answered the page."""
         return self.seen_through if self.shows_through is None else max(self.seen_through, self.shows_through)
 
     @property
     def may_show_until(self) -> float:
-        """The last unix second, by the index's clock, of an event that the page can show."""
+        """Return the latest time, in unix seconds of the index's clock, of an event that the page can show."""
         return -inf if self.seen_at is None else self.seen_at + _CLOCKS_DIFFER_S
 
 
 @dataclass(frozen=True, slots=True)
 class SeenPage:
-    """What a page showed at `serial`: for each filename, whether it was yanked. A 404 that is believed has no files.
+    """The files that a page showed at `serial`, each with whether it was yanked. A credible 404 has no files.
 
-    A page can be newer than its serial, but not newer than `through`, the index's own serial at that time. An index can
-    show a change before its changelog does: `may_show_through` is the last event that can have happened by then.
-    `sighting` counts the sightings.
+    A page can be newer than its serial, but not newer than `through`, the serial of the index at that time. An index
+    can show a change on a page before the changelog has it: `may_show_through` is the last event that can have happened
+    by then. `sighting` is the index of the sighting.
     """
 
     serial: int
@@ -56,7 +56,7 @@ class SeenPage:
 
 
 def in_order(sightings: Iterable[Sighting]) -> list[Sighting]:
-    """Sightings in order of what was known when they were made."""
+    """Return the sightings in the order of the serials up to which events were known at the time."""
     return sorted(sightings, key=lambda sighting: sighting.seen_through)
 
 
@@ -68,15 +68,18 @@ def seen_pages(
     after: int | None = None,
     last_serial: int = 0,
 ) -> Iterator[SeenPage]:
-    """What the project's pages showed at which serial, from `sightings` in order.
+    """Yield what the project's pages showed at which serials, from `sightings` in order.
 
-    A page holds at its own serial. It also holds at each serial up to which events were stored when it was seen, unless
-    an event of the project or a newer page lies between. So a change without an event (drift, an unexplained 404)
-    counts from the serial where it was seen, and an earlier page of the same serial stays true of the past. Before the
-    first stored event only the newest page up to there counts.
+    A page is true at its own serial. It is also true at the serial up to which events were stored when it was seen,
+    unless the project has an event or a newer page between the two. So a change without an event (drift, an unexplained
+    404) counts from the serial at which it was seen, and an earlier page with the same serial stays true for the past.
+    For serials before the first stored event, only the most recent page is used.
 
-    With `after`, events and sightings are those that reach beyond that serial. Up to there the last event or page
-    has the serial `last_serial`, and what pages showed at their own serials is known.
+    For example, a page of serial 100 that is seen when events are stored up to 130 is true at 100, and also at 130 if
+    the project has no event from 101 to 130.
+
+    With `after`, `events` and `sightings` must be those that reach beyond that serial. `last_serial` is then the serial
+    of the last event or page up to it, and pages with a serial up to `after` are not repeated at their own serials.
     """
     page_serials = {seen.page_serial for seen in sightings if seen.is_page and seen.page_serial is not None}
     serials = sorted({last_serial} | page_serials.union(event.serial for event in events))
@@ -96,9 +99,10 @@ def seen_pages(
 
 
 def newest_by_serial(pages: Iterable[SeenPage]) -> list[SeenPage]:
-    """Return for each serial the page that was given last, in order.
+    """Return the last given page for each serial, in order of serials.
 
-    Given again with the same files, a page is as old as it was: it cannot show what came after it was first seen.
+    If the same files are given again for a serial, the page keeps its earlier limits: it cannot show events from after
+    it was first seen.
     """
     latest: dict[int, SeenPage] = {}
     for page in pages:

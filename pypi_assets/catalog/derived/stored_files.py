@@ -14,7 +14,7 @@ from pypi_assets.index.models import IndexFile
 
 
 class PageFacts(NamedTuple):
-    """What a page shows of a file, under the names of the columns of `distributions` and of IndexFile."""
+    """The facts that a page shows of a file. The names are those of `distributions` and IndexFile."""
 
     url: str | None = None
     sha256: str | None = None
@@ -28,27 +28,30 @@ class PageFacts(NamedTuple):
 
     @classmethod
     def of(cls, file: IndexFile) -> "PageFacts":
-        """The facts of a file of a page, as they can be stored."""
+        """Return the facts of a file of a page, with texts that the database can store."""
         values: Iterator[Any] = (getattr(file, name) for name in cls._fields)
         return cls._make(storable(value) if isinstance(value, str) else value for value in values)
 
 
 def facts_digest(file: IndexFile) -> int:
-    """A number from 0 to 2^48 that stands for all that a page shows of a file."""
+    """Return a 48-bit hash of everything that a page shows of a file."""
     try:
         content = orjson.dumps(file)
-    except TypeError:  # half a surrogate pair, or a number of more than 64 bits
+    except TypeError:  # an unpaired surrogate, or a number of more than 64 bits
         content = repr(file).encode(errors="replace")
     return int.from_bytes(hashlib.blake2b(content, digest_size=6).digest())
 
 
 SHOWN_FACTS = tuple(name for name in PageFacts._fields if name != "core_metadata")
-"""Those that dumps and the journal have."""
+"""The facts that dumps and the journal contain."""
 
 
 class StoredFile(NamedTuple):
-    """The row of a file. `facts` come from the page of `page_serial`; without a page they are unknown. `generation`
-    counts the contents that it has had."""
+    """The row of a file.
+
+    `facts` come from the page with `page_serial`; they are unknown if there was no page. `generation` counts the
+    contents of the file.
+    """
 
     id: int
     project_id: int
@@ -63,13 +66,13 @@ class StoredFile(NamedTuple):
 
 
 def load_files(connection: Connection, project_ids: Sequence[int]) -> dict[int, dict[str, StoredFile]]:
-    """The stored files of each project, by project id and filename."""
+    """Return the stored files of each project, by project id and filename."""
     rows = connection.execute(_FILES.where(distributions.c.project_id.in_(project_ids)).order_by(distributions.c.id))
     return _by_project(rows, project_ids)
 
 
 def load_named_files(connection: Connection, names: Mapping[int, Collection[str]]) -> dict[int, dict[str, StoredFile]]:
-    """Those of the stored files of each project that have one of these names."""
+    """Return the stored files with these names, by project id and filename."""
     wanted = [(project_id, name) for project_id, of_it in sorted(names.items()) for name in sorted(of_it)]
     if not wanted:
         return {project_id: {} for project_id in names}
@@ -109,7 +112,7 @@ def _by_project(rows: Iterable[Any], project_ids: Iterable[int]) -> dict[int, di
 def intervals_of_projects(
     connection: Connection, table: Table, project_ids: Sequence[int]
 ) -> dict[int, tuple[Interval, ...]]:
-    """The stored intervals of the projects' files, in order, by the id of the distribution."""
+    """Return the stored intervals of the projects' files, in order, by distribution id."""
     query = (
         select(table.c.distribution_id, table.c.start, table.c.end)
         .join(distributions, distributions.c.id == table.c.distribution_id)
@@ -122,7 +125,7 @@ def intervals_of_projects(
 def intervals_of_files(
     connection: Connection, table: Table, distribution_ids: Sequence[int]
 ) -> dict[int, tuple[Interval, ...]]:
-    """The stored intervals of these files, in order, by the id of the distribution."""
+    """Return the stored intervals of these files, in order, by distribution id."""
     if not distribution_ids:
         return {}
     sent = sent_values(connection, distributions.c.id, distribution_ids)
@@ -136,7 +139,7 @@ def intervals_of_files(
 
 
 def shown_at(connection: Connection, project_id: int, serial: int) -> dict[str, bool]:
-    """The files of a project that the stored intervals have as live at `serial`, each with whether it is yanked."""
+    """Return the files of a project that are live at `serial`, by stored intervals, each with whether it is yanked."""
     live, yanked = live_intervals, yanked_intervals
     is_yanked = exists().where(yanked.c.distribution_id == distributions.c.id, *_hold_at(yanked, serial))
     rows = connection.execute(

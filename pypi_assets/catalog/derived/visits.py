@@ -1,7 +1,7 @@
-"""Visits of project pages: their beginning and their verdicts.
+"""Visits of project pages: begin them, and record their verdicts.
 
-A visit is never updated. Statuses are appended to it, and the latest one is its outcome. `recompute` derives what
-follows for the project.
+A visit is never updated. Statuses are appended to it, and the latest status is its outcome. `recompute` derives the
+changes to the project.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -44,7 +44,8 @@ from pypi_assets.index.models import BrokenEntry, ProjectPage
 
 class VisitStatus(StrEnum):
     """FULL: the page was judged. PARTIAL: no page was new enough in time, so only events were judged. FAILED: no
-    attempt is left, or the verdict is not conclusive."""
+    attempt is left, or the verdict is not conclusive.
+    """
 
     CREATED = "created"
     ONGOING = "ongoing"
@@ -57,17 +58,17 @@ class VisitStatus(StrEnum):
 ABANDONED_VISIT = "its worker died or was stopped"
 SUCCESSFUL = frozenset({VisitStatus.FULL, VisitStatus.NOT_FOUND})
 _WORK_AT_ONCE = 10_000
-"""How many files and events the projects of one transaction have; on SQLite it holds the one write lock."""
+"""The number of files and events of the projects in one transaction, which on SQLite holds the only write lock."""
 _WITHOUT_PAGE = frozenset({VisitStatus.PARTIAL, VisitStatus.FAILED})
 
 
 def begin_visits(
     connection: Connection, project_ids: Sequence[int], kind: str, workload: str, now: float
 ) -> dict[int, int]:
-    """Enters one visit for each project, with the status ONGOING. Returns their ids by project id.
+    """Insert one visit for each project, with the status ONGOING. Return the visits' ids by project id.
 
-    The caller has claimed these projects for `workload`. A visit of them that is still ongoing lost its worker: it
-    fails.
+    The caller has claimed these projects for `workload`. If such a project has an ongoing visit, its worker has died,
+    and that visit fails.
     """
     if not project_ids:
         return {}
@@ -114,7 +115,7 @@ def _end_abandoned(connection: Connection, project_ids: Sequence[int], workload:
 
 
 def _last_visits(connection: Connection, project_ids: Iterable[int]) -> dict[int, int]:
-    """The number of the last visit of each project that has any."""
+    """Return the number of the last visit of each project that has one."""
     last = select(func.max(visits.c.visit)).where(visits.c.project_id == projects.c.id).scalar_subquery()
     found: dict[int, int] = {}
     for ids in at_a_time(project_ids):
@@ -127,12 +128,12 @@ def _last_visits(connection: Connection, project_ids: Iterable[int]) -> dict[int
 class VisitVerdict:
     """The result of one visit.
 
-    `page` is what was seen: new enough if the status is FULL, older than the events if PARTIAL. `explained_at` is the
-    serial that explains a 404. No event of the project up to `true_through` is stored or still to come that the visit
-    does not show; it is None where this is not known.
+    `page` is the page that was seen: new enough if the status is FULL, older than the events if it is PARTIAL.
+    `explained_at` is the serial of the event that explains a 404. The visit shows all events of the project up to
+    `true_through`, including events that are not stored yet; None if this is unknown.
 
-    A visit that is not `is_conclusive` failed and leaves the project's state as it is. It is tried again, at `due_at`
-    (unix seconds) where that is not None.
+    If the verdict is not `is_conclusive`, the visit failed, and the state of the project does not change. The visit is
+    repeated at `due_at` (unix seconds) if it is not None.
     """
 
     visit_id: int
@@ -147,8 +148,11 @@ class VisitVerdict:
 
 
 class UnexplainedPageError(Exception):
-    """Pages show changes that no stored event explains. They can be those of events beyond the stored ones, so store
-    the events up to the index's last serial, and record the verdicts again."""
+    """Pages show changes that no stored event explains.
+
+    They can come from events beyond the stored ones. So store the events up to the index's last serial, and record the
+    verdicts again.
+    """
 
     def __init__(self, project_ids: Collection[int]) -> None:
         super().__init__(f"no stored event explains what the pages of {len(project_ids)} projects show")
@@ -163,14 +167,14 @@ def record_verdicts(
     is_explained: bool = True,
     shows_through: int | None = None,
 ) -> None:
-    """Stores the results of visits, at most one of each project, and recomputes these projects.
+    """Store the results of visits, at most one for each project, and recompute these projects.
 
-    Events up to the serials of the pages are stored already, unless the changelog is off. Without a page that is new
-    enough, the project is judged by its events; files that only events name cannot be read until a page shows them.
+    Unless the changelog is off, events up to the serials of the pages are already stored. If there is no page that is
+    new enough, the project is judged by its events. Files that only events name cannot be read until a page shows them.
 
-    Without `is_explained`, raises UnexplainedPageError where a page shows what no stored event explains; then the
-    transaction is to be rolled back. `shows_through`: since the pages were fetched, the events were stored up to this
-    serial, the index's last.
+    With `is_explained=False`, raises UnexplainedPageError if a page shows changes that no stored event explains; the
+    caller must then roll the transaction back. `shows_through` is the last serial of the index, up to which events were
+    stored since the pages were fetched.
     """
     conclusive = [verdict for verdict in verdicts if verdict.is_conclusive]
     pages = {verdict.project.id: verdict.page for verdict in conclusive if verdict.page is not None}
@@ -189,11 +193,11 @@ def record_verdicts(
         EndedVisit(verdict.project.id, verdict.status, verdict.status in SUCCESSFUL, verdict.due_at)
         for verdict in verdicts
     )
-    note_ended(connection, ended, now)  # after the lock on the state: storing events locks in the same order
+    note_ended(connection, ended, now)  # after the state is locked, in the same order as when events are stored
 
 
 def parts_of_work(connection: Connection, project_ids: Sequence[int]) -> list[list[int]]:
-    """The projects in parts of bounded work, by their files and events; each part is for one transaction."""
+    """Split the projects into parts with a limited number of files and events. Each part is for one transaction."""
     work = dict.fromkeys(project_ids, 1)
     for table in (distributions, events):
         for ids in at_a_time(project_ids):
@@ -212,14 +216,16 @@ def parts_of_work(connection: Connection, project_ids: Sequence[int]) -> list[li
 
 
 def recompute_stored(connection: Connection, project_ids: Sequence[int]) -> None:
-    """Recomputes these projects from what is stored, after more of their events were stored."""
+    """Recompute these projects from stored pages and events, after more of their events were stored."""
     lock_rows(connection, projects, projects.c.id.in_(project_ids))
     recompute(connection, load_projects(connection, project_ids), {})
 
 
 def recompute_explained(connection: Connection, project_ids: Sequence[int], since: float, through: int) -> None:
-    """Recomputes these projects from what is stored, now that the events are stored up to `through`: the index's last
-    serial after the pages were fetched that were seen since the time `since` (unix seconds)."""
+    """Recompute these projects from stored pages and events, now that the events are stored up to `through`.
+
+    `through` is the last serial of the index after the fetch of the pages that were seen since `since` (unix seconds).
+    """
     lock_rows(connection, projects, projects.c.id.in_(project_ids))
     bound_sightings(connection, project_ids, since, through)
     discard_checkpoints(connection, project_ids)
@@ -227,8 +233,10 @@ def recompute_explained(connection: Connection, project_ids: Sequence[int], sinc
 
 
 def explain_entering(connection: Connection, project_ids: Sequence[int], through: int) -> None:
-    """Computes these projects again, now that the events are stored up to `through`: the index's last serial after
-    their first pages were fetched."""
+    """Recompute entering projects, now that the events are stored up to `through`.
+
+    `through` is the last serial of the index after their first pages were fetched.
+    """
     since: dict[int, float] = {}
     for ids in at_a_time(project_ids):
         of = scope_projects.c
@@ -240,9 +248,9 @@ def explain_entering(connection: Connection, project_ids: Sequence[int], through
 def _append_statuses(
     connection: Connection, verdicts: Iterable[VisitVerdict], now: float, shows_through: int | None
 ) -> dict[int, StoredSighting]:
-    """Appends one status to a visit, or two where the page that was seen is too old.
+    """Append one status to each visit, or two if the page that was seen is too old.
 
-    Stores what is new of what was seen, and returns that by project id.
+    Store the new sightings, and return them by project id.
     """
     through = events_through(connection)
     seen: list[SeenNow] = []
@@ -286,14 +294,17 @@ def _append_statuses(
 
 
 def _exhaust_unseen(connection: Connection, verdicts: Sequence[VisitVerdict]) -> None:
-    """Files of these projects that no page has shown cannot be read."""
+    """Mark files of these projects that no page has shown as exhausted, since they cannot be read."""
     why = {verdict.project.id: verdict.text or "" for verdict in verdicts}
     pending = _without_address(connection, why)
     _exhaust(connection, {row.id: why[row.project_id] for row in pending})
 
 
 def exhaust_broken(connection: Connection, broken: Mapping[int, Sequence[BrokenEntry]]) -> None:
-    """Files whose entries on their page are broken cannot be read; the entries by project id."""
+    """Mark files as exhausted if their entries on the page are broken, since they cannot be read.
+
+    `broken` has the broken entries by project id.
+    """
     problems = {(project_id, entry.name): entry.problem for project_id, found in broken.items() for entry in found}
     pending = _without_address(connection, sorted({project_id for project_id, _ in problems}))
     _exhaust(
@@ -307,7 +318,7 @@ def exhaust_broken(connection: Connection, broken: Mapping[int, Sequence[BrokenE
 
 
 def _without_address(connection: Connection, project_ids: Collection[int]) -> Sequence[Row[Any]]:
-    """The pending files of these projects whose address is not known."""
+    """Return the pending files of these projects that have no URL."""
     if not project_ids:
         return []
     query: Select[Any] = (
@@ -324,7 +335,7 @@ def _without_address(connection: Connection, project_ids: Collection[int]) -> Se
 
 
 def _exhaust(connection: Connection, why: Mapping[int, str]) -> None:
-    """No attempt is left for these distributions, each with the reason."""
+    """Mark these distributions as exhausted, each with the reason."""
     if not why:
         return
     with counting_files(connection, list(why)):
