@@ -1,5 +1,5 @@
-"""What the index showed: projects, events, snapshots of pages, and how visits of each project ended.
+"""Observations of the index: projects, events, snapshots of pages, and the outcomes of visits of each project.
 
-Facts are stored here as they came. What follows from them (which file was live when) is in `derived`; what was read
-from files is in `reads`.
+Facts are stored here as they were observed. Facts derived from them (which file was live when) are in `derived`;
+contents of files are in `reads`.
 """

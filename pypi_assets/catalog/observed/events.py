@@ -1,4 +1,4 @@
-"""The index's events as they came, and how far they are stored without a gap."""
+"""The index's events as it sent them, and the serial up to which they are stored without a gap."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -24,12 +24,14 @@ from pypi_assets.catalog.tables import catalog_state, checkpoints, events, proje
 from pypi_assets.index.actions import NO_FILE_CHANGE, Action, file_change
 from pypi_assets.index.models import ChangelogEvent
 
-_SPANS_AT_A_TIME = 200  # SQLite limits how deep a condition is
+_SPANS_AT_A_TIME = 200  # SQLite limits the depth of a condition
 
 
 @dataclass(frozen=True, slots=True)
 class RangeEvents:
-    """Counts of the events of a range. `unknown` events have an action whose meaning is not known."""
+    """Counts of the events of a range. `unknown` counts events with an action that this version of the code does not
+    know.
+    """
 
     events: int
     unknown: int
@@ -37,20 +39,20 @@ class RangeEvents:
 
 
 def events_through(connection: Connection) -> int:
-    """The serial up to which all events since the first full crawl are stored."""
+    """Return the serial up to which all events since the first full crawl are stored."""
     return int(read_state(connection)["events_through"])
 
 
 def events_since(connection: Connection) -> int:
-    """The serial above which all events are stored of every project that is followed."""
+    """Return the serial above which all events of every followed project are stored."""
     return int(read_state(connection)["events_since"])
 
 
 def store_events(connection: Connection, page: Sequence[ChangelogEvent], after: int, through: int) -> None:
-    """Stores one page of the changelog: all events with `after` < serial <= `through`.
+    """Store one page of the changelog: all events with `after` < serial <= `through`.
 
-    Events that are stored already stay as they are. Projects take the names that newer events display. Raises
-    CatalogError where `after` would leave a gap.
+    Events that are already stored do not change. Projects take the names that newer events display. Raises CatalogError
+    if `after` would leave a gap.
     """
     wanted = _followed(page, through, Selection())
     ids = _entered(connection, wanted)
@@ -69,10 +71,10 @@ def store_events(connection: Connection, page: Sequence[ChangelogEvent], after: 
 def store_earlier_events(
     catalog: Catalog, earlier: Sequence[ChangelogEvent], after: int, until: int, selection: Selection
 ) -> None:
-    """Stores all events with `after` < serial <= `until`, directly below those that are stored already.
+    """Store all events with `after` < serial <= `until`, directly below the events that are already stored.
 
-    Once those above serial 0 are stored, the history of each project is known from its beginning. With a selection only
-    its projects' events are stored. Raises CatalogError where `until` would leave a gap.
+    Once all events above serial 0 are stored, the history of each project is known from its beginning. With a
+    selection, only events of its projects are stored. Raises CatalogError if `until` would leave a gap.
     """
 
     wanted = _followed((event for event in earlier if event.serial > after), until, selection)
@@ -82,7 +84,7 @@ def store_earlier_events(
         state = lock_state(connection, exclusive=True)
         since = state["events_since"]
         if until < since:
-            raise CatalogError(f"events are stored from serial {since} on, so a page up to {until} leaves a gap")
+            raise CatalogError(f"events are stored above serial {since}, so a page up to {until} leaves a gap")
         _insert_events(connection, wanted, ids)
         if after < since:
             of_all = {"all_events_since": since} if selection.names and state["all_events_since"] is None else {}
@@ -92,7 +94,7 @@ def store_earlier_events(
 
 
 class _Followed(NamedTuple):
-    """An event of a project that is followed, and the project's normalized name."""
+    """An event of a followed project, and the project's normalized name."""
 
     event: ChangelogEvent
     project: str
@@ -134,8 +136,10 @@ def _insert_events(connection: Connection, wanted: Sequence[_Followed], ids: Map
 
 
 def _entered(connection: Connection, wanted: Iterable[_Followed]) -> dict[str, int]:
-    """The ids of the projects of `wanted` by normalized name. New ones are entered, known since their first event,
-    as the last one displays them."""
+    """Return the ids of the projects in `wanted`, by normalized name.
+
+    New projects are inserted, with the name that their last event displays; their events are known since the first one.
+    """
     first: dict[str, ChangelogEvent] = {}
     last: dict[str, ChangelogEvent] = {}
     for event, project in wanted:
@@ -148,8 +152,10 @@ def _entered(connection: Connection, wanted: Iterable[_Followed]) -> dict[str, i
 
 
 def events_understood_now(connection: Connection) -> list[ChangelogEvent]:
-    """The events whose action was unknown to the version of the code that stored them, and that this version knows, in
-    order of serial. It reads all events."""
+    """Return, in order of serial, the events whose action was unknown when they were stored, but is known by this code.
+
+    Reads all events with an unknown action.
+    """
     columns = [events.c[field.name] for field in fields(ChangelogEvent)]
     unknown = select(*columns).where(events.c.kind == Action.UNKNOWN).order_by(events.c.serial)
     found = (ChangelogEvent(*row) for row in connection.execute(unknown))
@@ -157,7 +163,7 @@ def events_understood_now(connection: Connection) -> list[ChangelogEvent]:
 
 
 def classify_again(connection: Connection, understood: Sequence[ChangelogEvent]) -> None:
-    """Stores what this version of the code knows of the actions of stored events."""
+    """Store the kind of these events, as this version of the code understands their actions."""
     if understood:
         connection.execute(
             update(events).where(events.c.serial == bindparam("of_serial")).values(kind=bindparam("new_kind")),
@@ -166,25 +172,25 @@ def classify_again(connection: Connection, understood: Sequence[ChangelogEvent])
 
 
 def last_event(connection: Connection) -> ChangelogEvent | None:
-    """The stored event with the greatest serial."""
+    """Return the stored event with the greatest serial; None if there is none."""
     greatest = select(func.max(events.c.serial)).scalar_subquery()
     row = connection.execute(select(events).where(events.c.serial == greatest)).first()
     return None if row is None else ChangelogEvent(row.name, row.version, row.timestamp, row.action, row.serial)
 
 
 def first_event_time(connection: Connection, after: int) -> int | None:
-    """The time of the first stored event above the serial `after`, in unix seconds; None where there is none."""
+    """Return the time of the first stored event above the serial `after`, in unix seconds; None if there is none."""
     query = select(events.c.timestamp).where(events.c.serial > after).order_by(events.c.serial).limit(1)
     return connection.scalar(query)
 
 
 def events_by_project(connection: Connection, project_ids: Iterable[int]) -> dict[int, list[ChangelogEvent]]:
-    """All stored events of each of the projects, in order of serial."""
+    """Return all stored events of each of the projects, in order of serial."""
     return _events_of(connection, project_ids, select(*_EVENT_COLUMNS))
 
 
 def events_beyond_checkpoints(connection: Connection, project_ids: Iterable[int]) -> dict[int, list[ChangelogEvent]]:
-    """The events of each of the projects above the serial of its checkpoint, in order of serial. All have one."""
+    """Return the events of each project above the serial of its checkpoint, in order. Each must have a checkpoint."""
     beyond = (events.c.project_id == checkpoints.c.project_id) & (events.c.serial > checkpoints.c.serial)
     return _events_of(connection, project_ids, select(*_EVENT_COLUMNS).join_from(checkpoints, events, beyond))
 
@@ -205,7 +211,10 @@ def _events_of(
 
 
 def changed_projects(connection: Connection, serials: SerialRange) -> list[tuple[int, int, int]]:
-    """The followed projects with a file-changing event in `serials`: (project id, its shard, the last such serial)."""
+    """Return (project id, shard, serial) for each followed project with an event in `serials` that changes files.
+
+    The serial is that of the last such event.
+    """
     rows = connection.execute(
         select(events.c.project_id, projects.c.shard, func.max(events.c.serial))
         .join(projects, projects.c.id == events.c.project_id)
@@ -222,10 +231,10 @@ def changed_projects(connection: Connection, serials: SerialRange) -> list[tuple
 
 
 def range_ends(connection: Connection, serials: SerialRange, events_each: int) -> list[int]:
-    """Where to cut `serials`, whose events are all stored, into parts of `events_each` events; the last part may have
-    fewer.
+    """Return the serials at which to cut `serials` into parts of `events_each` events; the last part may have fewer.
 
-    Returns the ends of the parts, in order. The last one is the end of `serials`.
+    All events in `serials` must be stored. The result has the end of each part, in order, so the last item is the end
+    of `serials`.
     """
     ends = []
     after: int | None = serials.start
@@ -237,13 +246,13 @@ def range_ends(connection: Connection, serials: SerialRange, events_each: int) -
 
 
 def has_at_least(connection: Connection, serials: SerialRange, count: int) -> bool:
-    """Whether a range has `count` (1 or more) events or more."""
+    """Check whether a range has at least `count` (1 or more) events."""
     inside = select(events.c.serial).where(events.c.serial > serials.start, events.c.serial <= serials.end)
     return connection.scalar(inside.order_by(events.c.serial).offset(count - 1).limit(1)) is not None
 
 
 def count_events(connection: Connection, serials: SerialRange) -> RangeEvents:
-    """How many events a range has, how many of them are unknown, and how many projects they change."""
+    """Return how many events a range has, how many of them are unknown, and how many projects they change."""
     of = events.c
     changes_files = case((of.kind.not_in(sorted(NO_FILE_CHANGE)), of.project_id))
     unknown = case((of.kind == Action.UNKNOWN, 1))
@@ -253,16 +262,16 @@ def count_events(connection: Connection, serials: SerialRange) -> RangeEvents:
 
 
 def explained_absences(connection: Connection, project_ids: Iterable[int]) -> dict[int, int]:
-    """The projects whose 404 is explained, each with the serial of the event that explains it.
+    """Return the projects whose 404 is explained, each with the serial of the event that explains it.
 
-    A project that was removed, or created and never uploaded to, has no page.
+    A project has no page if it was removed, or was created and never uploaded to.
     """
     deciding = events.c.kind.in_([Action.CREATE_PROJECT, Action.REMOVE_PROJECT, Action.ADD_FILE])
     latest = (
         select(events.c.serial)
         .where(events.c.project_id == projects.c.id, deciding)
         .order_by(events.c.serial.desc())
-        .limit(1)  # backwards, so that it costs the same however many events a project has
+        .limit(1)  # backwards, so that the cost does not depend on the number of a project's events
         .correlate(projects)
         .scalar_subquery()
     )
@@ -275,15 +284,15 @@ def explained_absences(connection: Connection, project_ids: Iterable[int]) -> di
 
 
 def with_events(connection: Connection, project_ids: Iterable[int]) -> set[int]:
-    """Those of the projects of which any event is stored."""
+    """Return those of the projects that have at least one stored event."""
     query = select(projects.c.id).where(exists().where(events.c.project_id == projects.c.id))
     return {row.id for ids in at_a_time(project_ids) for row in connection.execute(query.where(projects.c.id.in_(ids)))}
 
 
 def without_file_changes(connection: Connection, spans: Mapping[int, tuple[int, int]]) -> set[int]:
-    """Those of the projects, by id, whose files no event changes with `after` < serial <= `until`, their span.
+    """Return those of the projects whose files no event in their span changes, with `after` < serial <= `until`.
 
-    Left out are those of which an event in the span may not be stored.
+    `spans` maps project ids to (after, until). A project is skipped if an event in its span may not be stored.
     """
     if not spans:
         return set()

@@ -1,7 +1,7 @@
-"""Which projects are followed. A catalog follows all of its index, or what its scopes lead to.
+"""The projects that a catalog follows: all projects of its index, or the projects that its scopes lead to.
 
-What a file's page and events show is the same either way: its live intervals are untouched by scopes. Dumps, counts and
-answers join both.
+Live intervals do not depend on scopes: they only depend on pages and events. Dumps, counts and answers join them with
+the intervals in which projects are followed.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -40,18 +40,18 @@ from pypi_assets.catalog.tables import (
 
 FOLLOWED = "followed"
 UNFOLLOWED = "unfollowed"
-"""The causes of changes that dumps publish where a project is followed from now on, or no longer."""
+"""The causes of changes that dumps publish when a project begins or ceases to be followed."""
 
 
 def follows_all(connection: Connection) -> bool:
-    """Whether the whole index is followed; so it is without scopes."""
+    """Check whether the whole index is followed, as it is without scopes."""
     return bool(connection.scalar(select(catalog_state.c.follows_all)) is not False)
 
 
 def answered_at(
     connection: Connection, project_id: Column[int], serial: int | BindParameter[int]
 ) -> ColumnElement[bool]:
-    """Whether the project is followed at `serial`, and is known exactly there."""
+    """Return the condition that the project is followed at `serial`, and its files are exactly known at that serial."""
     if follows_all(connection):
         return true()
     return exists().where(followed_intervals.c.project_id == project_id, _has_answers(serial))
@@ -63,14 +63,14 @@ def _has_answers(serial: int | BindParameter[int]) -> ColumnElement[bool]:
 
 
 def is_followed(connection: Connection, project_id: Column[int]) -> ColumnElement[bool]:
-    """Whether the project is followed now, also where it is entering and there is no answer yet."""
+    """Return the condition that the project is followed now, including entering projects without answers yet."""
     if follows_all(connection):
         return true()
     return exists().where(followed_intervals.c.project_id == project_id, followed_intervals.c.end.is_(None))
 
 
 def followed_of(connection: Connection, project_ids: Sequence[int]) -> set[int]:
-    """Those of these projects that are followed now."""
+    """Return those of these projects that are followed now."""
     if follows_all(connection):
         return set(project_ids)
     of = followed_intervals.c
@@ -82,7 +82,7 @@ def followed_of(connection: Connection, project_ids: Sequence[int]) -> set[int]:
 
 
 def count_answered(connection: Connection, serial: int) -> int | None:
-    """How many projects are followed and known exactly at `serial`; None where all of the index is."""
+    """Return how many projects are followed and exactly known at `serial`; None if the whole index is followed."""
     if follows_all(connection):
         return None
     query = select(func.count()).select_from(followed_intervals).where(_has_answers(serial))
@@ -90,7 +90,7 @@ def count_answered(connection: Connection, serial: int) -> int | None:
 
 
 def follow(connection: Connection, project_ids: Collection[int]) -> None:
-    """Follows projects that are not followed now. They are entering until they are settled."""
+    """Follow projects that are not followed now. They are entering until they are settled."""
     start = complete_serial(connection) + 1
     of = followed_intervals.c
     for ids in at_a_time(sorted(project_ids)):
@@ -100,12 +100,12 @@ def follow(connection: Connection, project_ids: Collection[int]) -> None:
 
 
 def unfollowed_at(connection: Connection) -> int:
-    """The serial at which the following of a project ends that leaves now: the one after the complete serial."""
+    """Return the serial at which a project that is unfollowed now ceases to be followed: after the complete serial."""
     return complete_serial(connection) + 1
 
 
 def unfollow(connection: Connection, project_ids: Collection[int]) -> None:
-    """Ends the following of these projects after the complete serial. What is entering leaves no trace."""
+    """Stop following these projects after the complete serial. Intervals of entering projects are deleted."""
     end = unfollowed_at(connection)
     of = followed_intervals.c
     for ids in at_a_time(sorted(project_ids)):
@@ -117,7 +117,7 @@ def unfollow(connection: Connection, project_ids: Collection[int]) -> None:
 
 
 def end_entering(connection: Connection, exact_from: Mapping[int, int]) -> None:
-    """Ends the entering of projects: there are answers from these serials on, by project id."""
+    """End the entering of projects. `exact_from` maps project ids to the first serial with answers."""
     if not exact_from:
         return
     of = followed_intervals.c
@@ -129,16 +129,17 @@ def end_entering(connection: Connection, exact_from: Mapping[int, int]) -> None:
 
 
 def mark_projects(connection: Connection, project_ids: Iterable[int]) -> None:
-    """What these projects require may have changed: scopes are to look again, where there are any.
+    """Mark these projects for discovery in scopes, since their requirements may have changed.
 
-    Projects that are in no scope are marked too, since they may enter one at the same time.
+    Projects that are in no scope are marked too, since they may enter one at the same time. Without scopes, nothing is
+    marked.
     """
     for ids in at_a_time(sorted(set(project_ids))):
         _mark(connection, select(projects.c.id).where(projects.c.id.in_(ids)))
 
 
 def mark_projects_of(connection: Connection, distribution_ids: Iterable[int]) -> None:
-    """The same for the projects that these distributions are of."""
+    """Mark the projects of these distributions, like `mark_projects`."""
     of = distributions.c
     for ids in at_a_time(sorted(distribution_ids)):
         _mark(connection, select(of.project_id).where(of.id.in_(ids)).distinct())
@@ -150,14 +151,17 @@ def _mark(connection: Connection, found: Select[tuple[int]]) -> None:
 
 
 def newest_version() -> ScalarSelect[int]:
-    """The version of the rules in force of each row of `scopes` that a query joins."""
+    """Return the version of the rules in force for each row of `scopes` that the query joins."""
     versions = scope_rulesets.alias()
     of_scope = versions.c.scope_id == scopes.c.id
     return select(func.max(versions.c.version)).where(of_scope).correlate(scopes).scalar_subquery()
 
 
 def versions_in_force(connection: Connection, project_ids: Iterable[int]) -> dict[int, str]:
-    """The rulesets in force for each of these projects that a scope leads to: SCOPE:VERSION, joined by commas."""
+    """Return the rules in force for each of these projects that a scope leads to.
+
+    The rules are a comma-separated text of `SCOPE:VERSION`, such as `1:3,2:1`.
+    """
     query = (
         select(scope_projects.c.project_id, scopes.c.id, newest_version())
         .join(scopes, scopes.c.id == scope_projects.c.scope_id)

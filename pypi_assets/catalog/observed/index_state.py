@@ -1,9 +1,9 @@
-"""What is stored of the index itself: the states of its listers, the origin of its files, and broken entries.
+"""Stored facts about the index itself: the states of its listers, the origin of its files, and broken entries.
 
 The state of a lister is saved after each of its pages, and compared before it is overwritten. An *instance* is the URL
-of the listed index. How far events are stored is not here but in `catalog_state`. On which origin pages agree is
-decided in `index/file_origins.py`. Entries that break the index's protocol are kept aside, so that one costs no other,
-and shown.
+of the listed index. The serial up to which events are stored is in `catalog_state`, not here. `index/file_origins.py`
+decides which origin of files is accepted from pages. Entries that break the index's protocol are stored separately and
+displayed, so that one broken entry affects no other.
 """
 
 import hashlib
@@ -25,13 +25,15 @@ Content = Mapping[str, Any]
 
 
 class OvertakenError(CatalogError):
-    """Another run of the same lister has advanced its state meanwhile."""
+    """Another run of the same lister has advanced its state in the meantime."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListerState:
-    """The last saved state of `lister` for `instance`: JSON values. `revision` counts the saves; times are unix
-    seconds."""
+    """The last saved state of `lister` for `instance`, as JSON values.
+
+    `revision` counts the saves; times are unix seconds.
+    """
 
     lister: str
     instance: str
@@ -41,7 +43,7 @@ class ListerState:
 
 
 def read_lister_state(connection: Connection, lister: str, instance: str, *, lock: bool = False) -> ListerState:
-    """The last saved state, or an empty one of revision 0. `lock` keeps the row locked until the transaction ends."""
+    """Return the last saved state, or an empty one of revision 0. `lock` locks it until the transaction ends."""
     query = select(lister_states).where(lister_states.c.lister == lister, lister_states.c.instance == instance)
     if lock:
         query = query.with_for_update()
@@ -58,9 +60,9 @@ def save_lister_state(
     now: float,
     reconcile: Callable[[Content, Content], Content],
 ) -> ListerState:
-    """Saves `content`, which follows from `known`.
+    """Save `content`, which was computed from the state `known`.
 
-    Where another run has saved a different state since, `reconcile` merges the stored content and `content`, or raises
+    If another run has saved a different state since, `reconcile` merges the stored content and `content`, or raises
     OvertakenError.
     """
     key = {"lister": known.lister, "instance": known.instance}
@@ -79,8 +81,10 @@ def save_lister_state(
 
 @dataclass(frozen=True, slots=True)
 class ChangelogTrouble:
-    """The changelog has failed since `since` (unix seconds). While `is_off`, the list of projects is followed instead,
-    if the settings allow it."""
+    """The changelog has failed since `since` (unix seconds).
+
+    While `is_off`, the list of projects is followed instead, if the settings allow it.
+    """
 
     since: float
     is_off: bool
@@ -88,7 +92,7 @@ class ChangelogTrouble:
 
 
 def changelog_trouble(connection: Connection, instance: str) -> ChangelogTrouble | None:
-    """Why and since when the changelog of the index fails; None where it works, as far as is known."""
+    """Return why and since when the changelog of the index fails; None if no failure is known."""
     known = read_lister_state(connection, XMLRPC, instance).content
     if "failing_since" not in known:
         return None
@@ -96,18 +100,21 @@ def changelog_trouble(connection: Connection, instance: str) -> ChangelogTrouble
 
 
 def last_listed(connection: Connection, instance: str) -> tuple[int | None, float | None]:
-    """The serial of the list that the lister `simple` compared last, and the time when that ended (unix seconds)."""
+    """Return the serial of the last list that the lister `simple` compared, and the time of that (unix seconds)."""
     known = read_lister_state(connection, SIMPLE, instance).content
     return known.get("serial"), known.get("ended_at")
 
 
 def known_file_origin(connection: Connection) -> str | None:
-    """The stored origin, such as `https://files.example.org`; empty: the index's own hosts alone; None: not decided."""
+    """Return the stored origin of files, such as `https://files.example.org`.
+
+    An empty text means that only the index's own hosts are accepted; None means that the origin is not decided yet.
+    """
     return connection.scalar(select(catalog_state.c.file_origin))
 
 
 def first_file_urls(connection: Connection, pages: int) -> list[str]:
-    """The URLs of the files on the first `pages` pages that were visited and have any."""
+    """Return the URLs of the files on the first `pages` visited pages that have files."""
     has_files = exists().where(distributions.c.project_id == visits.c.project_id, distributions.c.url.is_not(None))
     first = select(visits.c.project_id).where(visits.c.visit == 1, has_files).order_by(visits.c.id).limit(pages)
     ids = connection.scalars(first).all()
@@ -116,13 +123,13 @@ def first_file_urls(connection: Connection, pages: int) -> list[str]:
 
 
 def store_file_origin(connection: Connection, origin: str) -> bool:
-    """Stores `origin`, unless one is stored already. Returns whether this one was."""
+    """Store `origin` unless an origin is already stored. Return whether it was stored."""
     statement = update(catalog_state).where(catalog_state.c.file_origin.is_(None)).values(file_origin=origin)
     return connection.execute(statement).rowcount == 1
 
 
 class EntrySource(StrEnum):
-    """The kind of answer that an entry was in."""
+    """The kind of answer that contained an entry."""
 
     CHANGELOG = "changelog"
     LIST = "project list"
@@ -131,9 +138,9 @@ class EntrySource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeptEntry:
-    """An entry that is kept aside, since `seen_at` (unix seconds).
+    """A broken entry that is stored separately, first seen at `seen_at` (unix seconds).
 
-    `project` is that of its page, as displayed; empty for other sources.
+    `project` is the displayed name of the page's project; it is empty for other sources.
     """
 
     id: int
@@ -144,18 +151,18 @@ class KeptEntry:
 
 
 def keep_rows(connection: Connection, rows: Iterable[BrokenEntry], now: float) -> None:
-    """Keeps rows of the changelog aside. Those that are there already stay as they are."""
+    """Store broken rows of the changelog. Rows that are already stored do not change."""
     insert_missing(connection, broken_entries, _rows(EntrySource.CHANGELOG, [(None, row) for row in rows], now))
 
 
 def replace_list(connection: Connection, entries: Iterable[BrokenEntry], now: float) -> None:
-    """Keeps entries of the newest list of projects aside, in place of those of an older list."""
+    """Store the broken entries of the newest list of projects, and delete the broken entries of the older list."""
     connection.execute(delete(broken_entries).where(broken_entries.c.source == EntrySource.LIST))
     insert_missing(connection, broken_entries, _rows(EntrySource.LIST, [(None, entry) for entry in entries], now))
 
 
 def replace_pages(connection: Connection, pages: Mapping[int, Sequence[BrokenEntry]], now: float) -> None:
-    """Keeps entries of the pages of these projects aside, by project id, in place of those of their older pages."""
+    """Store the broken entries of the pages of these projects, by project id, and delete those of their older pages."""
     for ids in at_a_time(sorted(pages)):
         connection.execute(delete(broken_entries).where(broken_entries.c.project_id.in_(ids)))
     entries = [(project_id, entry) for project_id, found in sorted(pages.items()) for entry in found]
@@ -180,7 +187,7 @@ def _rows(source: EntrySource, entries: Iterable[tuple[int | None, BrokenEntry]]
 
 
 def count_kept_aside(connection: Connection) -> dict[str, int]:
-    """The number of entries from each source."""
+    """Return the number of broken entries from each source."""
     counted = select(func.count()).select_from(broken_entries)
     return {
         source.value: connection.scalar(counted.where(broken_entries.c.source == source)) or 0 for source in EntrySource
@@ -188,24 +195,24 @@ def count_kept_aside(connection: Connection) -> dict[str, int]:
 
 
 def count_broken_rows(connection: Connection, serials: SerialRange) -> int:
-    """The number of rows of the changelog that were kept aside in a range."""
+    """Return the number of broken rows of the changelog in a range."""
     after = broken_entries.c.after_serial
     in_range = (broken_entries.c.source == EntrySource.CHANGELOG, after >= serials.start, after < serials.end)
     return connection.scalar(select(func.count()).select_from(broken_entries).where(*in_range)) or 0
 
 
 def kept_aside(connection: Connection) -> list[KeptEntry]:
-    """All entries, in the order in which they were kept."""
+    """Return all broken entries, in the order in which they were stored."""
     return _read(connection, _entries())
 
 
 def kept_rows(connection: Connection) -> list[KeptEntry]:
-    """The rows of the changelog, in the order in which they were kept."""
+    """Return the broken rows of the changelog, in the order in which they were stored."""
     return _read(connection, _entries().where(broken_entries.c.source == EntrySource.CHANGELOG))
 
 
 def forget_rows(connection: Connection, ids: Sequence[int]) -> None:
-    """Removes the entries with these ids, which can be read now."""
+    """Delete the broken entries with these ids, which can be read now."""
     for some in at_a_time(ids):
         connection.execute(delete(broken_entries).where(broken_entries.c.id.in_(some)))
 

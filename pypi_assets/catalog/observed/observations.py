@@ -1,8 +1,8 @@
-"""What is known of an index without serials, kept in the catalog's database: the state of its projects, and its events.
+"""Observations of an index without serials: the state of its projects, and the events of our own counter.
 
-It is in the same database as the catalog, so that all machines that follow the index share it, that one backup has
-both, and that the counter can never be older than a catalog that follows it. What is believed of a page is decided in
-`index/observing/`. The counter is the state of the lister `pages`.
+They are in the same database as the catalog. So all machines that follow the index share them, one backup has both, and
+the counter can never be older than a catalog that follows it. `index/observing/` decides which pages are believed. The
+counter is stored as the state of the lister `pages`.
 """
 
 import zlib
@@ -37,23 +37,25 @@ _LONGEST_ERROR = 1_000
 
 
 class Observations:
-    """The memory of one observed index, at `index_url`; see `index/observing/round_state.py`, whose protocol it has."""
+    """The stored observations of the index at `index_url`. Implements the protocol in
+    `index/observing/round_state.py`.
+    """
 
     def __init__(self, catalog: Catalog, index_url: str) -> None:
         self._catalog = catalog
         self._instance = index_url
 
     def now(self) -> float:
-        """The time in unix seconds, by the catalog's clock."""
+        """Return the time in unix seconds, by the catalog's clock."""
         return self._catalog.clock()
 
     def last_serial(self) -> int:
-        """The last serial of the counter, 0 before the first event."""
+        """Return the last serial of the counter; 0 before the first event."""
         with self._catalog.read() as connection:
             return counted_serial(connection, self._instance)
 
     def events(self, after: int, limit: int) -> list[ChangelogEvent]:
-        """The next events above the serial `after`, in order."""
+        """Return the next events above the serial `after`, in order."""
         of = observed_events.c
         query = select(of.name, of.version, of.seen_at, of.action, of.serial).where(of.serial > after)
         with self._catalog.read() as connection:
@@ -61,7 +63,7 @@ class Observations:
         return [ChangelogEvent(name, version, int(at), action, serial) for name, version, at, action, serial in rows]
 
     def listed(self) -> tuple[int, list[ListedProject]]:
-        """The last serial, and the projects that have a page or were never seen."""
+        """Return the last serial, and the projects that have a page or were never polled."""
         of = observed_projects.c
         query = select(of.project, of.serial).where(or_(of.is_there, of.looked_at.is_(None)))
         with self._catalog.read() as connection:
@@ -70,14 +72,17 @@ class Observations:
         return serial, [ListedProject(project, of_project) for project, of_project in rows]
 
     def known_list(self) -> KnownList:
-        """When the list of projects was seen last, and its validators."""
+        """Return when the list of projects was last seen, and its validators."""
         with self._catalog.read() as connection:
             content = read_lister_state(connection, PAGES, self._instance).content
         validators = Validators(content.get("list_etag"), content.get("list_last_modified"))
         return KnownList(content.get("listed_at"), validators)
 
     def save_list(self, projects: Iterable[ShownProject] | None, validators: Validators, now: float) -> None:
-        """Enters new projects, due at once, and makes those due that are no longer listed. None: it has not changed."""
+        """Insert new projects, due immediately, and make projects due that are no longer listed.
+
+        If `projects` is None, the list has not changed.
+        """
         if projects is not None:
             listed = {canonicalize_name(project.name): project.url for project in projects}
             with self._catalog.read() as connection:
@@ -90,14 +95,14 @@ class Observations:
         self._catalog.transact(partial(self._note_list, validators=validators, now=now))
 
     def enter(self, projects: Iterable[ShownProject], now: float) -> None:
-        """Enters those projects that are not known yet, due at once; known ones take the address."""
+        """Insert unknown projects, due immediately. Known projects take the new URL."""
         urls = {canonicalize_name(project.name): project.url for project in projects}
         usable = {name: url for name, url in urls.items() if 0 < len(name) <= LONGEST_NAME and storable(name) == name}
         for names in at_a_time(sorted(usable)):
             self._catalog.transact(partial(_enter, urls={name: usable[name] for name in names}, now=now))
 
     def load(self, project: str) -> KnownProject | None:
-        """The state of a project, None where it is not known."""
+        """Return the state of a project; None if it is unknown."""
         with self._catalog.read() as connection:
             row = connection.execute(_KNOWN.where(observed_projects.c.project == project)).first()
         return None if row is None else _known(row)
@@ -105,27 +110,27 @@ class Observations:
     def take_due(
         self, now: float, until: float, limit: int, *, seen_before: float, among: Collection[str] | None
     ) -> list[KnownProject]:
-        """Some projects that are due, the longest due first; no other poller gets them before `until`."""
+        """Return some due projects, the longest due first. No other poller gets them before `until`."""
         return self._catalog.transact(
             partial(_take_due, now=now, until=until, limit=limit, seen_before=seen_before, among=among)
         )
 
     def count_due(self, now: float, *, seen_before: float, among: Collection[str] | None) -> int:
-        """Return how many projects `take_due` would take."""
+        """Return how many projects `take_due` would return."""
         query = select(func.count()).select_from(observed_projects).where(_is_due(now, seen_before))
         with self._catalog.read() as connection:
             return connection.scalar(query.where(*_among(connection, among))) or 0
 
     def make_due(self, now: float, among: Collection[str] | None) -> None:
-        """Makes all projects due."""
+        """Make all projects due now, or only those `among` the given ones."""
         self._catalog.transact(partial(_make_all_due, now=now, among=among))
 
     def save(self, looks: Sequence[Look]) -> tuple[int, int]:
-        """Saves what looks came to, and allocates the serials of their events, all in one transaction."""
+        """Save the results of polls, and allocate the serials of their events, in one transaction."""
         return self._catalog.transact(partial(self._save, looks=looks))
 
     def note_serials(self) -> bool:
-        """Records that the index gives serials of its own; returns whether that is news."""
+        """Record that the index provides its own serials. Return whether this was not known before."""
         return self._catalog.transact(self._note_serials)
 
     def _save(self, connection: Connection, looks: Sequence[Look]) -> tuple[int, int]:
@@ -151,7 +156,7 @@ class Observations:
         return count, len(looks) - len(valid)
 
     def _allocate(self, connection: Connection, count: int) -> int:
-        """The serial before the `count` new ones. The counter stays locked until the transaction ends."""
+        """Return the serial before the `count` new ones. The counter is locked until the transaction ends."""
         state = self._require_own(connection)
         before = int(state.get("serial", 0))
         self._store(connection, {"serial": before + count})
@@ -171,7 +176,7 @@ class Observations:
         return True
 
     def _require_own(self, connection: Connection) -> Content:
-        """The counter's state, locked. Raises CatalogError where the catalog follows something else."""
+        """Return the counter's state, locked. Raises CatalogError if the catalog follows something else."""
         require_counter(connection, self._instance, is_observed=True)
         state = read_lister_state(connection, PAGES, self._instance)
         if not state.revision:
@@ -185,13 +190,15 @@ class Observations:
 
 
 def counted_serial(connection: Connection, instance: str) -> int:
-    """The last serial of the counter of an observed index, 0 before its first event."""
+    """Return the last serial of the counter of an observed index; 0 before its first event."""
     return int(read_lister_state(connection, PAGES, instance).content.get("serial", 0))
 
 
 def seen_without(connection: Connection, serials: Collection[int]) -> dict[int, float]:
-    """When a project was seen last without what an observed event of it shows, in unix seconds, by the event's serial:
-    it happened after that, and before the time of the event."""
+    """Return, by the serial of an observed event, when its project was last seen without the change (unix seconds).
+
+    So the change happened after this time, and before the time of the event.
+    """
     of = observed_events.c
     query = select(of.serial, of.not_before).where(of.not_before.is_not(None))
     return {
@@ -202,7 +209,7 @@ def seen_without(connection: Connection, serials: Collection[int]) -> dict[int, 
 
 
 def begin_counter(connection: Connection, instance: str, now: float) -> None:
-    """Enters the counter of an index, at 0, unless it is there. Raises CatalogError as `require_counter` does."""
+    """Create the counter of an index, at 0, unless it exists. Raises CatalogError as `require_counter` does."""
     require_counter(connection, instance, is_observed=True)
     known = read_lister_state(connection, PAGES, instance)
     if not known.revision:
@@ -210,39 +217,41 @@ def begin_counter(connection: Connection, instance: str, now: float) -> None:
 
 
 def observed_instance(connection: Connection) -> str | None:
-    """Return the URL of the index that this catalog observes, None if it observes none."""
+    """Return the URL of the index that this catalog observes; None if it observes none."""
     return connection.scalar(select(lister_states.c.instance).where(lister_states.c.lister == PAGES).limit(1))
 
 
 def observed_serial(connection: Connection, instance: str) -> int | None:
-    """The same; None where the index is not observed."""
+    """Return the last serial of the counter of an observed index; None if the index is not observed."""
     state = read_lister_state(connection, PAGES, instance)
     return int(state.content.get("serial", 0)) if state.revision else None
 
 
 def first_observed_at(connection: Connection, after: int) -> float | None:
-    """When the first observed event above the serial `after` was seen (unix seconds); None where there is none."""
+    """Return when the first observed event above the serial `after` was seen (unix seconds); None if there is none."""
     of = observed_events.c
     return connection.scalar(select(of.seen_at).where(of.serial > after).order_by(of.serial).limit(1))
 
 
 def require_counter(connection: Connection, instance: str, *, is_observed: bool) -> None:
-    """Raises CatalogError where the catalog has serials of another kind than those that it is to be followed by: the
-    index's own, or those of our counter (`is_observed`)."""
+    """Raise CatalogError if the catalog has serials of another kind than requested.
+
+    The kinds are the index's own serials, and serials of our counter (`is_observed`).
+    """
     counted = connection.scalars(select(lister_states.c.instance).where(lister_states.c.lister == PAGES)).all()
     followed = connection.scalar(select(catalog_state.c.index_url))
     if not is_observed:
         if counted:
             raise CatalogError(
-                f"this catalog follows {counted[0]} by observing its pages, with serials of its own counter: set"
+                f"this catalog follows {counted[0]} by observing its pages, with serials from our own counter: set"
                 " PYPI_ASSETS_LISTER back to what it was, or start a new catalog in another PYPI_ASSETS_HOME;"
                 " nothing was changed"
             )
         return
     if followed is not None and not counted:
         raise CatalogError(
-            f"this catalog follows the serials that {followed} gives itself, and an index that is observed has serials"
-            " of our own counter: set PYPI_ASSETS_LISTER back to what it was, or start a new catalog in another"
+            f"this catalog follows the serials of {followed} itself, but an observed index has serials from our own"
+            " counter: set PYPI_ASSETS_LISTER back to what it was, or start a new catalog in another"
             " PYPI_ASSETS_HOME; nothing was changed"
         )
     other = next((one for one in (followed, *counted) if one not in {None, instance}), None)
@@ -338,7 +347,7 @@ def _event_row(look: Look, version: str | None, action: str, serial: int) -> dic
 
 
 def _saved(look: Look, serial: int, before: int) -> dict[str, Any]:
-    """The columns of a project after a look, whose events have the serials above `before` up to `serial`."""
+    """Return the columns of a project after a poll whose events have the serials above `before` up to `serial`."""
     common: dict[str, Any] = {"due_at": look.due_at, "pause_s": look.pause_s, "revision": look.known.revision + 1}
     if look.page is None:
         error = storable(look.error or "")[:_LONGEST_ERROR]

@@ -1,6 +1,6 @@
-"""Projects, entered from the index's list or from an event: their shards, names as displayed and statuses (PEP 792).
+"""Projects from the index's list or from events: their shards, displayed names, and statuses (PEP 792).
 
-A name follows the newest event or list of projects that shows another one, and a status the newest page.
+A name is taken from the newest event or list of projects that shows another one, and a status from the newest page.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ SHARDS_IN_A_PART = 10
 class CatalogProject:
     """One project of the catalog. All its events above `known_since` are stored.
 
-    That is 0 for each project once the whole changelog is stored, whatever its row has.
+    Once the whole changelog is stored, `known_since` is 0 for each project, even if its row has another value.
     """
 
     id: int
@@ -46,12 +46,14 @@ PROJECT_COLUMNS = (
     case((_IS_ALL_STORED, 0), else_=projects.c.known_since).label("known_since"),
     projects.c.page_serial,
 )
-"""The columns of a Project, in the order of its fields. That all events are stored is one row and not one a project."""
+"""The columns of a CatalogProject, in the order of its fields. One row of `catalog_state` has whether all events are
+stored, so that not every project has to be updated.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The normalized names of the projects that a catalog is limited to. Without names it follows all."""
+    """The normalized names of the projects that a catalog is limited to. Without names, it follows all projects."""
 
     names: frozenset[str] = frozenset()
 
@@ -60,7 +62,7 @@ class Selection:
 
 
 def project_shard(normalized: str) -> int:
-    """The shard of a full crawl, 0 to 999, that the project is in."""
+    """Return the project's shard in a full crawl, from 0 to 999."""
     return _shard(_digest(normalized))
 
 
@@ -74,7 +76,7 @@ def project_part_key(shard: int) -> str:
 
 
 def project_bucket(normalized: str) -> int:
-    """The first 16 bits of the hash of the name. Its first digits are the shard of a dump."""
+    """Return the first 16 bits of the name's SHA-256. Their leading bits are the shard of a full dump."""
     return _bucket(_digest(normalized))
 
 
@@ -91,9 +93,9 @@ def _digest(normalized: str) -> bytes:
 
 
 def enter_projects(connection: Connection, names: Iterable[tuple[str, int] | tuple[str, int, int | None]]) -> None:
-    """Enters new projects from `names`: each as displayed, with the serial above which its events are stored.
+    """Insert new projects. Each of `names` has the displayed name, and the serial above which its events are stored.
 
-    A third item is the serial at which it is displayed so, where that is known.
+    A third item is the serial at which this name is displayed, if known.
     """
     first: dict[str, tuple[str, int, int | None]] = {}
     for name, known_since, *at in names:
@@ -115,27 +117,27 @@ def enter_projects(connection: Connection, names: Iterable[tuple[str, int] | tup
 
 
 def project_ids(connection: Connection, normalized: Sequence[str]) -> dict[str, int]:
-    """The ids of these projects, by normalized name, without unknown ones."""
+    """Return the ids of these projects by normalized name. Unknown projects are skipped."""
     named = sent_values(connection, projects.c.normalized, normalized)
     query = select(projects.c.normalized, projects.c.id).join(named, projects.c.normalized == named.c.value)
     return {name: project_id for name, project_id in connection.execute(query)}
 
 
 def projects_in_shards(connection: Connection, shards: Sequence[int]) -> list[tuple[int, int]]:
-    """All known projects of `shards`: (project id, its shard)."""
+    """Return all known projects of `shards`, as (project id, shard)."""
     query = select(projects.c.id, projects.c.shard).where(projects.c.shard.in_(shards)).order_by(projects.c.id)
     return [(project_id, shard) for project_id, shard in connection.execute(query)]
 
 
 def find_project(connection: Connection, name: str) -> CatalogProject | None:
-    """The project of that name in any spelling; None where it is unknown."""
+    """Return the project with this name in any spelling; None if it is unknown."""
     named = select(*PROJECT_COLUMNS).where(projects.c.normalized == canonicalize_name(name))
     row = connection.execute(named).first()
     return None if row is None else CatalogProject(*row)
 
 
 def load_projects(connection: Connection, ids: Sequence[int]) -> list[CatalogProject]:
-    """These projects, in order of their ids."""
+    """Return these projects, in order of their ids."""
     found = []
     for some in at_a_time(sorted(ids)):
         query = select(*PROJECT_COLUMNS).where(projects.c.id.in_(some)).order_by(projects.c.id)
@@ -144,7 +146,7 @@ def load_projects(connection: Connection, ids: Sequence[int]) -> list[CatalogPro
 
 
 def know_from_the_beginning(connection: Connection, normalized: Collection[str]) -> None:
-    """All events of these projects are stored, though not those of all projects."""
+    """Record that all events of these projects are stored, although not all events of all projects are."""
     ids = sorted(project_ids(connection, sorted(normalized)).values())
     for some in at_a_time(ids):
         is_later = (projects.c.id.in_(some), projects.c.known_since > 0)
@@ -153,21 +155,23 @@ def know_from_the_beginning(connection: Connection, normalized: Collection[str])
 
 
 CORRECTED = "corrected"
-"""The cause of a change that is in no history of a file: its row is recorded otherwise than before."""
+"""The cause of a change that is not in the history of a file: its row has other facts than before."""
 
 
 class ShownName(NamedTuple):
-    """A project's name as displayed by an event or on a list, with the serial of that event or of the project there."""
+    """A project's name as an event or a list displays it, with the serial of the event or of the project in the
+    list.
+    """
 
     name: str
     serial: int
 
 
 def rename_projects(connection: Connection, shown: Iterable[ShownName], *, are_events: bool = False) -> dict[int, int]:
-    """Gives known projects the names that are newer than theirs. Returns the serials of the new names, by project id.
+    """Give known projects the names that are newer than theirs. Return the serials of the new names, by project id.
 
-    A list counts before the event of the same serial, which can be stored once more after it.
-    It locks these projects, so call it before anything that locks the state of the catalog. `log_renamed` follows.
+    A list counts as older than an event with the same serial, since the event can be stored again after the list. The
+    projects are locked, so call this before the state of the catalog is locked, and call `log_renamed` afterwards.
     """
     newest: dict[str, ShownName] = {}
     for one in shown:
@@ -195,7 +199,10 @@ def rename_projects(connection: Connection, shown: Iterable[ShownName], *, are_e
 
 
 def log_renamed(connection: Connection, renamed: Mapping[int, int]) -> None:
-    """Logs the live files of renamed projects, so that the next dumps have their rows; serials by project id."""
+    """Log the live files of renamed projects, so that the next dumps contain their rows.
+
+    `renamed` is the result of `rename_projects`.
+    """
     if not renamed:
         return
     log_live_files(connection, renamed)
@@ -203,8 +210,11 @@ def log_renamed(connection: Connection, renamed: Mapping[int, int]) -> None:
 
 
 def log_live_files(connection: Connection, serials: Mapping[int, int]) -> None:
-    """Logs the live files of these projects at a serial each, so that the next dumps have their rows: what rows hold of
-    a project has changed. It costs by the files of the projects, and locks the state."""
+    """Log the live files of these projects, each at the given serial, so that the next dumps contain their rows.
+
+    Call it if facts about a project in these rows have changed. It reads all files of the projects, and locks the
+    state.
+    """
     lock_state(connection, exclusive=False)
     sealed = seals(connection)
     is_live = live_intervals.c.distribution_id == distributions.c.id
@@ -220,7 +230,7 @@ def log_live_files(connection: Connection, serials: Mapping[int, int]) -> None:
 
 
 QUARANTINED = "quarantined"
-"""The status of a project all of whose files are hidden."""
+"""The status of a project whose files are all hidden."""
 
 
 def note_statuses(
@@ -229,9 +239,10 @@ def note_statuses(
     pages: Mapping[int, ProjectPage],
     seen: Mapping[int, StoredSighting],
 ) -> None:
-    """Stores the statuses that pages of these projects show, and logs what follows for dumps and for epochs.
+    """Store the statuses that pages of these projects show, and log the resulting changes of dumps and epochs.
 
-    `pages` were just seen, and `seen` is what is new of that; both by project id. The projects are locked.
+    `pages` were just seen, and `seen` has the new sightings among them; both are by project id. The projects are
+    locked.
     """
     changed = _changed(connection, pages, seen)
     if pages:
@@ -256,7 +267,7 @@ def note_statuses(
 def _changed(
     connection: Connection, pages: Mapping[int, ProjectPage], seen: Mapping[int, StoredSighting]
 ) -> dict[int, int]:
-    """The projects whose status is another one than on the page before, each with the serial from which that counts."""
+    """Return the projects whose status differs from that on their previous page, each with the serial of the change."""
     found = {}
     of = projects.c
     for ids in at_a_time(sorted(pages.keys() & seen.keys())):
@@ -268,7 +279,7 @@ def _changed(
 
 
 def _first_quarantines(visited: Iterable[CatalogProject], pages: Mapping[int, ProjectPage]) -> Iterable[int]:
-    """Since when projects have a page that are quarantined on the first one that was ever seen."""
+    """Yield the serials since which projects have pages, if their first page ever seen shows a quarantine."""
     for project in visited:
         page = pages.get(project.id)
         if page is not None and project.page_serial is None and page.status == QUARANTINED:
@@ -276,5 +287,5 @@ def _first_quarantines(visited: Iterable[CatalogProject], pages: Mapping[int, Pr
 
 
 def _vanished(seen: Mapping[int, StoredSighting]) -> Iterable[int]:
-    """From where on projects have no page any more."""
+    """Return the serials from which projects have no page any more."""
     return (one.seen_through for one in seen.values() if one.page_status is None)

@@ -1,6 +1,6 @@
-"""What the pages of projects showed, without what only repeats the newest page.
+"""The pages of projects as they were seen, without repetitions of a project's newest page.
 
-With the events these are what file states follow from, so they are never pruned. The log of visits can be.
+File states are derived from sightings and events, so sightings are never pruned. The log of visits can be pruned.
 """
 
 from collections.abc import Collection, Sequence
@@ -15,7 +15,7 @@ from pypi_assets.catalog.tables import events, projects, serial_ranges, sighting
 
 
 def newest_events(connection: Connection, project_ids: Collection[int]) -> dict[int, int]:
-    """The serial of the newest stored event of each project that has any, by project id."""
+    """Return the serial of the newest stored event of each project that has one, by project id."""
     newest = select(events.c.serial).where(events.c.project_id == projects.c.id).order_by(events.c.serial.desc())
     serial = newest.limit(1).correlate(projects).scalar_subquery()
     return {
@@ -28,11 +28,11 @@ def newest_events(connection: Connection, project_ids: Collection[int]) -> dict[
 
 @dataclass(frozen=True, slots=True)
 class SeenNow:
-    """What a visit of a project has just seen.
+    """The result of a visit that was just made.
 
-    `page_serial` is the page's own; without a page, that of the event that explains the 404, or None. Events are stored
-    up to `seen_through`. The page shows nothing from beyond `shows_through`; None: that is not known. `content` is its
-    snapshot. `page_status` is None where there was no page.
+    `page_serial` is the page's own serial; for a 404, the serial of the event that explains it, or None. Events are
+    stored up to `seen_through`. The page shows no change beyond `shows_through`; None if this is unknown. `content` is
+    the page's snapshot. `page_status` is None for a 404.
     """
 
     project_id: int
@@ -45,8 +45,10 @@ class SeenNow:
 
 
 class StoredSighting(NamedTuple):
-    """A row of `sightings`; `at` is in unix seconds. Where it was not known what the page can show, that follows from
-    the ranges that were allocated next: each up to the index's serial, the second one surely requested after the page.
+    """A row of `sightings`; `at` is in unix seconds.
+
+    If `shows_through` was not stored, it is computed from the ranges that were allocated next, which extend to the
+    index's serial. The second of them was certainly requested after the page.
     """
 
     id: int
@@ -78,10 +80,10 @@ _COLUMNS = (
 def store_sightings(
     connection: Connection, seen: Sequence[SeenNow], now: float
 ) -> tuple[dict[int, int], dict[int, StoredSighting]]:
-    """Stores what is new of `seen`, one of each project. Returns the ids of all their snapshots, and what was stored,
-    by project.
+    """Store the new ones of `seen`, which has at most one of each project.
 
-    A page that only repeats the newest one of its project is not stored again, nor is a 404 without an event since.
+    Return the snapshot id of each project, and the new sightings, by project id. A page that repeats its project's
+    newest sighting is not stored again, nor is a 404 if there was no event since.
     """
     newest = newest_sightings(connection, [one.project_id for one in seen])
     after = {one.content: newest[one.project_id].snapshot_id for one in seen if one.project_id in newest}
@@ -122,15 +124,17 @@ def store_sightings(
 
 
 def bound_sightings(connection: Connection, project_ids: Sequence[int], since: float, through: int) -> None:
-    """Notes that what was seen of these projects since the time `since` (unix seconds) shows nothing from beyond the
-    serial `through`, where that is not known yet."""
+    """Store `through` as the limit of sightings of these projects that were made since `since` (unix seconds).
+
+    They show no change beyond this serial. Sightings whose limit is known do not change.
+    """
     for ids in at_a_time(sorted(project_ids)):
         unbound = (sightings.c.project_id.in_(ids), sightings.c.at >= since, sightings.c.shows_through.is_(None))
         connection.execute(update(sightings).where(*unbound).values(shows_through=through))
 
 
 def has_page_of(connection: Connection, seen: StoredSighting) -> bool:
-    """Whether a page of that serial was seen before."""
+    """Check whether a page with this serial was seen before."""
     before = select(sightings.c.id).where(
         sightings.c.project_id == seen.project_id,
         sightings.c.page_serial == seen.page_serial,
@@ -143,7 +147,7 @@ def has_page_of(connection: Connection, seen: StoredSighting) -> bool:
 def newest_sightings(
     connection: Connection, project_ids: Collection[int], *where: ColumnElement[bool]
 ) -> dict[int, StoredSighting]:
-    """What was seen last of each project that was seen: with the greatest `seen_through`, and of those stored last."""
+    """Return the last sighting of each project that has one: with the greatest `seen_through`, then the greatest id."""
     newest = select(sightings.c.id).where(sightings.c.project_id == projects.c.id, *where)
     newest = newest.order_by(sightings.c.seen_through.desc(), sightings.c.id.desc())
     return _of_each(connection, project_ids, newest)
@@ -152,7 +156,7 @@ def newest_sightings(
 def _of_each(
     connection: Connection, project_ids: Collection[int], first: Select[tuple[int]]
 ) -> dict[int, StoredSighting]:
-    """The first of what `first` finds of each project: a look at one row each, however many there are."""
+    """Return the first sighting that `first` finds for each project. It reads one row for each project."""
     found: dict[int, StoredSighting] = {}
     query: Select[Any] = select(*_COLUMNS).join_from(
         projects, sightings, sightings.c.id == first.limit(1).correlate(projects).scalar_subquery()
@@ -166,7 +170,7 @@ def _of_each(
 def sightings_of(
     connection: Connection, project_ids: Collection[int], *where: ColumnElement[bool]
 ) -> list[StoredSighting]:
-    """The sightings of these projects, in the order in which they were stored."""
+    """Return the sightings of these projects, in the order in which they were stored."""
     found = [
         StoredSighting._make(row)
         for ids in at_a_time(sorted(project_ids))

@@ -1,7 +1,8 @@
-"""Snapshots of pages, content-addressed: the full value now and then, and differences in between.
+"""Content-addressed snapshots of pages, stored as full values and as differences from earlier snapshots.
 
-A difference has the snapshot as its base whose number is its own without the lowest bit that is set. So at most 16
-lead to the full value, and with each of them the differences go back twice as far.
+The snapshots in a chain are numbered. The base of a difference is the snapshot whose number is its own without the
+lowest set bit: the base of 6 (binary 110) is 4 (100), and the base of 4 is 0, a full value. So a snapshot is at most 16
+differences away from its full value, and each base in turn lies at least twice as far back.
 """
 
 import hashlib
@@ -19,20 +20,20 @@ from pypi_assets.catalog.tables import snapshots
 from pypi_assets.index.models import IndexFile
 
 LONGEST_CHAIN = 16
-"""The most differences between a snapshot and its full value."""
+"""The greatest number of differences between a snapshot and its full value."""
 LARGEST_SHARE = 0.75
-"""A difference that is longer than this share of the full value is not worth a chain."""
+"""A difference that is longer than this share of the full value is not stored as a difference."""
 
 _Entry = tuple[str | None, bool | str]
 _Entries = dict[str, _Entry]
-"""By filename: its sha256, and whether it was yanked, or the reason for which it was."""
+"""The entries by filename: the file's sha256, and whether it was yanked, or the reason for the yank."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageSnapshot:
-    """What a page showed: of each file its sha256, and whether it was yanked. `sha256` is of the whole snapshot.
+    """The files on a page: the sha256 of each, and whether it was yanked. `sha256` is the hash of the whole snapshot.
 
-    `reasons` has those for which files were yanked, by filename. Snapshots from before they were kept have none.
+    `reasons` has the reasons of yanks, by filename. Older snapshots have no reasons.
     """
 
     sha256: str
@@ -41,18 +42,18 @@ class PageSnapshot:
 
     @classmethod
     def of(cls, sha256: str, entries: Mapping[str, _Entry]) -> "PageSnapshot":
-        """The snapshot with these entries, as they are stored."""
+        """Return the snapshot with these entries, in their stored form."""
         shown = {name: (digest, bool(yanked)) for name, (digest, yanked) in entries.items()}
         return cls(sha256, shown, {name: why for name, (_, why) in entries.items() if isinstance(why, str)})
 
     @property
     def files(self) -> list[list[str | bool | None]]:
-        """The same as [filename, sha256, yanked], by filename."""
+        """Return the files as lists of [filename, sha256, yanked], by filename."""
         return [[name, *self.entries[name]] for name in sorted(self.entries)]
 
 
 class _SnapshotRow(NamedTuple):
-    """How a snapshot is stored."""
+    """A snapshot as it is stored."""
 
     id: int
     sha256: str
@@ -70,17 +71,17 @@ class SnapshotSummary:
 
 
 def snapshot_content(files: Iterable[IndexFile]) -> bytes:
-    """The snapshot of a page with these files, as it is hashed."""
+    """Return the snapshot of a page with these files, as the bytes that are hashed."""
     return _content({file.filename: (file.sha256, file.yanked and (file.yanked_reason or True)) for file in files})
 
 
 def store_snapshots(
     connection: Connection, contents: Iterable[bytes], after: Mapping[bytes, int] | None = None
 ) -> dict[bytes, int]:
-    """Stores new snapshots of `contents`. Returns the id of each.
+    """Store those `contents` that are new as snapshots. Return the id of each of `contents`.
 
-    `after` has, for contents of a project that was seen before, the id of the snapshot of its page before. Where little
-    has changed since, the difference is stored.
+    `after` maps the content of a project that was seen before to the snapshot id of the project's previous page. If the
+    change since then is small, only the difference is stored.
     """
     digests = {content: hashlib.sha256(content).hexdigest() for content in contents}
     found = _find_snapshots(connection, digests.values())
@@ -99,9 +100,9 @@ def store_snapshots(
 
 
 def read_snapshots(connection: Connection, snapshot_ids: Collection[int]) -> Iterator[tuple[int, PageSnapshot]]:
-    """Yields the id and the snapshot for each of these ids.
+    """Yield the id and the snapshot for each of these ids.
 
-    Raises CatalogError where what is stored does not lead to the hash that names the snapshot.
+    Raises CatalogError if the stored content of a snapshot does not have the hash that names it.
     """
     for ids in at_a_time(sorted(snapshot_ids)):
         for snapshot_id, chain in _chains(connection, ids).items():
@@ -111,10 +112,11 @@ def read_snapshots(connection: Connection, snapshot_ids: Collection[int]) -> Ite
 
 
 class SnapshotWalk:
-    """Some snapshots of one project, of which one at a time is in memory.
+    """Snapshots of one project, of which one at a time is in memory.
 
-    The next one is made from the one before: only their differences are decoded. So in the order in which they were
-    stored each difference is applied once, however long the chains are.
+    Each snapshot is computed from the one read before it, so only the differences between the two are decoded. If
+    snapshots are read in the order in which they were stored, each difference is applied once, however long the chains
+    are.
     """
 
     def __init__(self, chains: Mapping[int, list[_SnapshotRow]]) -> None:
@@ -125,10 +127,10 @@ class SnapshotWalk:
         self._path: list[tuple[int, dict[str, _Entry | None]]] = []
 
     def shown(self, snapshot_id: int) -> Mapping[str, bool]:
-        """For each filename whether it was yanked. The next call changes the same object.
+        """Return for each filename whether it was yanked. The next call changes the returned object.
 
-        Raises CatalogError where a full value, or the newest snapshot, does not have the hash that names it. In between
-        the checksum of each difference counts.
+        Raises CatalogError if a full value, or the newest snapshot, does not have the hash that names it. For the
+        snapshots between, only the checksum of each difference is checked.
         """
         if not self._path or self._path[-1][0] != snapshot_id:
             self._move(self._chains[snapshot_id])
@@ -160,7 +162,7 @@ class SnapshotWalk:
         self._path = [(row.id, {})]
 
     def _put(self, changed: Mapping[str, _Entry | None]) -> None:
-        """Gives files other entries; those without one go."""
+        """Set the entries of files. A file whose entry is None is removed."""
         for name, entry in changed.items():
             if entry is None:
                 self._entries.pop(name, None)
@@ -171,7 +173,10 @@ class SnapshotWalk:
 
 
 def walk_snapshots(connection: Connection, by_project: Mapping[int, Collection[int]]) -> dict[int, SnapshotWalk]:
-    """A walk through these snapshots for each project. Many take as many statements as few."""
+    """Return a walk through these snapshots for each project.
+
+    The number of SQL statements does not grow with the number of projects.
+    """
     chains: dict[int, list[_SnapshotRow]] = {}
     for some in at_a_time(sorted({id_ for ids in by_project.values() for id_ in ids})):
         chains |= _chains(connection, some)
@@ -189,38 +194,40 @@ def summarize_snapshots(connection: Connection, snapshot_ids: Collection[int]) -
 
 
 def _check(row: _SnapshotRow, entries: Mapping[str, _Entry]) -> None:
-    """Raises CatalogError where these are not the files of the snapshot `row`."""
+    """Raise CatalogError if these are not the files of the snapshot `row`."""
     if hashlib.sha256(_content(entries)).hexdigest() != row.sha256:
         raise CatalogError(
-            f"snapshot {row.id} is damaged: it does not have the hash {row.sha256}; restore the database from a backup"
+            f"snapshot {row.id} is corrupt: it does not have the hash {row.sha256}; restore the database from a backup"
         )
 
 
 def _content(entries: Mapping[str, _Entry]) -> bytes:
-    """The JSON array of [filename, sha256, yanked], ascending. Its bytes never change: they name what is stored.
+    """Return the JSON array of [filename, sha256, yanked], in ascending order.
 
-    `yanked` is a flag, or the reason.
+    `yanked` is a flag, or the reason. The format must never change, since the hash of these bytes names the snapshot.
     """
     shown = [(name, *entries[name]) for name in sorted(entries)]
     try:
         content = orjson.dumps(shown)
-    except orjson.JSONEncodeError:  # half a surrogate pair
+    except orjson.JSONEncodeError:  # an unpaired surrogate
         content = b"\x7f"
-    # what is not ASCII is escaped
+    # other characters than ASCII are escaped
     is_plain = content.isascii() and b"\x7f" not in content
     return content if is_plain else json.dumps(shown, separators=(",", ":")).encode()
 
 
 def _row(content: bytes, chain: list[_SnapshotRow] | None) -> dict[str, Any]:
-    """How a new snapshot is stored: as what differs from its base, if that is much shorter."""
+    """Return the row of a new snapshot, with the difference from its base if that is much shorter than the value."""
     entries = _entries(_parsed(content))
     stored, base_id, number = (chain and _difference(content, entries, chain)) or (content, None, 0)
     return {"content": zlib.compress(stored), "base_id": base_id, "number": number, "files": len(entries)}
 
 
 def _difference(content: bytes, entries: _Entries, chain: list[_SnapshotRow]) -> tuple[bytes, int, int] | None:
-    """What differs from the base that the newest snapshot's `chain` has for the next one, with the base's id and the
-    next one's number; None where that is too much."""
+    """Return the difference from the base of the next snapshot, with the base's id and the next snapshot's number.
+
+    `chain` is the chain of the newest snapshot. Return None if the difference is too long.
+    """
     number = chain[0].number + 1
     base_number = number & (number - 1)
     if number.bit_count() > LONGEST_CHAIN:
@@ -236,7 +243,7 @@ def _difference(content: bytes, entries: _Entries, chain: list[_SnapshotRow]) ->
 
 
 def _value(chain: list[_SnapshotRow]) -> _Entries:
-    """The files of the snapshot that `chain` begins with; it ends with a full value."""
+    """Return the files of the snapshot that `chain` begins with. The chain ends with a full value."""
     entries = _entries(_parsed(zlib.decompress(chain[-1].content)))
     for row in reversed(chain[:-1]):
         gone, changed = _parsed(zlib.decompress(row.content))
@@ -253,12 +260,12 @@ def _entries(shown: Iterable[tuple[str, str | None, bool | str]]) -> _Entries:
 def _parsed(content: bytes) -> Any:
     try:
         return orjson.loads(content)
-    except orjson.JSONDecodeError:  # half a surrogate pair
+    except orjson.JSONDecodeError:  # an unpaired surrogate
         return json.loads(content)
 
 
 def _chains(connection: Connection, snapshot_ids: Collection[int]) -> dict[int, list[_SnapshotRow]]:
-    """By id, the rows of each snapshot, of its base, of that one's base, and so on to a full value."""
+    """Return, by snapshot id, the rows of the snapshot, its base, the base of that, and so on to a full value."""
     wanted = sorted(snapshot_ids)
     if not wanted:
         return {}

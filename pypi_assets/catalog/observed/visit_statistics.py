@@ -1,9 +1,9 @@
 """Statistics of the visits of each project, updated as visits end, and the priority of the next visit.
 
-All of them follow from visits, their statuses and the queue, except the times at which the index named a project.
+They can all be derived from visits, their statuses and the queue, except the time when the index last named a project.
 
-A priority only orders visits. Which projects are visited is up to a full crawl, a range or an audit. Of the due visits
-the one with the lowest nice value comes first, and within it the one that has been due for longest.
+A priority only orders visits: full crawls, ranges and audits decide which projects are visited. The due visit with the
+lowest nice value runs first. Among visits with the same nice value, the one that has been due for longest runs first.
 """
 
 import math
@@ -20,10 +20,11 @@ from pypi_assets.index.actions import NO_FILE_CHANGE
 
 @dataclass(frozen=True, slots=True)
 class Prospect:
-    """What is known of a project when a visit of it is queued.
+    """The known facts about a project when a visit of it is queued.
 
-    `lag` is the number of serials since its first change that no page has shown yet; None where no change is known.
-    `failures` counts its last visits in a row that failed, and `next_due_at` (unix seconds) is when one is retried.
+    `lag` is the number of serials since its first change that no page has shown yet; None if no change is known.
+    `failures` is the number of its last visits that failed in a row, and `next_due_at` (unix seconds) is the time of
+    the next retry.
     """
 
     is_known: bool
@@ -37,9 +38,12 @@ NEVER_VISITED = Prospect(is_known=False, lag=None)
 
 @dataclass(frozen=True, slots=True)
 class VisitWeights:
-    """By how much a visit comes sooner, in nice values: `unknown` before the first success, `changed` after a change,
-    and `lag` each time that the lag doubles. Each failure in a row delays it by `failure`, up to `most_failures` of
-    them."""
+    """The amounts by which priorities change, in nice values.
+
+    A visit comes sooner by `unknown` before the project's first successful visit, by `changed` after a change, and by
+    `lag` each time that the lag doubles. Each failure in a row delays it by `failure`, for at most `most_failures` of
+    them.
+    """
 
     unknown: int = 12_000
     changed: int = 5_000
@@ -52,7 +56,7 @@ WEIGHTS = VisitWeights()
 
 
 def nice_of(prospect: Prospect, weights: VisitWeights = WEIGHTS) -> int:
-    """The nice value of a visit. Lower values come first, and may be negative."""
+    """Return the nice value of a visit. Lower values run first, and may be negative."""
     gain = 0
     if not prospect.is_known:
         gain = weights.unknown
@@ -62,12 +66,12 @@ def nice_of(prospect: Prospect, weights: VisitWeights = WEIGHTS) -> int:
 
 
 def due_at(prospect: Prospect) -> float:
-    """When the project may be visited (unix seconds). A pause after a failure holds for all workloads."""
+    """Return when the project may be visited (unix seconds). A pause after a failure applies to all workloads."""
     return prospect.next_due_at or 0.0
 
 
 def revisits_for(visits: int, share: float, draw: float) -> int:
-    """How many projects to revisit as an audit in addition to `visits`: `share` per cent of them.
+    """Return how many projects to revisit as an audit in addition to `visits`: `share` per cent of them.
 
     `draw`, uniform from 0 to 1, rounds the fraction up or down, so that many small ranges reach the share as well.
     """
@@ -76,12 +80,12 @@ def revisits_for(visits: int, share: float, draw: float) -> int:
 
 
 _FAILING: ColumnElement[bool] = literal_column("last_outcome IN ('failed', 'partial')")
-"""Without a parameter, so that the partial index is used."""
+"""It has no parameter, so that the partial index is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndedVisit:
-    """How a visit ended. `due_at` is when it is retried; None where it is not."""
+    """The outcome of a visit. `due_at` is the time of its retry; None if it is not retried."""
 
     project_id: int
     outcome: str
@@ -91,8 +95,10 @@ class EndedVisit:
 
 @dataclass(frozen=True, slots=True)
 class VisitedProjects:
-    """Counts over all projects: those never visited, and those whose last visit failed. `longest_unvisited_at` is when
-    the project visited longest ago was visited (unix seconds; None where none ever was)."""
+    """Counts over all projects: those never visited, and those whose last visit failed.
+
+    `longest_unvisited_at` is the least of the times of last visits (unix seconds); None if no project was visited.
+    """
 
     never_visited: int
     longest_unvisited_at: float | None
@@ -100,7 +106,7 @@ class VisitedProjects:
 
 
 def note_seen(connection: Connection, seen_at: Mapping[int, float]) -> None:
-    """Records that the index named these projects at these times (unix seconds), in its list or in an event."""
+    """Record that the index named these projects at these times (unix seconds), in its list or in an event."""
     known = visit_statistics.c.last_seen_at
     upsert(
         connection,
@@ -112,7 +118,10 @@ def note_seen(connection: Connection, seen_at: Mapping[int, float]) -> None:
 
 
 def note_ended(connection: Connection, ended: Iterable[EndedVisit], now: float) -> None:
-    """Records ended visits, one of each project. No other transaction may end visits of these projects meanwhile."""
+    """Record ended visits, at most one of each project.
+
+    No other transaction may end visits of these projects at the same time.
+    """
     known = visit_statistics.c
     upsert(
         connection,
@@ -142,10 +151,10 @@ def note_ended(connection: Connection, ended: Iterable[EndedVisit], now: float) 
 
 
 def prospects(connection: Connection, min_serials: Mapping[int, int], through: int) -> dict[int, Prospect]:
-    """What is known for visits of these projects, whose pages must be at least of `min_serials`.
+    """Return the known facts for visits of these projects. `min_serials` has the serials that their pages must reach.
 
-    Projects never visited are left out. The lag of a project is counted from the first event that no page of it has
-    shown, to `through`, the index's serial.
+    Projects that were never visited are skipped. The lag of a project is counted from the first event that no page of
+    it has shown, to `through`, the index's serial.
     """
     known = visit_statistics.c
     first_unseen = (
@@ -193,7 +202,7 @@ def _lag(first_unseen: int | None, page_serial: int | None, min_serial: int, thr
 
 
 def visited_projects(connection: Connection) -> VisitedProjects:
-    """Counts over all followed projects; quick on any catalog."""
+    """Return counts over all followed projects. The query is fast on any catalog."""
     known = visit_statistics.c
     never = select(func.count()).select_from(visit_statistics).where(known.last_visited_at.is_(None))
     if not follows_all(connection):
