@@ -1,4 +1,4 @@
-"""What was read from distributions: outcomes, records, lists of names, and the packs that extracts lie in.
+"""The results of reading distributions: outcomes, records, lists of names, and the packs that contain extracts.
 
-Which distribution is read next is in `work`; fetching and reading itself is outside the catalog.
+The queue of pending reads is in `work`; fetching and reading the files is outside the catalog.
 """

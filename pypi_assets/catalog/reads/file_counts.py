@@ -1,6 +1,6 @@
-"""The counts that are kept of distributions: how many live ones have which outcome, and how many failed in which way.
+"""Stored counts of distributions: live distributions by outcome, and failed reads by the kind of failure.
 
-What changes an outcome, or whether a distribution is live, does so within `counting_files`.
+Code that changes an outcome, or whether a distribution is live, must do so within `counting_files`.
 """
 
 from collections import Counter
@@ -20,9 +20,9 @@ _LIVE = "live"
 
 @contextmanager
 def counting_files(connection: Connection, ids: Sequence[int]) -> Iterator[list[int]]:
-    """Keeps the counts in step with what the block does to the distributions `ids`, whose rows are locked first.
+    """Update the counts for changes that the block makes to the distributions `ids`, whose rows are locked first.
 
-    Distributions that it enters are to be added to the list that it receives.
+    The block must add the ids of new distributions to the list that it receives.
     """
     for some in at_a_time(sorted(ids)):
         lock_rows(connection, distribution_data, distribution_data.c.distribution_id.in_(some))
@@ -35,12 +35,12 @@ def counting_files(connection: Connection, ids: Sequence[int]) -> Iterator[list[
 
 
 def live_outcomes(connection: Connection) -> dict[str, int]:
-    """How many of the distributions that are live now have which outcome."""
+    """Return the number of live distributions, by outcome."""
     return _below(read_counts(connection), _LIVE)
 
 
 def failed_reads_by_kind(connection: Connection, *outcomes: str) -> dict[str, int]:
-    """How many distributions, live or not, have one of these `outcomes` that mean a failure, by the kind of error."""
+    """Return the number of distributions, live or not, with one of these failure `outcomes`, by the kind of error."""
     counts = read_counts(connection)
     found: Counter[str] = Counter()
     for outcome in outcomes:
@@ -53,7 +53,7 @@ def _below(counts: dict[str, int], start: str) -> dict[str, int]:
 
 
 def recount_files(connection: Connection) -> dict[str, int]:
-    """The counts by their names, from the rows themselves. Takes time on a large catalog."""
+    """Compute the counts from the rows, by name. This is slow on a large catalog."""
     data = distribution_data.c
     live = (
         select(data.outcome, func.count())

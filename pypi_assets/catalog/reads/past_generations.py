@@ -1,6 +1,6 @@
-"""Contents that files had before they were replaced by others of the same name: their facts, and what was read of them.
+"""Past contents of files that were replaced under the same name: their facts, and the records read from them.
 
-Which files are replaced is computed in `catalog/derived/file_updates.py`.
+`catalog/derived/file_updates.py` determines which files were replaced.
 """
 
 import json
@@ -29,7 +29,9 @@ _READ = ("outcome", "error_kind", "error_text", "metadata_version", "extractor_v
 
 @dataclass(frozen=True, slots=True)
 class PastGeneration:
-    """A content of a file that counted until the serial `until`. `facts` are those of its page and of its record."""
+    """A content of a file that counted until the serial `until`. `facts` has its facts from the page and from its
+    record.
+    """
 
     filename: str
     generation: int
@@ -39,7 +41,10 @@ class PastGeneration:
 
 
 def keep_past_generations(connection: Connection, until: Mapping[int, int]) -> None:
-    """Keeps the stored contents of these distributions, each with the serial from which the next one counts."""
+    """Copy the present contents of these distributions to past generations.
+
+    `until` maps each distribution to the serial from which its next content counts.
+    """
     if not until:
         return
     requires, modules = name_lists.alias(), name_lists.alias()
@@ -80,7 +85,7 @@ def keep_past_generations(connection: Connection, until: Mapping[int, int]) -> N
 
 
 def past_generations_of(connection: Connection, project_id: int) -> list[PastGeneration]:
-    """The past contents of a project's files, by filename and generation."""
+    """Return the past contents of a project's files, by filename and generation."""
     of = past_generations.c
     rows = connection.execute(
         select(distributions.c.filename, of.generation, of.until, of.sha256, of.content)
@@ -95,12 +100,12 @@ def past_generations_of(connection: Connection, project_id: int) -> list[PastGen
 
 
 def has_past_generations(connection: Connection) -> bool:
-    """Whether any file was replaced by another of its name: only indexes without serials let that be seen."""
+    """Check whether any file was replaced under the same name. This is observed only on indexes without serials."""
     return bool(connection.scalar(select(exists(select(past_generations.c.generation)))))
 
 
 def counts_later(distribution_id: ColumnElement[int], serial: int) -> ColumnElement[bool]:
-    """Whether another content of the distribution than its newest one counted at `serial`."""
+    """Return the condition that at `serial` the distribution had another content than its newest one."""
     of = past_generations.c
     return exists().where(of.distribution_id == distribution_id, of.until > serial)
 
@@ -108,14 +113,16 @@ def counts_later(distribution_id: ColumnElement[int], serial: int) -> ColumnElem
 def contents_at(
     connection: Connection, serial: int, distribution_ids: Sequence[int] | None = None
 ) -> dict[int, PastGeneration]:
-    """The contents that counted at `serial`, of those of these distributions (None: of all) that have another one now,
-    by the id of the distribution."""
+    """Return the contents that counted at `serial`, of distributions that have another content now.
+
+    The result is by distribution id. If `distribution_ids` is None, all distributions are included.
+    """
     of = past_generations.c
     query = (
         select(of.distribution_id, distributions.c.filename, of.generation, of.until, of.sha256, of.content)
         .join(distributions, distributions.c.id == of.distribution_id)
         .where(of.until > serial)
-        .order_by(of.until.desc())  # the first one that ends after the serial comes last, and stays
+        .order_by(of.until.desc())  # so that the least `until` above the serial comes last and overwrites the others
     )
     parts = [query]
     if distribution_ids is not None:
@@ -128,9 +135,9 @@ def contents_at(
 
 
 def rejected_then(connection: Connection, serial: int, normalized: Collection[str]) -> dict[int, bool]:
-    """Return whether no installer took the contents that counted at `serial`, of files that have another one now.
+    """Return, by distribution id, whether installers rejected the content that counted at `serial`.
 
-    The keys are the ids of distributions. Other projects than these are not read.
+    Only files with another content now are included, and only those of the given projects.
     """
     if not has_past_generations(connection):
         return {}
@@ -152,8 +159,10 @@ def rejected_then(connection: Connection, serial: int, normalized: Collection[st
 
 
 def content_spans(connection: Connection, sha256: str) -> dict[int, list[tuple[int, int | None]]]:
-    """When the content with this hash counted, of distributions that had several ones: by their ids, from which serial
-    up to which (None: it still does)."""
+    """Return when the content with this hash counted, for distributions that had several contents.
+
+    By distribution id: the first serial at which it counted, and the end (None if it still counts).
+    """
     of = past_generations.c
     had = select(of.distribution_id).where(of.sha256 == sha256)
     has = select(distributions.c.id).where(distributions.c.sha256 == sha256, distributions.c.generation > 1)

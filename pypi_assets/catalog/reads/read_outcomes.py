@@ -1,6 +1,6 @@
-"""What was read from each distribution, and the packs that hold the extracts.
+"""Outcomes of reading distributions, and the packs that contain their extracts.
 
-What is still to be read is in read_queue.py. The format of packs is in extracts/packs.py.
+The queue of pending reads is in read_queue.py. The format of packs is in extracts/packs.py.
 """
 
 from collections import Counter
@@ -43,8 +43,10 @@ _IS_USED = exists().where(distribution_data.c.pack_id == extract_packs.c.id)
 
 @dataclass(frozen=True, slots=True)
 class StoredPack:
-    """A pack that lies whole in the storage, its size in bytes, and where in it (offset, length) each distribution's
-    extract lies, by the distribution's id."""
+    """A pack that is complete in the storage, with its size in bytes.
+
+    `places` has the (offset, length) of each distribution's extract in the pack, by distribution id.
+    """
 
     name: str
     size: int
@@ -52,20 +54,22 @@ class StoredPack:
 
 
 def enter_pack(connection: Connection, pack: StoredPack) -> dict[int, tuple[int, int, int]]:
-    """Enters the pack where it is not known; where each distribution's extract lies: the pack's id, offset, length."""
+    """Insert the pack if it is unknown. Return for each distribution the pack's id, and its extract's offset and
+    length.
+    """
     insert_missing(connection, extract_packs, [{"name": pack.name, "size": pack.size}])
     pack_id = connection.execute(select(extract_packs.c.id).where(extract_packs.c.name == pack.name)).scalar_one()
     return {distribution_id: (pack_id, *place) for distribution_id, place in pack.places.items()}
 
 
 def used_packs(connection: Connection, after: str, limit: int) -> Sequence[str]:
-    """The names of packs into which a distribution points, in their order, up to `limit` of those after `after`."""
+    """Return, in order, the names of up to `limit` packs after `after` that have the extract of a distribution."""
     name = extract_packs.c.name
     return connection.scalars(select(name).where(name > after, _IS_USED).order_by(name).limit(limit)).all()
 
 
 def have_extracts(connection: Connection, files: Collection[tuple[str, str]]) -> bool:
-    """Whether the catalog has an extract, in whatever pack, of each of the files: (normalized project, filename)."""
+    """Check whether each of the files, given as (normalized project, filename), has an extract in any pack."""
     found = connection.execute(
         select(projects.c.normalized, distributions.c.filename)
         .join(distributions, distributions.c.project_id == projects.c.id)
@@ -80,13 +84,13 @@ def have_extracts(connection: Connection, files: Collection[tuple[str, str]]) ->
 
 
 def forget_pack(connection: Connection, name: str) -> bool:
-    """Removes the pack's row unless a distribution points into it; whether none does."""
+    """Delete the pack's row unless a distribution refers to it. Return whether the row no longer exists."""
     connection.execute(delete(extract_packs).where(extract_packs.c.name == name, ~_IS_USED))
     return connection.scalar(select(extract_packs.c.id).where(extract_packs.c.name == name)) is None
 
 
 def record_columns(record: DistributionRecord) -> dict[str, str | None]:
-    """The columns that are stored as they are in the record."""
+    """Return the columns that are stored as they are in the record."""
     return {
         "error_kind": None if record.error is None else record.error.kind,
         "error_text": None if record.error is None else record.error.text,
@@ -96,9 +100,9 @@ def record_columns(record: DistributionRecord) -> dict[str, str | None]:
 
 
 def store_record_parts(connection: Connection, records: Sequence[DistributionRecord]) -> list[dict[str, Any]]:
-    """Stores the lists and the shared details of `records`; returns of each the values of all columns of its row.
+    """Store the lists and shared details of `records`. Return the values of all columns of each record's row.
 
-    The number of statements does not depend on that of the records.
+    The number of SQL statements does not depend on the number of records.
     """
     lists = store_lists(
         connection,
@@ -124,18 +128,19 @@ def store_record_parts(connection: Connection, records: Sequence[DistributionRec
 
 READ_LATE = "read late"
 GONE = "gone"
-"""The kind of a read that the index answers with a 404. What it means depends on whether the file is live."""
+"""The kind of a read that the index answered with a 404. Its meaning depends on whether the file is live."""
 
 
 NO_PAGE = "no page"
-"""The kind of a read of a file whose address no page has shown."""
+"""The kind of a read of a file whose URL no page has shown."""
 
 
 class ReadOutcome(StrEnum):
-    """What became of a distribution. All but PENDING are final.
+    """The outcome of reading a distribution. All outcomes but PENDING are final.
 
-    VANISHED is only what is not live: it was gone before it was read. A file that becomes live again is read again.
-    SKIPPED is what the rules of scopes leave out; it is read once they no longer do.
+    VANISHED applies only to files that are not live: they were deleted before they were read. A file that becomes live
+    again is read again. SKIPPED files are skipped by the rules of scopes; they are read once the rules no longer skip
+    them.
     """
 
     PENDING = "pending"
@@ -153,10 +158,10 @@ _WAITING = frozenset({ReadOutcome.PENDING, ReadOutcome.EXHAUSTED})
 
 @dataclass(frozen=True, slots=True)
 class FinishedRead:
-    """What came of one attempt: a record, or no record and the outcome that follows.
+    """The result of one attempt to read: a record, or no record and the resulting outcome.
 
-    A PENDING one is tried again at `due_at`; times are unix seconds. `extract` is what the record was made of, encoded;
-    None where nothing was taken out of the file. `sha256` is that of the bytes, where their page has none.
+    A PENDING read is tried again at `due_at`; times are unix seconds. `extract` is the encoded extract from which the
+    record was made; None if nothing was extracted. `sha256` is the hash of the content, if the page has none.
     """
 
     distribution_id: int
@@ -174,7 +179,7 @@ class FinishedRead:
 
     @property
     def failure(self) -> str | None:
-        """The kind of failure: of an error, or of an exhausted read; None of anything else."""
+        """Return the kind of failure of an error or an exhausted read; None for other outcomes."""
         if self.outcome not in FAILED:
             return None
         error = self.record and self.record.error
@@ -183,8 +188,10 @@ class FinishedRead:
 
 @dataclass(frozen=True, slots=True)
 class ShardReads:
-    """How many distributions of a shard have which outcome, what kinds of failures there are, and what was fetched for
-    them in all."""
+    """The results of reading the distributions of a shard.
+
+    They are the counts by outcome, the counts by kind of failure, and the bytes and requests that were needed in total.
+    """
 
     outcomes: Mapping[str, int]
     failures: Mapping[str, int]
@@ -193,17 +200,17 @@ class ShardReads:
 
 
 def record_outcome(record: DistributionRecord) -> ReadOutcome:
-    """The outcome that a record stands for."""
+    """Return the outcome of a record."""
     if record.error is None:
         return ReadOutcome.DATA
     return ReadOutcome.UNSUPPORTED if record.error.kind == ErrorKind.UNSUPPORTED_KIND else ReadOutcome.ERROR
 
 
 def without_vanished(connection: Connection, finished: Sequence[FinishedRead]) -> list[FinishedRead]:
-    """`finished`, in which a 404 of a file that is not live now has become VANISHED.
+    """Return `finished` with the outcome VANISHED for each 404 of a file that is not live now.
 
-    A 404 of a live file stays the failure that it is, so that it is tried again and shown. What was live when the file
-    was claimed does not count: a quarantine can have begun, or have been cleared, since.
+    A 404 of a live file remains a failure, so that it is tried again and displayed. The state at the time of the claim
+    does not matter: a quarantine can have begun or ended since.
     """
     gone = [read.distribution_id for read in finished if read.error_kind == GONE]
     live = {
@@ -223,7 +230,7 @@ def without_vanished(connection: Connection, finished: Sequence[FinishedRead]) -
 
 
 def reads_by_shard(connection: Connection, shards: Sequence[int]) -> dict[int, ShardReads]:
-    """What became of all distributions ever known of the projects in each of `shards`."""
+    """Return the results of reading all distributions ever known of the projects in each of `shards`."""
     outcomes: dict[int, Counter[str]] = {shard: Counter() for shard in shards}
     failures: dict[int, Counter[str]] = {shard: Counter() for shard in shards}
     fetched = dict.fromkeys(shards, 0)
@@ -253,9 +260,9 @@ def reads_by_shard(connection: Connection, shards: Sequence[int]) -> dict[int, S
 def store_reads(
     connection: Connection, finished: Sequence[FinishedRead], now: float, pack: StoredPack | None = None
 ) -> None:
-    """Stores what came of some attempts, and logs those that come after the dump of their changes was sealed.
+    """Store the results of some attempts, and log those that come after the dump of their changes was sealed.
 
-    `pack` is where their extracts lie in the storage.
+    `pack` has the extracts in the storage.
     """
     _note_hashes(connection, finished)
     places = {} if pack is None else enter_pack(connection, pack)
@@ -279,7 +286,7 @@ def store_reads(
 
 
 def _read_update(parameters: Mapping[str, Any], is_waiting: bool, now: float) -> Update:
-    """The statement that stores reads of one shape: all that wait for another try or all that do not."""
+    """Return the statement that stores reads with these columns, all of which wait for another attempt, or none."""
     data = distribution_data.c
     added = {"bytes_fetched", "requests", "seconds"}
     columns = {
@@ -305,7 +312,7 @@ def _read_parameters(read: FinishedRead) -> dict[str, Any]:
 
 
 def _note_hashes(connection: Connection, finished: Iterable[FinishedRead]) -> None:
-    """Gives files whose pages have no hash that of the bytes that were read."""
+    """Store the hash of the content for files whose pages have no hash."""
     of = distributions.c
     hashed = sorted((read.distribution_id, read.sha256) for read in finished if read.sha256)
     rows = [{"of_id": id_, "read_sha256": sha256} for id_, sha256 in hashed]
@@ -315,7 +322,10 @@ def _note_hashes(connection: Connection, finished: Iterable[FinishedRead]) -> No
 
 
 def _place(place: tuple[int, int, int] | None) -> dict[str, int | None]:
-    """Where the extract lies. A file that was read again without one has none: the old one may be of other bytes."""
+    """Return the columns with the place of the extract.
+
+    They are null if the file was read again without an extract, since the old extract may be of another content.
+    """
     return dict(zip(("pack_id", "pack_offset", "pack_length"), place or (None, None, None), strict=True))
 
 

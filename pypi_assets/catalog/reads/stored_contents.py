@@ -1,8 +1,8 @@
-"""Contents that are stored once each by their hash, in `name_lists` and `shared_details`.
+"""Contents that are stored once under their hash, in `name_lists` and `shared_details`.
 
-Of each list of modules the top-level names are stored as well, so that the lists that hold a module are found; of each
-list of requirements, the projects that it names. Details are shared by the files of a release: summary, licence, links,
-entry points, extras. A record's row has the rest of its details, and refers to what it shares.
+For each list of modules, the top-level names are stored too, to find the lists that contain a module; for each list of
+requirements, the projects that it names. Shared details are the same for most files of a release: summary, licence,
+links, entry points, extras. A record's row has its other details, and refers to the shared ones.
 """
 
 import hashlib
@@ -24,12 +24,14 @@ from pypi_assets.index.models import LONGEST_NAME
 
 
 def content_digest(content: bytes) -> str:
-    """The hash by which a content is stored, in hex."""
+    """Return the hash under which a content is stored, in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
 
 
 class StoredContents:
-    """Reads contents of `table` by id, and keeps those of the last call: files of one release have the same ones."""
+    """Reads contents of `table` by id. The contents of the last call are cached, since files of a release share
+    them.
+    """
 
     def __init__(self, connection: Connection, table: Table) -> None:
         self._connection = connection
@@ -37,7 +39,7 @@ class StoredContents:
         self._last: dict[int, bytes] = {}
 
     def load(self, ids: Iterable[int | None]) -> Mapping[int, bytes]:
-        """The contents with these ids, in one statement at most; None is left out."""
+        """Return the contents with these ids, with at most one statement. None is skipped."""
         wanted = {content_id for content_id in ids if content_id is not None}
         loaded = self._last = {content_id: self._last[content_id] for content_id in wanted & self._last.keys()}
         if missing := sorted(wanted - loaded.keys()):
@@ -52,10 +54,10 @@ class StoredContents:
 def store_lists(
     connection: Connection, requirements: Iterable[Sequence[str]], modules: Iterable[Sequence[str]] = ()
 ) -> dict[tuple[str, ...], int]:
-    """Stores those of the lists that are not there yet; returns the id of each.
+    """Store those lists that are new. Return the id of each list.
 
-    The lists of `modules` can be found by their top-level names afterwards, those of `requirements` by the projects
-    that they name.
+    Afterwards, the lists of `modules` can be found by their top-level names, and the lists of `requirements` by the
+    projects that they name.
     """
     of_requirements = {tuple(names) for names in requirements}
     of_modules = {tuple(names) for names in modules}
@@ -69,7 +71,7 @@ def store_lists(
 def store_list_contents(
     connection: Connection, requirements: Collection[bytes], modules: Collection[bytes]
 ) -> dict[bytes, int]:
-    """The same of lists as `to_json` writes them: only those that are not there yet are parsed."""
+    """Store lists like `store_lists`, but in the form of `to_json`. Only new lists are parsed."""
     of_modules, of_requirements = set(modules), set(requirements)
     digests = {content: content_digest(content) for content in of_requirements | of_modules}
     known = _find_lists(connection, set(digests.values()))
@@ -102,7 +104,7 @@ def store_list_contents(
 
 
 class _StoredList(NamedTuple):
-    """A list that is stored, and whether its top-level names are, and the projects that it names."""
+    """A stored list; whether its top-level names are stored, and whether the projects that it names are stored."""
 
     id: int
     has_roots: bool
@@ -117,7 +119,7 @@ def _find_lists(connection: Connection, digests: Collection[str]) -> dict[str, _
     lists = name_lists.c
     for wanted in at_a_time(sorted(digests)):
         query = select(lists.sha256, lists.id, lists.has_roots, lists.has_required).where(lists.sha256.in_(wanted))
-        rows = connection.execute(query.with_for_update(read=True, key_share=True))  # nothing prunes them meanwhile
+        rows = connection.execute(query.with_for_update(read=True, key_share=True))  # locked against pruning
         found.update((sha256, _StoredList(*one)) for sha256, *one in rows)
     return found
 
@@ -132,19 +134,19 @@ def _store_required(connection: Connection, lists: Mapping[int, Sequence[str]]) 
         {"name": name, "list_id": id_, "condition": condition}
         for id_ in sorted(lists)
         for name, condition in sorted(required_projects(lists[id_]).items())
-        if len(name) <= LONGEST_NAME  # a longer one is no project's
+        if len(name) <= LONGEST_NAME  # a longer name is not a project's name
     ]
     insert_missing(connection, required_names, rows)
 
 
 def _mark(connection: Connection, ids: Sequence[int], flag: str) -> None:
-    """Of lists that were stored as lists of the other kind first."""
+    """Set a flag of lists that were first stored as lists of the other kind."""
     for some in at_a_time(sorted(ids)):
         connection.execute(update(name_lists).where(name_lists.c.id.in_(some)).values({flag: True}))
 
 
 def _roots(modules: Iterable[str]) -> list[str]:
-    """The top-level names, in order."""
+    """Return the top-level names, in order."""
     return sorted({_root(name) for name in {module.partition(".")[0] for module in modules}})
 
 
@@ -153,7 +155,7 @@ def _root(module: str) -> str:
 
 
 def lists_with_module(connection: Connection, module: str) -> Iterator[int]:
-    """The ids of the lists that hold `module`."""
+    """Yield the ids of the lists that contain `module`."""
     of_root = connection.scalars(select(module_roots.c.list_id).where(module_roots.c.name == _root(module))).all()
     for ids in at_a_time(of_root):
         lists = StoredLists(connection).load(ids)
@@ -161,22 +163,22 @@ def lists_with_module(connection: Connection, module: str) -> Iterator[int]:
 
 
 class StoredLists:
-    """Reads lists by id, and keeps those of the last call: files of one release have the same ones."""
+    """Reads lists by id. The lists of the last call are cached, since files of a release share them."""
 
     def __init__(self, connection: Connection) -> None:
         self._contents = StoredContents(connection, name_lists)
 
     def load(self, ids: Iterable[int | None]) -> dict[int, list[str]]:
-        """The lists with these ids; None is left out."""
+        """Return the lists with these ids. None is skipped."""
         return {list_id: json.loads(content) for list_id, content in self.load_json(ids).items()}
 
     def load_json(self, ids: Iterable[int | None]) -> Mapping[int, bytes]:
-        """The lists with these ids, each as `to_json` writes it; None is left out."""
+        """Return the lists with these ids, in the form of `to_json`. None is skipped."""
         return self._contents.load(ids)
 
 
 def list_digest(names: Sequence[str]) -> str:
-    """The hash by which a list is stored, in hex."""
+    """Return the hash under which a list is stored, in hexadecimal."""
     return content_digest(to_json(names))
 
 
@@ -184,28 +186,28 @@ SHARED_DETAILS = (
     *("summary", "provides_extra", "entry_points", "license_expression", "license", "license_classifiers"),
     *("project_urls", "import_names"),
 )
-"""The fields of a record that files of one release often have in common, in the order of their JSON."""
+"""The fields of a record that files of one release often share, in the order of their JSON."""
 OWN_DETAILS = (
     *("version", "modules_by", "modules_grade", "requires_by", "stubs", "left_out", "declared", "notes"),
     *("start_up_paths", "refusals", "installed_metadata"),
 )
-"""The other fields that are stored as JSON, in its order, behind the name."""
+"""The other fields that are stored as JSON, in its order, after the name."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordDetails:
-    """What is stored of a record as JSON: in its own row, and shared with others; None where it shares nothing."""
+    """The parts of a record that are stored as JSON: in its own row, and shared with other records (None if empty)."""
 
     own: str
     shared: bytes | None
 
 
 def record_details(record: DistributionRecord) -> RecordDetails:
-    """Both parts leave out what is empty, so that the same facts give the same bytes.
+    """Return the details of a record. Both parts omit empty values, so that the same facts produce the same bytes.
 
-    `import_names` alone can be empty and there: the project declares that there is nothing to import. `entry_points` is
-    null in the row's own part where the file was read and they are unknown. `modules_grade` is left out where it is
-    exact, as it is for each wheel.
+    Only `import_names` can be present and empty: then the project declares that there is nothing to import.
+    `entry_points` is null in the record's own part if the file was read and its entry points are unknown.
+    `modules_grade` is omitted if it is exact, as it is for every wheel.
     """
     shared = {name: getattr(record, name) for name in SHARED_DETAILS}
     own = {"name": record.project} | {name: getattr(record, name) for name in OWN_DETAILS}
@@ -220,12 +222,12 @@ def record_details(record: DistributionRecord) -> RecordDetails:
 
 
 def merged_details(own: str | None, shared: bytes | None) -> dict[str, Any]:
-    """All details of a record, by name, whichever part they are stored in."""
+    """Return all details of a record by name, from both parts."""
     return {**(from_json(own) if own else {}), **(from_json(shared) if shared else {})}
 
 
 def store_shared_details(connection: Connection, contents: Iterable[bytes]) -> dict[bytes, int]:
-    """Stores those of the contents that are not there yet; returns the id of each. It takes three statements."""
+    """Store those contents that are new. Return the id of each content. It takes three statements."""
     digests = {content: content_digest(content) for content in contents}
     found = _find_details(connection, digests.values())
     rows = [
@@ -242,6 +244,6 @@ def _find_details(connection: Connection, digests: Iterable[str]) -> dict[str, i
     found: dict[str, int] = {}
     for wanted in at_a_time(sorted(digests)):
         query = select(shared_details.c.sha256, shared_details.c.id).where(shared_details.c.sha256.in_(wanted))
-        rows = connection.execute(query.with_for_update(read=True, key_share=True))  # nothing prunes them meanwhile
+        rows = connection.execute(query.with_for_update(read=True, key_share=True))  # locked against pruning
         found.update((row.sha256, row.id) for row in rows)
     return found

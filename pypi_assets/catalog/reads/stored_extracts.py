@@ -1,7 +1,7 @@
-"""Which distributions have a stored extract, where it lies, and the records that are made of it again.
+"""Stored extracts of distributions: where they are, and the records that are made from them again.
 
-A reprocess is published by the next full dump: what it changes is not logged for incremental ones. Live files whose
-extract is missing or damaged keep the record of an older extractor until they are read again.
+The next full dump publishes a reprocess; its changes are not logged for incremental dumps. Live files whose extract is
+missing or corrupt keep the record of an older extractor until they are read again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,9 +30,10 @@ from pypi_assets.catalog.tables import (
 from pypi_assets.distributions.record import EXTRACTOR_VERSION, DistributionRecord
 
 _NOT_MADE_OF_BYTES = (ReadOutcome.PENDING, ReadOutcome.VANISHED, ReadOutcome.EXHAUSTED)
-"""A distribution in such an outcome waits to be read, maybe because its bytes are others than its extract's.
+"""The outcomes of distributions that wait to be read, possibly because their content is not that of their extract.
 
-Named, rather than the others, since a database would look for those by their index, and sort nearly all that there is.
+These outcomes are listed in place of the others, since a database would search the others by their index, and sort
+nearly all rows.
 """
 _COMPARED = ("outcome", "error_kind", "error_text", "metadata_version", "requires_python")
 
@@ -42,7 +43,7 @@ _modules = name_lists.alias("modules")
 
 @dataclass(frozen=True, slots=True)
 class ExtractPlace:
-    """Where the extract of a distribution lies: the pack's id, name and size, offset and length in bytes."""
+    """The place of a distribution's extract: the pack's id, name and size, and the offset and length in bytes."""
 
     distribution_id: int
     project: str
@@ -56,7 +57,7 @@ class ExtractPlace:
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """A record that was made of an extract: where that lies, the extractor's version, the record's `record_digest`."""
+    """A record that was made from an extract: the extract's place, the extractor's version, and the `record_digest`."""
 
     place: ExtractPlace
     extractor_version: int
@@ -65,7 +66,7 @@ class StoredRecord:
 
 @dataclass(frozen=True, slots=True)
 class RecordContent:
-    """What is stored of a record. Lists are given by id and hash, None where they are unknown."""
+    """The stored content of a record. Lists are given as (id, hash); None if they are unknown."""
 
     columns: Mapping[str, str | None]
     details: Mapping[str, object]
@@ -73,7 +74,7 @@ class RecordContent:
     modules: tuple[int, str] | None
 
     def is_like(self, record: DistributionRecord) -> bool:
-        """Whether storing `record` would change nothing."""
+        """Check whether storing `record` would change nothing."""
         return (
             _is_list(self.modules, record.modules)
             and _is_list(self.requires_dist, record.requires_dist)
@@ -83,12 +84,12 @@ class RecordContent:
 
     @property
     def error(self) -> str | None:
-        """The error's kind and text."""
+        """Return the error's kind and text; None if there is no error."""
         kind, text = self.columns["error_kind"], self.columns["error_text"]
         return None if kind is None else f"{kind}: {text}"
 
     def difference(self, record: DistributionRecord) -> str:
-        """The names of what differs in `record`, except for lists and errors."""
+        """Return the names of the fields that differ in `record`, except for lists."""
         before = {**self.columns, **self.details}
         after = {**_columns(record), **_details(record)}
         absent = object()
@@ -113,7 +114,7 @@ def _details(record: DistributionRecord) -> dict[str, object]:
 def records_older_than(
     connection: Connection, version: int, after: StoredRecord | None, limit: int
 ) -> list[StoredRecord]:
-    """Records that an extractor older than `version` made of an extract, in the order of packs and offsets."""
+    """Return records that an extractor older than `version` made from an extract, in order of packs and offsets."""
     place = tuple_(distribution_data.c.pack_id, distribution_data.c.pack_offset)
     query = _older_than(_records(), version).order_by(distribution_data.c.pack_id, distribution_data.c.pack_offset)
     last = (0, 0) if after is None else (after.place.pack_id, after.place.offset)
@@ -121,7 +122,7 @@ def records_older_than(
 
 
 def records_of_project(connection: Connection, project_id: int, version: int) -> list[StoredRecord]:
-    """The same of one project, all at once."""
+    """Return the records of one project like `records_older_than`, all at once."""
     query = _older_than(_records(), version).where(distributions.c.project_id == project_id)
     found = [_record(row) for row in connection.execute(query)]
     return sorted(found, key=lambda record: (record.place.pack_id, record.place.offset))
@@ -133,7 +134,7 @@ def count_older_than(connection: Connection, version: int) -> int:
 
 
 def find_extracts(connection: Connection, filename: str, project: str | None = None) -> list[ExtractPlace]:
-    """The extracts of the distributions of that name: of one project, or of each that the name can belong to."""
+    """Return the extracts of distributions with this name, in one project or in each that the name can belong to."""
     parts = filename.split("-")
     names = [project] if project else ["-".join(parts[:length]) for length in range(1, len(parts) + 1)]
     query = _records().where(
@@ -177,7 +178,7 @@ def _record(row: Any) -> StoredRecord:
 
 @dataclass(frozen=True, slots=True)
 class NamesChange:
-    """How a list of names changed: None stands for a list that was, or is now, unknown."""
+    """A change of a list of names. None stands for a list that was unknown before, or is unknown now."""
 
     before: tuple[str, ...] | None
     after: tuple[str, ...] | None
@@ -194,7 +195,7 @@ class NamesChange:
 def changed_names(
     connection: Connection, changed: Sequence[tuple[RecordContent, DistributionRecord]]
 ) -> Iterator[tuple[NamesChange, NamesChange]]:
-    """How modules and requirements of each of the records changed; only lists that differ are loaded."""
+    """Yield the changes of modules and requirements of each record. Only lists that differ are loaded."""
     stored = StoredLists(connection).load(
         names[0]
         for old, new in changed
@@ -216,10 +217,10 @@ def store_reprocessed(
     changed: Sequence[tuple[StoredRecord, DistributionRecord]],
     unchanged: Iterable[StoredRecord],
 ) -> dict[int, RecordContent]:
-    """Stores the records that changed, and of all of them the extractor's version.
+    """Store the changed records, and the extractor's version for changed and unchanged records.
 
-    A distribution that a crawl has read meanwhile, or is to read, is left as it is. Returns what was stored of the
-    others that changed until now, by their ids.
+    A distribution does not change if a crawl has read it in the meantime, or is about to. Return the previous content
+    of the changed records, by distribution id.
     """
     unchanged = list(unchanged)
     ids = sorted(record.place.distribution_id for record in (*unchanged, *(old for old, _ in changed)))
@@ -255,7 +256,7 @@ def _raise_versions(connection: Connection, records: Iterable[StoredRecord]) -> 
 
 
 def _lock_unmoved(connection: Connection, records: Sequence[StoredRecord]) -> dict[int, RecordContent]:
-    """What is stored of those whose extract is still the one that was judged, locked until the transaction ends."""
+    """Return the content of records whose extract is still the one that was read, locked until the transaction ends."""
     data = distribution_data.c
     places = {record.place.distribution_id: (record.place.pack_id, record.place.offset) for record in records}
     if not places:
@@ -302,7 +303,7 @@ def _content(
 
 @dataclass(frozen=True, slots=True)
 class UnsuppliedRecord:
-    """A file that could be read again."""
+    """A file with an outdated record that could be read again."""
 
     distribution_id: int
     project_id: int
@@ -310,7 +311,7 @@ class UnsuppliedRecord:
 
 
 def count_unsupplied(connection: Connection, version: int, project_id: int | None = None) -> int:
-    """How many records an extractor older than `version` made, of all projects or one, once a reprocess is over."""
+    """Return how many records of an extractor older than `version` remain after a reprocess, of one or all projects."""
     found = _unsupplied(version, project_id, after=0).subquery()
     return int(connection.scalar(select(func.count()).select_from(found)) or 0)
 
@@ -318,13 +319,13 @@ def count_unsupplied(connection: Connection, version: int, project_id: int | Non
 def unsupplied_records(
     connection: Connection, version: int, project_id: int | None = None, *, after: int = 0, limit: int
 ) -> list[UnsuppliedRecord]:
-    """The same records by distribution id, up to `limit` of those after the id `after`."""
+    """Return the remaining records by distribution id, up to `limit` of them after the id `after`."""
     query = _unsupplied(version, project_id, after).order_by(distribution_data.c.distribution_id).limit(limit)
     return [UnsuppliedRecord(*row) for row in connection.execute(query)]
 
 
 def make_pending(connection: Connection, distribution_ids: Iterable[int]) -> None:
-    """Notes that these are to be read again. What is stored of them stays until they are."""
+    """Mark these distributions to be read again. Their stored records are kept until then."""
     for ids in at_a_time(distribution_ids):
         of_these = distribution_data.c.distribution_id.in_(ids)
         with counting_files(connection, ids):

@@ -1,5 +1,6 @@
-"""JSON as the catalog stores it, and as it is given to others. Names of broken distributions can hold half a surrogate
-pair, which UTF-8 cannot."""
+"""JSON as the catalog stores it and as it is published. Names in broken distributions can contain unpaired surrogates,
+which UTF-8 cannot encode.
+"""
 
 import json
 from typing import Any
@@ -8,7 +9,7 @@ import orjson
 
 
 def to_json(value: object) -> bytes:
-    """Compact JSON. Half a surrogate pair becomes JSON's own escape of it."""
+    """Return compact JSON. Unpaired surrogates are escaped."""
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError:
@@ -16,18 +17,18 @@ def to_json(value: object) -> bytes:
 
 
 def from_json(content: bytes | str) -> Any:
-    """What `to_json` was given, with lists for tuples."""
+    """Return the value that `to_json` encoded, with lists in place of tuples."""
     half_a_pair = r"\ud" in content if isinstance(content, str) else rb"\ud" in content
     return json.loads(content) if half_a_pair else orjson.loads(content)
 
 
 def to_dump(content: bytes) -> object:
-    """Stored JSON as a value of a dump's row: as it is, or decoded where it holds half a surrogate pair."""
+    """Return stored JSON as a value for a dump's row: unchanged, or decoded if it has an unpaired surrogate."""
     return from_json(content) if rb"\ud" in content else orjson.Fragment(content)
 
 
 def to_utf8_json(value: object) -> bytes:
-    """Compact JSON for others, in UTF-8: half a surrogate pair becomes `?`."""
+    """Return compact JSON in UTF-8 for publication. Unpaired surrogates become `?`."""
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError:
