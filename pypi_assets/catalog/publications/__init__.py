@@ -1,4 +1,4 @@
-"""What is published from the catalog: names and states of dumps, LevelDB versions and Parquet exports.
+"""Publications from the catalog: the names and states of dumps, LevelDB versions, Parquet exports and journal segments.
 
-Rows of dumps are selected here. Writing files is the task of `dumps/`, `leveldbs/` and `parquet/`.
+The rows of dumps are selected here. Files are written in `dumps/`, `leveldbs/` and `parquet/`.
 """

@@ -1,6 +1,6 @@
-"""The numbers of LevelDB versions, and the names of their directories and of Parquet exports, each allocated once.
+"""Allocate LevelDB version numbers, and the names of their directories and of Parquet exports, each only once.
 
-Input lists and manifests in the storage decide which versions and exports there are, and not the catalog.
+Whether a version or export exists is decided by the input lists and manifests in the storage, not by the catalog.
 """
 
 import re
@@ -12,7 +12,7 @@ from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger.range_ledger import lock_state
 from pypi_assets.catalog.tables import leveldb_builds, leveldb_versions, parquet_exports
 
-_NUMBER = re.compile(r"[0-9]{1,18}")  # what fits into the column
+_NUMBER = re.compile(r"[0-9]{1,18}")  # as many digits as fit into the column
 
 
 class UnknownVersionError(CatalogError):
@@ -21,7 +21,7 @@ class UnknownVersionError(CatalogError):
 
 @dataclass(frozen=True, slots=True)
 class AllocatedVersion:
-    """A version number; `serial` is that of the cover for which it was allocated."""
+    """A version number. `serial` is the serial of the cover for which it was allocated."""
 
     version: int
     serial: int
@@ -30,7 +30,7 @@ class AllocatedVersion:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One attempt to build a version of a dataset, under a directory name of its own."""
+    """One attempt to build a version of a dataset, with its own directory name."""
 
     id: int
     dataset: str
@@ -40,14 +40,14 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """When a build began, in unix seconds, and whether it is known to have been published."""
+    """The start of a build, in unix seconds, and whether it is known to be published."""
 
     started_at: float
     is_published: bool
 
 
 def allocate_version(catalog: Catalog, serial: int) -> int:
-    """Allocates the next version number, for all datasets."""
+    """Allocate the next version number, which is shared by all datasets."""
 
     def allocate(connection: Connection) -> int:
         lock_state(connection, exclusive=True)
@@ -58,19 +58,19 @@ def allocate_version(catalog: Catalog, serial: int) -> int:
 
 
 def allocated_versions(catalog: Catalog, after: int = 0) -> list[AllocatedVersion]:
-    """The allocated version numbers that are greater than `after`, in order."""
+    """Return the allocated version numbers that are greater than `after`, in order."""
     return _allocated(catalog, leveldb_versions.c.version > after)
 
 
 def last_allocated_version(catalog: Catalog) -> AllocatedVersion | None:
-    """The greatest version number that was allocated."""
+    """Return the greatest allocated version number; None if there is none."""
     greatest = select(func.max(leveldb_versions.c.version)).scalar_subquery()
     found = _allocated(catalog, leveldb_versions.c.version == greatest)
     return found[0] if found else None
 
 
 def require_version(catalog: Catalog, name: str) -> AllocatedVersion:
-    """The version that `name` names, like `00042`. Raises UnknownVersionError where it was never allocated."""
+    """Return the version with this name, such as `00042`. Raises UnknownVersionError if it was never allocated."""
     number = int(name) if _NUMBER.fullmatch(name) else 0
     for allocated in _allocated(catalog, leveldb_versions.c.version == number):
         if name == f"{allocated.version:05d}":
@@ -88,7 +88,7 @@ def _allocated(catalog: Catalog, condition: ColumnElement[bool]) -> list[Allocat
 
 
 def attempts(catalog: Catalog, dataset: str) -> dict[str, Attempt]:
-    """The attempts to build versions of `dataset`, by their directories."""
+    """Return the attempts to build versions of `dataset`, by their directories."""
     columns = leveldb_builds.c.directory, leveldb_builds.c.started_at, leveldb_builds.c.published_at
     with catalog.read() as connection:
         rows = connection.execute(select(*columns).where(leveldb_builds.c.dataset == dataset))
@@ -96,7 +96,7 @@ def attempts(catalog: Catalog, dataset: str) -> dict[str, Attempt]:
 
 
 def begin_build(catalog: Catalog, dataset: str, version: int) -> Build:
-    """Allocates a directory for one attempt: `00042`, on later attempts `00042.2` and so on."""
+    """Allocate a directory for one attempt: `00042`, then `00042.2` and so on. Raises UnknownVersionError."""
 
     def begin(connection: Connection) -> Build:
         lock_state(connection, exclusive=True)
@@ -118,7 +118,7 @@ def begin_build(catalog: Catalog, dataset: str, version: int) -> Build:
 
 
 def mark_published(catalog: Catalog, build: Build, serial: int, base_version: int | None) -> None:
-    """Notes that the build's input list has been written."""
+    """Record that the build's input list was written."""
     published = (
         update(leveldb_builds)
         .where(leveldb_builds.c.id == build.id)
@@ -128,7 +128,7 @@ def mark_published(catalog: Catalog, build: Build, serial: int, base_version: in
 
 
 def allocate_export(catalog: Catalog, serial: int) -> str:
-    """A directory for one attempt to export what is live at `serial`: `0-1350`, then `0-1350.2` and so on."""
+    """Allocate a directory for one attempt to export the files live at `serial`: `0-1350`, then `0-1350.2`, ..."""
 
     def allocate(connection: Connection) -> str:
         lock_state(connection, exclusive=True)

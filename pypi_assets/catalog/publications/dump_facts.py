@@ -1,8 +1,8 @@
-"""Facts about dumps: all that readers of dumps need to import. docs/formats.md has the table of columns.
+"""The format of dumps, for code that reads dumps without a catalog. docs/formats.md has the table of columns.
 
-The leaves of a dump are the dumps that were written from the catalog, however often they were joined since. Two
-sequences of dumps that cover the same serials hold the same if their leaves are equal. Leaves are compared by their
-count and by a digest, so what is stored of them does not grow with their count.
+The leaves of a dump are the dumps that were written from the catalog and later joined into it, directly or not. Two
+sequences of dumps over the same serials have the same content if their leaves are equal. Leaves are compared by their
+number and a digest, so the stored size does not grow with their number.
 """
 
 import hashlib
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 COLUMNS_VERSION = 4
-"""Raised when columns are added. A dump's own columns are in its manifest."""
+"""Increased when columns are added. The columns of a dump are listed in its manifest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a dump: its JSON type, and what it means."""
+    """One column of a dump: its JSON type, and its meaning."""
 
     type: str
     meaning: str
@@ -69,13 +69,13 @@ COLUMNS = TOMBSTONE_COLUMNS | {
     "provenance": Column("string or null", "URL of the file's attestations, PEP 740; null: not observed"),
     "first_seen_at": Column("string or null", "ISO 8601, UTC: when an observed index first showed it; see below"),
 }
-"""All columns. What is not known is null; an empty list means none."""
+"""All columns. An unknown value is null; an empty list means that there are none."""
 
 
 FULL_DUMP_SHARDS = (1, 16, 256)
-"""How many files a full dump can have."""
+"""The numbers of files that a full dump can have."""
 MOST_SHARDS = max(FULL_DUMP_SHARDS)
-"""How many it has by default, and the partitions of its asset."""
+"""The default number of files of a full dump, and the number of partitions of its asset."""
 
 
 class DumpKind(StrEnum):
@@ -100,7 +100,7 @@ _MODULUS = 1 << 256
 
 @dataclass(frozen=True, slots=True)
 class Leaves:
-    """A set of leaves: their `count`, and the sum of the sha256 of their directories, in 64 hexadecimal digits.
+    """A set of leaves: their `count`, and the sum of the SHA-256 of their directories, as 64 hexadecimal digits.
 
     A sum does not depend on how the leaves were joined. Their order is that of their serials, which never overlap.
 
@@ -112,7 +112,7 @@ class Leaves:
 
     @classmethod
     def of(cls, directories: Iterable[str]) -> "Leaves":
-        """Those with these directories."""
+        """Return the leaves with these directories."""
         names = list(directories)
         return cls(len(names), _hex(sum(int(hashlib.sha256(name.encode()).hexdigest(), 16) for name in names)))
 
@@ -124,7 +124,7 @@ NO_LEAVES = Leaves()
 
 
 def all_leaves(parts: Iterable[Leaves]) -> Leaves:
-    """The leaves of all `parts` together."""
+    """Return the leaves of all `parts` together."""
     count = total = 0
     for part in parts:
         count, total = count + part.count, total + int(part.digest, 16)

@@ -1,6 +1,6 @@
-"""Dumps as the catalog knows them: what is open, the names allocated, and the rows that go into them.
+"""The catalog's registry of dumps: open and committed dumps, allocated names, and queries for their rows.
 
-The manifests in the storage are the truth about what is committed; the rows here are their index.
+A dump is committed once its manifest is in the storage; the rows here only index the manifests.
 """
 
 import json
@@ -47,16 +47,16 @@ class DumpState(StrEnum):
 
 
 class DumpError(CatalogError):
-    """A dump cannot be opened or committed; the text has the reason."""
+    """A dump cannot be opened or committed. The message has the reason."""
 
 
 class DumpDroppedError(DumpError):
-    """A dump that was abandoned before it was committed, and never will be."""
+    """A dump was dropped before it was committed, and never will be committed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """One dump. Of two dumps, that with the greater `sequence` began to read later.
+    """One dump. Of two dumps, the one with the greater `sequence` began to read later.
 
     `inputs` are the directories of the dumps that a compaction joined, and `joined` are their leaves. `columns` are the
     names of its rows' columns, in order. Times are unix seconds.
@@ -77,24 +77,24 @@ class Dump:
 
     @property
     def is_late(self) -> bool:
-        """Whether it has what was learnt late of the serials up to its end, in addition to the dumps up to there."""
+        """Check whether the dump has only late changes to the serials up to its end, in addition to earlier dumps."""
         return self.kind != DumpKind.FULL and self.serials.start == self.serials.end
 
     @property
     def leaves(self) -> Leaves:
-        """The dumps written from the catalog that it holds: itself, or those that a compaction joined."""
+        """Return the dumps written from the catalog that this dump contains: itself, or those that it joined."""
         return self.joined or Leaves.of((self.directory,))
 
 
 def open_full_dump(catalog: Catalog, shards: int = 256, since: float = 0.0) -> Dump:
-    """Joins the open full dump of that number of shards, or opens one at the complete serial and seals what it covers.
+    """Join the open full dump with this number of shards, or open one at the complete serial and seal its serials.
 
-    One that was opened before `since` (unix seconds) is not joined, nor one that a later full dump has overtaken, nor
-    one of other columns than those of today, which an older version of the code has left open.
-    Raises DumpError where the catalog is not exact yet at its complete serial.
+    A dump is not joined if it was opened before `since` (unix seconds), if a later full dump was committed, or if it
+    has other columns than today's, because an older version of the code has left it open. Raises DumpError if the
+    catalog is not exact yet at its complete serial.
     """
     if shards not in FULL_DUMP_SHARDS:
-        raise DumpError(f"a full dump has 1, 16 or 256 shards, not {shards}")
+        raise DumpError(f"a full dump cannot have {shards} shards; use 1, 16 or 256")
 
     def join_or_open(connection: Connection) -> Dump:
         serial = require_exact(connection)
@@ -107,7 +107,7 @@ def open_full_dump(catalog: Catalog, shards: int = 256, since: float = 0.0) -> D
 
 
 def find_open_full_dump(catalog: Catalog, shards: int) -> Dump | None:
-    """The open full dump of that number of shards that `open_full_dump` joins."""
+    """Return the open full dump with this number of shards that `open_full_dump` would join."""
     with catalog.read() as connection:
         return _open_full_dump(connection, shards)
 
@@ -124,19 +124,19 @@ def _open_full_dump(connection: Connection, shards: int) -> Dump | None:
 
 
 def require_exact(connection: Connection) -> int:
-    """The complete serial, where a full dump can be opened at it; the state is locked until the transaction ends.
+    """Return the complete serial if a full dump can be opened at it, and lock the state until the transaction ends.
 
-    Raises as `exact_serial` does.
+    Raises the errors of `exact_serial`.
     """
     lock_state(connection, exclusive=True)
     return exact_serial(connection)
 
 
 def exact_serial(connection: Connection) -> int:
-    """The complete serial, where a full dump could be opened at it. It locks nothing, so a reading transaction will do.
+    """Return the complete serial if a full dump could be opened at it. It locks nothing.
 
-    Raises DumpError where nothing is complete, or where the catalog is not exact yet at its complete serial, and
-    CatalogError where no full crawl was opened.
+    Raises DumpError if nothing is complete or the catalog is not exact yet at its complete serial, and CatalogError if
+    no full crawl was opened.
     """
     state = read_state(connection)
     serial = complete_serial(connection)
@@ -160,7 +160,7 @@ def exact_serial(connection: Connection) -> int:
 
 
 def open_range_dump(catalog: Catalog, serials: SerialRange) -> Dump:
-    """Opens a new dump of a complete range of the ledger, and seals the range. Raises DumpError, RangeError."""
+    """Open a new dump of a complete range of the ledger, and seal the range. Raises DumpError or RangeError."""
 
     def open_new(connection: Connection) -> Dump:
         lock_state(connection, exclusive=True)
@@ -174,16 +174,16 @@ def open_range_dump(catalog: Catalog, serials: SerialRange) -> Dump:
 
 
 def has_late_changes(connection: Connection, last: Dump) -> bool:
-    """Whether anything was learnt late that the `last` dump of the cover does not know of, and no dump after it."""
+    """Check whether there are late changes that neither the `last` dump of the cover nor a later dump contains."""
     end = last.serials.end
     if sealed_end(connection) != end:
-        return False  # a range that was dumped, or is about to be, has it
+        return False  # the dump of a later range has them, or will have them
     late = select(changes.c.id).where(_is_late(end), changes.c.dump_sequence > last.sequence)
     return connection.scalar(late.limit(1)) is not None
 
 
 def open_late_dump(catalog: Catalog, last: Dump) -> Dump | None:
-    """Opens a dump of what was learnt late since the `last` dump of the cover was opened; None where nothing was."""
+    """Open a dump of the late changes since the `last` dump of the cover was opened; return None if there are none."""
 
     def open_new(connection: Connection) -> Dump | None:
         lock_state(connection, exclusive=True)
@@ -196,8 +196,10 @@ def open_late_dump(catalog: Catalog, last: Dump) -> Dump | None:
 
 
 def open_compaction(catalog: Catalog, joined: Sequence[Dump]) -> Dump:
-    """Opens a new dump of what the dumps `joined` hold together: ranges that follow each other and have equal columns.
-    It has the lowest sequence of theirs."""
+    """Open a new dump of the rows of the `joined` dumps, which are consecutive ranges with equal columns.
+
+    Its sequence is the lowest of theirs.
+    """
     serials = SerialRange(joined[0].serials.start, joined[-1].serials.end)
 
     def open_new(connection: Connection) -> Dump:
@@ -241,9 +243,9 @@ def _open(
 
 
 def _new_directory(connection: Connection, serials: SerialRange) -> str:
-    """A name that no dump ever had: `100-200`, then `100-200.2` and so on.
+    """Return a directory name that no dump ever had: `100-200`, then `100-200.2` and so on.
 
-    Where rows of dumps of these serials may have been forgotten, the number is one that no dump can have reached.
+    If rows of dumps of these serials may have been deleted, the number is one that no dump can have had.
     """
     if serials.end <= (connection.scalar(select(catalog_state.c.dumps_forgotten_through)) or 0):
         return f"{serials.key}.{(connection.scalar(select(func.max(dumps.c.id))) or 0) + 1}"
@@ -263,7 +265,7 @@ def _next_sequence(connection: Connection) -> int:
 
 
 def allocate_file_name(catalog: Catalog, dump: Dump, shard: int) -> str:
-    """A file name within the dump that was never allocated before, nor ever will be again."""
+    """Allocate a filename within the dump that is never allocated twice."""
 
     def allocate(connection: Connection) -> str:
         lock_state(connection, exclusive=True)
@@ -278,7 +280,7 @@ def allocate_file_name(catalog: Catalog, dump: Dump, shard: int) -> str:
 
 
 def record_file(catalog: Catalog, dump: Dump, file: DumpFile) -> None:
-    """Records that `file` lies whole in the storage."""
+    """Record that `file` is complete in the storage."""
     written = (
         update(dump_files)
         .where(dump_files.c.dump_id == dump.id, dump_files.c.name == file.name)
@@ -288,7 +290,7 @@ def record_file(catalog: Catalog, dump: Dump, file: DumpFile) -> None:
 
 
 def recorded_files(catalog: Catalog, dump: Dump) -> list[DumpFile]:
-    """The files written so far, by shard: of each shard the one whose name was allocated last."""
+    """Return the files written so far, by shard. If a shard has several files, the newest name counts."""
     with catalog.read() as connection:
         return _recorded_files(connection, dump)
 
@@ -304,7 +306,7 @@ def _recorded_files(connection: Connection, dump: Dump) -> list[DumpFile]:
 
 
 def require_not_dropped(catalog: Catalog, dump: Dump) -> None:
-    """Raises DumpDroppedError where the dump has been dropped."""
+    """Raise DumpDroppedError if the dump was dropped."""
     with catalog.read() as connection:
         if _state(connection, dump) == DumpState.DROPPED:
             raise _dropped(dump)
@@ -313,10 +315,10 @@ def require_not_dropped(catalog: Catalog, dump: Dump) -> None:
 def begin_commit(
     catalog: Catalog, dump: Dump, is_valid: Callable[[Sequence[Dump]], bool] | None = None
 ) -> list[DumpFile]:
-    """Freezes which files make up the dump and returns them; called again, it returns the same ones.
+    """Fix the files of the dump and return them. Further calls return the same files.
 
-    `is_valid` is called with all dumps that are not dropped. Where it returns False, the dump is dropped, unless it is
-    committed already. Raises DumpError where a shard is missing, DumpDroppedError.
+    `is_valid` is called with all dumps that are not dropped. If it returns False, the dump is dropped, unless it is
+    already committed. Raises DumpError if a shard is missing, and DumpDroppedError.
     """
 
     def freeze(connection: Connection) -> tuple[str | None, list[DumpFile]]:
@@ -350,10 +352,10 @@ def begin_commit(
 
 
 def mark_committed(catalog: Catalog, dump: Dump) -> None:
-    """Notes that the dump's manifest has been written. Raises DumpDroppedError."""
+    """Record that the dump's manifest was written. Raises DumpDroppedError."""
 
     def mark(connection: Connection) -> str | None:
-        lock_state(connection, exclusive=True)  # or else it could be dropped by who has just seen it uncommitted
+        lock_state(connection, exclusive=True)  # otherwise a process that has just seen it uncommitted could drop it
         connection.execute(
             update(dumps)
             .where(dumps.c.id == dump.id, dumps.c.state == DumpState.COMMITTING)
@@ -368,10 +370,11 @@ def mark_committed(catalog: Catalog, dump: Dump) -> None:
 def drop_unused_dumps(
     catalog: Catalog, since: float, unused: Callable[[Sequence[Dump], float], Sequence[Dump]], *, dry_run: bool = False
 ) -> list[Dump]:
-    """Drops what `unused` names, of all dumps that are not dropped, and returns it; in a `dry_run` nothing is dropped.
+    """Drop the dumps that `unused` returns, and return them. With `dry_run`, nothing is dropped.
 
-    `unused` is given the dumps, and since when somebody may be reading what was in use then: `since`, or when the
-    oldest lease that is held was taken. Their files stay whole until they are deleted.
+    `unused` gets all dumps that are not dropped, and a time: readers may still read dumps that were in use since then.
+    The time is `since`, or when the oldest valid lease was taken, if that is earlier. The files remain until they are
+    deleted.
     """
 
     def find(connection: Connection) -> list[Dump]:
@@ -390,7 +393,7 @@ def drop_unused_dumps(
 
 
 def drop_open_compactions(catalog: Catalog) -> None:
-    """Drops the compactions that are open. The caller must hold the lease, and so be the only one to write any."""
+    """Drop open compactions. The caller must hold the lease, and so be the only process that writes compactions."""
 
     def drop(connection: Connection) -> None:
         lock_state(connection, exclusive=True)
@@ -401,13 +404,13 @@ def drop_open_compactions(catalog: Catalog) -> None:
 
 
 def _drop(connection: Connection, ids: Sequence[int]) -> None:
-    """What is dropped keeps its row, so that its name is not allocated again."""
+    """Drop these dumps. Their rows are kept, so that their names are not allocated again."""
     for some in at_a_time(ids):
         connection.execute(update(dumps).where(dumps.c.id.in_(some)).values(state=DumpState.DROPPED, inputs="[]"))
 
 
 def _state(connection: Connection, dump: Dump) -> str:
-    """The state of the dump; one that was dropped long ago is forgotten."""
+    """Return the state of the dump. A dump without a row was dropped long ago."""
     return connection.scalar(select(dumps.c.state).where(dumps.c.id == dump.id)) or DumpState.DROPPED
 
 
@@ -418,23 +421,23 @@ def _dropped(dump: Dump) -> DumpDroppedError:
 
 
 def committing_dumps(catalog: Catalog) -> list[Dump]:
-    """Dumps whose files are frozen and whose manifest may or may not have been written."""
+    """Return the dumps whose files are fixed, and whose manifest may or may not be written."""
     return _in_state(catalog, DumpState.COMMITTING)
 
 
 def committed_dumps(catalog: Catalog) -> list[Dump]:
-    """All committed dumps, in order of their sequence."""
+    """Return all committed dumps, in order of their sequence."""
     with catalog.read() as connection:
         return read_committed_dumps(connection)
 
 
 def read_committed_dumps(connection: Connection) -> list[Dump]:
-    """The same as `committed_dumps`, in a transaction that is open."""
+    """Return the committed dumps in an open transaction."""
     return _selected(connection, dumps.c.state == DumpState.COMMITTED)
 
 
 def files_of_dumps(catalog: Catalog) -> dict[str, set[str] | None]:
-    """By its directory, the names of the files that each dump has or may come to have; None where it is dropped."""
+    """Return the filenames that each dump has or may get, by its directory; None if the dump was dropped."""
     recorded = dump_files.c.sha256.is_not(None) & (dump_files.c.frozen | (dumps.c.state == DumpState.OPEN))
     query = select(dumps.c.directory, dumps.c.state, dump_files.c.name).select_from(
         dumps.outerjoin(dump_files, and_(dump_files.c.dump_id == dumps.c.id, recorded))
@@ -449,20 +452,20 @@ def files_of_dumps(catalog: Catalog) -> dict[str, set[str] | None]:
 
 
 def known_dumps(catalog: Catalog) -> list[Dump]:
-    """All dumps that are not dropped, in order of their sequence."""
+    """Return all dumps that are not dropped, in order of their sequence."""
     with catalog.read() as connection:
         return read_known_dumps(connection)
 
 
 def read_known_dumps(connection: Connection) -> list[Dump]:
-    """The same as `known_dumps`, in a transaction that is open."""
+    """Return the dumps that are not dropped, in an open transaction."""
     return _selected(connection, _is_known())
 
 
 def dumps_that_hold(catalog: Catalog, serials: SerialRange) -> list[Dump]:
-    """The committed dumps of a range that hold all of `serials`; of these the one that began to read last comes first.
+    """Return the committed range dumps that contain all of `serials`, the one that began to read last first.
 
-    The database looks at all committed dumps; those of the cover, and those superseded since the last clean-up.
+    The query scans all committed dumps: those of the cover, and those superseded since the last clean-up.
     """
     holds = (dumps.c.start <= serials.start) & (dumps.c.end >= serials.end) & (dumps.c.kind != DumpKind.FULL)
     with catalog.read() as connection:
@@ -484,18 +487,18 @@ def _selected(connection: Connection, condition: ColumnElement[bool]) -> list[Du
 
 
 def full_dump_rows(catalog: Catalog, dump: Dump, shard: int) -> Iterator[dict[str, object]]:
-    """The rows of one shard of a full dump: what is live at its end, by project, version and filename."""
+    """Yield the rows of one shard of a full dump: the files live at its end, by project, version and filename."""
     end = dump.serials.end
     yield from stream_rows(catalog, shard_at(catalog, end, dump.shards, shard), end)
 
 
 def range_dump_rows(catalog: Catalog, dump: Dump) -> Iterator[dict[str, object]]:
-    """For each distribution changed in the dump's range: its row if it is live at the end, else a tombstone."""
+    """Yield a row for each distribution changed in the dump's range: a tombstone if it is not live at the end."""
     yield from _rows_of(catalog, dump, _changed(dump.serials))
 
 
 def late_dump_rows(catalog: Catalog, dump: Dump, last: Dump) -> Iterator[dict[str, object]]:
-    """The same of each distribution of which anything was learnt late since the `last` dump was opened."""
+    """Yield rows like `range_dump_rows` for each distribution with late changes since the `last` dump was opened."""
     late = select(changes.c.distribution_id).where(_is_late(dump.serials.end), changes.c.dump_sequence > last.sequence)
     yield from _rows_of(catalog, dump, late.distinct())
 
@@ -506,15 +509,20 @@ def _rows_of(catalog: Catalog, dump: Dump, changed: Select[tuple[int]]) -> Itera
 
 
 def count_changed(connection: Connection, serials: SerialRange) -> tuple[int, int]:
-    """How many distributions changed in `serials`, without what was learnt late, and with it: the range's dump has a
-    row of each that was known when it was opened."""
+    """Return how many distributions changed in `serials`, without and with late changes.
+
+    The dump of the range has a row for each of these changes that was known when it was opened.
+    """
     counts = (select(func.count()).select_from(one.subquery()) for one in (_on_time(serials), _changed(serials)))
     least, most = (int(connection.scalar(count) or 0) for count in counts)
     return least, most
 
 
 def _changed(serials: SerialRange) -> Select[tuple[int]]:
-    """What changed in `serials`; a dump that is written again also has what was learnt late since the first one."""
+    """Return the distributions that changed in `serials`.
+
+    Late changes are included, since a dump that is written again also has the late changes since the first one.
+    """
     return select(changes.c.distribution_id).where(or_(_is_within(serials), _is_late(serials.end))).distinct()
 
 
@@ -527,7 +535,7 @@ def _is_within(serials: SerialRange) -> ColumnElement[bool]:
 
 
 def _is_late(end: int) -> ColumnElement[bool]:
-    """Whether a change up to the serial `end` was learnt after a dump had sealed that."""
+    """Return the condition that a change up to the serial `end` was logged after a dump had sealed that serial."""
     return and_(changes.c.logged_serial == end + 1, changes.c.serial <= end)
 
 
@@ -553,4 +561,4 @@ def _texts(stored: str) -> tuple[str, ...]:
 
 
 _column_names = lru_cache(maxsize=64)(_texts)
-"""Nearly all dumps have equal columns."""
+"""Nearly all dumps have the same columns."""

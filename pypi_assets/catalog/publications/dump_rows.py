@@ -1,6 +1,6 @@
-"""Distributions as they were at a serial, in the columns of the dumps: docs/formats.md.
+"""Select distributions as they were at a serial, in the columns of dumps, which docs/formats.md describes.
 
-Intervals decide whether a file was live and yanked then. What was read of it is as of now.
+Intervals determine whether a file was live and yanked at the serial. Its record is the present one.
 """
 
 import json
@@ -63,13 +63,13 @@ CONTENT = (
     "refusals",
     "installed_metadata",
 )
-"""The columns that are known by reading the file: those that follow from its bytes and from the extractor's version."""
+"""The columns that are known from reading the file. They depend only on its content and on the extractor's version."""
 _LAST = ("modules_grade", "notes", "start_up_paths", "refusals", "installed_metadata")
-"""Those of CONTENT that come last in a row."""
+"""The columns of CONTENT that come last in a row."""
 
 
 class _DumpedFile(NamedTuple):
-    """What `rows_at` selects of one distribution."""
+    """The values that `rows_at` selects for one distribution."""
 
     project: str
     normalized: str
@@ -113,7 +113,7 @@ _COLUMNS_OF_CONTENT: dict[str, ColumnElement[Any]] = {
     "details": distribution_data.c.details,
     "shared_details_id": distribution_data.c.shared_details_id,
 }
-"""Those of `_DumpedFile` from which the columns CONTENT are made."""
+"""The columns of `_DumpedFile` from which the columns CONTENT are computed."""
 _CONTENTS = (
     select(*(_COLUMNS_OF_CONTENT.get(name, null()).label(name) for name in _DumpedFile._fields))
     .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
@@ -124,12 +124,15 @@ _CONTENTS = (
 def holds_at(
     start: ColumnElement[int], end: ColumnElement[int], serial: int | BindParameter[int]
 ) -> ColumnElement[bool]:
-    """Whether an interval from `start` to `end` holds at `serial`."""
+    """Return the condition that an interval from `start` to `end` contains `serial`."""
     return and_(start <= serial, or_(end.is_(None), end > serial))
 
 
 def rows_at(catalog: Catalog, serial: int) -> Select[tuple[object, ...]]:
-    """Every distribution ever known as it was at `serial`, for `stream_rows`. What is not followed is not live."""
+    """Return a query for `stream_rows` of every known distribution at `serial`.
+
+    Files of projects that are not followed then are not live.
+    """
     live, yanked = live_intervals, yanked_intervals
     with catalog.read() as connection:
         is_answered = answered_at(connection, distributions.c.project_id, serial)
@@ -147,7 +150,7 @@ def _rows(
     yanked_since: ColumnElement[Any],
     joined: Callable[[FromClause], FromClause] = lambda tables: tables,
 ) -> Select[tuple[object, ...]]:
-    """The columns of `_DumpedFile` of every distribution, in the order of dumps."""
+    """Return a query of the columns of `_DumpedFile` for every distribution, in the order of dumps."""
     data = distribution_data
     tables = (
         distributions.join(projects, projects.c.id == distributions.c.project_id)
@@ -179,7 +182,7 @@ def _rows(
 
 
 def shard_at(catalog: Catalog, serial: int, shards: int, shard: int) -> Select[tuple[object, ...]]:
-    """What is live at `serial` in one of the `shards` of a full dump, for `stream_rows`."""
+    """Return a query for `stream_rows` of the files live at `serial` in one of the `shards` of a full dump."""
     width = 65_536 // shards
     return rows_at(catalog, serial).where(
         projects.c.bucket.between(shard * width, (shard + 1) * width - 1), live_intervals.c.start.is_not(None)
@@ -187,7 +190,7 @@ def shard_at(catalog: Catalog, serial: int, shards: int, shard: int) -> Select[t
 
 
 def project_rows_at(catalog: Catalog, serial: int, project: str) -> Iterator[dict[str, object]]:
-    """The rows of a project's distributions that are live at `serial`."""
+    """Yield the rows of a project's distributions that are live at `serial`."""
     query = rows_at(catalog, serial).where(
         projects.c.normalized == canonicalize_name(project), live_intervals.c.start.is_not(None)
     )
@@ -195,7 +198,7 @@ def project_rows_at(catalog: Catalog, serial: int, project: str) -> Iterator[dic
 
 
 def releases_rows_at(catalog: Catalog, serial: int, wanted: Collection[tuple[str, str]]) -> Iterator[dict[str, object]]:
-    """The rows of those releases, each a (normalized name, version), that have files live at `serial`."""
+    """Yield the rows of files live at `serial` in the releases `wanted`, given as (normalized name, version)."""
     by_version: defaultdict[str, list[str]] = defaultdict(list)
     for project, version in wanted:
         by_version[project].append(version)
@@ -211,10 +214,10 @@ def releases_rows_at(catalog: Catalog, serial: int, wanted: Collection[tuple[str
 def providing_releases(
     catalog: Catalog, serial: int, module: str, lists: Collection[int] | None = None
 ) -> Iterator[tuple[str, str, str]]:
-    """The releases with a file live at `serial` that provides `module`: (normalized name, project, version).
+    """Yield the releases with a file live at `serial` that provides `module`, as (normalized name, project, version).
 
-    A release comes once for each list of modules that its files have. `lists` are the ids of the lists that hold the
-    module, where they are known.
+    A release is repeated for each list of modules that its files have. `lists` are the ids of the lists that contain
+    the module, if known.
     """
     live, data = live_intervals, distribution_data
     query = (
@@ -241,8 +244,8 @@ def providing_releases(
 def requiring_releases(catalog: Catalog, serial: int, project: str) -> Iterator[tuple[str, str, int]]:
     """Yield the releases with a file live at `serial` that requires `project`: (normalized name, version, condition).
 
-    They come by normalized name, each once with the least of the conditions of its files: 0 is always, 1 by a marker, 2
-    only with an extra. Files that no installer takes are skipped.
+    They are ordered by normalized name. Each is returned once, with the least condition of its files: 0 is always, 1 by
+    a marker, 2 only with an extra. Files that installers reject are skipped.
     """
     live, data, required = live_intervals, distribution_data, required_names
     query = (
@@ -271,7 +274,10 @@ def requiring_releases(catalog: Catalog, serial: int, project: str) -> Iterator[
 
 
 def _required_before(connection: Connection, serial: int, required: str) -> dict[tuple[str, str], int]:
-    """The conditions under which contents that were replaced since required the project, by project and version."""
+    """Return the conditions of requirements on the project in contents that were replaced after `serial`.
+
+    They are by project and version.
+    """
     found: dict[tuple[str, str], int] = {}
 
     def requires(facts: Mapping[str, Any]) -> bool:
@@ -288,7 +294,7 @@ def _required_before(connection: Connection, serial: int, required: str) -> dict
 def _joined(
     rows: Iterable[tuple[str, str, int]], further: Mapping[tuple[str, str], int]
 ) -> Iterator[tuple[str, str, int]]:
-    """`rows` with `further` ones, by normalized name; of a release the least condition."""
+    """Yield `rows` merged with `further` ones, by normalized name. For the same release, the least condition counts."""
     left = dict(further)
     waiting = sorted(((*key, condition) for key, condition in left.items()), reverse=True)
     for project, version, condition in rows:
@@ -303,8 +309,10 @@ def _joined(
 def _replaced_since(
     connection: Connection, serial: int, is_wanted: Callable[[Mapping[str, Any]], bool]
 ) -> list[tuple[Any, Mapping[str, Any]]]:
-    """The releases of files live at `serial` whose content of then was replaced since, with the facts of that content,
-    where these are wanted."""
+    """Return the releases of files live at `serial` whose content was replaced since, with the old content's facts.
+
+    Only contents whose facts are wanted are included.
+    """
     if not has_past_generations(connection):
         return []
     wanted = {id_: one.facts for id_, one in contents_at(connection, serial).items() if is_wanted(one.facts)}
@@ -326,7 +334,7 @@ def _replaced_since(
 def version_yanks_at(catalog: Catalog, serial: int, normalized: Iterable[str]) -> Iterator[tuple[str, str, bool]]:
     """Yield the versions with a file live at `serial` of these projects: (normalized name, version, is it yanked).
 
-    A version comes twice if some of its files are yanked and some are not. Files that no installer takes are skipped if
+    A version is repeated if some of its files are yanked and some are not. Files that installers reject are skipped if
     their project has others.
     """
     live, yanked, data = live_intervals, yanked_intervals, distribution_data
@@ -367,11 +375,10 @@ def version_yanks_at(catalog: Catalog, serial: int, normalized: Iterable[str]) -
 def stream_rows(
     catalog: Catalog, query: Select[tuple[object, ...]], serial: int | None = None
 ) -> Iterator[dict[str, object]]:
-    """The rows of dumps that `query` finds, by project, version and filename; of what is not live, tombstones.
+    """Yield the rows of dumps that `query` finds, by project, version and filename.
 
-    Of a file that was replaced by another of its name after `serial`, it is the content of then.
-
-    A list is JSON already, as an `orjson.Fragment`: dumps take it as it is stored.
+    Files that are not live get tombstones. If a file was replaced under the same name after `serial`, the row has its
+    content at `serial`. Lists are encoded JSON (`orjson.Fragment`), which dumps write without decoding it.
     """
     with catalog.read_once() as connection:
         read_by_index(connection)
@@ -386,10 +393,10 @@ def stream_rows(
 
 
 def content_rows(connection: Connection, ids: Collection[int], serial: int | None) -> dict[int, dict[str, object]]:
-    """What was read of these distributions, by id: the columns CONTENT of a dump's row.
+    """Return the contents read from these distributions, by id: the columns CONTENT of a dump's row.
 
-    Of a file that was replaced after `serial` (None: now) it is the content of then. What was not read yet is left
-    out. `requires_python` is that of the metadata.
+    If a file was replaced after `serial` (None: now), the result has its content at `serial`. Unread files are skipped.
+    `requires_python` is the value from the metadata.
     """
     contents: dict[int, dict[str, object]] = {}
     if not ids:
@@ -403,7 +410,7 @@ def content_rows(connection: Connection, ids: Collection[int], serial: int | Non
 
 
 class _Rows:
-    """Completes rows of a query with the lists and details that they refer to."""
+    """Adds lists and details, to which the rows of a query refer."""
 
     def __init__(self, connection: Connection, serial: int | None) -> None:
         self._connection, self._serial = connection, serial
@@ -414,7 +421,7 @@ class _Rows:
     def completed(
         self, some: Iterable[_DumpedFile]
     ) -> Iterator[tuple[_DumpedFile, Mapping[int | None, object], "_ReleaseColumns"]]:
-        """Each row with the lists by their ids, and with the columns of its release."""
+        """Yield each row with the lists by their ids, and with the columns of its release."""
         rows = list(some)
         past: dict[int | None, object] = {}
         if self._has_past and self._serial is not None:
@@ -431,7 +438,7 @@ class _Rows:
 def _as_they_were(
     connection: Connection, serial: int, rows: Sequence[_DumpedFile], names: dict[int | None, object]
 ) -> list[_DumpedFile]:
-    """`rows` with the contents that counted at `serial`. Their lists of names come under ids below 0."""
+    """Return `rows` with the contents that counted at `serial`, and add their lists to `names` under negative ids."""
     past = contents_at(connection, serial, [row.distribution_id for row in rows])
     found = []
     for row in rows:
@@ -443,7 +450,7 @@ def _as_they_were(
         requires_id, modules_id = -2 * row.distribution_id, -2 * row.distribution_id - 1
         for list_id, listed in ((requires_id, facts["requires_dist"]), (modules_id, facts["modules"])):
             names[list_id] = None if listed is None else to_dump(to_json(listed))
-        is_unread = facts["outcome"] == ReadOutcome.PENDING  # and never will be
+        is_unread = facts["outcome"] == ReadOutcome.PENDING  # it is never read
         found.append(
             row._replace(
                 url=facts["url"],
@@ -469,18 +476,18 @@ def _as_they_were(
 
 
 class _ReleaseColumns:
-    """The columns that follow from what the files of a release share, computed once for all of them."""
+    """Columns computed from details that files of a release share, once for all of these files."""
 
     def __init__(self, shared: Mapping[int, dict[str, Any]]) -> None:
         self._shared = shared
         self._computed: dict[tuple[int, bool], dict[str, object]] = {}
 
     def of(self, found: _DumpedFile, own: Mapping[str, Any]) -> Mapping[str, object]:
-        """Those of a file whose `own` details are these."""
+        """Return the columns of a file with these `own` details."""
         is_read = found.outcome == ReadOutcome.DATA
         if found.shared_details_id is None:
             return _release_columns(own, is_read=is_read)
-        if "entry_points" in own:  # unknown, though others know them
+        if "entry_points" in own:  # unknown for this file, although other files know them
             return _release_columns({**own, **self._shared[found.shared_details_id]}, is_read=is_read)
         key = (found.shared_details_id, is_read)
         if key not in self._computed:
@@ -489,8 +496,7 @@ class _ReleaseColumns:
 
 
 def _release_columns(details: Mapping[str, Any], *, is_read: bool) -> dict[str, object]:
-    """Return the columns of `details`, which leave out what is empty if the whole file `is_read`, else what is
-    unknown."""
+    """Return the columns of `details`. A missing value means empty if the whole file `is_read`, otherwise unknown."""
     empty: list[str] | None = [] if is_read else None
     entry_points: Mapping[str, Mapping[str, str]] | None = details.get("entry_points", {} if is_read else None)
     return {
@@ -508,7 +514,7 @@ def _release_columns(details: Mapping[str, Any], *, is_read: bool) -> dict[str, 
 
 
 def _content(found: _DumpedFile, names: Mapping[int | None, object], release: _ReleaseColumns) -> dict[str, object]:
-    """The columns CONTENT, in their order."""
+    """Return the columns CONTENT, in their order."""
     own: dict[str, Any] = from_json(found.details) if found.details else {}
     empty: list[str] | None = [] if found.outcome == ReadOutcome.DATA else None
     of_release = release.of(found, own)
@@ -519,7 +525,8 @@ def _content(found: _DumpedFile, names: Mapping[int | None, object], release: _R
         "metadata_version": found.metadata_version,
         "requires_python": found.read_requires_python,
         "requires_dist": names[found.requires_dist_id],
-        "provides_extra": of_release["provides_extra"],  # its place; the others of the release follow below
+        # listed here for its position; the other columns of the release follow below
+        "provides_extra": of_release["provides_extra"],
         "modules": names[found.modules_id],
         "modules_by": own.get("modules_by"),
         "modules_grade": own.get("modules_grade", ModulesGrade.EXACT.value if "modules_by" in own else None),
@@ -528,7 +535,7 @@ def _content(found: _DumpedFile, names: Mapping[int | None, object], release: _R
         "left_out": own.get("left_out", 0),
         **of_release,
         "notes": own.get("notes", empty),
-        # those of an sdist are known once it is built
+        # for an sdist they are known only after it is built
         "start_up_paths": own.get("start_up_paths", None if found.kind == DistributionKind.SDIST else empty),
         "refusals": own.get("refusals", empty),
         "installed_metadata": own.get("installed_metadata"),
@@ -554,7 +561,7 @@ def _live_row(found: _DumpedFile, names: Mapping[int | None, object], release: _
         "live_since": found.live_since,
         **content,
         **last,
-        # a live file's project is not quarantined: the status of then is not known
+        # the status at that serial is unknown, but the project of a live file is not quarantined
         "project_status": None if found.project_status == QUARANTINED else found.project_status,
         "provenance": None,
         "first_seen_at": found.first_seen_at,
@@ -571,7 +578,7 @@ def _place(found: _DumpedFile) -> dict[str, object]:
 
 
 def _entry_points(entry_points: Mapping[str, Mapping[str, str]] | None, group: str) -> list[str] | None:
-    """Those of one group as lines of entry_points.txt."""
+    """Return the entry points of one group as lines of entry_points.txt."""
     if entry_points is None:
         return None
     return [f"{name} = {reference}" for name, reference in entry_points.get(group, {}).items()]

@@ -1,7 +1,8 @@
-"""Readers of the journal that have a name, how far each has come, and the letters that webhooks have not received yet.
+"""Named consumers of the journal and their cursors, and the deliveries that webhooks have not received yet.
 
-A consumer's cursor moves after it has what comes before. A letter is stored in the transaction that moves its consumer
-on, and deleted once it was received. So what a kill repeats is never lost.
+A consumer's cursor moves after the consumer has the records before it. A delivery (letter) is stored in the transaction
+that moves its consumer's cursor, and deleted once it was received. So a killed process can cause a repeated delivery,
+but never a lost one.
 """
 
 import zlib
@@ -20,12 +21,14 @@ LONGEST_NAME = 200
 
 
 class ConsumerNameError(ExpectedError, ValueError):
-    """A text cannot be the name of a consumer."""
+    """A text is not a valid name of a consumer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """A consumer: `cursor` is after the last record that it has, and `serial` its serial. Times are unix seconds."""
+    """A consumer. `cursor` is after the last record that it has, and `serial` is that record's serial. Times are unix
+    seconds.
+    """
 
     name: str
     cursor: str
@@ -35,32 +38,32 @@ class Consumer:
 
 
 def check_name(name: str) -> None:
-    """Raises ConsumerNameError unless `name` can be the name of a consumer."""
+    """Raise ConsumerNameError if `name` is not a valid name of a consumer."""
     if not name.strip() or not name.isprintable() or len(name) > LONGEST_NAME:
         raise ConsumerNameError(
-            f"{name[:LONGEST_NAME]!r} is no name of a consumer; it accepts 1 to {LONGEST_NAME} printable characters"
+            f"{name[:LONGEST_NAME]!r} is not a valid consumer name; use 1 to {LONGEST_NAME} printable characters"
         )
 
 
 def find_consumer(connection: Connection, name: str) -> Consumer | None:
-    """The consumer of this name."""
+    """Return the consumer with this name; None if there is none."""
     row = connection.execute(select(journal_consumers).where(journal_consumers.c.name == name)).first()
     return None if row is None else Consumer(*row)
 
 
 def all_consumers(connection: Connection) -> Iterator[Consumer]:
-    """All consumers, by name."""
+    """Yield all consumers, by name."""
     for row in connection.execute(select(journal_consumers).order_by(journal_consumers.c.name)):
         yield Consumer(*row)
 
 
 def move_consumer(catalog: Catalog, name: str, cursor: str, serial: int) -> None:
-    """Records that a consumer has all records up to `cursor`, which is of `serial`; it is created where it is new."""
+    """Record that a consumer has all records up to `cursor`, which is at `serial`. A new consumer is created."""
     catalog.transact(lambda connection: put_consumer(connection, name, cursor, serial, catalog.clock()))
 
 
 def put_consumer(connection: Connection, name: str, cursor: str, serial: int, now: float) -> None:
-    """The same within a transaction."""
+    """Move a consumer like `move_consumer`, within an open transaction."""
     row = {"name": name, "cursor": cursor, "serial": serial, "created_at": now, "seen_at": now}
     upsert(connection, journal_consumers, [row], key=("name",), update=("cursor", "serial", "seen_at"))
 
@@ -68,7 +71,7 @@ def put_consumer(connection: Connection, name: str, cursor: str, serial: int, no
 def advance_consumer(
     connection: Connection, name: str, expected: str | None, cursor: str, serial: int, now: float
 ) -> bool:
-    """Moves a consumer from the cursor `expected` (None: it is new) to another; returns False where it is elsewhere."""
+    """Move a consumer from the cursor `expected` (None: it is new) to `cursor`. Return False if it is elsewhere."""
     if expected is None:
         row = {"name": name, "cursor": cursor, "serial": serial, "created_at": now, "seen_at": now}
         return insert_missing(connection, journal_consumers, [row]) == 1
@@ -78,7 +81,7 @@ def advance_consumer(
 
 
 def forget_consumer(catalog: Catalog, name: str) -> bool:
-    """Forgets a consumer and what is to be delivered to it; returns whether there was one."""
+    """Delete a consumer and its pending deliveries. Return whether anything was deleted."""
 
     def work(connection: Connection) -> bool:
         found = connection.execute(delete(journal_consumers).where(journal_consumers.c.name == name)).rowcount
@@ -93,9 +96,10 @@ _LONGEST_ERROR = 500
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """What one delivery of `consumer` has: the records of one project (normalized; empty: of none) up to `cursor`.
+    """One delivery to `consumer`: the records of one project up to `cursor`.
 
-    `content` is a list of records as JSON. A dead letter is not tried again by itself. Times are unix seconds.
+    `project` is a normalized name, or empty for records without a project. `content` is a JSON list of records. A dead
+    letter is not retried automatically. Times are unix seconds.
     """
 
     id: int
@@ -111,7 +115,7 @@ class Letter:
 
 @dataclass(frozen=True, slots=True)
 class NewLetter:
-    """A letter that is to be stored."""
+    """A letter to be stored."""
 
     project: str
     cursor: str
@@ -121,8 +125,10 @@ class NewLetter:
 def store_letters(
     catalog: Catalog, consumer: str, letters: Sequence[NewLetter], cursor: str, serial: int, expected: str | None
 ) -> bool:
-    """Stores letters in their order, and moves their consumer to `cursor`. Returns False, and stores nothing, where the
-    consumer is not at `expected` any more (None: it is new): another process has stored them.
+    """Store letters in order, and move their consumer to `cursor`.
+
+    Return False and store nothing if the consumer is not at `expected` any more (None: it is new): then another process
+    has stored them.
     """
     now = catalog.clock()
     rows = [
@@ -147,9 +153,9 @@ def store_letters(
 
 
 def due_letters(connection: Connection, consumer: str, now: float, limit: int) -> list[Letter]:
-    """The first letter of each project, of those that are due and not dead, the oldest first.
+    """Return the first letter of each project that is due and not dead, the oldest first.
 
-    One that was not tried yet is due whatever its time: the clock can have been ahead when it was written.
+    A letter without an attempt is always due: the clock can have been ahead when it was stored.
     """
     of, earlier = journal_letters.c, journal_letters.alias().c
     has_earlier = exists().where(
@@ -161,20 +167,20 @@ def due_letters(connection: Connection, consumer: str, now: float, limit: int) -
 
 
 def count_letters(connection: Connection, consumer: str) -> int:
-    """How many wait, without those that are dead."""
+    """Return the number of pending letters, without dead ones."""
     of = journal_letters.c
     query = select(func.count()).select_from(journal_letters).where(of.consumer == consumer, of.is_dead.is_(False))
     return int(connection.scalar(query) or 0)
 
 
 def delete_letter(catalog: Catalog, letter_id: int) -> None:
-    """Deletes a letter that was received."""
+    """Delete a letter that was received."""
     of = journal_letters.c
     catalog.transact(lambda connection: connection.execute(delete(journal_letters).where(of.id == letter_id)))
 
 
 def note_failure(catalog: Catalog, letter: Letter, due_at: float, error_text: str, *, is_dead: bool) -> None:
-    """Records a failed attempt, and when the next one is due."""
+    """Record a failed attempt, and when the next one is due."""
     values = {
         "attempts": letter.attempts + 1,
         "due_at": due_at,
@@ -186,7 +192,7 @@ def note_failure(catalog: Catalog, letter: Letter, due_at: float, error_text: st
 
 
 def letters_of(connection: Connection, consumer: str | None = None, *, dead_only: bool = False) -> Iterator[Letter]:
-    """The letters of a consumer, or of all (None), in the order in which they are delivered."""
+    """Yield the letters of a consumer, or of all (None), in the order in which they are delivered."""
     of = journal_letters.c
     query = select(journal_letters).order_by(of.consumer, of.id)
     query = query if consumer is None else query.where(of.consumer == consumer)
@@ -196,7 +202,7 @@ def letters_of(connection: Connection, consumer: str | None = None, *, dead_only
 
 
 def resend_letters(catalog: Catalog, consumer: str | None = None, letter_id: int | None = None) -> int:
-    """Makes dead letters due again: all, those of a consumer, or one. Returns how many."""
+    """Make dead letters due again: all of them, those of a consumer, or a single one. Return how many."""
     of = journal_letters.c
     statement = update(journal_letters).where(of.is_dead)
     statement = statement if consumer is None else statement.where(of.consumer == consumer)
@@ -220,13 +226,16 @@ def _letter(row: Row[Any]) -> Letter:
 
 
 UNSEEN_S = 30 * 86_400.0
-"""After which a consumer that was not seen holds nothing back."""
+"""After this time, a consumer that was not seen no longer delays the deletion of records."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerLag:
-    """A consumer, and what it lacks: the serials up to the complete serial, and the seconds since the first event of
-    these (0: it lacks nothing; None: no event of them is known). Of a webhook, the `waiting` and `dead` letters.
+    """A consumer and its lag.
+
+    `lag_serials` counts the serials between it and the complete serial. `lag_seconds` is the time since the first event
+    in these serials: 0 if there is no lag, and None if no event is known. `waiting` and `dead` count the letters of a
+    webhook.
     """
 
     name: str
@@ -240,12 +249,12 @@ class ConsumerLag:
     dead: int
 
     def is_living(self, now: float) -> bool:
-        """Whether what it has not read is kept for it."""
+        """Check whether records that the consumer has not read are kept for it."""
         return self.seen_at >= now - UNSEEN_S
 
 
 def consumer_lags(connection: Connection, now: float) -> list[ConsumerLag]:
-    """The lag of each consumer, by name. It takes three statements for each."""
+    """Return the lag of each consumer, by name. It takes three statements for each."""
     consumers = list(all_consumers(connection))
     if not consumers:
         return []

@@ -1,8 +1,8 @@
-"""The journal's segments as the catalog knows them, and what was taken down from them.
+"""The catalog's registry of journal segments, and of takedowns (redactions).
 
-The manifests in the storage are the truth about what is published; the rows here are their index. A takedown names a
-project, release or file, or one record by its place. The catalog keeps what it describes, so each segment that is
-written leaves it out by these rows. What the published segments have of it does not belong here.
+A segment is published once its manifest is in the storage; the rows here only index the manifests. A takedown names a
+project, release or file, or one record by its place. The catalog keeps the data that it hides, so each segment that is
+written omits it by these rows. Redacting published segments does not belong here.
 """
 
 from collections.abc import Sequence
@@ -23,9 +23,10 @@ from pypi_assets.catalog.tables import journal_segments, journal_takedowns, seri
 
 @dataclass(frozen=True, slots=True)
 class Takedown:
-    """A takedown: of a `project` (normalized), of its `version` or `filename` where these are given; or of the one
-    record at `serial` and `ordinal` of `stream`. Times are unix seconds; `done_at` is None until no published segment
-    has it.
+    """A takedown of a `project` (normalized name), optionally only of a `version` or `filename`, or of a single record.
+
+    A record is given by its `stream`, `serial` and `ordinal`. Times are unix seconds; `done_at` is None while a
+    published segment still has the data.
     """
 
     id: int
@@ -42,7 +43,7 @@ class Takedown:
 
 
 def add_takedown(catalog: Catalog, wanted: Takedown) -> Takedown:
-    """Stores a takedown, whose id and time are set here. What is recorded as written later leaves it out."""
+    """Store a takedown, and set its id and time. Segments that are recorded later omit its data."""
 
     def work(connection: Connection) -> Takedown:
         lock_state(connection, exclusive=True)  # see `newest_takedown`
@@ -55,18 +56,20 @@ def add_takedown(catalog: Catalog, wanted: Takedown) -> Takedown:
 
 
 def all_takedowns(connection: Connection) -> list[Takedown]:
-    """All takedowns, the oldest first."""
+    """Return all takedowns, the oldest first."""
     return [Takedown(*row) for row in connection.execute(select(journal_takedowns).order_by(journal_takedowns.c.id))]
 
 
 def newest_takedown(connection: Connection) -> int:
-    """The id of the newest takedown; 0 where there is none. Under the state's shared lock none is added meanwhile."""
+    """Return the id of the newest takedown; 0 if there is none. The state's shared lock prevents new ones."""
     return int(connection.scalar(select(func.max(journal_takedowns.c.id))) or 0)
 
 
 def finish_takedowns(catalog: Catalog, done: int, least_serial: int | None) -> None:
-    """Records that no published segment has what the takedowns up to the id `done` name, and announces it where records
-    were replaced, of which `least_serial` is the first."""
+    """Record that no published segment has the data of takedowns up to the id `done`.
+
+    If records were replaced, `least_serial` is the serial of the first one, and the takedown is announced.
+    """
 
     def work(connection: Connection) -> None:
         lock_state(connection, exclusive=False)
@@ -80,7 +83,7 @@ def finish_takedowns(catalog: Catalog, done: int, least_serial: int | None) -> N
 
 
 def lift_takedown(catalog: Catalog, id_: int) -> bool:
-    """Removes a takedown, so that what is written from now on is complete; returns whether there was one."""
+    """Delete a takedown, so that segments written from now on are complete. Return whether it existed."""
     gone = delete(journal_takedowns).where(journal_takedowns.c.id == id_)
     return catalog.transact(lambda connection: connection.execute(gone).rowcount) == 1
 
@@ -89,7 +92,7 @@ _LEASE_TTL_S = 600.0
 
 
 def seal_range(catalog: Catalog, serials: SerialRange) -> None:
-    """Seals a complete range of the ledger: what changes at its serials later is logged after it. Raises RangeError."""
+    """Seal a complete range of the ledger: later changes at its serials are logged after it. Raises RangeError."""
 
     def work(connection: Connection) -> None:
         lock_state(connection, exclusive=True)
@@ -101,27 +104,27 @@ def seal_range(catalog: Catalog, serials: SerialRange) -> None:
 
 
 def latest_generation(connection: Connection, stream: str) -> int:
-    """The generation of a stream that is written now; 0 where nothing is."""
+    """Return the generation of a stream that is written now; 0 if there is none."""
     query = select(func.max(journal_segments.c.generation)).where(journal_segments.c.stream == stream)
     return int(connection.scalar(query) or 0)
 
 
 def find_segment(connection: Connection, stream: str, generation: int, start: int) -> SegmentFile | None:
-    """The segment that begins after the serial `start`."""
+    """Return the segment that begins after the serial `start`; None if there is none."""
     of = journal_segments.c
     row = connection.execute(_SEGMENTS.where(_is(stream, generation), of.start == start)).first()
     return None if row is None else _file(row)
 
 
 def stream_lease(catalog: Catalog, stream: str) -> AbstractContextManager[Lease]:
-    """The lease of who brings what is published of a stream up to the catalog, or changes it."""
+    """Take the lease for publishing segments of a stream, or changing its published segments."""
     return lease(catalog, f"journal {stream}", _LEASE_TTL_S)
 
 
 def record_segment(catalog: Catalog, file: SegmentFile, takedown: int = 0) -> SegmentFile | None:
-    """Records a segment whose file lies whole in the storage, and returns it, or the one that was recorded before.
+    """Record a segment whose file is complete in the storage. Return it, or the one that was recorded before.
 
-    `takedown` is the newest one that it was written by; where there is a newer one, returns None and records nothing.
+    `takedown` is the newest takedown that was applied to it. If there is a newer one, return None and record nothing.
     """
 
     def work(connection: Connection) -> SegmentFile | None:
@@ -136,7 +139,7 @@ def record_segment(catalog: Catalog, file: SegmentFile, takedown: int = 0) -> Se
 
 
 def last_chained(connection: Connection, stream: str, generation: int) -> ChainedSegment | None:
-    """The last segment of the chain."""
+    """Return the last segment of the chain; None if there is none."""
     of = journal_segments.c
     chained = _SEGMENTS.where(_is(stream, generation), of.number.is_not(None))
     row = connection.execute(chained.order_by(of.number.desc()).limit(1)).first()
@@ -144,7 +147,7 @@ def last_chained(connection: Connection, stream: str, generation: int) -> Chaine
 
 
 def chain_segment(catalog: Catalog, segment: ChainedSegment) -> None:
-    """Records that the manifest of a segment is in the storage."""
+    """Record that the manifest of a segment is in the storage."""
     file = segment.file
     of = journal_segments.c
     chained = (
@@ -156,8 +159,10 @@ def chain_segment(catalog: Catalog, segment: ChainedSegment) -> None:
 
 
 def restore_segments(catalog: Catalog, segments: Sequence[ChainedSegment]) -> None:
-    """Records what the manifests in the storage have, for a catalog that lacks it. What was written of the same serials
-    and not published gives way."""
+    """Record segments that have a manifest in the storage, for a catalog that lacks them.
+
+    Unpublished segments of the same serials are replaced.
+    """
 
     def work(connection: Connection) -> None:
         of = journal_segments.c
@@ -174,13 +179,13 @@ def restore_segments(catalog: Catalog, segments: Sequence[ChainedSegment]) -> No
 
 
 def unchained_segments(connection: Connection, stream: str, generation: int) -> list[SegmentFile]:
-    """The segments that are written and have no place in the chain yet."""
+    """Return the written segments that have no place in the chain yet."""
     rows = connection.execute(_SEGMENTS.where(_is(stream, generation), journal_segments.c.number.is_(None)))
     return [_file(row) for row in rows]
 
 
 def replace_unchained(catalog: Catalog, file: SegmentFile) -> None:
-    """Records another file for a segment that has no place in the chain yet."""
+    """Record another file for a segment that has no place in the chain yet."""
     of = journal_segments.c
     replaced = (
         update(journal_segments)
@@ -191,7 +196,7 @@ def replace_unchained(catalog: Catalog, file: SegmentFile) -> None:
 
 
 def ranges_without_segment(connection: Connection, stream: str, generation: int) -> list[SerialRange]:
-    """The complete ranges of the ledger that have no segment of the stream yet, in order."""
+    """Return the complete ranges of the ledger that have no segment of the stream yet, in order."""
     of = serial_ranges.c
     written = exists().where(_is(stream, generation), journal_segments.c.start == of.start)
     query = select(of.start, of.end).where(of.state == RangeState.COMPLETE, ~written).order_by(of.start)
@@ -199,7 +204,7 @@ def ranges_without_segment(connection: Connection, stream: str, generation: int)
 
 
 def segment_names(connection: Connection, stream: str, generation: int, after: int = 0) -> set[str]:
-    """The names of the files of the segments of a generation, apart from those numbered up to `after`."""
+    """Return the filenames of a generation's segments, without segments numbered up to `after`."""
     of = journal_segments.c
     kept = or_(of.number.is_(None), of.number > after)
     return set(connection.scalars(select(of.name).where(_is(stream, generation), kept)))

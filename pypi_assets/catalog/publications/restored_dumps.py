@@ -1,4 +1,4 @@
-"""Enters dumps that have a manifest in the storage, for a catalog that has lost them."""
+"""Restore the rows of dumps from their manifests in the storage, for a catalog that has lost them."""
 
 import json
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def restore_dump(
     columns: Sequence[str],
     joined: Leaves | None = None,
 ) -> None:
-    """Enters a dump that has a manifest in the storage; nothing happens where it is known as committed."""
+    """Insert a dump that has a manifest in the storage. If it is known as committed, do nothing."""
 
     def restore(connection: Connection) -> None:
         lock_state(connection, exclusive=True)
@@ -63,7 +63,7 @@ def restore_dump(
 
 
 def _restore_files(connection: Connection, dump_id: int, files: Sequence[DumpFile]) -> None:
-    """From now on the dump consists of `files` alone."""
+    """Replace the dump's files with `files`."""
     connection.execute(update(dump_files).where(dump_files.c.dump_id == dump_id).values(frozen=False))
     rows = [
         {

@@ -1,4 +1,4 @@
-"""What is known of a written segment of the journal, in the catalog and in the storage."""
+"""Descriptions of written journal segments, shared by the catalog and the storage."""
 
 from dataclasses import dataclass
 
@@ -7,8 +7,10 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 
 @dataclass(frozen=True, slots=True)
 class SegmentFile:
-    """A written segment: its file and what the file holds. `content_bytes` and `sha256` are of the records before
-    compression, `size` is of the file in bytes."""
+    """A written segment: its file, and the records in it.
+
+    `content_bytes` and `sha256` are of the records before compression; `size` is the size of the file in bytes.
+    """
 
     stream: str
     generation: int
