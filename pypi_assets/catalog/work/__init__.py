@@ -1,4 +1,4 @@
-"""What is still to be done: the queues of visits and reads, full crawls, audits, listed projects, retries.
+"""Pending work: the queues of visits and reads, full crawls, audits, listed projects, and retries.
 
-The queues only hold the work; `crawl/` does it. Claims on their entries are in `coordination`.
+The queues only store the work; `crawl/` does it. Claims on their entries are in `coordination`.
 """

@@ -1,7 +1,7 @@
-"""Audits: differences between the catalog and the index that no event explains.
+"""Audits: find differences between the catalog and the index that no event explains.
 
-An audit compares the list of projects first, then visits a share of the projects. At most one is open. Causes are
-counted from the list when it was compared, and from the visits at the end.
+An audit first compares the list of projects, then visits a share of the projects. At most one audit is open. Its
+findings are counted when the list is compared, and again from the visits at its end.
 """
 
 import json
@@ -21,7 +21,7 @@ _EXAMPLES = 10
 
 
 class Drift(StrEnum):
-    """How the catalog can differ from the index without an event."""
+    """The ways in which the catalog can differ from the index without an event."""
 
     UNKNOWN_PROJECT = "unknown project"
     NOT_LISTED = "project not listed"
@@ -33,7 +33,7 @@ class Drift(StrEnum):
 
 @dataclass
 class Findings:
-    """For each cause, the number of projects and the names of some."""
+    """For each cause, the number of projects and the names of a few of them."""
 
     counts: dict[str, int] = field(default_factory=dict)
     examples: dict[str, list[str]] = field(default_factory=dict)
@@ -47,7 +47,9 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """One audit. `serial` is that of its list of projects, None until that was compared. Times are unix seconds."""
+    """One audit. `serial` is the serial of its list of projects; None until the list was compared. Times are unix
+    seconds.
+    """
 
     id: int
     share_percent: float
@@ -62,31 +64,31 @@ class Audit:
 
 
 def open_audit(catalog: Catalog, share_percent: float) -> Audit:
-    """Joins the open audit, which keeps its own share, or opens one."""
+    """Join the open audit, which keeps its own share, or open one."""
 
     def join_or_open(connection: Connection) -> Audit:
         first = {"share_percent": share_percent, "opened_at": catalog.clock(), "open": 1}
-        insert_missing(connection, audits, [first])  # at most one is open
+        insert_missing(connection, audits, [first])  # a unique constraint allows one open audit
         return _audit(connection.execute(select(audits).where(audits.c.open == 1)).one())
 
     return catalog.transact(join_or_open)
 
 
 def find_open_audit(connection: Connection) -> Audit | None:
-    """The audit that is not completed yet; None without one."""
+    """Return the open audit; None if there is none."""
     row = connection.execute(select(audits).where(audits.c.open == 1)).first()
     return None if row is None else _audit(row)
 
 
 def lock_audit(connection: Connection, audit: Audit) -> Audit:
-    """The audit as it is now. No other process changes it until the transaction ends."""
+    """Return the current state of the audit, and lock it until the transaction ends."""
     return _audit(connection.execute(select(audits).where(audits.c.id == audit.id).with_for_update()).one())
 
 
 def note_listed(connection: Connection, audit: Audit, serial: int, findings: Findings) -> Audit:
-    """Records that the audit's list of projects was compared and its visits are queued, in the same transaction.
+    """Record that the audit's list of projects was compared, in the transaction that queues its visits.
 
-    That happens once: the caller has locked the audit, and its `serial` was None.
+    This happens once: the caller has locked the audit, and its `serial` was None.
     """
     values = {"serial": serial, "findings": _to_json(findings)}
     connection.execute(update(audits).where(audits.c.id == audit.id).values(values))
@@ -94,7 +96,7 @@ def note_listed(connection: Connection, audit: Audit, serial: int, findings: Fin
 
 
 def complete_audit(catalog: Catalog, audit: Audit) -> Audit:
-    """Adds what the visits found, and closes the audit."""
+    """Add the findings of the visits, and close the audit."""
 
     def complete(connection: Connection) -> Audit:
         current = lock_audit(connection, audit)
@@ -111,7 +113,7 @@ def complete_audit(catalog: Catalog, audit: Audit) -> Audit:
 
 
 def last_completed_audit(connection: Connection) -> Audit | None:
-    """The audit that was opened last among the completed ones; None without any."""
+    """Return the completed audit that was opened last; None if there is none."""
     row = connection.execute(
         select(audits).where(audits.c.completed_at.is_not(None)).order_by(audits.c.id.desc()).limit(1)
     ).first()
@@ -119,9 +121,9 @@ def last_completed_audit(connection: Connection) -> Audit | None:
 
 
 def _found_by_visits(connection: Connection, workload: str) -> Iterator[tuple[Drift, str]]:
-    """Differences between the last page that the audit saw of each project and the last one that another visit saw.
+    """Yield differences between the last page that the audit saw of each project, and the last that another visit saw.
 
-    Both are of one serial, so no event lies between.
+    Both pages have the same serial, so no event lies between.
     """
     for ids in at_a_time(projects_to_visit(connection, workload)):
         rows = connection.execute(

@@ -1,6 +1,7 @@
-"""What leaves the queue of visits, and what comes back into a queue.
+"""Remove finished visits from the queue, and return work to a queue.
 
-What is done leaves once its workload is complete. Failed reads and exhausted visits become due again on request.
+Finished visits leave the queue once their workload is complete. Failed reads and exhausted visits become due again on
+request.
 """
 
 from collections.abc import Collection, Sequence
@@ -45,9 +46,10 @@ _AT_A_TIME = 10_000
 
 
 def forget_done(connection: Connection, workload: str, limit: int | None = None) -> int:
-    """Removes the visits of `workload` that are done, if it is complete. Returns how many, at most `limit`.
+    """Remove the finished visits of `workload`, at most `limit`, if it is complete. Return how many were removed.
 
-    Projects that a list of projects lacked stay, until the events of that time are known: they are then computed again.
+    Projects that were missing from a list of projects stay until the events of that time are known: then they are
+    computed again.
     """
     _lock_crawl(connection, workload)
     if not _is_complete(connection, workload):
@@ -65,7 +67,7 @@ def forget_done(connection: Connection, workload: str, limit: int | None = None)
 
 
 def forget_visits(catalog: Catalog, workload: str) -> None:
-    """Removes the visits of `workload` that are done, if it is complete and no worker is at work on it.
+    """Remove the finished visits of `workload`, if it is complete and no worker is active on it.
 
     It takes several short transactions, since a full crawl visits every project.
     """
@@ -80,8 +82,10 @@ def forget_visits(catalog: Catalog, workload: str) -> None:
 def queue_again(
     connection: Connection, workload: str, tasks: Collection[tuple[int, int, int]], shards: Sequence[int] | None = None
 ) -> None:
-    """Makes visits of a complete workload due once more: `tasks`, as in queue_visits, and those that the queue still
-    has within `shards` (None: all)."""
+    """Make visits of a complete workload due once more.
+
+    These are `tasks`, as in `queue_visits`, and the visits that the queue still has within `shards` (None: all).
+    """
     _lock_crawl(connection, workload)
     returned = queue_visits(connection, workload, tasks)
     requeue_visits(connection, workload, shards)
@@ -89,7 +93,7 @@ def queue_again(
 
 
 def queue_done(connection: Connection, workload: str, tasks: Collection[tuple[int, int, int]]) -> None:
-    """Enters visits of a complete workload that are done, as in queue_visits: then its projects' reads are found."""
+    """Insert finished visits of a complete workload, as in `queue_visits`, so that reads of its projects are found."""
     rows = [
         {"workload": workload, "project_id": project_id, "shard": shard, "min_serial": serial, "state": TaskState.DONE}
         for project_id, shard, serial in sorted(tasks)
@@ -99,9 +103,9 @@ def queue_done(connection: Connection, workload: str, tasks: Collection[tuple[in
 
 
 def projects_of_range(connection: Connection, entry: LedgerRange) -> list[tuple[int, int, int]]:
-    """The projects that a range visits: (project id, its shard, least serial of the page).
+    """Return the projects that a range visits, as (project id, shard, least serial of the page).
 
-    They are those of its events, and of a listed range also those whose newest page is of that range.
+    They are the projects of its events; for a listed range, also those whose newest page is in that range.
     """
     found = {task[0]: task for task in changed_projects(connection, entry.serials)}
     if entry.exact_from is not None:
@@ -113,9 +117,9 @@ def projects_of_range(connection: Connection, entry: LedgerRange) -> list[tuple[
 
 
 def projects_to_explain(connection: Connection, ranges: Sequence[SerialRange]) -> list[int]:
-    """The ids of the projects whose state the events of some listed `ranges` may explain, in order.
+    """Return, in order, the ids of the projects whose state the events of some listed `ranges` may explain.
 
-    A page that such a range saw is newer than all events were then. Projects without a page are still queued.
+    A page that such a range saw is newer than all events stored then. Projects without a page are still queued.
     """
     start = min(serials.start for serials in ranges)
     found = set(connection.scalars(select(projects.c.id).where(projects.c.page_serial > start)))
@@ -125,8 +129,10 @@ def projects_to_explain(connection: Connection, ranges: Sequence[SerialRange]) -
 
 
 def _lock_crawl(connection: Connection, workload: str) -> None:
-    """Locks the full crawl that counts the visits of `workload`, before visits are locked: see the order of locks in
-    docs/design.md."""
+    """Lock the full crawl that counts the visits of `workload`, before visits are locked.
+
+    docs/design.md has the order of locks.
+    """
     owner = owner_of(workload)
     if owner is not None and owner.table is full_crawls:
         lock_rows(connection, full_crawls, owner.is_it)
@@ -156,10 +162,10 @@ def _add_visited(connection: Connection, workload: str, count: int) -> None:
 
 
 def retry_failed_reads(connection: Connection, kind: str | None = None, normalized: str | None = None) -> int:
-    """Makes failed reads due at once: all, or those of one kind or project. Returns how many.
+    """Make failed reads due immediately: all, or those of one kind or project. Return how many.
 
-    What is live and was not read is among them, whatever its outcome. Reads that a worker is retrying right now
-    are left to it. What is no longer followed is not read.
+    Live files that were not read are included, whatever their outcome. Reads that a worker is retrying right now are
+    left to it. Files of projects that are no longer followed are skipped.
     """
     are_free = distributions.c.url.is_not(None), read_queue.c.claimed_by.is_(None)
     followed = is_followed(connection, distributions.c.project_id)
@@ -178,7 +184,7 @@ def retry_failed_reads(connection: Connection, kind: str | None = None, normaliz
 
 
 def retry_failed_visits(connection: Connection, normalized: str | None = None) -> list[str]:
-    """Makes exhausted visits due again. Returns their workloads."""
+    """Make exhausted visits due again. Return their workloads."""
     exhausted = IS_EXHAUSTED
     if normalized is not None:
         named = select(projects.c.id).where(projects.c.normalized == normalized)
@@ -190,7 +196,7 @@ def retry_failed_visits(connection: Connection, normalized: str | None = None) -
 
 
 def failed_reads(kind: str | None, normalized: str | None) -> Select[Any]:
-    """The reads that ended in an error or are exhausted, and queued ones that have failed before."""
+    """Return a query of reads that ended in an error or are exhausted, and of queued reads that have failed before."""
     data = distribution_data.c
     error_kind = func.coalesce(data.error_kind, WORKER_DIED)
     return _reads(error_kind, kind, normalized).where(
@@ -200,7 +206,7 @@ def failed_reads(kind: str | None, normalized: str | None) -> Select[Any]:
 
 
 def unread_live_files(kind: str | None, normalized: str | None) -> Select[Any]:
-    """The live files with an address that are neither read nor queued, as `gone`. There should be none."""
+    """Return a query of live files with a URL that are neither read nor queued, as `gone`. There should be none."""
     data = distribution_data.c
     is_live = exists().where(live_intervals.c.distribution_id == data.distribution_id, live_intervals.c.end.is_(None))
     return _reads(func.coalesce(data.error_kind, GONE), kind, normalized).where(
@@ -212,7 +218,7 @@ def unread_live_files(kind: str | None, normalized: str | None) -> Select[Any]:
 
 
 def _reads(error_kind: ColumnElement[str], kind: str | None, normalized: str | None) -> Select[Any]:
-    """Reads of this kind of error and of this project, by project and filename."""
+    """Return a query of reads with this kind of error and in this project, by project and filename."""
     data = distribution_data.c
     attempts = select(func.count()).where(read_attempts.c.distribution_id == data.distribution_id).scalar_subquery()
     query = (

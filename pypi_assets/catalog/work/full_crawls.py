@@ -1,6 +1,6 @@
 """Full crawls: opened at a pinned serial, listed, visited in shards, completed. At most one is open.
 
-The steps themselves are in `crawl/`; a range that follows a full crawl is in `ledger/`.
+The steps themselves are in `crawl/`; the ranges that follow a full crawl are in `ledger/`.
 """
 
 import json
@@ -47,7 +47,7 @@ from pypi_assets.index.models import BrokenEntry, ListedProject
 
 _LISTED_AT_A_TIME = 50_000
 SELECTED = "projects"
-"""The name of the scope of PYPI_ASSETS_PROJECTS."""
+"""The name of the scope for PYPI_ASSETS_PROJECTS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +82,10 @@ class CrawlListing:
 
 
 def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, selection: Selection) -> FullCrawl:
-    """Joins the open full crawl, or opens one pinned at `serial`. An empty catalog stores events above `since`.
+    """Join the open full crawl, or open one pinned at `serial`. An empty catalog will store events above `since`.
 
-    Raises CatalogError where the catalog follows another index, where its serials are beyond the index's, or where the
-    open crawl has another selection.
+    Raises CatalogError if the catalog follows another index, if its serials are beyond the index's, or if the open
+    crawl has another selection.
     """
     now = catalog.clock()
 
@@ -116,10 +116,10 @@ def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, select
 def begin_catalog(
     connection: Connection, index_url: str, serial: int, since: int, now: float, *, exact_from: int, follows_all: bool
 ) -> bool:
-    """Enters the state of an empty catalog, which stores events above `since`, with its first range: up to `serial`.
+    """Insert the state of an empty catalog, which stores events above `since`, with its first range, up to `serial`.
 
-    The state is locked from then on. Returns whether the catalog was empty. Raises CatalogError where it follows
-    another index.
+    The state is locked until the transaction ends. Return whether the catalog was empty. Raises CatalogError if it
+    follows another index.
     """
     state = {
         "id": 1,
@@ -132,7 +132,7 @@ def begin_catalog(
         "follows_all": follows_all,
     }
     is_first = insert_missing(connection, catalog_state, [state]) == 1
-    lock_state(connection, exclusive=True)  # of two that begin at the same time, the second joins
+    lock_state(connection, exclusive=True)  # if two processes begin at the same time, the second joins
     require_same_index(connection, index_url)
     if is_first and (serials := allocate_range(connection, serial, now)):
         begin_range(connection, serials, now)
@@ -140,12 +140,12 @@ def begin_catalog(
 
 
 def find_open_crawl(connection: Connection) -> FullCrawl | None:
-    """The open full crawl; None without one."""
+    """Return the open full crawl; None if there is none."""
     return _crawl_where(connection, full_crawls.c.open == 1)
 
 
 def read_crawl(connection: Connection, crawl_id: int) -> FullCrawl:
-    """The full crawl as it is now. Raises CatalogError where there is none of that id."""
+    """Return the current state of a full crawl. Raises CatalogError if there is none with that id."""
     crawl = _crawl_where(connection, full_crawls.c.id == crawl_id)
     if crawl is None:
         raise CatalogError(f"there is no full crawl {crawl_id}")
@@ -153,47 +153,52 @@ def read_crawl(connection: Connection, crawl_id: int) -> FullCrawl:
 
 
 def first_crawl(connection: Connection) -> FullCrawl | None:
-    """The full crawl that was opened first. Its serial ends the first range of the ledger."""
+    """Return the full crawl that was opened first. Its serial ends the first range of the ledger."""
     return _crawl_where(connection, full_crawls.c.id == select(func.min(full_crawls.c.id)).scalar_subquery())
 
 
 def last_completed_crawl(connection: Connection) -> FullCrawl | None:
-    """The full crawl that was opened last among the completed ones; None without any."""
+    """Return the completed full crawl that was opened last; None if there is none."""
     return _crawl_where(connection, full_crawls.c.completed_at.is_not(None))
 
 
 def has_baseline(connection: Connection) -> bool:
-    """Whether there is what ranges can follow: a completed full crawl, or what the first scope leads to."""
+    """Check whether ranges can follow: whether a full crawl, or the first range of a scope, is complete."""
     if last_completed_crawl(connection) is not None:
         return True
     return not follows_all(connection) and first_range(connection) is None
 
 
 def require_followable(connection: Connection, index_url: str, selection: Selection) -> None:
-    """Raises CatalogError where ranges cannot follow: where no full crawl and no scope is complete, where the catalog
-    follows another index, or where it follows other projects than those that are selected."""
+    """Raise CatalogError if ranges cannot follow.
+
+    This is so if no full crawl and no scope is complete, or if the catalog follows another index or other projects than
+    the selected ones.
+    """
     if not has_baseline(connection):
         raise CatalogError(
-            "no full crawl is complete yet: run `pypi-assets crawl full` first, or follow some projects (`pypi-assets"
+            "no full crawl is complete: run `pypi-assets crawl full` first, or follow some projects (`pypi-assets"
             " scope create`, then `pypi-assets scope run`)"
         )
     require_same_index(connection, index_url)
     if selection.names and selection.names != selected_names(connection):
         raise CatalogError(
-            "PYPI_ASSETS_PROJECTS names other projects than are followed: set it back, or run `pypi-assets crawl full`"
-            " to follow these"
+            "PYPI_ASSETS_PROJECTS names other projects than this catalog follows: set it back, or run `pypi-assets"
+            " crawl full` to follow these projects"
         )
 
 
 def selected_names(connection: Connection) -> frozenset[str]:
-    """The normalized names that PYPI_ASSETS_PROJECTS had when it was followed last; none where it never was."""
+    """Return the normalized names that PYPI_ASSETS_PROJECTS had when it was last followed; empty if it never was."""
     roots = connection.scalar(select(scopes.c.roots).where(scopes.c.name == SELECTED))
     return frozenset(json.loads(roots)) if roots is not None and not follows_all(connection) else frozenset()
 
 
 def require_all_followed(connection: Connection, selection: Selection) -> None:
-    """Raises CatalogError where scopes decide what is followed, other than that of a selection: the list of all
-    projects is not requested then."""
+    """Raise CatalogError if scopes other than that of a selection decide what is followed.
+
+    The list of all projects is not requested for such a catalog.
+    """
     if not selection.names and not follows_all(connection):
         raise CatalogError(
             "this catalog follows scopes, so the list of all projects is not requested: this needs the changelog"
@@ -202,11 +207,11 @@ def require_all_followed(connection: Connection, selection: Selection) -> None:
 
 
 def require_last_crawl(connection: Connection, index_url: str, selection: Selection) -> FullCrawl:
-    """The last completed full crawl. Raises CatalogError as `require_followable` does, and where there is none."""
+    """Return the last completed full crawl. Raises CatalogError as `require_followable` does, and if there is none."""
     require_followable(connection, index_url, selection)
     crawl = last_completed_crawl(connection)
     if crawl is None:
-        raise CatalogError("this catalog follows scopes, and had no full crawl: run `pypi-assets crawl full` for one")
+        raise CatalogError("this catalog follows scopes, and has no full crawl yet: run `pypi-assets crawl full`")
     return crawl
 
 
@@ -219,12 +224,12 @@ def list_projects(
     with_history: bool = False,
     is_all: bool = False,
 ) -> CrawlListing:
-    """Enters the index's projects and queues a visit of each, and of each unlisted project with live files.
+    """Insert the index's projects, and queue a visit of each, and of each unlisted project with live files.
 
-    `listed_serial` is the index's serial when the list was made: a project that it leaves out may have existed before.
-    `with_history`: the events since serial 0 are stored, and the projects that they change are queued already.
-    `is_all`: there is no other source than the list, since the changelog is off. A crawl is listed once: where another
-    process has listed it meanwhile, its list counts. Broken entries of the list are kept aside.
+    `listed_serial` is the index's serial when the list was made: a project that it lacks may have existed before.
+    `with_history`: the events since serial 0 are stored, and the projects that they change are already queued.
+    `is_all`: the list is the only source, since the changelog is off. A crawl is listed once: if another process has
+    listed it in the meantime, its list counts. Broken entries of the list are stored separately.
     """
     list_serial = listed_serial if is_all else None
     chunk: dict[str, ListedProject] = {}
@@ -269,7 +274,7 @@ def list_projects(
 def list_named(
     catalog: Catalog, crawl: FullCrawl, tasks: Sequence[tuple[int, int, int]], *, with_history: bool
 ) -> CrawlListing:
-    """Queues visits of named projects, as `queue_visits` takes them, in place of a list of all."""
+    """Queue visits of named projects, as `queue_visits` takes them, in place of a list of all projects."""
 
     def end(connection: Connection) -> CrawlListing:
         if not _is_listed(connection, crawl, lock_exclusive=True):
@@ -282,7 +287,7 @@ def list_named(
 
 
 def names_without_page(connection: Connection, selection: Selection) -> tuple[str, ...]:
-    """Those of the selected names of which no page was ever seen."""
+    """Return the selected names of projects of which no page was ever seen."""
     seen = {
         name
         for some in at_a_time(sorted(selection.names))
@@ -296,7 +301,7 @@ def names_without_page(connection: Connection, selection: Selection) -> tuple[st
 def _enter_listed(
     catalog: Catalog, crawl: FullCrawl, listed: Mapping[str, ListedProject], listed_at: int | None
 ) -> bool:
-    """Queues a visit of each of these projects. Returns False where another process has listed the crawl meanwhile."""
+    """Queue a visit of each of these projects. Return False if another process has listed the crawl in the meantime."""
     if not listed:
         return True
     serials = {normalized: project.last_serial or 0 for normalized, project in listed.items()}
@@ -322,7 +327,7 @@ def _enter_listed(
     def queue(connection: Connection) -> bool:
         if _is_listed(connection, crawl):
             return False
-        for is_newer in (False, True):  # than the crawl: a page of the crawl's serial is new enough
+        for is_newer in (False, True):  # newer than the crawl: a page with the crawl's serial is enough
             tasks = [
                 (project_id, project_shard(normalized), min(serials[normalized], crawl.serial))
                 for normalized, project_id in ids.items()
@@ -336,21 +341,21 @@ def _enter_listed(
 
 
 def _is_listed(connection: Connection, crawl: FullCrawl, *, lock_exclusive: bool = False) -> bool:
-    """Whether the crawl is listed. That does not change until the transaction ends."""
+    """Check whether the crawl is listed, and lock that until the transaction ends."""
     listed_at = select(full_crawls.c.listed_at).where(full_crawls.c.id == crawl.id)
     return connection.scalar(listed_at.with_for_update(read=not lock_exclusive)) is not None
 
 
 def is_crawl_drained(connection: Connection, crawl: FullCrawl) -> bool:
-    """Whether no visit and no read of the crawl is left."""
+    """Check whether no visit and no read of the crawl is left."""
     return not is_visit_pending(connection, crawl.workload) and not is_read_pending(connection, crawl.workload)
 
 
 def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:
-    """Completes the crawl if no visit and no read of it is left. Returns whether it is complete."""
+    """Complete the crawl if no visit and no read of it is left. Return whether it is complete."""
 
     def complete(connection: Connection) -> bool:
-        _is_listed(connection, crawl, lock_exclusive=True)  # what is opened once is locked before the state
+        _is_listed(connection, crawl, lock_exclusive=True)  # crawls are locked before the state
         lock_state(connection, exclusive=True)
         current = _crawl_where(connection, full_crawls.c.id == crawl.id)
         if current is None or current.listed_at is None:
@@ -369,11 +374,11 @@ def complete_crawl(catalog: Catalog, crawl: FullCrawl) -> bool:
         connection.execute(update(full_crawls).where(full_crawls.c.id == crawl.id).values(completed_at=now, open=None))
         if current.with_history:
             connection.execute(update(catalog_state).values(exact_from=0))
-        elif crawl.selection.names:  # each project has its own
+        elif crawl.selection.names:  # projects have serials of their own
             connection.execute(
                 update(catalog_state).where(catalog_state.c.exact_from == 0).values(exact_from=crawl.serial)
             )
-        elif before is None or before.selection != crawl.selection:  # of new projects no more is known
+        elif before is None or before.selection != crawl.selection:  # of the new projects, nothing earlier is known
             at = max(crawl.serial, current.listed_serial or 0) + is_any_unseen(connection, crawl.workload)
             seen = (at, greatest_page_serial or 0)
             connection.execute(update(catalog_state).values(exact_from=max(seen)))
@@ -405,18 +410,17 @@ def _crawl_where(connection: Connection, condition: object) -> FullCrawl | None:
 
 
 def followed_index(connection: Connection) -> str | None:
-    """The URL of the index that the catalog follows; None before the first full crawl."""
+    """Return the URL of the index that the catalog follows; None before the first full crawl."""
     return connection.scalar(select(catalog_state.c.index_url))
 
 
 def catalog_identity(connection: Connection) -> str | None:
-    """Return what distinguishes this catalog from others, also after it was restored from a backup; None before it
-    follows an index."""
+    """Return the identity of this catalog, which a restored backup keeps; None before it follows an index."""
     return connection.scalar(select(catalog_state.c.identity))
 
 
 def require_same_index(connection: Connection, index_url: str) -> None:
-    """Raises CatalogError where the catalog follows another index."""
+    """Raise CatalogError if the catalog follows another index."""
     known = followed_index(connection)
     if known is not None and known != index_url:
         raise CatalogError(
@@ -434,8 +438,11 @@ def _require_same_selection(known: Selection, wanted: Selection, what: str) -> N
 
 
 def _follow_as_selected(connection: Connection, selection: Selection) -> None:
-    """From now on all is followed, where nothing is selected: of what was not, events are known since they are stored
-    of all projects. Raises CatalogError where all is followed, and only some projects are selected."""
+    """Follow all projects from now on, if nothing is selected.
+
+    Events of projects that were not followed are known from the serial since which events of all projects are stored.
+    Raises CatalogError if all projects are followed, and only some are selected.
+    """
     if not selection.names:
         state = catalog_state.c
         since = func.coalesce(state.all_events_since, state.events_since)

@@ -1,4 +1,4 @@
-"""The index's list of projects compared with the catalog: projects whose serial differs, and those not listed."""
+"""Compare the index's list of projects with the catalog: find projects whose serial differs, and unlisted projects."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from pypi_assets.index.models import ListedProject
 class ComparedProject:
     """A project as the catalog knows it and as it is listed.
 
-    `known_serial` is the greatest serial of its events and pages; -1 without any. `listed_serial` is None where the
+    `known_serial` is the greatest serial of its events and pages; -1 if it has none. `listed_serial` is None if the
     project is not listed.
     """
 
@@ -38,15 +38,16 @@ class ComparedProject:
 
 
 def compare_listed(connection: Connection, page: Sequence[ListedProject], list_serial: int) -> list[ComparedProject]:
-    """The projects of one page of the list, which is of `list_serial`. New ones are entered.
+    """Return the projects of one page of the list, which has the serial `list_serial`. New projects are inserted.
 
-    Their `listed_serial` is 0 where the list has none.
+    Their `listed_serial` is 0 if the list has no serial for them.
     """
     through = events_through(connection)
     listed = {project.normalized: project for project in page}
     serials = {name: project.last_serial or 0 for name, project in listed.items()}
     new = listed.keys() - project_ids(connection, sorted(listed)).keys()
-    enter_projects(  # no event lies between a project's last one and the list, so those above the latter are stored too
+    # there is no event between a project's last one and the list, so all events above the latter will be stored
+    enter_projects(
         connection,
         [
             (listed[name].name, through if serials[name] > through else list_serial, listed[name].last_serial)
@@ -61,22 +62,24 @@ def compare_listed(connection: Connection, page: Sequence[ListedProject], list_s
 
 
 def rename_listed(connection: Connection, page: Iterable[ListedProject]) -> None:
-    """Gives the projects of one page of the list the names that it shows. Visits are queued before that, since this
-    locks projects, and the state of the catalog."""
+    """Give the projects of one page of the list the names that it shows.
+
+    Queue visits before that, since this locks projects and the state of the catalog.
+    """
     log_renamed(connection, rename_projects(connection, shown_names(page)))
 
 
 def shown_names(listed: Iterable[ListedProject]) -> Iterator[ShownName]:
-    """The names of projects on the list, where it has the serial at which a project is displayed so."""
+    """Return the names of projects on the list that have a serial there."""
     return (ShownName(project.name, project.last_serial) for project in listed if project.last_serial is not None)
 
 
 def unlisted_projects(
     connection: Connection, is_listed: Callable[[int], bool], list_serial: int
 ) -> list[ComparedProject]:
-    """The projects with live files that the list lacks; `is_listed` is called with their ids.
+    """Return the projects with live files that the list lacks; `is_listed` is called with their ids.
 
-    Projects with a known serial above `list_serial` are left out: they appeared after the list was made.
+    Projects with a known serial above `list_serial` are skipped: they appeared after the list was made.
     """
     query = _known_projects().where(has_live_files()).execution_options(yield_per=1_000)
     return [
@@ -87,7 +90,7 @@ def unlisted_projects(
 
 
 def known_serials(connection: Connection, ids: Sequence[int]) -> list[tuple[int, int, int]]:
-    """For each of these projects: its id, its shard, and its greatest known serial (0 without any)."""
+    """Return (id, shard, greatest known serial) for each of these projects; the serial is 0 if none is known."""
     return [
         (row.id, row.shard, max(_known(row), 0))
         for some in at_a_time(ids)
@@ -96,7 +99,7 @@ def known_serials(connection: Connection, ids: Sequence[int]) -> list[tuple[int,
 
 
 def has_live_files() -> ColumnElement[bool]:
-    """Whether any file of the row of `projects` is live now."""
+    """Return the condition that a file of the row of `projects` is live now."""
     return exists().where(
         distributions.c.project_id == projects.c.id,
         live_intervals.c.distribution_id == distributions.c.id,
@@ -117,10 +120,10 @@ def _known(row: Row[Any]) -> int:
 def queue_listed(
     connection: Connection, compared: Collection[ComparedProject], list_serial: int, workload: str = LISTING
 ) -> None:
-    """Queues visits of these projects for `workload`, by default for the next range.
+    """Queue visits of these projects for `workload`, by default for the next range.
 
-    They replace visits that an older list queued. Of an unlisted project, a page newer than all that is known is
-    needed.
+    They replace visits that an older list queued. The page of an unlisted project must be newer than everything known
+    of it.
     """
     min_serials = {
         project.id: project.known_serial + 1 if project.listed_serial is None else project.listed_serial
@@ -145,9 +148,9 @@ def queue_listed(
 
 
 def allocate_listed_range(connection: Connection, list_serial: int, now: float) -> SerialRange | None:
-    """Allocates the range up to `list_serial`, which visits what was queued; None where there are no serials for it.
+    """Allocate the range up to `list_serial`, which makes the queued visits. Return None if it has no serials.
 
-    Stored events know more than the list, so the projects that they change are visited too.
+    Stored events may be newer than the list, so the projects that they change are visited too.
     """
     lock_rows(connection, visit_queue, visit_queue.c.workload == LISTING)
     lock_state(connection, exclusive=True)
@@ -161,17 +164,17 @@ def allocate_listed_range(connection: Connection, list_serial: int, now: float) 
 
 
 def exact_again_from(connection: Connection, serials: SerialRange) -> int:
-    """The first serial after a range that a list brought for which the catalog has answers, once it is complete.
+    """Return the first serial after a listed range for which the catalog will have answers once the range is complete.
 
-    It is the serial of the list, unless a page was newer, or no page was seen of the serial that the list shows for a
-    project. Then the state at the serial of the list is not known.
+    This is the serial of the list, unless a page was newer, or no page with a project's listed serial was seen. Then
+    the state at the serial of the list is not known.
     """
     newest_page = connection.scalar(select(func.max(projects.c.page_serial))) or 0
     return max(serials.end + is_any_unseen(connection, range_workload(serials)), newest_page)
 
 
 def is_any_unseen(connection: Connection, workload: str) -> bool:
-    """Whether a list had `workload` visit a project of which no page of its listed serial was seen."""
+    """Check whether a list had `workload` visit a project, but no page with its listed serial was seen."""
     unseen = (
         select(visit_queue.c.project_id)
         .join(projects, projects.c.id == visit_queue.c.project_id)

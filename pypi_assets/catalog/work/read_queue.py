@@ -1,7 +1,7 @@
-"""The queue of reads: which distributions are still to be read, and by which worker.
+"""The queue of reads: the distributions that are still to be read, and the workers that have claimed them.
 
-It follows from the outcomes: a distribution is queued while it is pending and has an address. So the queue is small,
-however much was read before. What was read is stored in `reads/`.
+It contains each distribution that is pending and has a URL. So it is small, however many were read before. The results
+of reads are stored in `reads/`.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -33,7 +33,7 @@ from pypi_assets.catalog.tables import (
 from pypi_assets.distributions.record import DistributionKind
 
 QUEUED_READS = "reads in the queue"
-"""The name of their count."""
+"""The name of the count of queued reads."""
 ABANDONED = "abandoned"
 """The outcome of an attempt whose worker died."""
 
@@ -59,10 +59,10 @@ class PendingRead:
 def queue_reads(
     connection: Connection, reads: Iterable[tuple[int, int]], nice: int = 0, first: Collection[int] = ()
 ) -> None:
-    """Queues (distribution id, project id), which are pending from now on and have an address.
+    """Queue reads, given as (distribution id, project id). The distributions must be pending and have a URL.
 
-    Those in `first` are read before the others. Claims on them end: a worker that reads one right now reads its old
-    bytes.
+    Distributions in `first` are read before the others. Existing claims on them end: a worker that reads one right now
+    may read its old content.
     """
     reset: dict[str, Any] = {"nice": nice, "due_at": 0.0, "attempts": 0, "first_failed_at": None, **RELEASED}
     rows = [
@@ -87,11 +87,11 @@ def claim_reads(
     limit: int,
     only_first: bool = False,
 ) -> list[PendingRead]:
-    """Claims the next reads for `worker` in the projects of `workload` (None: all), within `shards` (None: all).
+    """Claim the next reads for `worker` in the projects of `workload` (None: all), within `shards` (None: all).
 
-    Lower nice values come first, within them what leads a scope on, and then those that have been due for longest. With
-    `only_first` there is nothing else than what leads a scope on. The query looks at all pending
-    reads there, so workers claim from a large workload in groups of shards.
+    Reads with lower nice values come first, then reads that lead a scope on to further projects, then those that have
+    been due for longest. With `only_first`, only reads that lead a scope on are claimed. The query scans all pending
+    reads in the shards, so workers claim from a large workload in groups of shards.
     """
     query = (
         _queued(workload, shards, only_first=only_first)
@@ -122,7 +122,7 @@ def claim_reads(
 
 
 def _pending_read(row: Row[Any], now: float) -> PendingRead:
-    """The claimed read, whose `row` is as it was before the claim."""
+    """Return the claimed read. `row` has its columns from before the claim."""
     attempts, first_failed_at = failures_at_claim(row, now)
     return PendingRead(
         distribution_id=row.id,
@@ -143,10 +143,10 @@ def _pending_read(row: Row[Any], now: float) -> PendingRead:
 def finish_reads(
     connection: Connection, finished: Sequence[FinishedRead], worker: str, now: float, pack: StoredPack | None = None
 ) -> list[FinishedRead]:
-    """Stores the results of attempts of `worker`, and removes from the queue what is not tried again.
+    """Store the results of attempts of `worker`, and remove reads from the queue that will not be retried.
 
-    Returns those that were stored. Results whose claim another worker has taken over are dropped. A 404 of a file that
-    is not live is stored as VANISHED. `pack` is where their extracts lie in the storage.
+    Return the results that were stored. A result is dropped if another worker has taken over its claim. A 404 of a file
+    that is not live is stored as VANISHED. `pack` has the extracts in the storage.
     """
     mine = (
         select(read_queue.c.distribution_id, read_queue.c.attempts, read_queue.c.project_id)
@@ -197,23 +197,23 @@ def finish_reads(
 
 
 def remove_reads(connection: Connection, *which: ColumnElement[bool]) -> None:
-    """Takes the reads that meet these conditions out of the queue. The caller has locked them."""
+    """Remove the reads that meet these conditions from the queue. The caller has locked them."""
     gone = connection.execute(delete(read_queue).where(*which)).rowcount
     add_counts(connection, {QUEUED_READS: -gone})
 
 
 def count_pending_reads(connection: Connection, workload: str | None, shards: Sequence[int] | None = None) -> int:
-    """The number of reads left in the projects that `workload` visits (None: all), within `shards` (None: all)."""
+    """Return the number of reads left in projects that `workload` visits (None: all), within `shards` (None: all)."""
     return int(connection.scalar(_queued(workload, shards).add_columns(func.count())) or 0)
 
 
 def count_queued_reads(connection: Connection) -> int:
-    """The number of reads left in all; quick on any catalog."""
+    """Return the number of all reads left. The query is fast on any catalog."""
     return read_counts(connection).get(QUEUED_READS, 0)
 
 
 def is_read_pending(connection: Connection, workload: str) -> bool:
-    """Whether reads are left in the projects that `workload` visits."""
+    """Check whether reads are left in the projects that `workload` visits."""
     query = _queued(workload, None).add_columns(read_queue.c.distribution_id).limit(1)
     return connection.scalar(query) is not None
 
@@ -221,7 +221,7 @@ def is_read_pending(connection: Connection, workload: str) -> bool:
 def pending_by_shard(
     connection: Connection, workload: str | None, shards: Sequence[int] | None, *, only_first: bool = False
 ) -> dict[int, int]:
-    """The number of reads left, by shard and in the order of shards, without empty ones."""
+    """Return the number of reads left, by shard and in the order of shards. Shards without reads are omitted."""
     counts = (
         _queued(workload, shards, only_first=only_first)
         .add_columns(projects.c.shard, func.count())
@@ -233,14 +233,17 @@ def pending_by_shard(
 def reads_ready_at(
     connection: Connection, workload: str | None, shards: Sequence[int] | None, *, only_first: bool = False
 ) -> float | None:
-    """When the next read can be claimed, unless its worker finishes it first; None where none is left."""
+    """Return when the next read can be claimed, unless its worker finishes it first; None if none is left."""
     return connection.scalar(
         _queued(workload, shards, only_first=only_first).add_columns(func.min(ready_at(read_queue)))
     )
 
 
 def _queued(workload: str | None, shards: Sequence[int] | None, *, only_first: bool = False) -> Select[Any]:
-    """The queue, limited to the projects that `workload` visits within `shards`, and to what leads a scope on."""
+    """Return a query of the queue, limited to projects that `workload` visits in `shards`.
+
+    With `only_first`, it is also limited to reads that lead a scope on.
+    """
     query = select().select_from(read_queue).join(projects, projects.c.id == read_queue.c.project_id)
     if only_first:
         query = query.where(read_queue.c.is_first)
@@ -270,7 +273,7 @@ def _attempt(read: FinishedRead, attempt: int, worker: str, rulesets: str | None
 
 
 def _abandoned(row: Row[Any]) -> dict[str, Any]:
-    """The attempt of a worker that died, with no known result."""
+    """Return the attempt of a worker that died, whose result is unknown."""
     return {
         "distribution_id": row.id,
         "attempt": row.attempts + 1,

@@ -1,10 +1,11 @@
-"""The queue of visits: which projects a full crawl, a serial range or an audit still has to visit.
+"""The queue of visits: the projects that a full crawl, a serial range, an audit or a scope still has to visit.
 
-A *workload* is what one of them visits: `crawl:7`, `range:1200-1350`, `audit:3`, `scope:2`, or `revisits`, which again
-and again visits a few of the projects that were not visited for longest. The rest of a workload survives any stop.
+A *workload* is the set of visits of one of them: `crawl:7`, `range:1200-1350`, `audit:3`, `scope:2`, or `revisits`,
+which regularly visits a few of the projects that were not visited for longest. Workloads are stored, so they continue
+after any stop.
 
-The queue holds what is left to do, what was abandoned, and what is done in workloads that are not complete. How the
-rest leaves it is in `finished_workloads.py`.
+The queue contains pending and exhausted visits, and finished visits of incomplete workloads. `finished_workloads.py`
+removes finished visits.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -52,7 +53,7 @@ REVISITS = "revisits"
 _REVISIT_FAILED_S = 600.0
 _LONGEST_PAUSE_S = 86_400.0
 LISTING = "listing"
-"""What the list of projects found and no range has taken yet. It is not visited before."""
+"""The workload of visits from the list of projects that no range has taken yet. They are not made before."""
 
 
 class TaskState(StrEnum):
@@ -65,7 +66,7 @@ class TaskState(StrEnum):
 
 _IS_TODO: ColumnElement[bool] = literal_column(f"visit_queue.state = '{TaskState.TODO}'")
 IS_EXHAUSTED: ColumnElement[bool] = literal_column(f"visit_queue.state = '{TaskState.EXHAUSTED}'")
-"""Without a parameter, so that the partial index is used."""
+"""They have no parameter, so that the partial indexes are used."""
 RESET: dict[str, Any] = {
     "state": TaskState.TODO,
     "attempts": 0,
@@ -73,15 +74,16 @@ RESET: dict[str, Any] = {
     "due_at": 0,
     "was_gone": False,
 }
-"""A due visit, as if it had never been tried."""
+"""The columns of a visit that is due, as if it had never been tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class VisitTask:
     """One project that `worker` has claimed to visit. A page older than `min_serial` is stale.
 
-    The list of projects of the serial `listed_at` shows the project with `min_serial` as its last serial; that of
-    `unlisted_at` lacks it. Both are None where the visit comes from no list. `was_gone`: the last answer was a 404.
+    The list of projects with the serial `listed_at` shows the project with `min_serial` as its last serial; the list
+    with the serial `unlisted_at` lacks it. Both are None if the visit comes from no list. `was_gone`: the last answer
+    was a 404.
     """
 
     workload: str
@@ -100,7 +102,7 @@ class VisitTask:
 class WorkloadProgress:
     """The number of projects of a workload in each state.
 
-    `lost` counts visits of one call that another worker has taken over, because their claims were not renewed.
+    `lost` counts visits of one call that another worker has taken over because their claims were not renewed.
     """
 
     todo: int
@@ -119,34 +121,32 @@ class WorkloadProgress:
 
 
 def crawl_workload(crawl_id: int) -> str:
-    """The workload of a full crawl."""
     return f"crawl:{crawl_id}"
 
 
 def range_workload(serials: SerialRange) -> str:
-    """The workload of a serial range, `range:START-END`."""
+    """Return the workload of a serial range, `range:START-END`."""
     return f"range:{serials.key}"
 
 
 def audit_workload(audit_id: int) -> str:
-    """The workload of an audit."""
     return f"audit:{audit_id}"
 
 
 def scope_workload(scope_id: int, *, is_aborted: bool = False) -> str:
-    """The workload of a scope: what it leads to and no range visits. Under another name while the scope is aborted."""
+    """Return the workload of a scope: its projects that no range visits. It changes while the scope is aborted."""
     return f"{'aborted' if is_aborted else 'scope'}:{scope_id}"
 
 
 class WorkloadOwner(NamedTuple):
-    """The table, and the row of it, that a workload belongs to and that counts the visits which have left the queue."""
+    """The table and the row that a workload belongs to. The row counts the visits that have left the queue."""
 
     table: Table
     is_it: ColumnElement[bool]
 
 
 def owner_of(workload: str) -> WorkloadOwner | None:
-    """What owns a workload; None of an audit and of what has no end."""
+    """Return the owner of a workload; None for audits and for workloads without an end."""
     kind, _, key = workload.partition(":")
     if kind == "crawl":
         return WorkloadOwner(full_crawls, full_crawls.c.id == int(key))
@@ -159,7 +159,7 @@ def owner_of(workload: str) -> WorkloadOwner | None:
 
 
 def visit_kind(workload: str) -> str:
-    """The kind of the visits of `workload`: full, incremental, audit or scope."""
+    """Return the kind of the visits of `workload`: full, incremental, audit or scope."""
     kinds = {"crawl": "full", "range": "incremental", "audit": "audit", "scope": "scope", REVISITS: "audit"}
     return kinds[workload.partition(":")[0]]
 
@@ -173,9 +173,10 @@ def queue_visits(
     unlisted_at: int | None = None,
     nice: Mapping[int, int] = MappingProxyType({}),
 ) -> int:
-    """Adds (project id, its shard, least serial) to the visits of `workload`. Returns how many are new.
+    """Add visits, given as (project id, shard, least serial), to `workload`. Return how many are new.
 
-    The policy sets their order, to which `nice` adds by project id. `listed_at` and `unlisted_at` are as in VisitTask.
+    The policy in `visit_statistics` sets their priorities, to which `nice` adds a value by project id. `listed_at` and
+    `unlisted_at` are as in VisitTask.
     """
     common = {"workload": workload, "state": TaskState.TODO, "listed_at": listed_at, "unlisted_at": unlisted_at}
     turns = turns_of(connection, {project_id: serial for project_id, _, serial in tasks})
@@ -186,14 +187,16 @@ def queue_visits(
         visit_queue,
         [
             common | {"project_id": project_id, "shard": shard, "min_serial": serial} | turns[project_id]
-            for project_id, shard, serial in sorted(tasks)  # in one order, so that no two wait for each other
+            for project_id, shard, serial in sorted(tasks)  # in a fixed order, so that transactions do not deadlock
         ],
     )
 
 
 def turns_of(connection: Connection, min_serials: Mapping[int, int]) -> dict[int, dict[str, float]]:
-    """The priority and the due time of visits of these projects, as the policy sets them: queue columns by project
-    id."""
+    """Return the priority and the due time of visits of these projects, as queue columns by project id.
+
+    The policy in `visit_statistics` sets them.
+    """
     found = prospects(connection, min_serials, read_state(connection)["events_through"])
     return {
         project_id: {"nice": nice_of(prospect), "due_at": due_at(prospect)}
@@ -203,10 +206,10 @@ def turns_of(connection: Connection, min_serials: Mapping[int, int]) -> dict[int
 
 
 def queue_revisits(connection: Connection, count: int, excluded_workload: str) -> int:
-    """Queues visits of the `count` projects that were not visited for longest. Returns how many are new.
+    """Queue visits of the `count` projects that were not visited for longest. Return how many are new.
 
-    Projects that `excluded_workload` visits anyway are left out. Completed revisits are removed from the queue.
-    Exhausted ones are tried again when it is their turn.
+    Projects that `excluded_workload` visits anyway are skipped. Completed revisits are removed from the queue, and
+    exhausted ones are retried when they are chosen again.
     """
     if not count:
         return 0
@@ -224,7 +227,7 @@ def queue_revisits(connection: Connection, count: int, excluded_workload: str) -
 
 
 def revisit_soon(connection: Connection, tasks: Collection[tuple[int, int, int]]) -> None:
-    """Queues (project id, its shard, least serial) as revisits, also where they were revisited before."""
+    """Queue revisits, given as (project id, shard, least serial), even of projects that were revisited before."""
     for ids in at_a_time(sorted(project_id for project_id, _, _ in tasks)):
         is_over = (visit_queue.c.workload == REVISITS, visit_queue.c.project_id.in_(ids))
         connection.execute(delete(visit_queue).where(*is_over, visit_queue.c.state != TaskState.TODO))
@@ -232,9 +235,10 @@ def revisit_soon(connection: Connection, tasks: Collection[tuple[int, int, int]]
 
 
 def abandoned_visits(connection: Connection, now: float) -> list[tuple[int, int, int]]:
-    """Return (project id, its shard, least serial) of projects whose visits were abandoned, for `revisit_soon`.
+    """Return (project id, shard, least serial) of projects whose visits were abandoned, for `revisit_soon`.
 
-    A project is due after a pause that doubles with each failure, up to a day. A revisit that is queued is left out.
+    A project is due after a pause that doubles with each failure, up to a day. Projects with a queued revisit are
+    skipped.
     """
     known = visit_statistics.c
     columns = (visit_queue.c.project_id, visit_queue.c.shard, visit_queue.c.min_serial)
@@ -266,10 +270,10 @@ def longest_unvisited(
     excluded_workloads: Sequence[str] = (),
     is_wanted: Callable[[int], bool] | None = None,
 ) -> list[tuple[int, int]]:
-    """The `count` projects that were not visited for longest, those never visited first: (project id, its shard).
+    """Return (project id, shard) of the `count` projects that were not visited for longest, never visited ones first.
 
-    Projects that any of `excluded_workloads` visits or has visited are left out, but not exhausted revisits. So are
-    those for whose id `is_wanted` returns False.
+    A project is skipped if one of `excluded_workloads` visits or has visited it, unless that is an exhausted revisit.
+    It is also skipped if `is_wanted` returns False for its id.
     """
     known = visit_statistics.c
     is_queued = exists().where(
@@ -296,8 +300,11 @@ def longest_unvisited(
 def move_projects(
     connection: Connection, workload: str, project_ids: Sequence[int], scopes: Mapping[int, str]
 ) -> list[int]:
-    """Moves visits of these projects to the workload of the first of `scopes` that leads to each, by its id. Returns
-    the ids of the scopes that have got any."""
+    """Move visits of these projects to other scopes that lead to them. Return the ids of these scopes.
+
+    `scopes` maps ids of scopes to their workloads. A visit goes to the scope with the least id that leads to the
+    project.
+    """
     of = scope_projects.c
     got: set[int] = set()
     for ids in at_a_time(sorted(project_ids)):
@@ -313,7 +320,7 @@ def move_projects(
 
 
 def _move(connection: Connection, project_id: int, workload: str, into: str) -> bool:
-    """Moves a visit, whoever has claimed it. Where both workloads have one, what is left to do counts."""
+    """Move a visit, even if it is claimed. If both workloads have a visit, a pending one counts."""
     is_its, there = visit_queue.c.project_id == project_id, visit_queue.alias()
     is_todo = exists().where(
         there.c.workload == workload, there.c.project_id == project_id, there.c.state == TaskState.TODO
@@ -326,7 +333,7 @@ def _move(connection: Connection, project_id: int, workload: str, into: str) -> 
 
 
 def requeue_visits(connection: Connection, workload: str, shards: Sequence[int] | None = None) -> None:
-    """Makes visits of `workload` that are done or exhausted due again."""
+    """Make finished and exhausted visits of `workload` due again."""
     is_over = and_(_in_workload(workload, shards), visit_queue.c.state != TaskState.TODO)
     lock_rows(connection, visit_queue, is_over)
     connection.execute(update(visit_queue).where(is_over).values(error_text=None, **RESET))
@@ -342,9 +349,9 @@ def claim_visits(
     until: float,
     limit: int,
 ) -> list[VisitTask]:
-    """Claims the next visits of `workload` within `shards` (None: all) for `worker`.
+    """Claim the next visits of `workload` within `shards` (None: all) for `worker`.
 
-    Lower nice values come first, and within them those that have been due for longest.
+    Lower nice values come first; among equal ones, the visits that have been due for longest.
     """
     query = (
         select(*PROJECT_COLUMNS, visit_queue)
@@ -378,8 +385,10 @@ def claim_visits(
 
 
 def still_claimed(connection: Connection, tasks: Sequence[VisitTask]) -> set[int]:
-    """The projects of those of `tasks`, all of one workload and worker, that are still claimed. No worker can take them
-    over until the transaction ends."""
+    """Return the projects of those `tasks` that are still claimed, and lock their claims until the transaction ends.
+
+    All tasks must have the same workload and worker.
+    """
     if not tasks:
         return set()
     mine = (
@@ -396,17 +405,17 @@ def still_claimed(connection: Connection, tasks: Sequence[VisitTask]) -> set[int
 
 
 def visits_ready_at(connection: Connection, workload: str, shards: Sequence[int] | None) -> float | None:
-    """When the next visit of `workload` can be claimed, unless its worker finishes it first; None: none is left."""
+    """Return when the next visit can be claimed, unless its worker finishes it first; None if none is left."""
     return connection.scalar(select(func.min(ready_at(visit_queue))).where(_todo(workload, shards)))
 
 
 def is_visit_pending(connection: Connection, workload: str) -> bool:
-    """Whether `workload` has visits left."""
+    """Check whether `workload` has pending visits."""
     return connection.scalar(select(visit_queue.c.project_id).where(_todo(workload, None)).limit(1)) is not None
 
 
 def finish_visits(connection: Connection, finished: Iterable[tuple[VisitTask, TaskState, str | None]]) -> None:
-    """Sets the state of each task, with the text of its error, if it had one."""
+    """Set the state of each task, and the text of its error, if it had one."""
     rows = [
         {
             "of_workload": task.workload,
@@ -422,7 +431,7 @@ def finish_visits(connection: Connection, finished: Iterable[tuple[VisitTask, Ta
 def postpone_visits(
     connection: Connection, now: float, postponed: Iterable[tuple[VisitTask, float, str, bool]]
 ) -> None:
-    """Postpones each visit (unix seconds), with the text of the error and whether that was a 404.
+    """Postpone each visit to a time (unix seconds), with the text of the error and whether it was a 404.
 
     `first_failed_at` is set at the first failure.
     """
@@ -447,11 +456,10 @@ def postpone_visits(
 
 
 def clear_exhausted(connection: Connection, reached: Mapping[int, int | None]) -> set[str]:
-    """Exhausted visits of these projects are done, in whatever workload, since a later visit has succeeded. Returns the
-    workloads of such visits.
+    """Finish exhausted visits of these projects in all workloads, since a later visit has succeeded.
 
-    It reached the serial of `reached`, by project id; None: whatever an exhausted visit wanted. Visits that wanted a
-    newer page stay exhausted.
+    Return the workloads of these visits. `reached` has the serial that the later visit reached, by project id; None if
+    it satisfies any exhausted visit. Visits that need a newer page stay exhausted.
     """
     columns = (visit_queue.c.workload, visit_queue.c.project_id, visit_queue.c.min_serial)
     workloads: set[str] = set()
@@ -474,7 +482,7 @@ def clear_exhausted(connection: Connection, reached: Mapping[int, int | None]) -
 
 
 def exhausted_visits(connection: Connection) -> list[tuple[int, int]]:
-    """The projects with exhausted visits, in whatever workload: (project id, its shard), in order."""
+    """Return, in order, (project id, shard) of the projects with exhausted visits in any workload."""
     columns = (visit_queue.c.project_id, visit_queue.c.shard)
     rows = connection.execute(select(*columns).where(IS_EXHAUSTED).distinct().order_by(visit_queue.c.project_id))
     return [(project_id, shard) for project_id, shard in rows]
@@ -488,9 +496,9 @@ def abandoned_projects(connection: Connection, workload: str, limit: int = 20) -
 
 
 def workload_progress(connection: Connection, workload: str, shards: Sequence[int] | None = None) -> WorkloadProgress:
-    """The number of projects of `workload` in each state, within `shards` (None: all).
+    """Return the number of projects of `workload` in each state, within `shards` (None: all).
 
-    Of all shards, those count as done whose visits have left the queue, since the workload is complete.
+    Without `shards`, finished visits that have left the queue of a complete workload are included.
     """
     counts: dict[str, int] = {
         state: count
@@ -515,7 +523,7 @@ def _progress(counts: Mapping[str, int]) -> WorkloadProgress:
 
 
 def shards_with_projects(connection: Connection, workload: str) -> dict[int, int]:
-    """The number of projects that `workload` visits, by shard, without empty shards."""
+    """Return the number of projects that `workload` visits, by shard. Shards without projects are omitted."""
     return {
         shard: count
         for shard, count in connection.execute(
@@ -529,7 +537,7 @@ def shards_with_projects(connection: Connection, workload: str) -> dict[int, int
 def progress_by_shard(
     connection: Connection, workload: str, shards: Sequence[int] | None = None
 ) -> dict[int, WorkloadProgress]:
-    """The progress of `workload` in each of `shards`, with zeros where it visits no project; or of all its shards."""
+    """Return the progress of `workload` by shard: in each of `shards`, even if it is empty, or in all its shards."""
     counts: dict[int, dict[str, int]] = {shard: {} for shard in shards or ()}
     query = (
         select(visit_queue.c.shard, visit_queue.c.state, func.count())
@@ -542,7 +550,7 @@ def progress_by_shard(
 
 
 def projects_to_visit(connection: Connection, workload: str) -> list[int]:
-    """The ids of the projects that the queue has for `workload`, in order: all of them while it is not complete."""
+    """Return, in order, the ids of the projects that the queue has for `workload`: all of them until it is complete."""
     query = (
         select(visit_queue.c.project_id).where(visit_queue.c.workload == workload).order_by(visit_queue.c.project_id)
     )
@@ -550,7 +558,7 @@ def projects_to_visit(connection: Connection, workload: str) -> list[int]:
 
 
 def workloads_to_visit(connection: Connection) -> list[str]:
-    """The workloads that have visits left."""
+    """Return the workloads with pending visits."""
     todo = select(visit_queue.c.workload).where(
         _IS_TODO, visit_queue.c.workload != LISTING, visit_queue.c.workload.not_like("aborted:%")
     )
