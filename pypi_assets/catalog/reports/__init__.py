@@ -1,5 +1,5 @@
-"""Answers for people, sensors and metrics: status, history, failures, ranges, live files at a serial.
+"""Reports for people, sensors and metrics: status, history, failures, ranges, and files live at a serial.
 
-Each module is named after the question that it answers. Reports only read; what changes rows belongs in the room of
-those rows.
+Each module is named after the question that it answers. Reports only read; code that changes rows belongs in the
+subpackage of those rows.
 """

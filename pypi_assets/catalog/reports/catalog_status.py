@@ -1,4 +1,4 @@
-"""The status of the catalog: what it contains, how far it follows its index, what is open or under way, what failed."""
+"""The status of the catalog: its contents, how far it follows its index, open and running work, and failures."""
 
 import zlib
 from dataclasses import dataclass
@@ -54,20 +54,22 @@ from pypi_assets.index.observing.comparison import KnownPage
 
 
 def work_done(connection: Connection) -> tuple[int, int]:
-    """How many visits and how many attempts to read a distribution were ever made. Both only grow."""
+    """Return how many visits and how many attempts to read a distribution were ever made. Both only grow."""
     visited, read = (connection.scalar(select(func.max(table.c.id))) for table in (visits, read_attempts))
     return visited or 0, read or 0
 
 
 def about_known(connection: Connection) -> int:
-    """Roughly how many projects and distributions were ever known."""
+    """Return the approximate number of projects and distributions ever known."""
     return sum(connection.scalar(select(func.max(table.c.id))) or 0 for table in (projects, distributions))
 
 
 @dataclass(frozen=True, slots=True)
 class ExhaustedWork:
-    """The current exhausted work: reads by the kind of error, and visits. `known` is roughly how many distributions and
-    projects were ever known."""
+    """The currently exhausted work, by kind: kinds of errors of reads, and visits.
+
+    `known` is the approximate number of distributions and projects ever known.
+    """
 
     kinds: dict[str, int]
     known: int
@@ -78,12 +80,12 @@ class ExhaustedWork:
 
     @property
     def percent(self) -> float:
-        """The share of all that was ever known, in per cent."""
+        """Return the share of all projects and distributions ever known, in per cent."""
         return 100 * self.count / max(self.known, 1)
 
 
 def read_exhausted(connection: Connection) -> ExhaustedWork:
-    """The current exhausted work; quick on any catalog."""
+    """Return the currently exhausted work. The query is fast on any catalog."""
     return ExhaustedWork(count_failures(connection, only_exhausted=True), about_known(connection))
 
 
@@ -92,10 +94,10 @@ class Followed:
     """How far the index is followed. None: not known yet.
 
     `next_event_at` is the time of the first stored event beyond the complete serial (unix seconds). `listed_serial` is
-    the serial of the list of projects that was compared last, and `listed_at` when that was. `file_origin` is that of
-    the files that the first pages agreed on, empty where that is the index itself alone. Of an index without serials,
-    `observed_serial` is the last one of its counter, and `next_observed_at` when the first event beyond the complete
-    serial was seen.
+    the serial of the list of projects that was compared last, and `listed_at` the time of the comparison. `file_origin`
+    is the origin of the files on the first pages; it is empty if that is only the index itself. For an index without
+    serials, `observed_serial` is the last serial of its counter, and `next_observed_at` the time when the first event
+    beyond the complete serial was seen.
     """
 
     index_url: str | None
@@ -114,7 +116,7 @@ class Followed:
 
 
 def read_followed(connection: Connection) -> Followed:
-    """How far the index is followed; quick on any catalog."""
+    """Return how far the index is followed. The query is fast on any catalog."""
     index_url = followed_index(connection)
     complete = complete_serial(connection) if has_baseline(connection) else None
     listed_serial, listed_at = (None, None) if index_url is None else last_listed(connection, index_url)
@@ -132,18 +134,18 @@ def read_followed(connection: Connection) -> Followed:
 
 
 _READER = msgspec.json.Decoder(KnownPage)
-_WAITING = b'"waiting":'  # absent from the JSON of a page for which nothing waits
+_WAITING = b'"waiting":'  # absent from the JSON of a page without unconfirmed changes
 _AT_A_TIME = 500
 _NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedState:
-    """The projects of an observed index: how many there are, how many are `due`, and when the next one is.
+    """The projects of an observed index: their number, how many are `due`, and the time when the next one is.
 
-    `unconfirmed` counts the projects that show something as gone or changed back, which counts once later looks agree;
-    `first_unconfirmed` names some. The last of them is looked at again at `confirmed_from` or later. Times are unix
-    seconds, None if there is no such project.
+    `unconfirmed` counts the projects whose page no longer shows something, or shows an earlier state again. Such a
+    change counts once later polls agree. `first_unconfirmed` names a few of these projects. The last of them is polled
+    again at `confirmed_from` or later. Times are unix seconds; None if there is no such project.
     """
 
     projects: int
@@ -159,7 +161,7 @@ def observed_state(connection: Connection, now: float, confirm_after_s: float) -
     of = observed_projects.c
     counts = select(func.count(), func.count().filter(of.due_at <= now), func.min(of.due_at).filter(of.due_at > now))
     projects, due, next_due_at = connection.execute(counts.select_from(observed_projects)).one()
-    # What waits is due again once it can be confirmed, or sooner.
+    # An unconfirmed project is due again once it can be confirmed, or sooner.
     pages = select(of.project, of.content, of.due_at).where(of.content.is_not(None), of.due_at <= now + confirm_after_s)
     waiting: list[tuple[float, str]] = []
     for project, content, due_at in connection.execute(pages.execution_options(yield_per=_AT_A_TIME)):
@@ -177,9 +179,9 @@ def observed_state(connection: Connection, now: float, confirm_after_s: float) -
 
 
 def ledger_faults(connection: Connection, *, only_newest: bool = True) -> list[str]:
-    """Gaps and overlaps of the ledger, or among its newest ranges, each described, in order. A sound one has none."""
+    """Return descriptions of the gaps and overlaps of the ledger, or of its newest ranges. A sound ledger has none."""
     return [
-        f"gap: no range holds the serials {before + 1} to {serials.start}"
+        f"gap: no range contains the serials {before + 1} to {serials.start}"
         if serials.start > before
         else f"overlap: {serials} begins before {before}"
         for serials, before in faulty_ranges(connection, only_newest=only_newest)
@@ -188,12 +190,12 @@ def ledger_faults(connection: Connection, *, only_newest: bool = True) -> list[s
 
 @dataclass(frozen=True, slots=True)
 class RunningWork:
-    """One piece of work. `name` is for people: `full crawl at serial 17`, `scope tools`, `range 17-23`.
+    """One piece of running work. `name` is for people: `full crawl at serial 17`, `scope tools`, `range 17-23`.
 
-    `processes` counts those that are known to live, on machines named `hosts`. `since` is when the work was begun first
-    (unix seconds; None where that is not known), also where it was stopped and continued. `projects` is 0 before they
-    are listed, and `reads_left` counts distributions of the projects that were visited. A full crawl visits every
-    project, so of it they are all.
+    `processes` counts the processes that are known to live, on the machines `hosts`. `since` is when the work first
+    began (unix seconds), even if it was stopped and continued; None if it is unknown. `projects` is 0 until they are
+    listed. `reads_left` counts the unread distributions of visited projects; for a full crawl, which visits every
+    project, it counts all unread distributions.
     """
 
     name: str
@@ -207,7 +209,7 @@ class RunningWork:
 
 
 def running_work(connection: Connection, now: float) -> list[RunningWork]:
-    """What is at work at `now` (unix seconds), full crawls first; empty where no worker is known to live."""
+    """Return the running work at `now` (unix seconds), full crawls first. It is empty if no worker is known to live."""
     workers = workers_of_workloads(connection, now)
     if not workers:
         return []
@@ -234,7 +236,7 @@ def running_work(connection: Connection, now: float) -> list[RunningWork]:
 
 
 def count_again(connection: Connection) -> dict[str, int]:
-    """Every count, by its name, from the rows. Reads all of them: on a large catalog it takes minutes."""
+    """Return every stored count by its name, counted from the rows. On a large catalog this takes minutes."""
     unexplained = select(func.count()).where(changes.c.cause == literal_column(f"'{UNEXPLAINED}'"))
     counted = recount_files(connection)
     counted[UNEXPLAINED_CHANGES] = connection.scalar(unexplained) or 0
@@ -243,7 +245,10 @@ def count_again(connection: Connection) -> dict[str, int]:
 
 
 def count_differences(connection: Connection) -> dict[str, int]:
-    """By how much the rows exceed each count that is kept, without counts that are right. Both are of one moment."""
+    """Return by how much the rows exceed each stored count, for counts that are wrong.
+
+    Rows and counts are read in one transaction.
+    """
     kept, counted = read_counts(connection), count_again(connection)
     names = sorted(kept.keys() | counted.keys())
     return {name: counted.get(name, 0) - kept.get(name, 0) for name in names if counted.get(name) != kept.get(name)}
@@ -267,11 +272,13 @@ class OpenCrawl:
 
 @dataclass(frozen=True, slots=True)
 class CatalogStatus:
-    """The status of the catalog. Counts of distributions are of those live now. Serials are None before a full
-    crawl. `running` is what workers are at work on. `broken_entries` are counts of what was kept aside, by source.
-    `inexact_spans` are the newest, at most `MOST_SPANS`. `scopes` come without counts of their files, and
-    `followed_projects` counts the projects with answers; None: all of the index is followed. `consumers` are the named
-    readers of the journal."""
+    """The status of the catalog.
+
+    Counts of distributions include only distributions live now. Serials are None before a full crawl. `running` is the
+    work of living workers. `broken_entries` counts broken entries by source. `inexact_spans` are the newest ones, at
+    most `MOST_SPANS`. `scopes` have no counts of their files. `followed_projects` counts the projects with answers;
+    None if the whole index is followed. `consumers` are the named readers of the journal.
+    """
 
     followed: Followed
     exact_from: int | None
@@ -303,7 +310,7 @@ class CatalogStatus:
 
 
 def catalog_status(catalog: Catalog) -> CatalogStatus:
-    """The status of the catalog now; quick on any catalog, since counts are kept."""
+    """Return the current status of the catalog. It is fast on any catalog, since counts are stored."""
     with catalog.read() as connection:
         state = connection.execute(select(catalog_state)).first()
         outcomes = {outcome.value: 0 for outcome in ReadOutcome} | live_outcomes(connection)
@@ -357,10 +364,10 @@ def _open_crawl(connection: Connection, now: float) -> OpenCrawl | None:
 
 
 def _expected_end(now: float, seconds: float, unvisited: int, visited: int, pending: int, read: int) -> float | None:
-    """When a full crawl will end (unix seconds) if its requests, one a visit and one a read, go on as in the `seconds`
-    so far.
+    """Estimate when a full crawl will end (unix seconds), at the rate of requests of the `seconds` so far.
 
-    Projects that are not visited yet are assumed to have as many reads as the others had on average.
+    There is one request for each visit and for each read. Unvisited projects are assumed to have as many reads as the
+    visited ones on average.
     """
     if not visited:
         return None

@@ -1,4 +1,4 @@
-"""Failures: distributions that could not be read, and projects that could not be visited."""
+"""Failures: distributions that could not be read, projects that could not be visited, and broken entries."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -23,20 +23,23 @@ from pypi_assets.catalog.work.finished_workloads import failed_reads, unread_liv
 from pypi_assets.catalog.work.visit_queue import IS_EXHAUSTED, TaskState
 
 VISIT = "visit"
-"""The kind of failure of a visit. Kinds of failures of reads are kinds of errors."""
+"""The kind of failure of a visit. The kind of a failed read is the kind of its error."""
 BROKEN = "broken entry"
-"""The kind of failure of an entry of the index's answers that breaks the protocol."""
+"""The kind of failure of an entry in the index's answers that breaks the protocol."""
 WAITING = "waiting"
 _EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedFailure:
-    """A distribution that could not be read, a project whose page could not be judged (without a filename), or an entry
-    of the index's answers that breaks the protocol (without what it names in no usable way).
+    """A distribution that could not be read, a project whose page could not be judged, or a broken entry.
 
-    `outcome` is *error*, which the same bytes would lead to again; *gave up*, where no attempt is left; or *waiting*
-    for the next attempt at `next_due` (unix seconds). `attempts` were made in all, and `attempts_remaining` are left.
+    `filename` is empty for a project. A broken entry breaks the protocol of the index; names that it lacks or that are
+    unusable are empty.
+
+    `outcome` is *error*, which reading the same content again would repeat; *gave up*, if no attempt is left; or
+    *waiting* for the next attempt at `next_due` (unix seconds). `attempts` were made so far, and `attempts_remaining`
+    are left.
     """
 
     project: str
@@ -51,7 +54,7 @@ class RecordedFailure:
 
 @dataclass(slots=True)
 class FailureGroup:
-    """The failures of one kind: their number, in all and by outcome, and a few of them."""
+    """The failures of one kind: their number, in total and by outcome, and a few examples."""
 
     kind: str
     count: int = 0
@@ -68,12 +71,10 @@ class FailureGroup:
 def list_failures(
     connection: Connection, max_attempts: int, kind: str | None = None, normalized: str | None = None
 ) -> Iterator[RecordedFailure]:
-    """All failures, or those of one kind or project: reads by project and filename, then visits by project, then
-    entries of the index's answers that were kept aside.
+    """Yield all failures, or those of one kind or project.
 
-    Between reads and visits come live files that were neither read nor queued.
-
-    After `max_attempts` a read or visit is exhausted.
+    Failed reads come first, by project and filename. They are followed by live files that were neither read nor queued,
+    visits by project, and broken entries of the index's answers. A read or visit is exhausted after `max_attempts`.
     """
     if kind != VISIT:
         for query in (failed_reads(kind, normalized), unread_live_files(kind, normalized)):
@@ -90,9 +91,9 @@ def list_failures(
 
 
 def failed_reads_of_range(connection: Connection, serials: SerialRange, max_attempts: int) -> list[RecordedFailure]:
-    """The failed reads of the distributions that changed in the range, by project and filename.
+    """Return the failed reads of the distributions that changed in the range, by project and filename.
 
-    Costs a look at each of these distributions, however many failures there are in all.
+    The cost depends only on the number of these distributions, not on the number of all failures.
     """
     within = changes.c.logged_serial > serials.start, changes.c.logged_serial <= serials.end
     changed = connection.scalars(select(changes.c.distribution_id).where(*within).distinct()).all()
@@ -106,13 +107,13 @@ def failed_reads_of_range(connection: Connection, serials: SerialRange, max_atte
 
 
 def failed_reads_of_shard(connection: Connection, shard: int, max_attempts: int, limit: int) -> list[RecordedFailure]:
-    """The first `limit` failed reads of the projects in a shard, by project and filename."""
+    """Return the first `limit` failed reads of the projects in a shard, by project and filename."""
     query = failed_reads(None, None).where(projects.c.shard == shard).limit(limit)
     return [_failed_read(row, max_attempts) for row in connection.execute(query)]
 
 
 def group_failures(failures: Iterable[RecordedFailure]) -> list[FailureGroup]:
-    """The failures by kind, the most frequent first."""
+    """Return the failures by kind, the most frequent first."""
     groups: dict[str, FailureGroup] = {}
     for failure in failures:
         groups.setdefault(failure.kind, FailureGroup(failure.kind)).add(failure)
@@ -120,7 +121,10 @@ def group_failures(failures: Iterable[RecordedFailure]) -> list[FailureGroup]:
 
 
 def count_failures(connection: Connection, *, only_exhausted: bool = False) -> dict[str, int]:
-    """The number of failures of each kind, except those that wait for the next attempt; or only of exhausted ones."""
+    """Return the number of failures of each kind, except those that wait for another attempt.
+
+    With `only_exhausted`, only exhausted reads and visits are counted.
+    """
     outcomes = (ReadOutcome.EXHAUSTED,) if only_exhausted else FAILED
     counts = failed_reads_by_kind(connection, *outcomes) | {VISIT: count_failed_visits(connection)}
     broken = 0 if only_exhausted else sum(count_kept_aside(connection).values())
@@ -128,14 +132,16 @@ def count_failures(connection: Connection, *, only_exhausted: bool = False) -> d
 
 
 def count_failed_visits(connection: Connection) -> int:
-    """The number of visits that are exhausted."""
+    """Return the number of exhausted visits."""
     query = select(func.count()).select_from(visit_queue).where(IS_EXHAUSTED)
     return connection.scalar(query) or 0
 
 
 def _failed_visits(normalized: str | None) -> Select[Any]:
-    """The exhausted visits, and those that have failed and are tried again. One that is done can have a remark, which
-    is no failure."""
+    """Return a query of exhausted visits, and of visits that have failed and will be retried.
+
+    A finished visit can have a remark, which is not a failure.
+    """
     is_waiting = and_(visit_queue.c.state == TaskState.TODO, visit_queue.c.first_failed_at.is_not(None))
     query = (
         select(

@@ -1,8 +1,8 @@
-"""The content stream of the journal: what was read of each file, and what follows from it.
+"""The content stream of the journal: what was read from each file, and how releases changed.
 
-*File read* records follow from the bytes of the file and the extractor's version alone, apart from the file's place. A
-release is compared with the one before it, by PEP 440, of those with a live file at that serial; what else is compared
-is known of the catalog alone.
+*File read* records depend only on the content of the file and the extractor's version, apart from the file's place.
+Each release is compared with the previous one by PEP 440 that has a live file at that serial. These comparisons depend
+on the files that the catalog knows.
 """
 
 from bisect import bisect_left
@@ -44,19 +44,19 @@ NOT_READ = "file not read"
 RELEASE_COMPARED = "release compared"
 NEW_PROVIDER = "new provider"
 MOST_ROOTS = 50
-"""New top-level names of a release that get a record each."""
+"""The greatest number of new top-level names of a release that get a record each."""
 _COMPARED = frozenset({*(action.value for action in Action), READ_LATE})
-"""Causes of changes whose releases are compared: what has been there since before the first known event is not."""
+"""The causes of changes whose releases are compared. Files from before the first known event are not compared."""
 _BEARING = frozenset({READ_LATE, REPLACED, FOLLOWED})
 
 
 def content_records(connection: Connection, serials: SerialRange) -> Iterator[Record]:
-    """What was read of the files that became live, or were read or replaced, as it is logged in a sealed range."""
+    """Yield records of the files that became live, were read or were replaced, as logged in a sealed range."""
     yield from numbered(JournalStream.CONTENT, _records(connection, serials))
 
 
 def _records(connection: Connection, serials: SerialRange) -> Iterator[Record]:
-    """At each serial first what was read of its files, then what follows from that for their releases."""
+    """Yield, for each serial, first the contents of its files, then the changes of their releases."""
     has_past = has_past_generations(connection)
     waiting: list[LoggedFile] = []  # files of the last serial so far whose releases are compared: more can follow
     seen: set[int] = set()  # the files of that serial that have a record
@@ -89,8 +89,10 @@ def _records(connection: Connection, serials: SerialRange) -> Iterator[Record]:
 
 
 def _bearing(connection: Connection, partition: Sequence[LoggedFile]) -> list[LoggedFile]:
-    """The changes that come with what was read of their file: where it was read late, only that change, which can be
-    logged after this range."""
+    """Return the changes that get the content of their file.
+
+    If a file was read late, only the late read gets its content, which can be logged after this range.
+    """
     live = intervals_of_files(connection, live_intervals, sorted({file.distribution_id for file in partition}))
     found = [file for file in partition if file.cause in _BEARING or is_begun(file, live.get(file.distribution_id, ()))]
     others = sorted({file.distribution_id for file in found if file.cause != READ_LATE})
@@ -103,10 +105,11 @@ def _bearing(connection: Connection, partition: Sequence[LoggedFile]) -> list[Lo
             of.logged_serial >= partition[0].logged_serial,
         )
         for id_, logged_serial, cause in connection.execute(query):
-            later[id_].append((logged_serial, cause == REPLACED))  # of one serial, what was read late comes first
+            # at the same serial, a late read comes before a replacement
+            later[id_].append((logged_serial, cause == REPLACED))
 
     def is_read_late(file: LoggedFile) -> bool:
-        """Whether what is known of the file's content then came by a late read."""
+        """Check whether the file's content at this change became known by a late read."""
         own = file.logged_serial
         after = [
             (serial, is_replaced)
@@ -119,7 +122,7 @@ def _bearing(connection: Connection, partition: Sequence[LoggedFile]) -> list[Lo
 
 
 def _compared(compared: "_Comparison", files: Iterable[LoggedFile], times: Times) -> Iterator[Record]:
-    """What follows for the releases of `files`, which are logged at one serial."""
+    """Yield the changes of the releases of `files`, which are logged at the same serial."""
     of_releases = defaultdict(list)
     for file in files:
         of_releases[file.normalized, file.version].append(file)
@@ -133,7 +136,7 @@ def _compared(compared: "_Comparison", files: Iterable[LoggedFile], times: Times
 def _contents(
     connection: Connection, files: Iterable[LoggedFile], *, has_past: bool
 ) -> dict[tuple[int, int], dict[str, object]]:
-    """What was read, by the serial (0 where no file was ever replaced) and the id of the distribution."""
+    """Return the contents of files, by serial (0 if no file was ever replaced) and distribution id."""
     at: dict[int, set[int]] = defaultdict(set)
     for file in files:
         at[file.logged_serial if has_past else 0].add(file.distribution_id)
@@ -145,7 +148,7 @@ def _contents(
 
 
 class _KnownFile(NamedTuple):
-    """A file whose content is known, as far as releases are compared by it. `key` is equal where that is equal."""
+    """A file whose content is known, with the facts by which releases are compared. Equal contents have equal keys."""
 
     id: int
     version: str
@@ -162,8 +165,10 @@ class _KnownFile(NamedTuple):
 
 @dataclass
 class _ReadProject:
-    """The files of a project whose content is known, by version and by their list of modules; and the versions in
-    order, each with its position."""
+    """The files of a project whose content is known, by version and by list of modules.
+
+    `versions` are in order, and `positions` has the position of each.
+    """
 
     by_version: dict[str, list[_KnownFile]] = field(default_factory=dict)
     by_list: dict[int, list[_KnownFile]] = field(default_factory=dict)
@@ -176,11 +181,11 @@ class _ReadProject:
             self.by_list.setdefault(file.modules_id, []).append(file)
 
     def live(self, version: str | None, serial: int) -> list[_KnownFile]:
-        """The files of a release that are live at `serial`."""
+        """Return the files of a release that are live at `serial`."""
         return [file for file in self.by_version.get(version or "", ()) if file.is_live(serial)]
 
     def release_before(self, version: str, serial: int) -> str | None:
-        """The greatest version below `version` that has a file which is live at `serial`."""
+        """Return the greatest version below `version` that has a file live at `serial`; None if there is none."""
         position = self.positions.get(version)
         if position is None:
             position = bisect_left(self.versions, _key(version), key=_key)
@@ -191,20 +196,21 @@ class _ReadProject:
         return None
 
     def has_list(self, list_id: int, without: Collection[int], serial: int) -> bool:
-        """Whether a live file other than these has that list of modules."""
+        """Check whether a live file other than these has that list of modules."""
         return any(file.id not in without and file.is_live(serial) for file in self.by_list[list_id])
 
 
 class _Parts(NamedTuple):
-    """Of a release what is live at a serial, and that without its new files; the release before it, and what is live of
-    that."""
+    """The live files of a release at a serial, and those without its new files; the release before, and its live
+    files.
+    """
 
     of_release: list[_KnownFile]
     before: list[_KnownFile]
     base: str | None
     against: list[_KnownFile]
     adds_nothing: bool
-    """Whether the new files have nothing new, or nothing is known of them."""
+    """Whether the new files have nothing new, or their content is unknown."""
 
 
 def _parts(project: _ReadProject | None, version: str, new: Collection[int], serial: int) -> _Parts:
@@ -225,7 +231,7 @@ def _keys(files: Iterable[_KnownFile]) -> set[tuple[object, ...]]:
 
 @dataclass
 class _Comparison:
-    """Compares releases with those before them. What it reads of a project costs by its files."""
+    """Compares releases with the previous ones. The cost for a project depends on the number of its files."""
 
     connection: Connection
     projects: dict[int, _ReadProject] = field(default_factory=dict)
@@ -234,7 +240,7 @@ class _Comparison:
     _kept_parts: dict[tuple[int, frozenset[int]], "_Parts"] = field(default_factory=dict)
 
     def load(self, new: Iterable[LoggedFile]) -> None:
-        """Reads what comparing the releases of these files takes: some at a time cost far less than each by itself."""
+        """Load the data to compare the releases of these files. Loading several files together is much cheaper."""
         groups: dict[tuple[int, int, str], list[LoggedFile]] = {}
         for file in new:
             groups.setdefault((file.logged_serial, file.project_id, file.version), []).append(file)
@@ -263,7 +269,7 @@ class _Comparison:
                 data.requires_dist_id,
                 data.shared_details_id,
                 data.requires_python,
-                case((data.details.contains(START_UP_CODE), data.details)),  # few have any
+                case((data.details.contains(START_UP_CODE), data.details)),  # rare
             )
             .join(releases, releases.c.id == distributions.c.release_id)
             .join(distribution_data, data.distribution_id == distributions.c.id)
@@ -282,7 +288,7 @@ class _Comparison:
             project.positions = {version: position for position, version in enumerate(project.versions)}
 
     def changes(self, new: Sequence[LoggedFile], serial: int) -> Iterator[tuple[str, dict[str, Any]]]:
-        """What the files `new` of a release change, compared with the release before it: kinds and facts."""
+        """Yield kind and facts of each change by the `new` files of a release, compared with the previous release."""
         project_id = new[0].project_id
         parts = self._parts(new, serial)
         if parts.adds_nothing:
@@ -322,7 +328,7 @@ class _Comparison:
         return gained, lost
 
     def _facts_of(self, files: Iterable[_KnownFile]) -> dict[str, frozenset[str]]:
-        """Those of all `files` together; files with an equal key are read once."""
+        """Return the facts of all `files` together. Files with the same key are read once."""
         wanted = {file.key: file.id for file in files}
         self._load_facts(wanted)
         return {name: frozenset().union(*(self._facts[key][name] for key in wanted)) for name in COMPARED_FACTS}
@@ -334,7 +340,7 @@ class _Comparison:
             self._facts.update((key, _facts(rows[id_])) for key, id_ in missing.items())
 
     def _roots_of(self, list_ids: Iterable[int | None]) -> frozenset[str]:
-        """The top-level names in these lists of modules."""
+        """Return the top-level names in these lists of modules."""
         lists = {list_id for list_id in list_ids if list_id is not None}
         self._load_roots(lists)
         return frozenset().union(*(self._roots[list_id] for list_id in lists))
@@ -351,13 +357,13 @@ class _Comparison:
         self._roots.update((list_id, frozenset(names)) for list_id, names in found.items())
 
     def _has_others(self, root: str, project_id: int, serial: int) -> bool:
-        """Whether a file of another project that is live at `serial` has a module of that top-level name."""
+        """Check whether another project has a file live at `serial` with a module under this top-level name."""
         of = {"root": root, "project": project_id, "serial": serial}
         return self.connection.scalar(self._others, of) is not None
 
     @cached_property
     def _others(self) -> Select[int]:
-        """The statement of that. It is made once: to make it takes several times as long as to run it."""
+        """The query of `_has_others`. It is cached, since building it takes several times as long as running it."""
         live = live_intervals.c
         serial: BindParameter[int] = bindparam("serial")
         return (
@@ -375,7 +381,7 @@ class _Comparison:
 
 
 COMPARED_FACTS = ("modules", "requirements", "commands", "license", "requires_python", "start_up")
-"""What a release can have gained or lost; `start_up` is the code that Python runs at each start."""
+"""The facts that a release can gain or lose. `start_up` is the code that Python runs at each start."""
 
 
 def _facts(row: Mapping[str, Any]) -> dict[str, frozenset[str]]:
@@ -391,19 +397,19 @@ def _facts(row: Mapping[str, Any]) -> dict[str, frozenset[str]]:
 
 
 def _start_up_code(notes: Iterable[str] | None) -> list[str]:
-    """Return what notes name as code that Python runs at each start: `demo.pth`, or `demo.start: demo:main`."""
+    """Return the code that Python runs at each start, as notes name it: `demo.pth`, or `demo.start: demo:main`."""
     return [note.removeprefix(START_UP_CODE).strip() for note in notes or () if note.startswith(START_UP_CODE)]
 
 
 def _names(column: Any) -> list[str]:
-    """A list of a dump's row, which can be JSON already."""
+    """Return a list from a dump's row, which can be encoded JSON."""
     names: list[str] = orjson.loads(orjson.dumps(column)) if isinstance(column, orjson.Fragment) else (column or [])
     return names
 
 
 @lru_cache(65_536)
 def _key(version: str) -> tuple[bool, Any, str]:
-    """By PEP 440; what is none of its versions comes first."""
+    """Return a sort key by PEP 440. Invalid versions come first."""
     try:
         return True, Version(version), version
     except InvalidVersion:

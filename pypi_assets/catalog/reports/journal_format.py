@@ -1,6 +1,6 @@
-"""What a record of the journal is, for those that write them and those that read them: docs/formats.md has the fields.
+"""The format of journal records, for code that writes or reads them. docs/formats.md describes the fields.
 
-It imports nothing of the database, so that reading a journal waits for none.
+It does not import the database, so that reading a journal does not need to load it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 
 
 class JournalStream(StrEnum):
-    """The journal's streams: what the index announced, what became of files here, and what they contain."""
+    """The streams of the journal: announcements of the index, changes of files observed here, and contents of files."""
 
     INDEX = "index"
     OBSERVED = "observed"
@@ -25,11 +25,11 @@ Record = dict[str, Any]
 GAP = "gap"
 UNREADABLE = "unreadable"
 TAKEN_DOWN = "taken down"
-"""The kind of a record that replaces another one."""
+"""The kind of a record that replaces a redacted one."""
 
 
 class FileKind(StrEnum):
-    """What a record of the observed stream reports of a file."""
+    """The kinds of records about files in the observed stream."""
 
     ADDED = "file added"
     SHOWN = "file shown"
@@ -44,11 +44,11 @@ class FileKind(StrEnum):
 
 
 normalized_name = lru_cache(65_536)(canonicalize_name)
-"""As `canonicalize_name`, for names of which many come again."""
+"""A cached `canonicalize_name`, since many names repeat."""
 
 
 def new_record(serial: int, of_serial: int, kind: str, at: int | None) -> Record:
-    """A record with the fields that all have, in their order; its place is unknown yet."""
+    """Return a record with the fields that all records have, in their order. Its place is not set yet."""
     return {
         "serial": serial,
         "of_serial": of_serial,
@@ -62,7 +62,10 @@ def new_record(serial: int, of_serial: int, kind: str, at: int | None) -> Record
 
 
 def numbered(stream: JournalStream, records: Iterable[Record]) -> Iterator[Record]:
-    """`records`, which come in order of serial, with their stream and the ordinals that their serials give them."""
+    """Yield `records` with their stream and ordinals. They must be in order of serial.
+
+    Ordinals start at 0 for each serial.
+    """
     for _, of_serial in groupby(records, key=itemgetter("serial")):
         for ordinal, record in enumerate(of_serial):
             record["ordinal"], record["stream"] = ordinal, stream.value

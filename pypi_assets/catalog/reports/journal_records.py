@@ -1,8 +1,8 @@
-"""The records of the journal, made of what is stored: docs/formats.md has their fields.
+"""Create the records of the journal from stored rows. docs/formats.md describes their fields.
 
-A record is published at its `serial` and happened at its `of_serial`. Records of a stream come in order of serial and
-`ordinal`, and are the same however the serials are cut into ranges. What the changelog has is in `index_records`, what
-events and pages lead to in `observed_records`; what was read of files is in journal_contents.py.
+A record is published at its `serial` and happened at its `of_serial`. Records of a stream are in order of serial and
+`ordinal`, and do not depend on how the serials are divided into ranges. `index_records` has the changelog, and
+`observed_records` has the changes derived from events and pages; the contents of files are in journal_contents.py.
 """
 
 import heapq
@@ -61,7 +61,7 @@ _SHOWING = frozenset({Action.UNQUARANTINE_PROJECT, Action.UNQUARANTINE_RELEASE})
 
 
 class LoggedFile(NamedTuple):
-    """A change of a file as it is logged. `is_repeated`: it is logged at its own serial too."""
+    """A logged change of a file. `is_repeated`: it is also logged at its own serial."""
 
     logged_serial: int
     serial: int
@@ -77,14 +77,16 @@ class LoggedFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The events at some serials, and the time of each serial: that of its event, else of the last one before it."""
+    """The events at some serials, and the time of each serial: that of its event, or else of the last event before
+    it.
+    """
 
     events: dict[int, tuple[int, str]]
     seconds: dict[int, int | None]
 
     @classmethod
     def of(cls, connection: Connection, serials: Collection[int]) -> "Times":
-        """Those of `serials`. Of an event it has the id of its project, and its action."""
+        """Return the events and times of `serials`. An event is given by the id of its project, and its action."""
         found: dict[int, tuple[int, str]] = {}
         seconds: dict[int, int | None] = {}
         wanted = sorted(serials)
@@ -104,9 +106,9 @@ class Times:
 
 
 def index_records(connection: Connection, serials: SerialRange) -> Iterator[Record]:
-    """The changelog of a range, all of whose events are stored or known to be missing.
+    """Yield the changelog of a range, whose events must all be stored or known to be missing.
 
-    They follow from the index alone, so they are the same for every catalog that follows it.
+    The records depend only on the index, so every catalog that follows it yields the same ones.
     """
     yield from _numbered(
         JournalStream.INDEX, _gaps(connection, serials), _events(connection, serials), _unreadable(connection, serials)
@@ -114,7 +116,7 @@ def index_records(connection: Connection, serials: SerialRange) -> Iterator[Reco
 
 
 def observed_records(connection: Connection, serials: SerialRange) -> Iterator[Record]:
-    """What events and pages led to, as far as it is logged in a sealed range."""
+    """Yield the changes derived from events and pages, as logged in a sealed range."""
     yield from _numbered(
         JournalStream.OBSERVED,
         _unanswered(connection, serials),
@@ -125,7 +127,7 @@ def observed_records(connection: Connection, serials: SerialRange) -> Iterator[R
 
 
 def _numbered(stream: JournalStream, *sources: Iterable[Record]) -> Iterator[Record]:
-    """The records of all sources; at one serial those of the first source come first."""
+    """Yield the records of all sources with ordinals. At the same serial, records of an earlier source come first."""
     ranked = (zip(repeat(rank), source) for rank, source in enumerate(sources))
     merged = heapq.merge(*ranked, key=lambda one: (one[1]["serial"], one[0]))
     yield from numbered(stream, (record for _, record in merged))
@@ -149,7 +151,7 @@ def _events(connection: Connection, serials: SerialRange) -> Iterator[Record]:
 
 
 def _unreadable(connection: Connection, serials: SerialRange) -> Iterator[Record]:
-    """Rows of the changelog that break its protocol, after the last usable one before each."""
+    """Yield unreadable rows of the changelog, each after the last usable row before it."""
     of = broken_entries.c
     within = (of.source == EntrySource.CHANGELOG, of.after_serial > serials.start, of.after_serial <= serials.end)
     query = select(broken_entries).where(*within).order_by(of.after_serial, of.digest)
@@ -159,14 +161,14 @@ def _unreadable(connection: Connection, serials: SerialRange) -> Iterator[Record
 
 
 def _gaps(connection: Connection, serials: SerialRange) -> Iterator[Record]:
-    """Spans without known events that begin in the range: a record each, at the first of their serials."""
+    """Yield a record for each span without known events that begins in the range, at the first serial of the span."""
     for span in inexact_spans(connection):
         if span.start + 1 in serials and span.end > span.start + 1:
             yield new_record(span.start + 1, span.start + 1, GAP, None) | {"until": span.end}
 
 
 def _unanswered(connection: Connection, serials: SerialRange) -> Iterator[Record]:
-    """The serials before those that the catalog has exact answers for, as a gap at the first of them."""
+    """Yield a gap record, at serial 1, for the serials before the first exact answer of the catalog."""
     exact_from = int(read_state(connection)["exact_from"])
     if 1 in serials and exact_from > 1:
         yield new_record(1, 1, GAP, None) | {"until": exact_from}
@@ -178,8 +180,10 @@ def _notices(connection: Connection, serials: SerialRange) -> Iterator[Record]:
 
 
 def logged_files(connection: Connection, serials: SerialRange) -> Iterator[Sequence[LoggedFile]]:
-    """The changes of files that are logged in a range, some at a time, in order of where they are logged, when they
-    happened, project and file."""
+    """Yield, in batches, the changes of files that are logged in a range.
+
+    They are ordered by logged serial, serial, project and file.
+    """
     own = changes.alias()
     is_repeated = and_(
         changes.c.logged_serial != changes.c.serial,
@@ -246,13 +250,13 @@ def _files(connection: Connection, serials: SerialRange) -> Iterator[Record]:
             record.update(shown)
             record["live"], record["yanked"] = _pairs(of_live), _pairs(of_yanked)
             if not is_all:
-                # all of them: that a project is followed is not logged where the first dump has its files anyway
+                # all intervals, since following is not logged for files that the first dump contains anyway
                 record["followed"] = [list(one) for one in followed.get(file.project_id, ())]
             yield record
 
 
 def file_record(file: LoggedFile, kind: str, at: int | None) -> Record:
-    """A record of a file, with the fields that all of them have."""
+    """Return a record of a file with the fields that all such records have."""
     record = new_record(file.logged_serial, file.serial, kind, at)
     record["project"] = file.project
     record["normalized"] = file.normalized
@@ -262,7 +266,7 @@ def file_record(file: LoggedFile, kind: str, at: int | None) -> Record:
 
 
 def is_begun(file: LoggedFile, live: Iterable[Interval]) -> bool:
-    """Whether the file became live by this change."""
+    """Check whether the file became live by this change."""
     return not file.is_repeated and any(one.start == file.serial for one in live)
 
 
@@ -279,7 +283,7 @@ def _kind(file: LoggedFile, live: Sequence[Interval], yanked: Sequence[Interval]
         return FileKind.YANKED
     if any(one.end == file.serial for one in yanked):
         return FileKind.UNYANKED
-    return FileKind.CORRECTED  # what was logged has been found to be otherwise since
+    return FileKind.CORRECTED  # the logged change has since been corrected
 
 
 def _facts(connection: Connection, ids: Sequence[int]) -> dict[int, Record]:
@@ -294,7 +298,7 @@ def _facts(connection: Connection, ids: Sequence[int]) -> dict[int, Record]:
         .join(projects, projects.c.id == of.project_id)
     )
     names = ("distribution_kind", "generation", *SHOWN_FACTS, "project_status")
-    # a live file's project is not quarantined: the status of then is not known
+    # the status at that serial is unknown, but the project of a live file is not quarantined
     return {
         id_: dict(zip(names, (*facts, None if status == QUARANTINED else status), strict=True))
         for id_, status, *facts in bare_rows(connection, query)
@@ -302,7 +306,7 @@ def _facts(connection: Connection, ids: Sequence[int]) -> dict[int, Record]:
 
 
 def _past_facts(connection: Connection, file: LoggedFile) -> Record:
-    """Those of the content that counted where the change is logged, where that is another one now."""
+    """Return the facts of the content that counted when the change was logged, if the file has another content now."""
     past = contents_at(connection, file.logged_serial, [file.distribution_id]).get(file.distribution_id)
     if past is None:
         return {}
@@ -311,7 +315,7 @@ def _past_facts(connection: Connection, file: LoggedFile) -> Record:
 
 
 def _followed(connection: Connection, project_ids: Collection[int]) -> dict[int, list[tuple[int, int | None, int]]]:
-    """When these projects are followed: start, end, and where exact answers begin; without those that are entering."""
+    """Return when these projects are followed: start, end, and first exact serial. Entering projects are skipped."""
     of = followed_intervals.c
     query = select(of.project_id, of.start, of.end, of.exact_from).where(of.exact_from.is_not(None))
     found: dict[int, list[tuple[int, int | None, int]]] = {}
@@ -322,7 +326,7 @@ def _followed(connection: Connection, project_ids: Collection[int]) -> dict[int,
 
 
 def _until(intervals: Iterable[Interval], serial: int) -> list[Interval]:
-    """The intervals as they were known at `serial`."""
+    """Return the intervals as they were known at `serial`."""
     return [
         Interval(one.start, one.end if one.end is not None and one.end <= serial else None)
         for one in intervals

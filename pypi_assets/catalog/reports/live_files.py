@@ -1,6 +1,6 @@
 """The files and projects that are live at a serial, by name or by hash, and names that look alike.
 
-A *skeleton* is what is left of a normalized name when letters and digits that look alike are one, and hyphens are gone.
+The *skeleton* of a normalized name has one character for all letters and digits that look alike, and no hyphens.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -31,7 +31,7 @@ from pypi_assets.distributions.record import DistributionKind
 
 @dataclass(frozen=True, slots=True)
 class LiveFile:
-    """One distribution as it was live at a serial."""
+    """One distribution as it was at a serial at which it was live."""
 
     filename: str
     project: str
@@ -52,7 +52,7 @@ def live_files(
 ) -> Generator[LiveFile, None, None]:
     """Yield the distributions live at `serial` (None: the complete serial), by project, version as text and filename.
 
-    Of one project, in any spelling, if it is named.
+    With `project`, in any spelling, only the distributions of this project.
     """
     with catalog.read() as connection:
         at = complete_serial(connection) if serial is None else serial
@@ -105,7 +105,7 @@ def live_files(
 
 
 def count_live(connection: Connection, serial: int) -> int:
-    """How many distributions of followed projects are live at `serial`."""
+    """Return how many distributions of followed projects are live at `serial`."""
     live = live_intervals.c
     query = select(func.count()).select_from(live_intervals).where(holds_at(live.start, live.end, serial))
     if not follows_all(connection):
@@ -120,7 +120,7 @@ _AT_ONCE = 5_000
 def live_projects(catalog: Catalog, serial: int) -> Iterator[str]:
     """Yield the normalized names of the projects with a file live at `serial`, in the order of the database.
 
-    Each few thousand are a transaction of their own, so none stays open while a slow reader takes them.
+    Each batch of a few thousand has its own transaction, so that no transaction stays open for a slow reader.
     """
     live = live_intervals
     is_live = exists(
@@ -143,8 +143,10 @@ def live_projects(catalog: Catalog, serial: int) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file that was live at some serial. `live` are the intervals, ascending: the serial since which it is live, and
-    the one from which it no longer is, or None.
+    """A file that was live at some serial.
+
+    `live` are its live intervals in ascending order: the first serial at which it is live, and the first at which it no
+    longer is, or None.
     """
 
     project: str
@@ -155,11 +157,11 @@ class FoundFile:
 
 
 def files_with_sha256(catalog: Catalog, serial: int, sha256: str) -> list[FoundFile]:
-    """The files with this hash (64 hex digits, lower case) that were live at `serial` or before, by normalized name and
-    filename.
+    """Return the files with this hash (64 lower-case hex digits) that were live at `serial` or before.
 
-    Intervals are as of `serial`: one that ends later has no end, and one that begins later is left out. Of a file that
-    was replaced by another of its name, they are those of the content with this hash.
+    They are ordered by normalized name and filename. Intervals are as of `serial`: an interval that ends later has no
+    end, and one that begins later is omitted. If a file was replaced under the same name, the intervals are those of
+    the content with this hash.
     """
     query = (
         select(
@@ -195,28 +197,28 @@ def files_with_sha256(catalog: Catalog, serial: int, sha256: str) -> list[FoundF
 
 
 def _earlier(one: int | None, other: int | None) -> int | None:
-    """The lesser of two ends; None is none."""
+    """Return the lesser of two ends; None is an open end."""
     return min((end for end in (one, other) if end is not None), default=None)
 
 
 def next_project(connection: Connection, least: str) -> str | None:
-    """The least normalized name of a project that is not less than `least`, by code points."""
+    """Return the least normalized name of a project that is not less than `least`, by code points."""
     query = select(func.min(projects.c.normalized)).where(projects.c.normalized >= least)
     name: str | None = connection.scalar(query)
     return name
 
 
 def next_module_root(connection: Connection, least: str) -> str | None:
-    """The least name of a top-level module that is not less than `least`, by code points."""
+    """Return the least name of a top-level module that is not less than `least`, by code points."""
     query = select(func.min(module_roots.c.name)).where(module_roots.c.name >= least)
     name: str | None = connection.scalar(query)
     return name
 
 
 def providers_of_root(connection: Connection, root: str, most: int) -> list[tuple[str, str, str]]:
-    """Releases with a file that provides a module below the top-level name `root`: (normalized name, project, version).
+    """Return releases with a file that has a module under the top-level name `root`.
 
-    Only `most` lists of modules are followed, and `most` files with one of them.
+    Each is a (normalized name, project, version). At most `most` lists of modules and `most` files are read.
     """
     lists = select(module_roots.c.list_id).where(module_roots.c.name == root).limit(most).subquery()
     files = (
@@ -236,7 +238,7 @@ def providers_of_root(connection: Connection, root: str, most: int) -> list[tupl
 
 
 ALIKE = {"-": "", "i": "1", "l": "1", "o": "0", "s": "5"}
-"""By what each character of a normalized name (PEP 503) is replaced in its skeleton."""
+"""The replacement of each character of a normalized name (PEP 503) in its skeleton."""
 _ALIKE = {ord(character): replacement for character, replacement in ALIKE.items()}
 _INSTALLABLE = (DistributionKind.WHEEL, DistributionKind.SDIST)
 _AT_A_TIME = 1_000
@@ -244,11 +246,11 @@ _AT_A_TIME = 1_000
 
 @dataclass(frozen=True, slots=True)
 class OfferedProject:
-    """A project that is followed, with live files. `name` is as displayed. `releases` are those with wheels or sdists,
-    each with whether it is yanked.
+    """A followed project with live files. `name` is the displayed name.
 
-    `since_serial` is the serial since which it has had live files without a break, and `since` the time of that (unix
-    seconds): of the event, else of the first upload of its files. None: not known.
+    `releases` are its releases with wheels or sdists, each with whether it is yanked. `since_serial` is the serial
+    since which it has always had live files. `since` is the time of that serial's event (unix seconds), or else of the
+    first upload of its files; None if it is unknown.
     """
 
     normalized: str
@@ -259,7 +261,7 @@ class OfferedProject:
 
 
 def skeleton(normalized: str) -> str:
-    """The skeleton of a normalized name.
+    """Return the skeleton of a normalized name.
 
     >>> skeleton("pillow-heif") == skeleton("pi110w-heif") == skeleton("pillowheif")
     True
@@ -268,7 +270,7 @@ def skeleton(normalized: str) -> str:
 
 
 def names_by_skeleton(connection: Connection) -> Iterator[tuple[str, str]]:
-    """All known projects as (skeleton, normalized name), in this order. The database sorts: memory here is bounded."""
+    """Yield all known projects as (skeleton, normalized name), in this order. They are sorted by the database."""
     made: ColumnElement[Any] = projects.c.normalized
     for character, replacement in ALIKE.items():
         made = func.replace(made, character, replacement)
@@ -278,13 +280,13 @@ def names_by_skeleton(connection: Connection) -> Iterator[tuple[str, str]]:
 
 
 def known_names(connection: Connection) -> Iterator[str]:
-    """The normalized names of all known projects, in order."""
+    """Yield the normalized names of all known projects, in order."""
     query = select(projects.c.normalized).order_by(projects.c.normalized)
     yield from connection.execution_options(yield_per=_AT_A_TIME).execute(query).scalars()
 
 
 def offered_projects(connection: Connection, serial: int, names: Sequence[str]) -> dict[str, OfferedProject]:
-    """Those of the projects `names` (normalized) that have live files at `serial`, by name."""
+    """Return those of the projects `names` (normalized) that have live files at `serial`, by name."""
     read_by_index(connection)
     made = {project.id: project for project in _with_intervals(connection, serial, names)}
     offered = [project for project in made.values() if project.live]
@@ -302,7 +304,7 @@ def offered_projects(connection: Connection, serial: int, names: Sequence[str]) 
 
 
 class _LiveProject:
-    """What is gathered of one project, file by file."""
+    """The facts about one project, collected file by file."""
 
     def __init__(self, id_: int, normalized: str, name: str) -> None:
         self.id, self.normalized, self.name = id_, normalized, name
@@ -313,7 +315,7 @@ class _LiveProject:
 
     @property
     def since(self) -> int:
-        """The start of the last stretch of serials in which it always had a live file."""
+        """Return the first of the last consecutive serials at which it always had a live file."""
         start, until = self.intervals[0][0], self.intervals[0][1]
         for begin, end in self.intervals[1:]:
             if until is not None and begin > until:
@@ -324,13 +326,13 @@ class _LiveProject:
 
     @property
     def first_upload(self) -> float | None:
-        """The time of the first upload of its live files, None where none is known."""
+        """Return the time of the first upload of its live files; None if no time is known."""
         times = [time for text in self.uploads if (time := uploaded_time(text)) is not None]
         return min(times, default=None)
 
 
 def _with_intervals(connection: Connection, serial: int, names: Sequence[str]) -> list[_LiveProject]:
-    """The projects with all intervals of their files that begin up to `serial`, in order of their starts."""
+    """Return the projects with all intervals of their files that begin up to `serial`, in order of their starts."""
     live, yanked, files = live_intervals, yanked_intervals, distributions
     named = sent_values(connection, projects.c.normalized, names)
     is_yanked = and_(yanked.c.distribution_id == files.c.id, holds_at(yanked.c.start, yanked.c.end, serial))
@@ -371,7 +373,7 @@ def _with_intervals(connection: Connection, serial: int, names: Sequence[str]) -
 
 
 def _event_times(connection: Connection, ids: dict[int, int]) -> dict[tuple[int, int], float]:
-    """The times of the events at these serials, by serial and project."""
+    """Return the times of the events at these serials, by serial and project."""
     sent = sent_values(connection, events.c.serial, sorted(ids))
     query = select(events.c.serial, events.c.project_id, events.c.timestamp).join(sent, events.c.serial == sent.c.value)
     return {(row.serial, row.project_id): float(row.timestamp) for row in connection.execute(query)}

@@ -1,4 +1,4 @@
-"""Finds the serial of a moment that people name by a serial or a time, and the serials that have answers."""
+"""Find the serial of a moment, which people name by a serial or a time, and the serials that have answers."""
 
 import math
 import re
@@ -26,13 +26,13 @@ _T = TypeVar("_T")
 
 
 class InexactSerialError(CatalogError):
-    """The catalog has no exact answer at a serial; the message names those at which it has."""
+    """The catalog has no exact answer at a serial. The message names the serials that have one."""
 
 
 def pinned_answer(catalog: Catalog, serial: int, answer: Callable[[], _T]) -> tuple[_T, int]:
-    """What `answer` returns of `serial`, and the epoch that it belongs to.
+    """Return the result of `answer` about `serial`, and the epoch to which it belongs.
 
-    It is called again where something visible at the serial changed meanwhile.
+    `answer` is called again if something visible at the serial changed in the meantime.
     """
     before = _epoch(catalog, serial)
     while True:
@@ -49,23 +49,24 @@ def _epoch(catalog: Catalog, serial: int) -> int:
 
 
 def first_exact_serial(connection: Connection) -> int | None:
-    """The least serial with an answer; None before a full crawl is complete."""
+    """Return the least serial with an answer; None before a full crawl is complete."""
     if not has_baseline(connection):
         return None
     return connection.scalar(select(catalog_state.c.exact_from)) or 0
 
 
 def answerable_serial(catalog: Catalog, serial: int | None = None) -> int:
-    """The serial at which a question about `serial` (None: the complete serial) is answered.
+    """Return the serial at which a question about `serial` (None: the complete serial) is answered.
 
-    Raises InexactSerialError, with the answerable serials, where the catalog is not exact at `serial`.
+    Raises InexactSerialError, with the answerable serials, if the catalog is not exact at `serial`, and CatalogError if
+    no full crawl is complete.
     """
     with catalog.read() as connection:
         exact_from = first_exact_serial(connection)
         if exact_from is None:
             raise CatalogError(
-                "no full crawl is complete yet, so there is no answer yet: run `pypi-assets crawl full`, or"
-                " `pypi-assets scope run` where a scope was created"
+                "no full crawl is complete, so there are no answers yet: run `pypi-assets crawl full`, or"
+                " `pypi-assets scope run` if you have created a scope"
             )
         complete = complete_serial(connection)
         spans = [] if serial is None else inexact_spans(connection, around=serial)
@@ -73,9 +74,9 @@ def answerable_serial(catalog: Catalog, serial: int | None = None) -> int:
         return complete
     if exact_from <= serial <= complete and spans:
         raise InexactSerialError(
-            f"there is no answer for serial {serial}: between the serials {spans[0].start} and {spans[-1].end} only the"
-            " list of projects showed what changed, and no events are known; use one of the two serials, or"
-            " follow the changelog once it answers (`pypi-assets crawl incremental`)"
+            f"there is no answer for serial {serial}: between serials {spans[0].start} and {spans[-1].end}, only the"
+            " list of projects showed changes, and no events are known; use one of these two serials, or"
+            " follow the changelog once it works again (`pypi-assets crawl incremental`)"
         )
     if exact_from <= serial <= complete:
         return serial
@@ -89,14 +90,14 @@ def answerable_serial(catalog: Catalog, serial: int | None = None) -> int:
 
 
 _DISORDER = 100_000
-"""Over how many serials times may run backwards: it is some days of the largest index."""
+"""The number of serials within which times may be out of order: some days of the largest index."""
 
 
 def serial_at(connection: Connection, moment: datetime, complete: int) -> int | None:
-    """The greatest serial up to `complete` all of whose predecessors are not later than `moment`; None where the first
-    known event is later, and where none is known and no full crawl had begun by then.
+    """Return the greatest serial up to `complete` such that no event up to it is later than `moment`.
 
-    It takes some twenty statements, and one over the serials before.
+    Return None if the first known event is later, or if no event is known and no full crawl had begun by then. It takes
+    about twenty statements.
     """
     seconds = moment.timestamp()
     later = _some_later(connection, seconds, complete)
@@ -110,14 +111,14 @@ def serial_at(connection: Connection, moment: datetime, complete: int) -> int | 
 
 
 def time_of(connection: Connection, serial: int) -> datetime | None:
-    """The time of the last event up to `serial`; None where none is known."""
+    """Return the time of the last event up to `serial`; None if no event is known."""
     query = select(events.c.timestamp).where(events.c.serial <= serial).order_by(events.c.serial.desc()).limit(1)
     seconds = connection.scalar(query)
     return None if seconds is None else datetime.fromtimestamp(float(seconds), UTC)
 
 
 def first_answered_time(connection: Connection, exact_from: int) -> datetime | None:
-    """The first whole second that means a serial from `exact_from` on; None where no event is known."""
+    """Return the first whole second that means a serial of at least `exact_from`; None if no event is known."""
     query = select(events.c.timestamp).order_by(events.c.serial).limit(1)
     first = time_of(connection, exact_from)
     seconds = connection.scalar(query) if first is None else first.timestamp()
@@ -125,7 +126,10 @@ def first_answered_time(connection: Connection, exact_from: int) -> datetime | N
 
 
 def _some_later(connection: Connection, seconds: float, complete: int) -> int:
-    """The serial of the first event later than `seconds`, as far as times run forwards; else the complete serial."""
+    """Find by binary search the serial of the first event later than `seconds`, if times are in order.
+
+    Return the complete serial if there is no such event.
+    """
     least, greatest, later = 0, complete, complete
     while least <= greatest:
         middle = (least + greatest) // 2
@@ -148,15 +152,15 @@ _SERIAL, _TIME = re.compile(r"[0-9]{1,18}"), re.compile(TIME_PATTERN)
 
 
 class NoMomentError(ValueError):
-    """A text that is neither a serial nor a time. `is_time`: it looks like a time, such as 2026-02-30."""
+    """A text is neither a serial nor a time. `is_time`: it looks like a time, such as 2026-02-30."""
 
     def __init__(self, text: str, *, is_time: bool) -> None:
-        super().__init__(f"{text} is no time" if is_time else f"{text!r:.100} is neither a serial nor a time")
+        super().__init__(f"{text} is not a valid time" if is_time else f"{text!r:.100} is neither a serial nor a time")
         self.is_time = is_time
 
 
 def parse_moment(text: str) -> Moment:
-    """The moment that `text` names. A time without a zone is in UTC. Raises NoMomentError.
+    """Return the moment that `text` names. A time without a zone is in UTC. Raises NoMomentError.
 
     >>> parse_moment("2026-03-03")
     datetime.datetime(2026, 3, 3, 0, 0, tzinfo=datetime.timezone.utc)
@@ -173,7 +177,7 @@ def parse_moment(text: str) -> Moment:
 
 
 def moment_text(moment: datetime) -> str:
-    """Return an aware time in ISO 8601, as `parse_moment` reads it.
+    """Return an aware time in ISO 8601, in a form that `parse_moment` reads.
 
     >>> moment_text(datetime(2026, 3, 3, tzinfo=UTC))
     '2026-03-03T00:00:00Z'
@@ -182,10 +186,10 @@ def moment_text(moment: datetime) -> str:
 
 
 def serial_of(catalog: Catalog, moment: Moment | None) -> int:
-    """The serial at which a question about `moment` is answered; None: the complete serial.
+    """Return the serial at which a question about `moment` is answered; None means the complete serial.
 
-    A time means the greatest serial all of whose predecessors are not later. Raises InexactSerialError where the
-    catalog is not exact there: also for a time in the future, and for one before the first known event.
+    A time means the greatest serial such that no event up to it is later. Raises InexactSerialError if the catalog is
+    not exact there, or if the time is in the future or before the first known event.
     """
     if moment is None or isinstance(moment, int):
         return answerable_serial(catalog, moment)
@@ -202,8 +206,9 @@ def serial_of(catalog: Catalog, moment: Moment | None) -> int:
 
 
 def first_and_last_serial(connection: Connection, normalized: str, serial: int) -> tuple[int | None, int | None]:
-    """The serials of the first and of the last change of a project's files up to `serial`: a file came, went, was
-    yanked or no longer so. None where there was none.
+    """Return the serials of the first and the last change of a project's files up to `serial`; None if there is none.
+
+    A change is that a file was added, removed, yanked or unyanked.
     """
     found = [
         _ends_of(connection, intervals, end, normalized, serial)
@@ -217,7 +222,7 @@ def first_and_last_serial(connection: Connection, normalized: str, serial: int) 
 def _ends_of(
     connection: Connection, intervals: Table, end: ColumnElement[int], normalized: str, serial: int
 ) -> tuple[int | None, ...]:
-    """The least and the greatest of these ends up to `serial`."""
+    """Return the least and the greatest of these ends up to `serial`."""
     query = (
         select(func.min(end), func.max(end))
         .select_from(intervals)

@@ -1,7 +1,7 @@
-"""What the page of a project in the Simple API showed at a serial.
+"""The page of a project in the Simple API as it was at a serial.
 
-It costs by the files that the project has had, and never by the age of the catalog. What was read of a file is as of
-now, and so is what only a page without an event has changed.
+The cost depends on the number of files that the project has had, not on the age of the catalog. Records of files are
+the present ones, and so are facts that changed on a page without an event.
 """
 
 import threading
@@ -51,8 +51,11 @@ class FilePlace(NamedTuple):
 
 
 class PastFile(NamedTuple):
-    """A file that was live at a serial. `metadata` are what is rendered of it, None where nothing is; the index may
-    have its metadata then. `is_hidden`: it is quarantined now."""
+    """A file that was live at a serial.
+
+    `metadata` are the metadata rendered for it; if they are None, the index may offer its own metadata. `is_hidden`:
+    the file is quarantined now.
+    """
 
     project: str
     filename: str
@@ -63,7 +66,7 @@ class PastFile(NamedTuple):
 
 
 class _PageFileRow(NamedTuple):
-    """What is selected of a file. Pages unpack the bare tuples: they can have thousands."""
+    """The selected columns of a file. Pages unpack the bare tuples, since a page can have thousands."""
 
     id: int
     project: str
@@ -109,7 +112,7 @@ _COLUMNS: Mapping[str, ColumnElement[Any]] = {
 
 
 _Span = tuple[int, int, int | None]
-"""A distribution was live, or yanked, since a serial and before another one (None: it still is)."""
+"""The id of a distribution, the serial since which it was live or yanked, and the end of that (None: it still is)."""
 
 
 class _ShownDistributions(NamedTuple):
@@ -120,24 +123,24 @@ class _ShownDistributions(NamedTuple):
 
 
 class _History(NamedTuple):
-    """The spans of a project's files, from which follows what was live and yanked at each serial up to `through`."""
+    """The spans of a project's files, which determine the live and yanked files at each serial up to `through`."""
 
     through: int
     live: Sequence[_Span]
     yanked: Sequence[_Span]
 
     def at(self, serial: int) -> _ShownDistributions:
-        """What holds at a serial."""
+        """Return the live and yanked files at a serial."""
         return _ShownDistributions([id_ for id_, _, _ in _holding(self.live, serial)], _holding(self.yanked, serial))
 
 
 def _holding(spans: Sequence[_Span], serial: int) -> list[_Span]:
-    """Those of these spans that hold at a serial. By position, since a page can have thousands of files."""
+    """Return the spans that contain the serial. Indexing tuples is fast, and a page can have thousands of files."""
     return [span for span in spans if span[1] <= serial and (span[2] is None or span[2] > serial)]
 
 
 class _CachedEpoch:
-    """What is kept of one epoch."""
+    """The cached data of one epoch."""
 
     def __init__(self, epoch: int, most: int) -> None:
         self.epoch = epoch
@@ -148,7 +151,7 @@ class _CachedEpoch:
         self._using = threading.Lock()
 
     def shown(self, connection: Connection, project_id: int, serial: int) -> _ShownDistributions:
-        """The project's distributions that were live at `serial`, which has an answer."""
+        """Return the project's distributions that were live at `serial`, which must have an answer."""
         with self._using:
             history = self._histories.get(project_id)
         if history is None or history.through < serial:
@@ -158,8 +161,10 @@ class _CachedEpoch:
         return history.at(serial)
 
     def files(self, connection: Connection, ids: Sequence[int]) -> dict[int, SimpleFile]:
-        """The newest contents of these distributions, by id in this order, and as if they were not yanked. Each was
-        live at a complete serial."""
+        """Return the newest contents of these distributions by id, in this order, as if they were not yanked.
+
+        Each must have been live at a complete serial.
+        """
         with self._using:
             found = {id_: self._files[id_] for id_ in ids if id_ in self._files}
         if missing := [id_ for id_ in ids if id_ not in found]:
@@ -168,7 +173,7 @@ class _CachedEpoch:
             with self._using:
                 self._files |= read
                 for id_ in list(islice(self._files, max(len(self._files) - self._most, 0))):
-                    del self._files[id_]  # those that were read first
+                    del self._files[id_]  # the files that were read first
             found = {id_: found[id_] for id_ in ids}
         return found
 
@@ -177,7 +182,7 @@ class _CachedEpoch:
         self._histories[project_id] = history
         self._spans += _size(history)
         while self._spans > self._most:
-            self._drop_history(next(iter(self._histories)))  # the one that was read first
+            self._drop_history(next(iter(self._histories)))  # the history that was read first
 
     def _drop_history(self, project_id: int) -> None:
         if (former := self._histories.pop(project_id, None)) is not None:
@@ -185,11 +190,11 @@ class _CachedEpoch:
 
 
 class StoredFiles:
-    """What is stored of the files that pages at serials have shown, for up to `most_files` of them, and as many of the
-    spans in which files were live or yanked: pages of a project at many serials follow from the same. Threads can share
-    it, for one catalog.
+    """A cache of the files that pages at serials have shown, shared by threads, for one catalog.
 
-    It is kept until an epoch changes: what changes of a file that was live at a complete serial changes its epoch.
+    It has up to `most_files` files, and as many of the spans in which files were live or yanked, since pages of a
+    project at many serials use the same rows. It is discarded when the epoch changes: any change of a file that was
+    live at a complete serial changes that serial's epoch.
     """
 
     def __init__(self, most_files: int = _MOST_STORED_FILES) -> None:
@@ -198,23 +203,23 @@ class StoredFiles:
         self._using = threading.Lock()
 
     def as_of(self, connection: Connection) -> _CachedEpoch:
-        """What holds in this transaction."""
+        """Return the cached data that are valid in this transaction."""
         epoch = newest_epoch(connection)
         with self._using:
             if epoch > self._kept.epoch:
                 self._kept = _CachedEpoch(epoch, self._most_files)
-            # a transaction that began before the last change keeps nothing
+            # a transaction that began before the last change caches nothing
             return self._kept if epoch == self._kept.epoch else _CachedEpoch(epoch, self._most_files)
 
 
 def page_at(
     catalog: Catalog, serial: int, name: str, *, is_safe: bool = False, stored: StoredFiles | None = None
 ) -> SimplePage | None:
-    """What the page of the project `name` (in any spelling) showed at `serial`.
+    """Return the page of the project `name` (in any spelling) at `serial`, which must have an answer.
 
-    None where there was no page, or where the project is not followed at `serial`. With `is_safe`, without the files
-    that the index does not show now: those that were removed since, or quarantined. `serial` is one with an answer.
-    `stored` saves reading again what earlier pages of this catalog showed.
+    Return None if there was no page, or if the project is not followed at `serial`. With `is_safe`, files are omitted
+    that the index no longer shows because they were removed or quarantined since. `stored` is a cache of files that
+    earlier pages of this catalog have shown.
     """
     with catalog.read() as connection:
         read_by_index(connection)
@@ -240,7 +245,7 @@ def page_at(
 
 
 def past_files(catalog: Catalog, serial: int, place: FilePlace) -> list[PastFile]:
-    """The files at this place that were live at `serial`: mostly one, or none."""
+    """Return the files at this place that were live at `serial`. Usually there is one, or none."""
     with catalog.read() as connection:
         read_by_index(connection)
         ids = _ids_of(connection, place)
@@ -252,7 +257,7 @@ def past_files(catalog: Catalog, serial: int, place: FilePlace) -> list[PastFile
 
 
 def files_of_hash(catalog: Catalog, place: FilePlace) -> list[PastFile]:
-    """The files with the name and the sha256 of the place that were ever seen, whatever was live when."""
+    """Return all files with the name and the sha256 of the place that were ever seen, whether live or not."""
     with catalog.read() as connection:
         read_by_index(connection)
         ids = _ids_of(connection, place)
@@ -270,7 +275,10 @@ def files_of_hash(catalog: Catalog, place: FilePlace) -> list[PastFile]:
 def _past_files(
     connection: Connection, place: FilePlace, ids: Sequence[int], past: Mapping[int, PastGeneration]
 ) -> list[PastFile]:
-    """Those of these distributions whose content is the one of the place; `past` has contents other than the newest."""
+    """Return the files among these distributions whose content is the one of the place.
+
+    `past` has contents other than the newest.
+    """
     hidden = _hidden_now(connection, ids)
     newest = _as_dumped(connection, _rows(connection, [id_ for id_ in ids if id_ not in past]))
     found = ((_PageFileRow._make(row), dumped) for row, dumped in (*newest, *_replaced(connection, past)))
@@ -289,7 +297,7 @@ def _past_files(
 
 
 def is_hidden_now(catalog: Catalog, place: FilePlace) -> bool:
-    """Whether a file at this place is quarantined now."""
+    """Check whether a file at this place is quarantined now."""
     with catalog.read() as connection:
         read_by_index(connection)
         return bool(_hidden_now(connection, _ids_of(connection, place)))
@@ -305,11 +313,11 @@ def _size(history: _History) -> int:
 
 
 def _read_history(connection: Connection, project_id: int) -> _History:
-    """All spans of the project's files."""
+    """Return all spans of the project's files."""
 
     def spans(intervals: Table) -> Sequence[_Span]:
         query = (
-            select(distributions.c.id, intervals.c.start, intervals.c.end)  # an index has all of it
+            select(distributions.c.id, intervals.c.start, intervals.c.end)  # the index has all of these columns
             .join(intervals, intervals.c.distribution_id == distributions.c.id)
             .where(distributions.c.project_id == project_id)
         )
@@ -319,14 +327,14 @@ def _read_history(connection: Connection, project_id: int) -> _History:
 
 
 def _live_at(connection: Connection, serial: int, *where: ColumnElement[bool]) -> list[int]:
-    """The distributions that were live at `serial`."""
+    """Return the distributions that were live at `serial`."""
     live = live_intervals.c
     query = select(distributions.c.id).join(live_intervals, live.distribution_id == distributions.c.id)
     return list(connection.scalars(query.where(holds_at(live.start, live.end, serial), *where)))
 
 
 def _safe_now(connection: Connection, project_id: int, serial: int) -> set[int]:
-    """The distributions of the project that are live now, and whose bytes were not replaced since `serial`."""
+    """Return the project's distributions that are live now, and whose content was not replaced since `serial`."""
     now = live_intervals.c
     query = (
         select(distributions.c.id)
@@ -343,7 +351,7 @@ def _yanked(
     yanked: Iterable[_Span],
     files: Mapping[int, SimpleFile],
 ) -> dict[int, bool | str]:
-    """What the page said of each of these files of a project that was yanked, by id: the reason, or True."""
+    """Return what the page showed for each of these yanked files, by id: the reason, or True."""
     since = {id_: (start, end) for id_, start, end in yanked if id_ in files}
     if not since:
         return {}
@@ -356,7 +364,7 @@ def _yanked(
 
 
 def _rows(connection: Connection, ids: Sequence[int]) -> Sequence[_Row]:
-    """What is stored of these distributions."""
+    """Return the stored columns of these distributions."""
     sent = sent_values(connection, distributions.c.id, ids)
     query = (
         select(*(column.label(name) for name, column in _COLUMNS.items()))
@@ -374,9 +382,9 @@ def _read_files(connection: Connection, ids: Sequence[int]) -> dict[int, SimpleF
 
 
 def _as_dumped(connection: Connection, rows: Sequence[_Row]) -> Iterator[tuple[_Row, dict[str, Any]]]:
-    """Each row with what metadata are rendered from.
+    """Yield each row with the facts from which its metadata are rendered.
 
-    Files whose metadata follow from the same, as most of a release do, have the same object.
+    Files with the same facts, as most files of a release, share one object.
     """
     lists = StoredLists(connection).load({row[_REQUIRES_DIST_ID] for row in rows})
     stored = StoredContents(connection, shared_details).load({row[_SHARED_DETAILS_ID] for row in rows})
@@ -406,12 +414,12 @@ def _as_dumped(connection: Connection, rows: Sequence[_Row]) -> Iterator[tuple[_
 
 
 def _past_contents(connection: Connection, serial: int, ids: Sequence[int]) -> Mapping[int, PastGeneration]:
-    """The contents at `serial` of those of these files that were replaced since."""
+    """Return the contents at `serial` of those of these files that were replaced since."""
     return contents_at(connection, serial, ids) if has_past_generations(connection) else {}
 
 
 def _replaced(connection: Connection, past: Mapping[int, PastGeneration]) -> Iterator[tuple[_Row, dict[str, Any]]]:
-    """Each of these files with its content of then, and what the metadata of that are rendered from."""
+    """Yield each of these files with its past content, and the facts from which the metadata of that are rendered."""
     if not past:
         return
     for row in map(_PageFileRow._make, _rows(connection, list(past))):
@@ -445,8 +453,9 @@ def _replaced(connection: Connection, past: Mapping[int, PastGeneration]) -> Ite
 
 
 def _simple_files(described: Iterable[tuple[_Row, dict[str, Any]]]) -> dict[int, SimpleFile]:
-    """The files of these rows by id, as if they were not yanked."""
-    hashes: dict[int, tuple[dict[str, Any], str | None]] = {}  # by identity, which lasts as long as the object
+    """Return the files of these rows by id, as if they were not yanked."""
+    # by identity, which is valid as long as the object exists
+    hashes: dict[int, tuple[dict[str, Any], str | None]] = {}
     found: dict[int, SimpleFile] = {}
     for row, dumped in described:
         if id(dumped) not in hashes:
@@ -463,7 +472,7 @@ def _simple_files(described: Iterable[tuple[_Row, dict[str, Any]]]) -> dict[int,
 
 
 def _ids_of(connection: Connection, place: FilePlace) -> list[int]:
-    """The distributions at this place, also those that had the hash before they were replaced."""
+    """Return the distributions at this place, including those that had the hash before they were replaced."""
     is_named = distributions.c.filename == storable(place.filename)
     if place.sha256 is None:
         of_project = select(projects.c.id).where(projects.c.normalized == storable(place.project or ""))
@@ -478,8 +487,11 @@ def _ids_of(connection: Connection, place: FilePlace) -> list[int]:
 
 
 def _hidden_now(connection: Connection, ids: Sequence[int]) -> set[int]:
-    """Those of these files that are quarantined now: a quarantine ended their last interval, or their project is shown
-    as quarantined and no removal did. What was removed while it was quarantined stays so."""
+    """Return those of these files that are quarantined now.
+
+    A file is quarantined if a quarantine ended its last live interval, or if its project's status is quarantined and no
+    removal ended that interval. A file that was removed while it was quarantined stays quarantined.
+    """
     if not ids:
         return set()
     of = live_intervals.c

@@ -1,4 +1,4 @@
-"""What a ranking of owners and a resolution look at of projects at a serial, and no more."""
+"""The facts about projects at a serial that the ranking of owners and the resolver need, and no others."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -33,8 +33,9 @@ _ROWS_AT_A_TIME = 1_000
 
 
 class PastLiveFile(NamedTuple):
-    """A file that is live at a serial, since which one, and whether it was yanked then. No installer takes it if it
-    `is_rejected`.
+    """A file that is live at a serial, with the start of its live interval, and whether it was yanked then.
+
+    Installers reject the file if it `is_rejected`.
     """
 
     distribution_id: int
@@ -47,7 +48,7 @@ class PastLiveFile(NamedTuple):
 
 
 def lists_with_modules(connection: Connection, modules: Collection[str]) -> dict[str, list[int]]:
-    """The ids of the lists that hold each of the modules. Each list is read once, however many of them it may hold."""
+    """Return the ids of the lists that contain each of the modules. Each list is read once for all modules."""
     wanted: dict[str, set[str]] = {}
     for module in modules:
         wanted.setdefault(storable(module.partition(".")[0][:LONGEST_NAME]), set()).add(module)
@@ -62,7 +63,7 @@ def lists_with_modules(connection: Connection, modules: Collection[str]) -> dict
 
 
 def live_files_of(catalog: Catalog, serial: int, normalized: Iterable[str]) -> Iterator[PastLiveFile]:
-    """The files of these projects that are live at `serial`."""
+    """Yield the files of these projects that are live at `serial`."""
     live, yanked = live_intervals, yanked_intervals
     query = (
         select(
@@ -98,21 +99,24 @@ def live_files_of(catalog: Catalog, serial: int, normalized: Iterable[str]) -> I
 
 
 def rows_of_files(catalog: Catalog, serial: int, distribution_ids: Iterable[int]) -> Iterator[dict[str, Any]]:
-    """The rows, as dumps have them, of these files that are live at `serial`."""
+    """Yield rows in the form of dumps for those of these files that are live at `serial`."""
     query = rows_at(catalog, serial).where(live_intervals.c.start.is_not(None))
     for some in at_a_time(sorted(distribution_ids)):
         yield from stream_rows(catalog, query.where(distributions.c.id.in_(some)), serial)
 
 
 def rows_of_projects(catalog: Catalog, serial: int, normalized: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """The same of all files of these projects."""
+    """Yield rows in the form of dumps for the files of these projects that are live at `serial`."""
     query = rows_at(catalog, serial).where(live_intervals.c.start.is_not(None))
     for some in at_a_time(sorted(normalized)):
         yield from stream_rows(catalog, query.where(projects.c.normalized.in_(some)), serial)
 
 
 def count_dependents(catalog: Catalog, serial: int, normalized: Iterable[str]) -> dict[str, int]:
-    """How many projects have a file live at `serial` that requires each of these; without those that none requires."""
+    """Return how many projects have a file live at `serial` that requires each of these projects.
+
+    Projects that are not required are missing from the result.
+    """
     names = sorted(normalized)
     live, data, required = live_intervals, distribution_data, required_names
     query = (
@@ -142,13 +146,14 @@ def count_dependents(catalog: Catalog, serial: int, normalized: Iterable[str]) -
 
 
 _RARE = ("refusals", "installed_metadata")
-"""What few records have in their details."""
+"""Details that only few records have."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastProject:
-    """A project as displayed, and the ids of its releases that have live files, by version. `lists` are the lists of
-    names that were read.
+    """A project: its displayed name, and the ids of its releases that have live files, by version.
+
+    `lists` caches the lists of names that were read.
     """
 
     id: int
@@ -158,7 +163,7 @@ class PastProject:
 
 
 class _LiveFileRow(NamedTuple):
-    """What is selected of a live file."""
+    """The selected columns of a live file."""
 
     id: int
     version: str
@@ -179,7 +184,7 @@ class _LiveFileRow(NamedTuple):
 
 @dataclass
 class PastReleases:
-    """Reads releases as of `serial`, which is one with an answer. Statements are made once for all projects."""
+    """Reads releases as of `serial`, which must have an answer. Statements are built once for all projects."""
 
     catalog: Catalog
     serial: int
@@ -188,7 +193,7 @@ class PastReleases:
     _has_past_generations: bool = field(default=False, init=False)
 
     def project(self, normalized: str) -> PastProject | None:
-        """The releases of a project; None where none is live."""
+        """Return the releases of a project; None if no file of it is live."""
         with self.catalog.read() as connection:
             read_by_index(connection)
             if self._releases is None:
@@ -200,7 +205,7 @@ class PastReleases:
         return PastProject(id_, name, {version: release_id for *_, version, release_id in rows})
 
     def files(self, project: PastProject, versions: Collection[str]) -> list[dict[str, Any]]:
-        """The files of these releases that were live at the serial, with some of the columns of dumps."""
+        """Return the files of these releases that were live at the serial, with some of the columns of dumps."""
         ids = [project.releases[version] for version in versions]
         with self.catalog.read() as connection:
             read_by_index(connection)
@@ -295,7 +300,7 @@ def _rare(details: Mapping[str, Any], outcome: str) -> dict[str, Any]:
 
 
 def _list(known: dict[int, list[str]], list_id: int, content: bytes) -> list[str]:
-    """A list of names: files of one release have the same ones, and so have releases."""
+    """Return a list of names, which is cached, since files and releases often have the same ones."""
     found = known.get(list_id)
     if found is None:
         found = known[list_id] = json.loads(isal_zlib.decompress(content))
@@ -303,8 +308,8 @@ def _list(known: dict[int, list[str]], list_id: int, content: bytes) -> list[str
 
 
 def _as_it_was(sha256: str | None, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What differs where a file was replaced since by another one of its name."""
-    is_unread = facts["outcome"] == ReadOutcome.PENDING  # and never will be
+    """Return the values that differ for a file that was replaced under the same name since."""
+    is_unread = facts["outcome"] == ReadOutcome.PENDING  # it is never read
     return {
         "sha256": sha256,
         "size": facts["size"],

@@ -1,10 +1,11 @@
-"""The status of a project at a serial (PEP 792), whether it had a page there, and the reasons of its yanks.
+"""The status of a project at a serial (PEP 792), whether it had a page then, and the reasons of its yanks.
 
-Quarantines, removals and registrations are events. Other statuses are known from pages alone: a page holds at its own
-serial, and where it was seen, unless an event of the project lies between. Each query looks at a few rows by an index.
+Quarantines, removals and registrations are events. Other statuses are known only from pages: a page is true at its own
+serial, and at the serial where it was seen unless an event of the project lies between. Each query reads a few rows
+through an index.
 
-A reason counts for the whole interval in which the file was yanked. The two pages next to a serial have all that is
-known of them: what an earlier or a later page showed of the same interval, these show too.
+A reason counts for the whole interval in which the file was yanked. The last page before a serial and the first page
+after it have all known reasons, since they show what any other page showed of the same interval.
 """
 
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ _DECIDING = (
 )
 """The kinds of events after which the status of a project is known."""
 
-# Statements are made once: each page at a serial has these, and to make them takes longer than to run them.
+# Statements are built once: each page at a serial uses them, and building them takes longer than running them.
 _PROJECT: BindParameter[int] = bindparam("project")
 _SERIAL: BindParameter[int] = bindparam("serial")
 _AFTER: BindParameter[int] = bindparam("after")
@@ -78,23 +79,27 @@ _LAST_SEEN_PAGE = (
 
 
 class _ShownStatus(NamedTuple):
-    """What a page showed: the serial where that counts from, and the status. None: there was no page."""
+    """The status on a page, and the serial from which it counts. A status of None means that there was no page."""
 
     serial: int
     status: str | None
 
 
 def page_status_at(connection: Connection, project: CatalogProject, serial: int, *, has_live_files: bool) -> str | None:
-    """Return the status that the project's page showed at `serial`; None: it had no page. A project with live files was
-    not quarantined.
+    """Return the status that the project's page showed at `serial`; None if it had no page.
+
+    A project with live files was not quarantined.
     """
     status = status_at(connection, project, serial)
     return ACTIVE if has_live_files and status in {None, QUARANTINED} else status
 
 
 def status_at(connection: Connection, project: CatalogProject, serial: int) -> str | None:
-    """The status of the project at `serial`; None where it had no page, or where no page and no event shows that it
-    had one. Of a project with live files that means that its status is not known to differ from `active`."""
+    """Return the status of the project at `serial`; None if it had no page.
+
+    It is also None if no page and no event shows that the project had a page. For a project with live files, None means
+    that its status is not known to differ from `active`.
+    """
     shown = _page_until(connection, project.id, serial)
     since = project.known_since if shown is None else shown.serial
     decided = _last_event(connection, _LAST_DECIDING_EVENT, project.id, since, serial)
@@ -106,12 +111,12 @@ def status_at(connection: Connection, project: CatalogProject, serial: int) -> s
 
 
 def last_event_at(connection: Connection, project_id: int, serial: int) -> int | None:
-    """The serial of the project's last event up to `serial`, as far as events are stored."""
+    """Return the serial of the project's last stored event up to `serial`; None if there is none."""
     return connection.scalar(_LAST_EVENT, {"project": project_id, "serial": serial})
 
 
 def _page_until(connection: Connection, project_id: int, serial: int) -> _ShownStatus | None:
-    """What the newest page showed that counts at `serial` or before."""
+    """Return the status on the newest page that counts at `serial` or before."""
     place = {"project": project_id, "serial": serial}
     own = connection.execute(_OWN_PAGE, place).first()
     place["after"] = -1 if own is None else own.page_serial
@@ -125,7 +130,7 @@ def _page_until(connection: Connection, project_id: int, serial: int) -> _ShownS
 def _last_event(
     connection: Connection, event: Select[tuple[int, str]], project_id: int, after: int, serial: int
 ) -> _ShownStatus | None:
-    """The last event of a kind after the serial `after` and up to `serial`, with its kind as the status."""
+    """Return the last event of a kind after the serial `after` and up to `serial`, with its kind as the status."""
     row = connection.execute(event, {"project": project_id, "after": after, "serial": serial}).first()
     return None if row is None else _ShownStatus(row.serial, row.kind)
 
@@ -137,13 +142,13 @@ def _after(connection: Connection, project_id: int, event: _ShownStatus, serial:
 
 
 def _again(connection: Connection, project_id: int, gone: int, serial: int) -> str | None:
-    """The status of a project that had no page at the serial `gone`: it has one again once a file is added."""
+    """Return the status of a project that had no page at the serial `gone`. It has one again once a file is added."""
     added = _last_event(connection, _LAST_ADDED_FILE, project_id, gone, serial)
     return None if added is None else ACTIVE
 
 
 def _before_all(connection: Connection, project: CatalogProject, serial: int) -> str | None:
-    """The status before the first page and the first deciding event: what follows from these."""
+    """Return the status before the first page and the first deciding event, as far as these imply it."""
     of = events.c
     first = connection.execute(
         select(of.serial, of.kind)
@@ -166,8 +171,10 @@ def _before_all(connection: Connection, project: CatalogProject, serial: int) ->
 
 
 class YankedFile(NamedTuple):
-    """A file that is yanked from the serial `since` up to `until` (None: it still is). `newest` is the reason that its
-    newest page gives."""
+    """A file that is yanked from the serial `since` up to `until` (None: it still is).
+
+    `newest` is the reason on its newest page.
+    """
 
     filename: str
     since: int
@@ -178,7 +185,7 @@ class YankedFile(NamedTuple):
 def yank_reasons(
     connection: Connection, project_id: int, serial: int, yanked: Sequence[YankedFile]
 ) -> dict[str, str | None]:
-    """The reasons at `serial` for these files, by name; None where none was given, or none is known."""
+    """Return the reasons at `serial` for these files, by name; None if no reason was given or known."""
     if not yanked:
         return {}
     found = {file.filename: file.newest if file.until is None else None for file in yanked}
@@ -194,7 +201,8 @@ def yank_reasons(
     )
     pages = [page for page in nearest if page is not None]
     shown = dict(read_snapshots(connection, {page.snapshot_id for page in pages}))
-    # the page before counts where both have a reason; but a page that can be newer than its serial counts least
+    # Later items win: the page before the serial wins over the page after it, and the own serial of a page over its
+    # seen_through, since a page can be newer than its serial.
     for through, page in [*((page.seen_through, page) for page in pages), *((page.serial, page) for page in pages)]:
         reasons = shown[page.snapshot_id].reasons
         for file in yanked:
@@ -211,7 +219,7 @@ class _Page(NamedTuple):
 
 
 def _page(connection: Connection, where: Sequence[ColumnElement[bool]], *order: ColumnElement[int]) -> _Page | None:
-    """The first page in this order."""
+    """Return the first page in this order; None if there is none."""
     of = sightings.c
     query = select(of.page_serial, of.seen_through, of.snapshot_id).where(*where).order_by(*order, of.id)
     row = connection.execute(query.limit(1)).first()

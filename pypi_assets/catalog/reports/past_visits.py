@@ -1,4 +1,4 @@
-"""Past visits of a project: the result of each, and how the files of two of them differ."""
+"""Past visits of a project: the result of each, and the differences between the files that two of them saw."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,10 +20,10 @@ _UNENDED = frozenset({VisitStatus.CREATED, VisitStatus.ONGOING})
 class PastVisit:
     """One visit. Times are unix seconds. `outcome` is its latest status; `ended_at` is None while it is ongoing.
 
-    `attempt` counts the visits of the project for one `scope`, a range or a full crawl, as far as the log reaches.
-    `page_serial` is the page's own. Events were stored up to `seen_through` when the page was judged. `snapshot` is
-    the sha256 of what the page showed, and `files` the number of its files. They are None where no page was seen;
-    `page_serial` also for an unexplained 404. `text` describes the error.
+    `attempt` counts the visits of the project for one `scope`, a range or a full crawl, as far back as the log reaches.
+    `page_serial` is the page's own. Events were stored up to `seen_through` when the page was judged. `snapshot` is the
+    sha256 of the page's snapshot, and `files` the number of its files. They are None if no page was seen; `page_serial`
+    is also None for an unexplained 404. `text` describes the error.
     """
 
     visit: int
@@ -51,22 +51,22 @@ class FileDifference:
 
 
 def deleted_visits(numbers: Sequence[int]) -> int:
-    """How many visits of a project are no longer in the log, where `numbers` are those of the visits that are."""
+    """Return how many visits of a project are no longer in the log, if `numbers` are those of the visits in it."""
     return max(numbers, default=0) - len(numbers)
 
 
 def deleted_visits_sentence(numbers: Sequence[int]) -> str | None:
-    """Return a sentence about the visits of a project that are no longer in the log; None if all are."""
+    """Return a sentence about the visits of a project that are no longer in the log; None if the log has all visits."""
     deleted = deleted_visits(numbers)
     return (
-        f"{deleted} of the earlier visits are not in the log, which PYPI_ASSETS_VISITS_KEPT_DAYS limits"
+        f"{deleted} earlier visits are no longer in the log, which PYPI_ASSETS_VISITS_KEPT_DAYS limits"
         if deleted
         else None
     )
 
 
 def past_visits(connection: Connection, project: CatalogProject) -> list[PastVisit]:
-    """The visits of `project` that are in the log, in the order in which they began. The newest always is."""
+    """Return the visits of `project` that are in the log, in the order in which they began. The newest always is."""
     rows = connection.execute(
         select(visits, visit_statuses)
         .join(visit_statuses, visit_statuses.c.visit_id == visits.c.id)
@@ -102,9 +102,9 @@ def past_visits(connection: Connection, project: CatalogProject) -> list[PastVis
 
 
 def compare_visits(connection: Connection, project: CatalogProject, before: int, after: int) -> list[FileDifference]:
-    """How the files that visit `after` saw differ from those of visit `before`, by filename.
+    """Return the differences between the files that the visits `before` and `after` saw, by filename.
 
-    Raises CatalogError where a visit does not exist or saw no page.
+    Raises CatalogError if a visit does not exist or saw no page.
     """
     was, now = _shown_files(connection, project, before), _shown_files(connection, project, after)
     found = []

@@ -1,4 +1,4 @@
-"""Whether there are answers about a project at a serial, by what is followed, and why not."""
+"""Whether scopes provide answers about a project at a serial, and if not, the reason."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -22,8 +22,9 @@ from pypi_assets.errors import NotAnsweredError
 
 
 class Following(StrEnum):
-    """ANSWERED: there are answers. ENTERING: none before it was visited and read. EARLIER: none at this serial, but at
-    later ones. ENDED: it is no longer followed. NEVER: no scope has led to it by then."""
+    """ANSWERED: there are answers. ENTERING: no answers until the project is visited and its files are read. EARLIER:
+    no answers at this serial, but at later ones. ENDED: it is no longer followed. NEVER: no scope led to it by then.
+    """
 
     ANSWERED = "answered"
     ENTERING = "entering"
@@ -34,10 +35,10 @@ class Following(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProjectFollowing:
-    """How the project `name` (normalized) is followed at `serial`, next to `projects` that have answers there.
+    """How the project `name` (normalized) is followed at `serial`. `projects` counts the projects with answers there.
 
-    `since` is the first serial with answers, for EARLIER alone; None where it is entering again. `ended` is the serial
-    from which on it is not followed, for ENDED alone. `is_beyond`: it is known, and too deep for its scopes.
+    `since` is the first serial with answers, only for EARLIER. `ended` is the serial from which it is not followed,
+    only for ENDED. `is_beyond`: it is known, but beyond the depth of its scopes.
     """
 
     name: str
@@ -49,32 +50,32 @@ class ProjectFollowing:
     is_beyond: bool = False
 
     def sentence(self) -> str | None:
-        """The reason why there is no answer, and what helps; None where there are answers."""
-        add = f"`pypi-assets scope create NAME {self.name}` and `pypi-assets scope run NAME` add it"
+        """Return the reason why there is no answer, and the remedy; None if there are answers."""
+        add = f"add it with `pypi-assets scope create NAME {self.name}` and `pypi-assets scope run NAME`"
         match self.state:
             case Following.ANSWERED:
                 return None
             case Following.ENTERING:
                 return (
-                    f"{self.name} is entering: there is no answer about it before it was visited and read"
+                    f"{self.name} is entering: there are no answers about it until it is visited and its files are read"
                     " (`pypi-assets scope run`)"
                 )
             case Following.EARLIER:
                 return (
-                    f"there is no answer about {self.name} at serial {self.serial}: it is known from serial"
-                    f" {self.since} on"
+                    f"there is no answer about {self.name} at serial {self.serial}: the first serial with one is"
+                    f" {self.since}"
                 )
             case Following.ENDED:
-                return f"{self.name} is not followed since serial {self.ended}, when it left the scopes: {add}"
+                return f"{self.name} has not been followed since serial {self.ended}, when it left the scopes: {add}"
             case Following.NEVER:
-                beyond = ", since it is beyond the depth of its scope" if self.is_beyond else ""
-                return f"{self.name} is not followed{beyond}, so there is no answer about it: {add}"
+                beyond = " because it is beyond the depth of its scope" if self.is_beyond else ""
+                return f"{self.name} is not followed{beyond}, so there are no answers about it: {add}"
 
 
 def following_at(connection: Connection, name: str, serial: int | None = None) -> ProjectFollowing | None:
-    """How the project of this name, in any spelling, is followed at `serial` (None: the complete serial).
+    """Return how the project with this name, in any spelling, is followed at `serial` (None: the complete serial).
 
-    None where all of the index is followed: then each project has answers.
+    Return None if the whole index is followed: then there are answers about each project.
     """
     if follows_all(connection):
         return None
@@ -101,15 +102,17 @@ def following_at(connection: Connection, name: str, serial: int | None = None) -
 
 
 def unfollowed_at(catalog: Catalog, serial: int, name: str) -> str | None:
-    """Return why there is no answer about a project at `serial`; None where there are answers."""
+    """Return why there is no answer about a project at `serial`; None if there are answers."""
     with catalog.read() as connection:
         found = following_at(connection, name, serial)
     return None if found is None else found.sentence()
 
 
 def require_answered(connection: Connection, name: str, serial: int) -> ProjectFollowing | None:
-    """The same as `following_at`. Raises NotAnsweredError, with the first serial that has answers, where `serial` lies
-    before it."""
+    """Return the result of `following_at`.
+
+    Raises NotAnsweredError, with the first serial that has answers, if `serial` is before it.
+    """
     found = following_at(connection, name, serial)
     if found is not None and found.state == Following.EARLIER:
         raise NotAnsweredError(str(found.sentence()))
@@ -117,7 +120,10 @@ def require_answered(connection: Connection, name: str, serial: int) -> ProjectF
 
 
 def unpublished_sentence(connection: Connection, name: str, serial: int) -> str | None:
-    """Why a publication of `serial` has nothing about the project; None where it has no file there, as is known."""
+    """Return why a publication at `serial` has nothing about the project.
+
+    Return None if the project has no file there, as is known.
+    """
     now = following_at(connection, name)
     if now is None or now.state != Following.ANSWERED:
         return None if now is None else now.sentence()
@@ -125,7 +131,7 @@ def unpublished_sentence(connection: Connection, name: str, serial: int) -> str 
     if then is not None and then.state == Following.ANSWERED and not _has_live_files(connection, now.name, serial):
         return None
     return (
-        f"{now.name} has entered since then: the next version has it (`pypi-assets dump incremental`, then"
+        f"{now.name} has entered since then: the next version will have it (`pypi-assets dump incremental`, then"
         " `pypi-assets leveldb update`)"
     )
 

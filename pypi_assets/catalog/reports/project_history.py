@@ -1,7 +1,7 @@
-"""The history of a project in order of serial, and what happened last on the index.
+"""The history of a project in order of serial, and the most recent events of the index.
 
-A history has events, changes without an event, and visits. `build_history` is a pure function of what is stored;
-`read_history` loads that.
+A history has events, changes without an event, and visits. `build_history` is a pure function of stored rows;
+`read_history` loads them.
 """
 
 from collections import defaultdict
@@ -39,16 +39,17 @@ from pypi_assets.index.models import ChangelogEvent
 VISIT = "visit"
 IGNORED = Action.IGNORED
 """The kind of events that change no files."""
-_Touched = defaultdict[tuple[int, str], defaultdict[str, list[str]]]  # by serial and cause: what, of which files
+# by serial and cause: the filenames for each field of HistoryItem
+_Touched = defaultdict[tuple[int, str], defaultdict[str, list[str]]]
 _NAMED = 5
 _CAUSES = {
-    BASELINE: "there since before the first known event",
-    UNEXPLAINED: "changed without an event that explains it; the page was believed",
-    CORRECTED: "recorded differently before",
+    BASELINE: "existed before the first known event",
+    UNEXPLAINED: "changed on the page, although no event explains it",
+    CORRECTED: "was recorded differently before",
     READ_LATE: "read after this serial had been dumped",
-    FOLLOWED: "followed from now on: dumps have it",
-    UNFOLLOWED: "no longer followed: dumps have it no more",
-    REPLACED: "replaced by other bytes under the same name",
+    FOLLOWED: "followed from here on: dumps contain it",
+    UNFOLLOWED: "no longer followed: dumps do not contain it any more",
+    REPLACED: "replaced by other content under the same name",
 }
 _ONCE = frozenset({BASELINE, UNEXPLAINED})
 _NEXT_TO_AN_EVENT = frozenset({UNEXPLAINED, CORRECTED})
@@ -66,7 +67,7 @@ class LoggedChange:
 
 @dataclass(frozen=True, slots=True)
 class FileLife:
-    """When a file was live and yanked, and the result of reading it: the outcome, and the kind of an error."""
+    """The intervals in which a file was live and yanked, and the result of reading it: outcome and kind of error."""
 
     filename: str
     outcome: str
@@ -77,14 +78,15 @@ class FileLife:
 
 @dataclass(frozen=True, slots=True)
 class HistoryItem:
-    """One thing that happened at `serial`; `at` is in unix seconds, None without an event.
+    """One item of a history, at `serial`; `at` is in unix seconds, or None without an event.
 
     `kind` is the Action of an event, the cause of a change without one, or VISIT. `filenames` are the files that the
-    event or the log names. `live` and `away` are the files that became live or ceased to be, `yanked` and `unyanked`
-    those that were live before and after. An upload has the `outcome` of reading the file and the kind of an `error`; a
-    visit has its number, its `outcome` and the text of an `error`. `epoch` is that of the serial; None beyond the
-    complete serial, where no answer is given yet. `not_before` is of an event that was observed: it happened after then
-    (unix seconds), and before `at`; None where `at` is its own time, or nothing was seen before.
+    event or the log names. `live` and `away` are the files that became live or ceased to be; `yanked` and `unyanked`
+    are files that were live before and after. An upload has the `outcome` of reading the file, and the kind of its
+    `error`; a visit has its number, its `outcome` and the text of its `error`. `epoch` is the epoch of the serial; None
+    beyond the complete serial, where there are no answers yet. `not_before` is for events of observed indexes: the
+    event happened after this time (unix seconds) and before `at`; None if `at` is its own time, or if nothing was seen
+    before.
     """
 
     serial: int
@@ -110,12 +112,11 @@ def build_history(
     files: Sequence[FileLife],
     visits: Sequence[PastVisit],
 ) -> list[HistoryItem]:
-    """The history, in order of serial: at each one its event, then changes without an event, then visits.
-
-    `events` come in order of serial, `visits` in order of their beginning. A visit is placed where events were stored
-    up to when its page was judged; one that saw no page is placed with the next one that did, else at the end. What
-    begins or ends at the serial of an event belongs to it, unless the event changes no files or the log only has
-    another cause.
+    """Return the history in order of serial: at each serial its event, then changes without events, then visits.
+    `events` are in order of serial, `visits` in order of their beginning. A visit is placed at the serial up to which
+    events were stored when its page was judged. A visit that saw no page is placed with the next visit that did, or at
+    the end. Intervals that begin or end at the serial of an event belong to the event, unless the event changes no
+    files or the log has only another cause.
     """
     causes: defaultdict[tuple[int, str], set[str]] = defaultdict(set)
     for change in logged:
@@ -134,7 +135,7 @@ def build_history(
 
 
 def read_history(connection: Connection, project: CatalogProject) -> list[HistoryItem]:
-    """The history of `project` from what is stored."""
+    """Return the history of `project` from stored rows."""
     ids = [project.id]
     live = intervals_of_projects(connection, live_intervals, ids)
     yanked = intervals_of_projects(connection, yanked_intervals, ids)
@@ -173,7 +174,7 @@ def read_history(connection: Connection, project: CatalogProject) -> list[Histor
 
 
 def _boundaries(files: Iterable[FileLife]) -> Iterator[tuple[int, str, str]]:
-    """For each beginning or end: its serial, the filename, and the field of Entry for it."""
+    """Yield for each beginning or end: its serial, the filename, and the field of HistoryItem for it."""
     for file in files:
         starts, ends = {one.start for one in file.live}, {one.end for one in file.live}
         for interval in file.live:
@@ -188,7 +189,7 @@ def _boundaries(files: Iterable[FileLife]) -> Iterator[tuple[int, str, str]]:
 
 
 def _cause(causes: set[str], event: Action | None) -> str:
-    """Why something began or ended for a file, by the log of that file at the serial and by the event there."""
+    """Return why an interval of a file began or ended, from the file's log at the serial and the event there."""
     if event is not None and event not in NO_FILE_CHANGE and (event.value in causes or not causes & _NEXT_TO_AN_EVENT):
         return event.value
     return next((cause for cause in (UNEXPLAINED, BASELINE, CORRECTED) if cause in causes), UNEXPLAINED)
@@ -218,7 +219,7 @@ def _event_entries(
 
 
 def describe_event(event: ChangelogEvent, change: FileChange, was_removed: bool = False) -> str:
-    """What an event did, in words; `was_removed`: the project was, before it."""
+    """Describe an event in words. `was_removed`: the project had been removed before it."""
     release = f"release {event.version}"
     match change.action:
         case Action.ADD_FILE:
@@ -258,7 +259,7 @@ def _change_entries(
     touched: _Touched,
     times: Mapping[int, float],
 ) -> Iterator[HistoryItem]:
-    """One entry for each serial and cause without an event, also where nothing begins or ends there any more."""
+    """Yield an item for each serial and cause without an event, even if no interval begins or ends there any more."""
     named: defaultdict[tuple[int, str], set[str]] = defaultdict(set)
     for (serial, filename), found in causes.items():
         for cause in found - _ACTIONS:
@@ -268,7 +269,7 @@ def _change_entries(
         filenames = tuple(sorted(named[serial, cause].union(*what.values())))
         text = f"{_CAUSES.get(cause, cause)}: {_shortened(filenames)}"
         if cause in _ONCE and not what:
-            text += "; what is known now does not confirm it"
+            text += "; later information does not confirm this"
         yield _with(HistoryItem(serial, times.get(serial), cause, text, filenames=filenames), what)
 
 
@@ -309,14 +310,14 @@ def _describe_visit(visit: PastVisit) -> str:
 
 
 _LOOKED_AT = 500
-"""How many events are looked at, at most: events of roles can follow each other for long."""
+"""The greatest number of events that are read. Events about roles, which are skipped, can be numerous."""
 _Found = tuple[str, ChangelogEvent, FileChange]
 
 
 class RecentEvent(TypedDict):
-    """An event of a project (normalized), or the uploads to one release that followed each other.
+    """An event of a project (normalized), or consecutive uploads to one release.
 
-    It is of `first_serial` to `serial`, `at` (unix seconds) the latter; `kind` is an Action.
+    The uploads are at `first_serial` to `serial`. `at` (unix seconds) is the time of the latter; `kind` is an Action.
     """
 
     serial: int
@@ -328,7 +329,7 @@ class RecentEvent(TypedDict):
 
 
 def recent_events(connection: Connection, serial: int, most: int) -> list[RecentEvent]:
-    """The newest `most` events up to `serial`, the newest first. It costs the same however many there are."""
+    """Return the newest `most` events up to `serial`, the newest first. The cost does not depend on their number."""
     grouped = groupby(_newest(connection, serial), key=_group_of)
     return [_summarize(list(some)) for _, some in islice(grouped, most)]
 

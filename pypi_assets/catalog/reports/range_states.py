@@ -1,4 +1,4 @@
-"""The state of each serial range as people see it, and what changed in it as its dump shows it."""
+"""The displayed state of each serial range, and the changes in it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,7 +24,7 @@ from pypi_assets.catalog.work.read_queue import count_pending_reads
 from pypi_assets.catalog.work.visit_queue import WorkloadProgress, range_workload, workload_progress
 
 _IS_UNEXPLAINED: ColumnElement[bool] = changes.c.cause == literal_column(f"'{UNEXPLAINED}'")
-"""Without a parameter, so that the partial index is used."""
+"""It has no parameter, so that the partial index is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,13 @@ class RangeChange:
 
 
 def count_causes(connection: Connection, serials: SerialRange) -> dict[str, int]:
-    """The number of changes of distributions in the range, by cause."""
+    """Return the number of changes of distributions in the range, by cause."""
     query = select(changes.c.cause, func.count()).where(*_within(serials)).group_by(changes.c.cause)
     return {cause: count for cause, count in connection.execute(query.order_by(changes.c.cause))}
 
 
 def first_changes(connection: Connection, serials: SerialRange, limit: int) -> list[RangeChange]:
-    """The first `limit` changes of the range, in order of serial."""
+    """Return the first `limit` changes of the range, in order of serial."""
     query = (
         select(changes.c.serial, changes.c.cause, projects.c.name, releases.c.version, distributions.c.filename)
         .join(distributions, distributions.c.id == changes.c.distribution_id)
@@ -59,7 +59,7 @@ def first_changes(connection: Connection, serials: SerialRange, limit: int) -> l
 
 
 def count_unexplained(connection: Connection, serials: SerialRange | None = None) -> int:
-    """The number of file changes that no event explains: all that are logged, or those logged in `serials`."""
+    """Return the number of file changes that no event explains: all logged ones, or those logged in `serials`."""
     if serials is None:
         return read_counts(connection).get(UNEXPLAINED_CHANGES, 0)
     query = select(func.count()).select_from(changes).where(_IS_UNEXPLAINED, *_within(serials))
@@ -67,7 +67,7 @@ def count_unexplained(connection: Connection, serials: SerialRange | None = None
 
 
 def unexplained_projects(connection: Connection) -> list[int]:
-    """The ids of the projects of whose files a change is logged that no event explained, in order."""
+    """Return, in order, the ids of the projects with logged changes of files that no event explains."""
     of_files = select(changes.c.distribution_id).where(_IS_UNEXPLAINED)
     query = select(distributions.c.project_id).where(distributions.c.id.in_(of_files)).distinct()
     return sorted(connection.scalars(query))
@@ -78,9 +78,10 @@ def _within(serials: SerialRange) -> tuple[ColumnElement[bool], ColumnElement[bo
 
 
 class ShownState(StrEnum):
-    """RUNNING: a worker is active on it. FAILED: the last worker's work ended in an error. INTERRUPTED: it was stopped,
-    or its process died. WAITING: work on it, or on its next step, has not begun. MISSING: the index is beyond the last
-    range, or the ledger has a gap, which is a fault."""
+    """RUNNING: a worker is active on the range. FAILED: the last worker's work ended in an error. INTERRUPTED: the
+    worker was stopped, or its process died. WAITING: work on the range, or on its next step, has not begun. MISSING:
+    the index is beyond the last range, or the ledger has a gap, which is a fault.
+    """
 
     COMPLETE = "complete"
     RUNNING = "running"
@@ -92,10 +93,10 @@ class ShownState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RangeStatus:
-    """One range. Times are unix seconds. `visits` counts its projects, as far as they are known; `reads_to_do` counts
-    the distributions left to read in the visited ones. A complete range has none left.
+    """One range. Times are unix seconds.
 
-    `lister` and `exact_from` are as in LedgerRange.
+    `visits` counts its projects, as far as they are known. `reads_to_do` counts the unread distributions of its visited
+    projects; it is 0 for a complete range. `lister` and `exact_from` are as in LedgerRange.
     """
 
     serials: SerialRange
@@ -113,10 +114,10 @@ class RangeStatus:
 def range_statuses(
     connection: Connection, now: float, *, index_serial: int | None = None, complete: int | None = None
 ) -> list[RangeStatus]:
-    """The ranges in order of their start, at `now` (unix seconds): all, or the incomplete ones and the last `complete`
-    complete ones.
+    """Return the ranges in order of their start, at `now` (unix seconds).
 
-    Serials between the last range and `index_serial`, the index's last serial, are missing.
+    With `complete`, only the incomplete ranges and the last `complete` complete ones. Serials between the last range
+    and `index_serial`, the index's last serial, are MISSING.
     """
     missing = missing_spans(connection, index_serial or 0)
     if complete is None:

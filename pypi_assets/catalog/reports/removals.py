@@ -1,6 +1,6 @@
-"""At which serials what is visible of projects changed, and how many uploads were removed or quarantined soon.
+"""The serials at which answers about a project changed, and how soon uploads were removed or quarantined.
 
-A time to wait before an upload is used is chosen by the second.
+The second helps to choose how long to wait before using an upload.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,8 +33,9 @@ _QUARANTINES = (Action.QUARANTINE_PROJECT, Action.QUARANTINE_RELEASE)
 
 @dataclass(frozen=True, slots=True)
 class RemovalWindow:
-    """Of the `uploads` that were at least `within_days` old, how many were removed, quarantined, or either, within
-    that time.
+    """How many uploads were removed, quarantined, or either, within `within_days` of the upload.
+
+    `uploads` counts the uploads that were at least this old.
     """
 
     within_days: int
@@ -44,14 +45,15 @@ class RemovalWindow:
     either: int
 
     def share(self, count: int) -> float | None:
-        """The part of the uploads that `count` is; None without uploads."""
+        """Return the share of the uploads that `count` is; None without uploads."""
         return count / self.uploads if self.uploads else None
 
 
 @dataclass(frozen=True, slots=True)
 class Removals:
-    """The windows as of `serial`, whose time is `at`. `uploads` counts all known ones, of which the first was at
-    `first_upload`; None without any.
+    """The windows as of `serial`, whose time is `at`.
+
+    `uploads` counts all known uploads, the first of which was at `first_upload`; None if there is none.
     """
 
     serial: int
@@ -62,10 +64,10 @@ class Removals:
 
 
 def count_removals(connection: Connection, serial: int, within_days: Sequence[int]) -> Removals:
-    """The uploads up to `serial` whose event is known, and how many of them were removed or quarantined how soon.
+    """Count the uploads up to `serial` whose event is known, and those that were removed or quarantined soon.
 
-    An upload is a file. Times are those of events, and the age of an upload is that at the time of the serial. A file
-    that vanished without an event counts as neither. The rows are counted in the database, by one statement over all
+    An upload is a file. Times are those of events, and the age of an upload is its age at the time of the serial. A
+    file that vanished without an event counts as neither. The database counts the rows, with one statement over all
     uploads.
     """
     at = time_of(connection, serial)
@@ -86,7 +88,7 @@ def count_removals(connection: Connection, serial: int, within_days: Sequence[in
 
 
 def _uploads(serial: int) -> Subquery:
-    """Each upload up to `serial` with its time, and those of its first removal and its first quarantine after it."""
+    """Return each upload up to `serial` with its time, and the times of its first removal and first quarantine."""
     upload, added = live_intervals.alias(), changes.alias()
     gone, caused = live_intervals.alias(), changes.alias()
     uploading, going = events.alias(), events.alias()
@@ -117,7 +119,7 @@ def _uploads(serial: int) -> Subquery:
 
 
 def _counts_within(found: Subquery, seconds: int, now: int) -> list[ColumnElement[Any]]:
-    """How many uploads are as old, and how many of them were removed, quarantined, or either, within the time."""
+    """Return the numbers of uploads that are old enough, and of those removed, quarantined, or either, in time."""
     is_old = found.c.uploaded <= now - seconds
     is_removed, is_quarantined = (
         and_(is_old, time - found.c.uploaded <= seconds) for time in (found.c.removed, found.c.quarantined)
@@ -129,9 +131,9 @@ def _counts_within(found: Subquery, seconds: int, now: int) -> list[ColumnElemen
 
 
 def changed_serials(connection: Connection, normalized: str, after: int, through: int) -> list[int]:
-    """The serials in (after, through] at which anything that is answered of a project changed, ascending.
+    """Return in ascending order the serials in (after, through] at which any answer about a project changed.
 
-    It costs by the files that the project has had.
+    The cost depends on the number of files that the project has had.
     """
     id_ = connection.scalar(select(projects.c.id).where(projects.c.normalized == storable(normalized)))
     if id_ is None:
@@ -140,14 +142,14 @@ def changed_serials(connection: Connection, normalized: str, after: int, through
 
 
 def answerable_changes(connection: Connection, normalized: str, after: int, through: int) -> list[int]:
-    """The same, each as the first serial from there on that can be answered for."""
+    """Return the changed serials, each moved to the first later serial that has answers, if it has none."""
     serials = changed_serials(connection, normalized, after, through)
     spans = inexact_spans(connection) if serials else []
     return sorted({min(_answerable(serial, spans), through) for serial in serials})
 
 
 def answerable_before(connection: Connection, serial: int) -> int:
-    """The greatest serial below `serial` that can be answered for, where `serial` can be, and any below it."""
+    """Return the greatest serial below `serial` that has answers, if `serial` and any lower serial do."""
     return min((span.start for span in inexact_spans(connection, around=serial - 1)), default=serial - 1)
 
 

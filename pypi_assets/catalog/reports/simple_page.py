@@ -1,15 +1,15 @@
-"""What the page of a project in the Simple API shows, as plain values. How it is rendered does not belong here."""
+"""The content of a project's page in the Simple API, as plain values. Rendering does not belong here."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 
 class SimpleFile(NamedTuple):
-    """A file of a page. `version` is the text of its release, `url` where the index has it; None: not known.
+    """A file of a page. `version` is the text of its release; `url` is its address on the index, if known.
 
-    `yanked` is as PEP 691 has it: a flag, or the reason. `metadata_sha256` is that of the metadata which are rendered
-    of the file, or where `is_rendered` is False of those that the index itself offers; None: there are none.
-    `first_seen_at` is when an observed index first showed the file, if no page states its upload.
+    `yanked` is a flag or the reason, as in PEP 691. `metadata_sha256` is the hash of the metadata that are rendered for
+    the file; if `is_rendered` is False, of the metadata that the index offers, if any. `first_seen_at` is when an
+    observed index first showed the file, if no page states its upload time.
     """
 
     filename: str
@@ -28,10 +28,10 @@ class SimpleFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SimplePage:
-    """The page of `project` (normalized), with its files in any order. `status` is that of the project (PEP 792); None:
-    not known.
+    """The page of `project` (normalized), with its files in any order.
 
-    `last_serial` is that of the project's last event; None: not known.
+    `status` is the project's status (PEP 792), and `last_serial` the serial of its last event; None if they are
+    unknown.
     """
 
     project: str
