@@ -1,6 +1,6 @@
-"""The tables. docs/formats.md explains serials, intervals and states; constraints here enforce the rules.
+"""The tables of the catalog. Constraints here enforce the rules that docs/formats.md explains.
 
-Texts compare bytewise on every database, so the order of the catalog is the order of the dumps.
+Texts are compared bytewise on every database, so that rows have the same order in the catalog and in dumps.
 """
 
 from typing import Any
@@ -38,7 +38,7 @@ metadata = MetaData(
 
 Text = _Text().with_variant(_Text(collation="C"), "postgresql")
 Short = String(64).with_variant(String(64, collation="C"), "postgresql")
-Key = BigInteger().with_variant(Integer(), "sqlite")  # SQLite counts up by itself on INTEGER alone
+Key = BigInteger().with_variant(Integer(), "sqlite")  # SQLite numbers rows automatically only with INTEGER
 Serial = BigInteger
 Time = Float  # unix seconds, UTC
 
@@ -56,10 +56,12 @@ catalog_state = Table(
         Serial,
         nullable=False,
         server_default=text("0"),
-        comment="of dumps that end up to here, rows may be gone: a new one gets a name that none can have had",
+        comment="rows of dumps up to this serial may be deleted, so new dumps there get names never used before",
     ),
     Column(
-        "file_origin", Text, comment="scheme and host of the files; empty: the index's own alone; null: not decided"
+        "file_origin",
+        Text,
+        comment="scheme and host of the files; empty: only the index's own; null: not decided yet",
     ),
     Column(
         "follows_all",
@@ -71,18 +73,18 @@ catalog_state = Table(
     Column(
         "all_events_since",
         Serial,
-        comment="events of projects that are not followed are stored above this serial; null: above events_since",
+        comment="events of unfollowed projects are stored above this serial; null: above events_since",
     ),
     Column(
         "identity",
         Text,
         nullable=False,
         server_default=text("''"),
-        comment="distinguishes the catalog from others; index.json of its storage names it",
+        comment="identifies the catalog; index.json in its storage contains it",
     ),
     CheckConstraint("id = 1", name="one_row"),
     CheckConstraint("events_through >= events_since", name="events_in_order"),
-    comment="One row. It is locked while a range is sealed, and shared while a change is logged.",
+    comment="A single row, which is locked exclusively to seal a range, and shared to log a change.",
 )
 
 counters = Table(
@@ -91,7 +93,7 @@ counters = Table(
     Column("id", Key, primary_key=True),
     Column("name", Text, nullable=False),
     Column("amount", BigInteger, nullable=False),
-    comment="How many rows of a kind large tables have: the sum of the amounts of a name. Writers only append.",
+    comment="Counts of rows in large tables: a count is the sum of the amounts of its name. Writers only append.",
 )
 
 projects = Table(
@@ -99,12 +101,12 @@ projects = Table(
     metadata,
     Column("id", Key, primary_key=True),
     Column("normalized", Text, nullable=False, unique=True),
-    Column("name", Text, nullable=False, comment="as displayed"),
+    Column("name", Text, nullable=False, comment="the displayed name"),
     Column("named_at", Serial, comment="the serial of the event or list that gave the name; null: unknown"),
     Column("bucket", Integer, nullable=False, comment="first 16 bits of the sha256 of the normalized name"),
     Column("shard", SmallInteger, nullable=False, comment="sha256 of the normalized name modulo 1,000"),
-    Column("known_since", Serial, nullable=False, comment="events above this serial are all stored"),
-    Column("page_serial", Serial, comment="greatest serial of a page that was seen"),
+    Column("known_since", Serial, nullable=False, comment="all events above this serial are stored"),
+    Column("page_serial", Serial, comment="greatest serial of a seen page"),
     Column("status", Text, comment="project-status of that page"),
     Index(None, "shard"),
     Index(None, "bucket", "normalized"),
@@ -122,7 +124,7 @@ events = Table(
     Column("action", Text, nullable=False),
     Column("kind", Short, nullable=False, comment="what the action does to files, see index/actions.py"),
     Index(None, "project_id", "serial"),
-    comment="The changelog as it came.",
+    comment="The changelog as the index sent it.",
 )
 
 broken_entries = Table(
@@ -130,18 +132,20 @@ broken_entries = Table(
     metadata,
     Column("id", Key, primary_key=True),
     Column("source", Short, nullable=False, comment="changelog, project list or project page"),
-    Column("digest", Short, nullable=False, comment="of where it was and of its content: none is there twice"),
-    Column("project_id", ForeignKey("projects.id"), comment="of whose page it is; null: of no page"),
-    Column("name", Text, comment="of its project or file, where it has a usable one"),
-    Column("serial", Serial, comment="where it has one that is usable at its place"),
-    Column("after_serial", Serial, comment="of a row of the changelog: the usable serial before it"),
+    Column("digest", Short, nullable=False, comment="hash of its source and content, which prevents duplicates"),
+    Column(
+        "project_id", ForeignKey("projects.id"), comment="the project on whose page it is; null: it is not on a page"
+    ),
+    Column("name", Text, comment="the name of its project or file, if it is usable"),
+    Column("serial", Serial, comment="its serial, if it is usable and in order"),
+    Column("after_serial", Serial, comment="only for the changelog: the last usable serial before it"),
     Column("problem", Text, nullable=False),
-    Column("content", Text, nullable=False, comment="its JSON, cut where it is very long"),
+    Column("content", Text, nullable=False, comment="its JSON, truncated if it is very long"),
     Column("seen_at", Time, nullable=False),
     UniqueConstraint("source", "digest"),
     Index(None, "project_id"),
     Index(None, "source", "after_serial"),
-    comment="Entries of the index's answers that break its protocol, kept aside so that the others count.",
+    comment="Entries of the index's answers that break its protocol. The other entries are used.",
 )
 
 releases = Table(
@@ -161,7 +165,7 @@ distributions = Table(
     Column("release_id", ForeignKey("releases.id"), nullable=False),
     Column("filename", Text, nullable=False),
     Column("kind", Short, nullable=False),
-    Column("url", Text, comment="null: known from an event alone"),
+    Column("url", Text, comment="null: known only from an event"),
     Column("sha256", Short),
     Column("size", BigInteger),
     Column("uploaded_at", Text),
@@ -170,13 +174,13 @@ distributions = Table(
     Column("core_metadata", Boolean, nullable=False, server_default=false()),
     Column("core_metadata_sha256", Short),
     Column("first_seen_at", Text, comment="when an observed index first showed it, if no page states its upload"),
-    Column("page_serial", Serial, comment="the page that url and so on come from"),
+    Column("page_serial", Serial, comment="the page that url and the other facts come from"),
     Column(
         "generation",
         Integer,
         nullable=False,
         server_default=text("1"),
-        comment="counts the contents that the index has had under this name",
+        comment="number of contents that the index has had under this name",
     ),
     UniqueConstraint("project_id", "filename"),
     Index(None, "sha256"),
@@ -189,7 +193,7 @@ def _intervals(name: str) -> Table:
         metadata,
         Column("distribution_id", ForeignKey("distributions.id"), primary_key=True),
         Column("start", Serial, primary_key=True),
-        Column("end", Serial, comment="the serial from which it no longer holds; null: it still does"),
+        Column("end", Serial, comment="first serial after the interval; null: it has not ended"),
         CheckConstraint('"end" IS NULL OR "end" > start', name="not_empty"),
     )
 
@@ -202,15 +206,18 @@ changes = Table(
     metadata,
     Column("id", Key, primary_key=True),
     Column("distribution_id", ForeignKey("distributions.id"), nullable=False),
-    Column("serial", Serial, nullable=False, comment="where it happened"),
+    Column("serial", Serial, nullable=False, comment="the serial at which it happened"),
     Column("cause", Short, nullable=False),
     Column(
-        "logged_serial", Serial, nullable=False, comment="where dumps show it: at `serial`, or after what is sealed"
+        "logged_serial",
+        Serial,
+        nullable=False,
+        comment="the serial at which dumps contain it: `serial`, or one after the sealed serials",
     ),
     Column(
         "dump_sequence",
         Integer,
-        comment="dumps that begin with this sequence or later know of it; null: all that have its logged_serial",
+        comment="dumps with this sequence or a later one contain it; null: all dumps that include logged_serial",
     ),
     UniqueConstraint("distribution_id", "serial", "cause", "logged_serial"),
     Index(None, "logged_serial"),
@@ -229,8 +236,20 @@ name_lists = Table(
     Column("sha256", Short, nullable=False, unique=True),
     Column("length", Integer, nullable=False),
     Column("content", LargeBinary, nullable=False, comment="a JSON array of strings, zlib-compressed"),
-    Column("has_roots", Boolean, nullable=False, server_default=false(), comment="true: module_roots knows it"),
-    Column("has_required", Boolean, nullable=False, server_default=false(), comment="true: required_names knows it"),
+    Column(
+        "has_roots",
+        Boolean,
+        nullable=False,
+        server_default=false(),
+        comment="true: its top-level names are in module_roots",
+    ),
+    Column(
+        "has_required",
+        Boolean,
+        nullable=False,
+        server_default=false(),
+        comment="true: its projects are in required_names",
+    ),
     comment="Lists of modules and of requirements, each stored once.",
 )
 
@@ -240,35 +259,35 @@ shared_details = Table(
     Column("id", Key, primary_key=True),
     Column("sha256", Short, nullable=False, unique=True),
     Column("content", LargeBinary, nullable=False, comment="a JSON object, zlib-compressed"),
-    comment="What the files of a release have in common of their details, each once.",
+    comment="Details that the files of a release share, each stored once.",
 )
 
 module_roots = Table(
     "module_roots",
     metadata,
-    Column("name", Text, primary_key=True, comment="the part before the first dot, cut short where it is very long"),
+    Column("name", Text, primary_key=True, comment="the part before the first dot, truncated if it is very long"),
     Column("list_id", ForeignKey("name_lists.id"), primary_key=True, index=True),
     sqlite_with_rowid=False,
-    comment="Which lists of modules hold a module of that top-level name.",
+    comment="The lists of modules that contain a module with this top-level name.",
 )
 
 required_names = Table(
     "required_names",
     metadata,
-    Column("name", Text, primary_key=True, comment="the normalized name of the project that is required"),
+    Column("name", Text, primary_key=True, comment="normalized name of the required project"),
     Column("list_id", ForeignKey("name_lists.id"), primary_key=True, index=True),
     Column("condition", SmallInteger, nullable=False, comment="0: always, 1: by a marker, 2: only with an extra"),
     sqlite_with_rowid=False,
-    comment="Which lists of requirements name a project.",
+    comment="The lists of requirements that name a project.",
 )
 
 extract_packs = Table(
     "extract_packs",
     metadata,
     Column("id", Key, primary_key=True),
-    Column("name", Short, nullable=False, unique=True, comment="sha256 of its content; names it in the storage"),
+    Column("name", Short, nullable=False, unique=True, comment="sha256 of its content, and its name in the storage"),
     Column("size", BigInteger, nullable=False),
-    comment="The packs that extracts lie in. A row is there once the pack lies whole in the storage.",
+    comment="The packs that contain extracts. A row is inserted once the pack is complete in the storage.",
 )
 
 distribution_data = Table(
@@ -280,45 +299,53 @@ distribution_data = Table(
     Column("error_text", Text),
     Column("read_at", Time),
     Column("extractor_version", Integer),
-    Column("record_digest", Short, comment="of the whole record, to compare it with another one"),
+    Column("record_digest", Short, comment="hash of the whole record, to compare it with others"),
     Column("metadata_version", Text),
     Column("requires_python", Text),
     Column("requires_dist_id", ForeignKey("name_lists.id"), index=True),
     Column("modules_id", ForeignKey("name_lists.id"), index=True),
     Column("details", Text, comment="JSON: the record's other facts, see docs/formats.md"),
-    Column("shared_details_id", ForeignKey("shared_details.id"), index=True, comment="null: details has all of them"),
-    Column("pack_id", ForeignKey("extract_packs.id"), comment="where the extract lies; null: nothing was extracted"),
+    Column("shared_details_id", ForeignKey("shared_details.id"), index=True, comment="null: details is complete"),
+    Column(
+        "pack_id",
+        ForeignKey("extract_packs.id"),
+        comment="the pack that contains the extract; null: nothing was extracted",
+    ),
     Column("pack_offset", BigInteger),
     Column("pack_length", Integer),
     Column("bytes_fetched", BigInteger, nullable=False, server_default=text("0")),
     Column("requests", Integer, nullable=False, server_default=text("0")),
     Column("seconds", Float, nullable=False, server_default=text("0")),
-    Column("is_rejected", Boolean, nullable=False, server_default=false(), comment="no installer takes the file"),
+    Column("is_rejected", Boolean, nullable=False, server_default=false(), comment="true: installers reject the file"),
     Index(None, "pack_id", "pack_offset"),
-    comment="What was read from each distribution, or why nothing was.",
+    comment="The record of each distribution, or why it could not be read.",
 )
 
 
 def _claims() -> tuple[Column[Any], ...]:
-    """The columns of a queue: what is done next, by which worker, until when, after how many attempts."""
+    """Return the columns of a queue: priority, due time, failed attempts, and the claiming worker."""
     return (
-        Column("nice", SmallInteger, nullable=False, server_default=text("0"), comment="lower first"),
+        Column(
+            "nice", SmallInteger, nullable=False, server_default=text("0"), comment="priority: lower values run first"
+        ),
         Column("due_at", Time, nullable=False, server_default=text("0")),
-        Column("attempts", Integer, nullable=False, server_default=text("0"), comment="since it was queued"),
+        Column(
+            "attempts", Integer, nullable=False, server_default=text("0"), comment="failed attempts since it was queued"
+        ),
         Column("first_failed_at", Time),
-        Column("claimed_by", Short, comment="the worker that does it"),
+        Column("claimed_by", Short, comment="name of the worker"),
         Column(
             "claimed_until",
             Time,
             nullable=False,
             server_default=text("0"),
-            comment="from then on another worker may claim it",
+            comment="after this time another worker may claim it",
         ),
     )
 
 
 def _rulesets() -> Column[Any]:
-    return Column("rulesets", Text, comment="SCOPE:VERSION of each ruleset in force, joined by commas; null: none was")
+    return Column("rulesets", Text, comment="SCOPE:VERSION of each ruleset in force, comma-separated; null: none")
 
 
 read_queue = Table(
@@ -331,10 +358,10 @@ read_queue = Table(
         Boolean,
         nullable=False,
         server_default=false(),
-        comment="what it requires leads a scope on: read before the others",
+        comment="true: its requirements can lead a scope to further projects, so it is read earlier",
     ),
     *_claims(),
-    comment="The distributions that are pending and whose address is known; nothing else is here.",
+    comment="Exactly the distributions that are pending and have a URL.",
 )
 
 past_generations = Table(
@@ -342,10 +369,10 @@ past_generations = Table(
     metadata,
     Column("distribution_id", ForeignKey("distributions.id"), primary_key=True),
     Column("generation", Integer, primary_key=True, autoincrement=False),
-    Column("until", Serial, nullable=False, comment="the serial from which the next generation counts"),
+    Column("until", Serial, nullable=False, comment="first serial at which the next generation counts"),
     Column("sha256", Short),
-    Column("content", LargeBinary, nullable=False, comment="zlib-compressed JSON: its facts, and what was read of it"),
-    comment="Contents of files that were replaced by others of the same name, as far as they were known.",
+    Column("content", LargeBinary, nullable=False, comment="zlib-compressed JSON: its facts and its record"),
+    comment="Known contents of files that were replaced under the same name.",
 )
 
 read_attempts = Table(
@@ -353,7 +380,7 @@ read_attempts = Table(
     metadata,
     Column("id", Key, primary_key=True),
     Column("distribution_id", ForeignKey("distributions.id"), nullable=False, index=True),
-    Column("attempt", Integer, nullable=False, comment="counts up since the distribution was queued"),
+    Column("attempt", Integer, nullable=False, comment="number of the attempt since the distribution was queued"),
     Column("worker", Short, nullable=False),
     Column("started_at", Time, comment="null: its worker died"),
     Column("seconds", Float, nullable=False),
@@ -370,19 +397,25 @@ snapshots = Table(
     "snapshots",
     metadata,
     Column("id", Key, primary_key=True),
-    Column("sha256", Short, nullable=False, unique=True, comment="of the full value, also where a difference is kept"),
+    Column(
+        "sha256", Short, nullable=False, unique=True, comment="hash of the full value, even if a difference is stored"
+    ),
     Column(
         "content",
         LargeBinary,
         nullable=False,
-        comment="zlib-compressed JSON: [[filename, sha256, yanked], ...], or what differs from the base",
+        comment="zlib-compressed JSON: [[filename, sha256, yanked], ...], or the difference from the base",
     ),
     Column("base_id", ForeignKey("snapshots.id"), comment="null: content is the full value"),
     Column(
-        "number", Integer, nullable=False, server_default=text("0"), comment="of the differences since the full value"
+        "number",
+        Integer,
+        nullable=False,
+        server_default=text("0"),
+        comment="its number in the chain since the full value",
     ),
-    Column("files", Integer, nullable=False, comment="how many files the page showed"),
-    comment="What a page showed, content-addressed. Full values now and then, and differences in between.",
+    Column("files", Integer, nullable=False, comment="number of files on the page"),
+    comment="Content-addressed snapshots of pages: full values, and differences from earlier snapshots.",
 )
 
 visits = Table(
@@ -390,7 +423,7 @@ visits = Table(
     metadata,
     Column("id", Key, primary_key=True),
     Column("project_id", ForeignKey("projects.id"), nullable=False),
-    Column("visit", Integer, nullable=False, comment="counts up within the project"),
+    Column("visit", Integer, nullable=False, comment="number of the visit within the project"),
     Column("kind", Short, nullable=False),
     Column("workload", Short, nullable=False),
     Column("started_at", Time, nullable=False),
@@ -406,8 +439,10 @@ visit_statuses = Table(
     Column("visit_id", ForeignKey("visits.id"), nullable=False, index=True),
     Column("at", Time, nullable=False),
     Column("status", Short, nullable=False),
-    Column("page_serial", Serial, comment="the page's own; null: none was seen, or a 404 that no event explains"),
-    Column("seen_through", Serial, comment="how far events were stored when the page was judged"),
+    Column(
+        "page_serial", Serial, comment="the page's own serial; null: no page was seen, or a 404 that no event explains"
+    ),
+    Column("seen_through", Serial, comment="serial up to which events were stored when the page was judged"),
     Column("snapshot_id", ForeignKey("snapshots.id")),
     Column("page_status", Text, comment="the project-status of the page"),
     Column("text", Text),
@@ -419,26 +454,32 @@ sightings = Table(
     metadata,
     Column("id", Key, primary_key=True),
     Column("project_id", ForeignKey("projects.id"), nullable=False),
-    Column("visit_id", BigInteger, comment="the visit that saw it; the log may no longer have that visit"),
+    Column("visit_id", BigInteger, comment="the visit that saw it; that visit may be deleted from the log"),
     Column("at", Time, nullable=False),
     Column("page_serial", Serial, comment="as in visit_statuses"),
     Column("seen_through", Serial, nullable=False, comment="as in visit_statuses"),
     Column("snapshot_id", ForeignKey("snapshots.id"), nullable=False),
-    Column("page_status", Text, comment="the project-status of the page; null: there was none"),
-    Column("shows_through", Serial, comment="nothing later is on the page; null: the next ranges bound it"),
+    Column("page_status", Text, comment="the project-status of the page; null: there was no page"),
+    Column(
+        "shows_through",
+        Serial,
+        comment="the page shows no change beyond this serial; null: the ends of the next ranges are the limit",
+    ),
     Index(None, "project_id", "seen_through"),
     Index(None, "project_id", "page_serial"),
-    comment="What pages showed that was new: file states follow from these and from events. Never pruned.",
+    comment="Pages as they were seen, without repetitions. File states are derived from them and from events.",
 )
 
 checkpoints = Table(
     "checkpoints",
     metadata,
     Column("project_id", ForeignKey("projects.id"), primary_key=True, autoincrement=False),
-    Column("serial", Serial, nullable=False, comment="the state counts what is known up to here"),
-    Column("page_serial", Serial, comment="of the page whose facts it has; null: it lacks some of them"),
+    Column("serial", Serial, nullable=False, comment="the state includes all events and pages up to this serial"),
+    Column(
+        "page_serial", Serial, comment="serial of the page whose facts it has; null: facts of some files are missing"
+    ),
     Column("content", LargeBinary, nullable=False, comment="see catalog/derived/checkpoint.py"),
-    comment="The state of projects with many files, so that a visit need not begin with their first event.",
+    comment="Stored states of projects with many files, so that they need not be computed from their first event.",
 )
 
 visit_statistics = Table(
@@ -454,9 +495,9 @@ visit_statistics = Table(
         Integer,
         nullable=False,
         server_default=text("0"),
-        comment="how many visits in a row ended in it",
+        comment="number of consecutive visits with this outcome",
     ),
-    Column("next_due_at", Time, comment="when the last failed visit is retried; null: it is not"),
+    Column("next_due_at", Time, comment="when the last failed visit is retried; null: never"),
     Index(None, "last_visited_at", "project_id"),
     Index(
         "ix_visit_statistics_failing",
@@ -464,7 +505,7 @@ visit_statistics = Table(
         sqlite_where=text("last_outcome IN ('failed', 'partial')"),
         postgresql_where=text("last_outcome IN ('failed', 'partial')"),
     ),
-    comment="What follows for each project from its visits and their statuses.",
+    comment="Statistics of each project, derived from its visits and their statuses.",
 )
 
 
@@ -474,7 +515,7 @@ def _visited() -> Column[Any]:
         Integer,
         nullable=False,
         server_default=text("0"),
-        comment="how many of its visits are done and have left visit_queue",
+        comment="number of its finished visits that were removed from visit_queue",
     )
 
 
@@ -491,14 +532,14 @@ serial_ranges = Table(
     Column("state", Short, nullable=False, comment="asked or complete"),
     Column("sealed", Boolean, nullable=False, server_default=false()),
     Column("requested_at", Time, nullable=False),
-    Column("begun_at", Time, comment="when the work began that completed it, or that did not end"),
-    Column("error_text", Text, comment="the error that ended the last worker's work; null: none is known"),
+    Column("begun_at", Time, comment="when the work began that completed the range, or that has not ended"),
+    Column("error_text", Text, comment="the error that ended the last worker's work; null: no known error"),
     Column("completed_at", Time),
-    Column("lister", Short, comment="the lister that brought it: xmlrpc or simple; null: a full crawl"),
+    Column("lister", Short, comment="the lister that requested it: xmlrpc or simple; null: a full crawl"),
     Column(
         "exact_from",
         Serial,
-        comment="no event is known between start and here, so these serials have no answer",
+        comment="no events are known between start and this serial, so the serials between have no answers",
     ),
     _visited(),
     CheckConstraint('start >= 0 AND "end" > start', name="not_empty"),
@@ -507,33 +548,37 @@ serial_ranges = Table(
     _partial_index("ix_serial_ranges_inexact", "start", "exact_from", where="exact_from IS NOT NULL"),
     _partial_index("ix_serial_ranges_sealed", "end", where="sealed IS true", on_sqlite="sealed IS 1"),
     _partial_index("ix_serial_ranges_unsealed", "start", where="sealed IS false", on_sqlite="sealed IS 0"),
-    comment="The ledger: ranges are born here, without gap or overlap.",
+    comment="The ledger, which allocates all ranges without gap or overlap.",
 )
 
 full_crawls = Table(
     "full_crawls",
     metadata,
     Column("id", Key, primary_key=True),
-    Column("serial", Serial, nullable=False, comment="pinned: the index's last serial when the crawl was opened"),
-    Column("selection", Text, nullable=False, comment="JSON array of project names; empty: all"),
+    Column(
+        "serial", Serial, nullable=False, comment="pinned serial: the index's last serial when the crawl was opened"
+    ),
+    Column("selection", Text, nullable=False, comment="JSON array of project names; empty: all projects"),
     Column("opened_at", Time, nullable=False),
     Column("listed_at", Time),
-    Column("listed_serial", Serial, comment="the index's when the list was made; null: unknown, or not listed yet"),
+    Column(
+        "listed_serial", Serial, comment="the index's serial when the list was made; null: unknown, or not listed yet"
+    ),
     Column("completed_at", Time),
     Column(
         "with_history",
         Boolean,
         nullable=False,
         server_default=false(),
-        comment="true: every event since serial 0 is stored, and every project of one is visited",
+        comment="true: all events since serial 0 are stored, and each project of one of them is visited",
     ),
-    Column("open", SmallInteger, unique=True, comment="1 while open, then null: at most one is open"),
+    Column("open", SmallInteger, unique=True, comment="1 while open, then null, so that at most one is open"),
     Column(
         "attempts_before",
         Key,
         nullable=False,
         server_default=text("0"),
-        comment="the last of read_attempts when it was opened",
+        comment="the last id of read_attempts when the crawl was opened",
     ),
     _visited(),
     CheckConstraint("(open IS NULL) = (completed_at IS NOT NULL)", name="open_until_completed"),
@@ -547,8 +592,8 @@ visit_queue = Table(
         "workload",
         Short,
         primary_key=True,
-        comment="crawl:ID, range:START-END, audit:ID, scope:ID, aborted:ID of a scope that rests, revisits, or listing:"
-        " what no range has taken yet",
+        comment="crawl:ID, range:START-END, audit:ID, scope:ID, aborted:ID of an aborted scope, revisits, or listing:"
+        " visits that no range has taken yet",
     ),
     Column("project_id", ForeignKey("projects.id"), primary_key=True),
     Column("shard", SmallInteger, nullable=False),
@@ -556,8 +601,10 @@ visit_queue = Table(
     Column("state", Short, nullable=False, comment="todo, done or gave up"),
     Column("error_text", Text),
     Column("was_gone", Boolean, nullable=False, server_default=false(), comment="whether the last answer was a 404"),
-    Column("listed_at", Serial, comment="the list of projects of this serial has it, with min_serial as its own"),
-    Column("unlisted_at", Serial, comment="the list of projects of this serial does not have it"),
+    Column(
+        "listed_at", Serial, comment="the list of projects with this serial contains it, with min_serial as its serial"
+    ),
+    Column("unlisted_at", Serial, comment="the list of projects with this serial does not contain it"),
     *_claims(),
     _partial_index("ix_visit_queue_todo", "workload", "nice", "due_at", "project_id", where="state = 'todo'"),
     _partial_index("ix_visit_queue_exhausted", "project_id", where=_IS_EXHAUSTED),
@@ -570,68 +617,73 @@ for _queue in (read_queue, visit_queue):
 workload_claims = Table(
     "workload_claims",
     metadata,
-    Column("claimed_by", Short, primary_key=True, comment="the worker"),
-    Column("workload", Short, nullable=False, comment="what it works on, as in visit_queue"),
-    Column("claimed_until", Time, nullable=False, comment="from then on it is not known to live"),
+    Column("claimed_by", Short, primary_key=True, comment="name of the worker"),
+    Column("workload", Short, nullable=False, comment="the workload that it works on, as in visit_queue"),
+    Column("claimed_until", Time, nullable=False, comment="after this time it is not assumed to live"),
     Column("host", Text, nullable=False, comment="the name of its machine, for people"),
-    comment="The workers that are active on the whole of a scope. There can be several.",
+    comment="The workers that are active on a whole workload. There can be several.",
 )
 
 audits = Table(
     "audits",
     metadata,
     Column("id", Key, primary_key=True),
-    Column("share_percent", Float, nullable=False, comment="of all listed projects, visited whatever their serial is"),
+    Column(
+        "share_percent",
+        Float,
+        nullable=False,
+        comment="share of all listed projects that is visited whatever their serial is",
+    ),
     Column("opened_at", Time, nullable=False),
-    Column("serial", Serial, comment="the index's when the list was made; null: not listed yet"),
-    Column("findings", Text, comment="JSON: by cause, how many projects and some of them; null: not listed yet"),
+    Column("serial", Serial, comment="the index's serial when the list was made; null: not listed yet"),
+    Column("findings", Text, comment="JSON: by cause, the number of projects and examples; null: not listed yet"),
     Column("completed_at", Time),
-    Column("open", SmallInteger, unique=True, comment="1 while open, then null: at most one is open"),
+    Column("open", SmallInteger, unique=True, comment="1 while open, then null, so that at most one is open"),
     CheckConstraint("(open IS NULL) = (completed_at IS NOT NULL)", name="open_until_completed"),
 )
 
 lister_states = Table(
     "lister_states",
     metadata,
-    Column("lister", Short, primary_key=True, comment="xmlrpc or simple"),
+    Column("lister", Short, primary_key=True, comment="xmlrpc, simple or pages"),
     Column("instance", Text, primary_key=True, comment="the index's URL"),
-    Column("state", Text, nullable=False, comment="JSON, the lister's own; see docs/operations.md"),
-    Column("revision", Integer, nullable=False, comment="counts the saves"),
+    Column("state", Text, nullable=False, comment="JSON whose form depends on the lister; see docs/operations.md"),
+    Column("revision", Integer, nullable=False, comment="number of saves"),
     Column("updated_at", Time, nullable=False),
-    comment="The state of each lister. How far events are stored is in catalog_state alone.",
+    comment="The state of each lister. Only catalog_state has the serial up to which events are stored.",
 )
 
 observed_projects = Table(
     "observed_projects",
     metadata,
-    Column("project", Text, primary_key=True, comment="normalized"),
-    Column("url", Text, comment="of its page, where the list of projects gives one"),
-    Column("revision", Integer, nullable=False, comment="counts the saves of what is known"),
-    Column("serial", Serial, comment="of its last event; null: it has none"),
-    Column("content", LargeBinary, comment="what is believed of its page: zlib-compressed JSON; null: never seen"),
+    Column("project", Text, primary_key=True, comment="normalized name"),
+    Column("url", Text, comment="URL of its page, if the list of projects has one"),
+    Column("revision", Integer, nullable=False, comment="number of saves of this row"),
+    Column("serial", Serial, comment="serial of its last event; null: it has none"),
+    Column("content", LargeBinary, comment="accepted state of its page, as zlib-compressed JSON; null: never seen"),
     Column("is_there", Boolean, nullable=False, server_default=false(), comment="whether it has a page"),
     Column("etag", Text),
     Column("last_modified", Text),
-    Column("due_at", Time, nullable=False, comment="when it is looked at next"),
+    Column("due_at", Time, nullable=False, comment="when it is polled next"),
     Column("pause_s", Float, nullable=False, server_default=text("0")),
-    Column("looked_at", Time, comment="when its page, or a 404, was seen last"),
-    Column("failures", Integer, nullable=False, server_default=text("0"), comment="in a row"),
+    Column("looked_at", Time, comment="when its page, or a 404, was last seen"),
+    Column("failures", Integer, nullable=False, server_default=text("0"), comment="number of consecutive failures"),
     Column("error_text", Text),
     Index(None, "due_at"),
-    comment="What is known of the projects of an index without serials; see catalog/observed/observations.py.",
+    comment="The state of the projects of an index without serials; see catalog/observed/observations.py.",
 )
 
 observed_events = Table(
     "observed_events",
     metadata,
-    Column("serial", Serial, primary_key=True, autoincrement=False, comment="of the counter in lister_states"),
-    Column("project", Text, nullable=False, comment="normalized"),
+    Column("serial", Serial, primary_key=True, autoincrement=False, comment="serial from the counter in lister_states"),
+    Column("project", Text, nullable=False, comment="normalized name"),
     Column("name", Text, nullable=False),
     Column("version", Text),
     Column("action", Text, nullable=False),
     Column("seen_at", Time, nullable=False),
-    Column("not_before", Time, comment="when the project was seen without it; null: it was never seen before"),
-    comment="The changes that were observed of an index without serials. They stand in for its changelog.",
+    Column("not_before", Time, comment="when the project was last seen without the change; null: never"),
+    comment="Observed changes of an index without serials, used in place of a changelog.",
 )
 
 rates = Table(
@@ -639,15 +691,15 @@ rates = Table(
     metadata,
     Column("name", Short, primary_key=True),
     Column("due_at", Time, nullable=False, comment="when the next request may be sent, by the database's clock"),
-    comment="The limits that all workers share.",
+    comment="Request rates that all workers share.",
 )
 
 clock_offsets = Table(
     "clock_offsets",
     metadata,
     Column("machine", Short, primary_key=True, comment="a hash of the machine and its boot"),
-    Column("offset_s", Time, nullable=False, comment="how far its clock was ahead of the time since the boot"),
-    comment="Tells when the clock of the machine was set. Only SQLite needs it.",
+    Column("offset_s", Time, nullable=False, comment="seconds by which its clock was ahead of the time since the boot"),
+    comment="Detects steps of the machine's clock. Only SQLite needs it.",
 )
 
 dumps = Table(
@@ -661,12 +713,12 @@ dumps = Table(
     Column("sequence", Integer, nullable=False),
     Column("shards", Integer, nullable=False),
     Column("state", Short, nullable=False, index=True),
-    Column("inputs", Text, nullable=False, comment="JSON array of directories; only of a compaction"),
+    Column("inputs", Text, nullable=False, comment="JSON array of joined directories; only for a compaction"),
     Column("opened_at", Time, nullable=False),
     Column("committed_at", Time),
-    Column("columns", Text, nullable=False, comment="JSON array of the names of its columns"),
-    Column("leaf_count", Integer, comment="how many incremental dumps a compaction holds; null: it is none"),
-    Column("leaf_digest", Short, comment="the sum of the sha256 of their directories, in hexadecimal digits"),
+    Column("columns", Text, nullable=False, comment="JSON array of the names of its columns, in order"),
+    Column("leaf_count", Integer, comment="number of incremental dumps in a compaction; null: not a compaction"),
+    Column("leaf_digest", Short, comment="sum of the sha256 of their directories, in hexadecimal digits"),
     CheckConstraint('start >= 0 AND "end" >= start', name="in_order"),
     Index(None, "start", "end"),
     comment="An index of the manifests in the storage, and the names allocated for them.",
@@ -681,7 +733,7 @@ dump_files = Table(
     Column("name", Short, nullable=False),
     Column("rows", Integer),
     Column("size", BigInteger),
-    Column("sha256", Short, comment="null: allocated, not written to its end"),
+    Column("sha256", Short, comment="null: allocated, but not completely written"),
     Column("frozen", Boolean, nullable=False, server_default=false()),
     UniqueConstraint("dump_id", "name"),
     Index(None, "dump_id", "shard"),
@@ -733,16 +785,22 @@ pruning_positions = Table(
     "pruning_positions",
     metadata,
     Column("table_name", Short, primary_key=True),
-    Column("position", BigInteger, nullable=False, comment="the id of the last row that was looked at"),
-    comment="How far the pruning of each table came, which goes on there.",
+    Column("position", BigInteger, nullable=False, comment="id of the last row that was checked"),
+    comment="The positions in tables from which pruning continues.",
 )
 
 epochs = Table(
     "epochs",
     metadata,
-    Column("serial", Serial, primary_key=True, autoincrement=False, comment="from here to the next row's serial"),
-    Column("epoch", Serial, nullable=False, comment="greater than those of all rows before; see ledger/epochs.py"),
-    comment="When what is visible at serials changed last after they were complete.",
+    Column(
+        "serial",
+        Serial,
+        primary_key=True,
+        autoincrement=False,
+        comment="the epoch applies from this serial up to the next row's serial",
+    ),
+    Column("epoch", Serial, nullable=False, comment="greater than in all rows before; see ledger/epochs.py"),
+    comment="Epochs of serials whose answers changed after the serials were complete.",
 )
 
 scopes = Table(
@@ -751,27 +809,36 @@ scopes = Table(
     Column("id", Key, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
     Column("created_at", Time, nullable=False),
-    Column("created_serial", Serial, nullable=False, comment="from here on it decides what is followed"),
-    Column("roots", Text, nullable=False, comment="JSON: by normalized name, the extras that are followed too"),
-    Column("most_depth", Integer, comment="how many requirements lead away from a root at most; null: any number"),
-    Column("nice", SmallInteger, nullable=False, comment="lower first"),
-    Column("concurrency", Integer, comment="how many requests it has under way at most; null: as in the settings"),
-    Column("tag", Text, comment="of the workers that its work is for; null: any"),
-    Column("match_only", Boolean, nullable=False, comment="true: workers without its tag leave it alone"),
+    Column("created_serial", Serial, nullable=False, comment="first serial at which the scope counts"),
+    Column(
+        "roots",
+        Text,
+        nullable=False,
+        comment="JSON object from normalized names to the extras that are followed with them",
+    ),
+    Column(
+        "most_depth", Integer, comment="greatest number of requirements between a root and a project; null: no limit"
+    ),
+    Column("nice", SmallInteger, nullable=False, comment="priority: lower values run first"),
+    Column("concurrency", Integer, comment="greatest number of concurrent requests; null: as in the settings"),
+    Column("tag", Text, comment="tag of the workers that take its work; null: any worker"),
+    Column("match_only", Boolean, nullable=False, comment="true: workers without its tag take none of its work"),
     Column("is_aborted", Boolean, nullable=False, server_default=false()),
-    Column("completed_at", Time, comment="when nothing was left to do; null: something is"),
-    Column("pruned_at", Time, comment="when what its roots no longer lead to was left out"),
-    Column("pruned_serial", Serial, comment="what the roots led to before it does not count since then"),
+    Column("completed_at", Time, comment="when it had no pending work left; null: it has pending work"),
+    Column("pruned_at", Time, comment="when projects that its roots no longer lead to were removed"),
+    Column("pruned_serial", Serial, comment="since the last prune, requirements before this serial do not count"),
     _visited(),
-    comment="What is followed: roots, and by which rules their requirements are.",
+    comment="Scopes: root projects, and how their requirements are followed.",
 )
 
 scope_rulesets = Table(
     "scope_rulesets",
     metadata,
     Column("scope_id", ForeignKey("scopes.id"), primary_key=True),
-    Column("version", Integer, primary_key=True, autoincrement=False, comment="counts up from 1"),
-    Column("from_serial", Serial, nullable=False, comment="in force from here to the next one"),
+    Column("version", Integer, primary_key=True, autoincrement=False, comment="number of the version, from 1"),
+    Column(
+        "from_serial", Serial, nullable=False, comment="first serial at which it is in force, until the next version is"
+    ),
     Column("created_at", Time, nullable=False),
     Column("content", Text, nullable=False, comment="TOML"),
 )
@@ -781,16 +848,21 @@ scope_projects = Table(
     metadata,
     Column("scope_id", ForeignKey("scopes.id"), primary_key=True),
     Column("project_id", ForeignKey("projects.id"), primary_key=True, index=True),
-    Column(
-        "depth", Integer, nullable=False, comment="the least number of requirements from a root since the last prune"
-    ),
+    Column("depth", Integer, nullable=False, comment="least number of requirements from a root since the last prune"),
     Column("is_beyond", Boolean, nullable=False, comment="true: beyond the greatest depth, so it is not followed"),
-    Column("first_serial", Serial, nullable=False, comment="the least at which the roots lead to it"),
-    Column("entered_serial", Serial, nullable=False, comment="after those that were complete when it entered"),
-    Column("is_late", Boolean, nullable=False, comment="true: first_serial was complete already"),
+    Column("first_serial", Serial, nullable=False, comment="first serial at which the roots lead to it"),
+    Column(
+        "entered_serial",
+        Serial,
+        nullable=False,
+        comment="first serial with answers: after the serials that were complete when it entered",
+    ),
+    Column("is_late", Boolean, nullable=False, comment="true: first_serial was already complete"),
     Column("entered_at", Time, nullable=False),
-    Column("nice", SmallInteger, nullable=False, comment="of the scope and of its rules"),
-    comment="What the roots of a scope lead to. A project stays until the scope is pruned.",
+    Column(
+        "nice", SmallInteger, nullable=False, comment="priority from the scope and its rules: lower values run first"
+    ),
+    comment="The projects that the roots of a scope lead to. A project stays until the scope is pruned.",
 )
 
 scope_edges = Table(
@@ -798,11 +870,11 @@ scope_edges = Table(
     metadata,
     Column("scope_id", ForeignKey("scopes.id"), primary_key=True),
     Column("project_id", ForeignKey("projects.id"), primary_key=True),
-    Column("required", Text, primary_key=True, comment="the normalized name of the project that is required"),
+    Column("required", Text, primary_key=True, comment="normalized name of the required project"),
     Column("start", Serial, primary_key=True),
-    Column("end", Serial, comment="the serial from which it no longer holds; null: it still does"),
+    Column("end", Serial, comment="first serial after the interval; null: it has not ended"),
     sqlite_with_rowid=False,
-    comment="Which project of a scope requires which, by the rules of the scope.",
+    comment="Requirements between the projects of a scope, by the rules of the scope.",
 )
 
 scope_marks = Table(
@@ -810,29 +882,35 @@ scope_marks = Table(
     metadata,
     Column("id", Key, primary_key=True),
     Column("project_id", Key, nullable=False),
-    comment="What these projects require may have changed, so scopes look again. Writers only append.",
+    comment="Projects whose requirements may have changed, so that scopes are searched again. Writers only append.",
 )
 
 followed_intervals = Table(
     "followed_intervals",
     metadata,
     Column("project_id", ForeignKey("projects.id"), primary_key=True),
-    Column("start", Serial, primary_key=True, comment="after the complete serial when it entered"),
-    Column("end", Serial, comment="the serial from which it is no longer followed; null: it still is"),
-    Column("exact_from", Serial, comment="there is an answer from here on; null: entering, not settled yet"),
+    Column("start", Serial, primary_key=True, comment="the serial after the complete serial when it entered"),
+    Column("end", Serial, comment="first serial at which it is no longer followed; null: it still is"),
+    Column("exact_from", Serial, comment="first serial with answers; null: entering, not settled yet"),
     Index(None, "exact_from"),
     _partial_index("ix_followed_intervals_entering", "project_id", where="exact_from IS NULL"),
-    comment="Which projects are followed, where scopes decide it.",
+    comment="The serials at which projects are followed, if scopes decide it.",
 )
 
 journal_notices = Table(
     "journal_notices",
     metadata,
-    Column("logged_serial", Serial, primary_key=True, autoincrement=False, comment="where the journal has it"),
+    Column(
+        "logged_serial",
+        Serial,
+        primary_key=True,
+        autoincrement=False,
+        comment="the serial at which the journal contains it",
+    ),
     Column("kind", Short, primary_key=True, comment="epoch changed, reprocessed, or records taken down"),
-    Column("of_serial", Serial, nullable=False, comment="the least serial that shows it"),
-    Column("dump_sequence", Integer, comment="full dumps that begin with this sequence or later have it"),
-    comment="What the journal announces that is no change of one file.",
+    Column("of_serial", Serial, nullable=False, comment="the first serial that it concerns"),
+    Column("dump_sequence", Integer, comment="full dumps with this sequence or a later one include it"),
+    comment="Announcements in the journal that do not concern a single file.",
 )
 
 journal_segments = Table(
@@ -843,13 +921,13 @@ journal_segments = Table(
     Column("generation", Integer, nullable=False),
     Column("start", Serial, nullable=False),
     Column("end", Serial, nullable=False),
-    Column("number", Integer, comment="its place in the chain, from 1; null: what comes before it is missing"),
-    Column("name", Text, nullable=False, comment="of the file, which has its hash"),
+    Column("number", Integer, comment="its place in the chain, from 1; null: an earlier segment is missing"),
+    Column("name", Text, nullable=False, comment="filename, which contains its hash"),
     Column("records", Integer, nullable=False),
-    Column("bytes", BigInteger, nullable=False, comment="before compression"),
-    Column("size", BigInteger, nullable=False, comment="of the file"),
-    Column("sha256", Short, nullable=False, comment="before compression"),
-    Column("manifest_sha256", Short, comment="of its manifest; null: it has no number"),
+    Column("bytes", BigInteger, nullable=False, comment="of the content before compression"),
+    Column("size", BigInteger, nullable=False, comment="size of the file in bytes"),
+    Column("sha256", Short, nullable=False, comment="of the content before compression"),
+    Column("manifest_sha256", Short, comment="hash of its manifest; null: it has no number"),
     Column("written_at", Time, nullable=False),
     UniqueConstraint("stream", "generation", "start"),
     UniqueConstraint("stream", "generation", "number"),
@@ -864,26 +942,26 @@ journal_takedowns = Table(
     Column("added_at", Time, nullable=False),
     Column("reason", Text, nullable=False),
     Column("project", Text, comment="normalized; null: one record"),
-    Column("version", Text, comment="null: all of the project"),
+    Column("version", Text, comment="null: all releases of the project"),
     Column("filename", Text, comment="null: all files"),
-    Column("stream", Short, comment="of the one record"),
-    Column("serial", Serial, comment="of the one record"),
-    Column("ordinal", Serial, comment="of the one record"),
+    Column("stream", Short, comment="only for a single record"),
+    Column("serial", Serial, comment="only for a single record"),
+    Column("ordinal", Serial, comment="only for a single record"),
     Column("hides_name", Boolean, nullable=False, server_default=false()),
-    Column("done_at", Time, comment="null: the published segments still have it"),
-    comment="What the journal no longer has, though the catalog does.",
-    sqlite_autoincrement=True,  # a writer knows by a greater id that there is a new one
+    Column("done_at", Time, comment="null: published segments still contain it"),
+    comment="Data that the journal omits although the catalog keeps it.",
+    sqlite_autoincrement=True,  # ids are never reused, so a writer detects a new takedown by a greater id
 )
 
 journal_consumers = Table(
     "journal_consumers",
     metadata,
     Column("name", Text, primary_key=True),
-    Column("cursor", Text, nullable=False, comment="after the last record that it has taken"),
-    Column("serial", Serial, nullable=False, comment="of that record; 0: of none"),
+    Column("cursor", Text, nullable=False, comment="its place, after the last record that it has"),
+    Column("serial", Serial, nullable=False, comment="serial of that record; 0: it has no record"),
     Column("created_at", Time, nullable=False),
-    Column("seen_at", Time, nullable=False, comment="when it last moved, or looked for more"),
-    comment="Readers of the journal that have a name, and how far each has come.",
+    Column("seen_at", Time, nullable=False, comment="when it last moved, or asked for more"),
+    comment="Named readers of the journal, and the position of each.",
 )
 
 journal_letters = Table(
@@ -891,15 +969,15 @@ journal_letters = Table(
     metadata,
     Column("id", Key, primary_key=True),
     Column("consumer", Text, nullable=False),
-    Column("project", Text, nullable=False, comment="normalized; records of one are delivered in order"),
-    Column("cursor", Text, nullable=False, comment="after its last record"),
-    Column("content", LargeBinary, nullable=False, comment="zlib-compressed JSON: what is to be delivered"),
+    Column("project", Text, nullable=False, comment="normalized name; records of a project are delivered in order"),
+    Column("cursor", Text, nullable=False, comment="the place after its last record"),
+    Column("content", LargeBinary, nullable=False, comment="zlib-compressed JSON: the records to deliver"),
     Column("attempts", Integer, nullable=False, server_default=text("0")),
     Column("due_at", Time, nullable=False),
     Column("error_text", Text),
-    Column("is_dead", Boolean, nullable=False, server_default=false(), comment="true: not tried again by itself"),
+    Column("is_dead", Boolean, nullable=False, server_default=false(), comment="true: not retried automatically"),
     Index("ix_journal_letters_due", "consumer", "is_dead", "due_at"),
     Index("ix_journal_letters_of_project", "consumer", "project", "id"),
-    comment="What webhooks have not received yet.",
-    sqlite_autoincrement=True,  # a receiver knows by its number which letter it has already
+    comment="Deliveries that webhooks have not received yet.",
+    sqlite_autoincrement=True,  # ids are never reused, so a receiver detects repeated deliveries
 )

@@ -1,4 +1,4 @@
-"""Runs the migrations on the connection that database.py hands over, inside its transaction."""
+"""Run the migrations on the connection that database.py provides, inside its transaction."""
 
 from alembic import context
 from sqlalchemy import inspect
@@ -10,7 +10,7 @@ connection = context.config.attributes["connection"]
 context.configure(connection=connection, target_metadata=metadata, render_as_batch=True)
 context.run_migrations()
 
-if connection.dialect.supports_comments:  # so no migration has to repeat or change them
+if connection.dialect.supports_comments:  # so no migration has to repeat or change comments
     inspector = inspect(connection)
     for table in metadata.sorted_tables:
         if inspector.has_table(table.name):

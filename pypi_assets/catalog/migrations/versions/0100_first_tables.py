@@ -1,6 +1,6 @@
-"""The tables of the first release, as they were then: `catalog/tables.py` may have changed since.
+"""The tables of the first release. `catalog/tables.py` may have changed since.
 
-Comments of tables and columns are not here. `env.py` takes them from `catalog/tables.py` after each migration.
+Comments of tables and columns are not included: `env.py` sets them from `catalog/tables.py` after each migration.
 """
 
 from typing import Any
@@ -58,7 +58,7 @@ def _intervals(metadata: MetaData, name: str) -> Table:
 
 
 def _claims() -> tuple[Column[Any], ...]:
-    """The columns of a queue: what is done next, by which worker, until when, after how many attempts."""
+    """Return the columns of a queue: priority, due time, failed attempts, and the claiming worker."""
     return (
         Column("nice", SmallInteger, nullable=False, server_default=text("0")),
         Column("due_at", Time, nullable=False, server_default=text("0")),
