@@ -227,7 +227,7 @@ def _why_in(scope: Scope, name: str, path: Sequence[str], member: Row[Any]) -> I
     else:
         yield "the roots no longer lead to it; it stays until the scope is pruned"
     late = f" (late: the roots have led to it since serial {member.first_serial})" if member.is_late else ""
-    yield f"it is in the scope since serial {member.entered_serial}{late}"
+    yield f"it has been in the scope since serial {member.entered_serial}{late}"
 
 
 def _is_entering(connection: Connection, project_id: int) -> bool:
