@@ -47,7 +47,7 @@ MOST_ROWS = 500_000
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Describes how to sweep one table.
+    """The description of how to sweep one table.
 
     `table` has the key `id`, and each of its rows is read with `columns`. `chosen` gets rows in order of their ids, and
     returns the ids to delete. With `locks`, it is called again once those rows are locked: other transactions that
@@ -127,7 +127,7 @@ def _step(connection: Connection, sweeping: Sweep, after: int, *, dry_run: bool 
 def _still_chosen(
     connection: Connection, sweeping: Sweep, rows: Sequence[Row[Any]], chosen: Sequence[int]
 ) -> list[int]:
-    """Return those of the `chosen` rows that could be locked and are still unreferenced."""
+    """Return the `chosen` rows that could be locked and are still unreferenced."""
     id_ = sweeping.table.c.id
     locked = set(connection.scalars(select(id_).where(id_.in_(chosen)).with_for_update(skip_locked=True)))
     return list(sweeping.chosen(connection, [row for row in rows if row.id in locked]))
@@ -260,8 +260,7 @@ def forget_dumps(catalog: Catalog, before: float, there: Collection[str]) -> int
 
 
 def forget_versions(catalog: Catalog, before: float, there: Collection[tuple[str, str]]) -> int:
-    """Delete the rows of versions allocated before `before` (unix seconds) and of their builds. Return how many
-    versions.
+    """Delete the rows of versions allocated before `before` (unix seconds) and of their builds; return the number.
 
     A version is not deleted while a directory of one of its builds exists, as listed in `there` by (dataset,
     directory). The newest version is not deleted either, since version numbers continue from it.

@@ -21,9 +21,7 @@ _LONGEST_SHOWN = 40
 
 
 class PlanError(ExpectedError):
-    """A plan is invalid. `place` has the scope and the field, or only the scope, or is empty if the scope's name is
-    invalid.
-    """
+    """A plan is invalid. `place` has the scope and the field; it can have only the scope, or be empty."""
 
     def __init__(self, place: tuple[str, ...], problem: str) -> None:
         super().__init__(": ".join((f"scope {place[0]}", *place[1:], problem) if place else (problem,)))
@@ -32,12 +30,12 @@ class PlanError(ExpectedError):
 
 @dataclass(frozen=True, slots=True)
 class ScopePlan:
-    """A scope as a person describes it: its name, its roots, and how its work is done. Raises PlanError if it is
-    invalid.
+    """A scope as a person describes it: its name, its roots, and how its work is done.
 
     `roots` maps each normalized name to the extras that are followed with it. If `most_depth` is None, there is no
     limit. If `concurrency` is None, the setting applies; 0 pauses the scope. `stated` has the names of the fields that
     were stated, and `skipped` has a sentence for each requirement in the roots that refers to no project of an index.
+    Raises PlanError if the plan is invalid.
     """
 
     name: str

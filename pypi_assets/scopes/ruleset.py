@@ -40,7 +40,7 @@ class RulesError(ExpectedError):
 
 
 class RequirementRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which requirements of an accepted project are followed.
+    """The rules that decide which requirements of an accepted project are followed.
 
     `releases`: only the requirements of its newest release, or of all. `extras`: also requirements that need an extra.
     `kinds`: the kinds of files whose requirements count.
@@ -52,9 +52,7 @@ class RequirementRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One rule: its matchers (`projects`, `kinds`, `uploaded_before`) and its settings. An unset matcher or setting is
-    None.
-    """
+    """One rule: its matchers (`projects`, `kinds`, `uploaded_before`) and its settings. None: not set."""
 
     projects: tuple[str, ...] = ("*",)
     kinds: tuple[Kind, ...] | None = None

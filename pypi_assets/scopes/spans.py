@@ -79,7 +79,7 @@ _Node = TypeVar("_Node")
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How a project is reached: at which serials, and at what depth.
+    """The serials at which a project is reached, and its depth.
 
     `depth` is the least number of requirements between a root and the project, at any of these serials. If `is_beyond`,
     the project is required, but only beyond the greatest depth.

@@ -19,8 +19,10 @@ class ScopeState(StrEnum):
 
 
 class Cause(StrEnum):
-    """The cause of a transition: workers that claim, finish or lose work; new work through events, rules or roots; or
-    one of three commands.
+    """The cause of a transition between states.
+
+    A cause is that workers claim, finish or lose work; that events, rules or roots bring new work; or one of three
+    commands.
     """
 
     WORKERS = "workers"

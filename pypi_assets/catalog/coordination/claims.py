@@ -207,8 +207,9 @@ def renew_claims(connection: Connection, worker: str, until: float) -> None:
 
 
 def claim_workload(connection: Connection, workload: str, worker: str, now: float, until: float) -> None:
-    """Record that `worker` is active on `workload` until `until` (unix seconds). Expired records of other workers are
-    deleted.
+    """Record that `worker` is active on `workload` until `until` (unix seconds).
+
+    Expired records of other workers are deleted.
     """
     lock_rows(connection, workload_claims, workload_claims.c.claimed_until <= now)
     connection.execute(delete(workload_claims).where(workload_claims.c.claimed_until <= now))

@@ -136,9 +136,7 @@ def end_expired_leases(connection: Connection, now: float) -> None:
 
 
 def renewing(held: Lease, progress: Callable[[int], object] | None = None) -> Callable[[int], None]:
-    """Return a function that passes its argument to `progress`, and renews the lease after each tenth of its
-    duration.
-    """
+    """Return a function that forwards to `progress`, and renews the lease after each tenth of its duration."""
     renewed_at = held.catalog.clock()
 
     def report(done: int) -> None:

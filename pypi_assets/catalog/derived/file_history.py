@@ -229,8 +229,9 @@ class _Folding:
                 self._correct(page)
 
     def _first_open_serial(self) -> int:
-        """Return the least serial at which the meaning of a page is undecided: not all events that it may show are
-        stored.
+        """Return the least serial at which a page's meaning is undecided.
+
+        That is so if not all events that the page may show are stored.
         """
         return min(
             (
@@ -318,7 +319,7 @@ class _Folding:
         self.newest_page = max(self.newest_page or 0, page.serial)
 
     def _leave_open(self, page: SeenPage) -> None:
-        """Mark what the page shows at its serial as unexplained until an event comes that it can show."""
+        """Mark the changes on the page as unexplained, until an event comes that the page can have shown early."""
         self.open_serial = max(self.open_serial, page.serial)
         self.open_until = max(self.open_until, self.sightings[page.sighting].may_show_until)
 
@@ -408,10 +409,11 @@ def _is_created(known: Sequence[_Known]) -> bool:
 def _enter_baseline(state: ProjectState, known: Sequence[_Known], pages: Sequence[SeenPage]) -> dict[str, SeenPage]:
     """Enter the files that existed before the first event, in the state in which they were then.
 
-    They come from the first page, from later pages if a quarantine hid them from the first one, and their state from
-    the events that later undo a yank or a quarantine. Return the files from later pages, each with the first page that
-    shows it. Such a page can be newer than its serial: then an event that is not stored yet may have added or yanked
-    the file.
+    The files come from the first page, and from later pages if a quarantine can have hidden them from the first one.
+    Their state also follows from events that later undo a yank or a quarantine.
+
+    Return the files from later pages, each with the first page that shows it. Such a page can be newer than its serial:
+    then an event that is not stored yet may have added or yanked the file.
     """
     first_page = pages[0] if pages else None
     returned: dict[str, SeenPage] = {}

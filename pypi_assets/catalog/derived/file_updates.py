@@ -129,9 +129,7 @@ class FileUpdate:
 
     @property
     def is_replaced(self) -> bool:
-        """Check whether the page shows another content than is stored for this name: another hash or a later
-        generation.
-        """
+        """Check whether the page shows another content under this name than is stored, by its hash or generation."""
         if self.stored is None or self.shown is None or self.stored.facts.url is None:
             return False
         before, now = self.stored.facts.sha256, self.shown.sha256
@@ -242,7 +240,7 @@ class ChangeRow(NamedTuple):
 
 
 class ReleaseTexts:
-    """Return the release of each file that no event names, in the spelling of the index if that is known.
+    """The releases of files that no event names, in the spelling of the index if that is known.
 
     The stored release of a file is kept. A version from a filename is mapped to one of the versions that the newest
     page lists (PEP 700): to the same text, or else to the only one with the same canonical form.

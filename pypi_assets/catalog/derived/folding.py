@@ -86,7 +86,7 @@ def _shown(page: ProjectPage | None) -> dict[str, bool]:
 
 @dataclass(frozen=True, slots=True)
 class _Loading:
-    """Loads projects and folds them. The number of SQL statements does not grow with the number of projects."""
+    """A loader that folds projects. The number of SQL statements does not grow with the number of projects."""
 
     connection: Connection
     projects: Mapping[int, CatalogProject]

@@ -153,7 +153,7 @@ class ProjectState:
         return release
 
     def apply(self, event: ChangelogEvent, change: FileChange) -> None:
-        """Apply `event`. Removing a release or project and quarantining it can change many files."""
+        """Apply `event`. Some events, such as the removal or the quarantine of a project, change many files."""
         action, version = change.action, event.version
         touched: Iterable[str] = ()
         if action == Action.ADD_FILE and change.filename is not None:
@@ -245,9 +245,7 @@ class ProjectState:
         return differing
 
     def _end_quarantines(self, release: ReleaseState) -> set[str]:
-        """End the quarantines of `release` and its project, since a page shows a file. Return the files that they
-        hid.
-        """
+        """End the quarantines of `release` and its project, since a page shows a file. Return the files they hid."""
         shown: set[str] = set()
         if release.is_quarantined:
             release.is_quarantined = False
@@ -312,10 +310,11 @@ def canonical(text: str) -> str:
 
 
 def _switched(ended: list[Interval], since: int | None, holds: bool, serial: int) -> int | None:
-    """Return the start of the open interval after `serial`, where it `holds` or not; None if there is none.
+    """Return the start of the interval that is open after `serial`; None if there is none.
 
-    An interval that ends is appended to `ended`. If an interval would begin and end at the same serial, it is omitted.
-    If an interval ended at the serial at which the next one begins, the two become one.
+    `since` is the start of the interval before, and `holds` whether there is an open interval from `serial` on. An
+    interval that ends is appended to `ended`. If an interval would begin and end at the same serial, it is omitted. If
+    an interval ended at the serial at which the next one begins, the two become one.
     """
     if holds == (since is not None):
         return since

@@ -108,7 +108,7 @@ def recompute(
 def _skip_by_rules(update: ProjectUpdate, rules: ReadingRules) -> None:
     """Set `skipped` for the files that the rules skip.
 
-    Files that are known already are included, since rules may count the newest files of a project.
+    The rules get all live files of the project, including known ones, since they may count its newest files.
     """
     files = {file.name: file for file in update.files if file.is_live and file.known_facts is not None}
     ruled = [
@@ -216,9 +216,9 @@ def _log_changes(connection: Connection, logged: Iterable[ChangeRow]) -> None:
 def _log_explained(connection: Connection, folded: Iterable[FoldedProject], updates: Iterable[ProjectUpdate]) -> None:
     """Replace the cause of logged unexplained changes for which there is now an event.
 
-    It checks all files that were folded, even if their intervals do not change: an older event can explain a change
-    where it is. A change that remains unexplained here is settled by the next checkpoint, and later folds do not return
-    to it.
+    It checks all files that were folded, even if their intervals do not change: an older event can explain a change at
+    its present serial. A change that remains unexplained here is settled by the next checkpoint, and later folds do not
+    return to it.
     """
     causes: dict[int, tuple[int, dict[int, str]]] = {}
     for one, project in zip(folded, updates, strict=True):

@@ -84,9 +84,7 @@ class ReplayedRecords:
     followed: dict[str, Sequence[Sequence[int | None]]] = field(default_factory=dict)
 
     def is_full_for(self, record: Record) -> bool:
-        """Check whether the earlier records must be stored first, since this one is about another content of its
-        file.
-        """
+        """Check whether the earlier records must be stored first, since this one has another content of its file."""
         if record["stream"] != "observed" or "filename" not in record:
             return False
         before = self.observed.get((record["normalized"], record["filename"]))
@@ -365,7 +363,7 @@ _decode_names = msgspec.json.Decoder(list[str] | None).decode
 
 
 class _ListContents:
-    """Converts lists of names to the form of `to_json`, whether records have them decoded or not.
+    """A converter of lists of names to the form of `to_json`, from lists that are decoded or not.
 
     Converted lists are cached, since the files of one release usually have the same ones. Raises msgspec.DecodeError if
     a value is not a list of names.

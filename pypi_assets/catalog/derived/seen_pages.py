@@ -68,7 +68,7 @@ def seen_pages(
     after: int | None = None,
     last_serial: int = 0,
 ) -> Iterator[SeenPage]:
-    """Yield what the project's pages showed at which serials, from `sightings` in order.
+    """Yield the states of the project's page, each with a serial at which it is true, from `sightings` in order.
 
     A page is true at its own serial. It is also true at the serial up to which events were stored when it was seen,
     unless the project has an event or a newer page between the two. So a change without an event (drift, an unexplained

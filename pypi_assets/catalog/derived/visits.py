@@ -43,8 +43,10 @@ from pypi_assets.index.models import BrokenEntry, ProjectPage
 
 
 class VisitStatus(StrEnum):
-    """FULL: the page was judged. PARTIAL: no page was new enough in time, so only events were judged. FAILED: no
-    attempt is left, or the verdict is not conclusive.
+    """The status of a visit.
+
+    FULL: the page was judged. PARTIAL: no page was new enough in time, so only events were judged. FAILED: no attempt
+    is left, or the verdict is not conclusive.
     """
 
     CREATED = "created"

@@ -1,7 +1,8 @@
-"""The epoch of a serial: two answers at a serial are equal if its epochs are. And what the journal announces of that.
+"""The epochs of serials, which tell whether two answers at a serial are equal, and announcements of changed epochs.
 
-The answer at a serial can improve later: a file is read late or reprocessed, a page corrects a derived change, a yank
-reason or a name changes. Each such change gives a new epoch to its serial and to all later serials.
+Two answers at a serial are equal if the serial had the same epoch. The answer at a serial can improve later: a file is
+read late or reprocessed, a page corrects a derived change, a yank reason or a name changes. Each such change gives a
+new epoch to its serial and to all later serials.
 
 Epochs are a staircase: each step begins at a serial and has a greater epoch than the steps before it. A change at a
 serial replaces all later steps by one, so the steps are few.
@@ -38,10 +39,10 @@ class Notice(NamedTuple):
 
 
 def announce(connection: Connection, kind: NoticeKind, of_serial: int) -> None:
-    """Log an announcement after the last sealed serial, or at `of_serial` if that is later. Announcements of one kind
-    at one serial become one, with the least `of_serial`.
+    """Log an announcement after the last sealed serial, or at `of_serial` if that is later.
 
-    The caller has the state's shared lock, so that no range is sealed meanwhile.
+    Announcements of one kind at one serial become one, with the least `of_serial`. The caller has the state's shared
+    lock, so that no range is sealed meanwhile.
     """
     insert = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
     sealed = sealed_end_column()
@@ -71,7 +72,7 @@ def notices_in(connection: Connection, serials: SerialRange) -> Iterator[Notice]
         yield Notice(logged, NoticeKind(kind), of_serial)
 
 
-_LOCK = 0x65706F63  # any constant: the name of an advisory lock
+_LOCK = 0x65706F63  # an arbitrary constant that identifies the advisory lock
 
 
 def epoch_of(connection: Connection, serial: int) -> int:
@@ -87,9 +88,10 @@ def epoch_of(connection: Connection, serial: int) -> int:
 
 
 def newest_epoch(connection: Connection) -> int:
-    """Return the greatest epoch of a changed past; 0 if no past answer has changed. While it stays the same, so do the
-    answers at each serial that was complete when the epoch was first read. Read it in the transaction of the
-    answer, or before it.
+    """Return the greatest epoch of a changed past; 0 if no past answer has changed.
+
+    While it stays the same, so do the answers at each serial that was complete when the epoch was first read. Read it
+    in the transaction of the answer, or before it.
     """
     return connection.scalar(select(epochs.c.epoch).order_by(epochs.c.serial.desc()).limit(1)) or 0
 
@@ -154,8 +156,10 @@ def note_changed_files(connection: Connection, distribution_ids: Iterable[int]) 
 
 
 def note_changed_projects(connection: Connection, project_ids: Iterable[int]) -> None:
-    """Give a new epoch to all serials from the first live file of these projects, since their data, such as a name,
-    changes in this transaction."""
+    """Give a new epoch to all serials from the first live file of these projects.
+
+    Call it in the transaction that changes data of the projects, such as a name.
+    """
     for ids in at_a_time(sorted(project_ids)):
         of_projects = select(distributions.c.id).where(distributions.c.project_id.in_(ids))
         start = connection.scalar(

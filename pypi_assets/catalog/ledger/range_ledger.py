@@ -51,14 +51,14 @@ class UnknownRangeError(RangeError):
 
 @dataclass(frozen=True, slots=True)
 class LedgerRange:
-    """One range of the ledger. Times are unix seconds. `error_text` describes the error that ended the last worker's
-    work.
+    """One range of the ledger. Times are unix seconds.
 
-    `begun_at` is None before work began, and after each step that ended well without completing the range.
+    `error_text` describes the error that ended the last worker's work. `begun_at` is None before work began, and after
+    each step that ended well without completing the range.
 
-    `lister` brought the range; None for a full crawl. No event is known between the range's start and `exact_from`, so
-    the catalog has no answer for the serials between. None: there is no such gap. `visited` counts its visits that are
-    done and have left the queue.
+    `lister` is the lister that requested the range; None for a full crawl. No event is known between the range's start
+    and `exact_from`, so the catalog has no answer for the serials between; None if there is no such gap. `visited`
+    counts its finished visits that have left the queue.
     """
 
     serials: SerialRange
@@ -74,10 +74,11 @@ class LedgerRange:
 
 
 def lock_state(connection: Connection, *, exclusive: bool) -> RowMapping:
-    """Return the catalog's one row of state, locked until the transaction ends.
+    """Return the catalog's single row of state, locked until the transaction ends.
 
-    Logging a change takes a shared lock and sealing an exclusive one, so no change slips behind a seal. SQLite has one
-    writer at a time anyway. Raises CatalogError if no full crawl was ever opened on the catalog.
+    Logging a change takes a shared lock and sealing takes an exclusive one, so no change is logged at a serial after it
+    was sealed. SQLite has one writer at a time anyway. Raises CatalogError if no full crawl was ever opened on the
+    catalog.
     """
     query = select(catalog_state)
     if connection.dialect.name != "sqlite":
@@ -86,7 +87,7 @@ def lock_state(connection: Connection, *, exclusive: bool) -> RowMapping:
 
 
 def read_state(connection: Connection) -> RowMapping:
-    """Return the catalog's one row of state without a lock. Raises CatalogError as `lock_state` does."""
+    """Return the catalog's single row of state without a lock. Raises CatalogError as `lock_state` does."""
     return _state(connection, select(catalog_state))
 
 
@@ -148,10 +149,10 @@ def allocate_ranges(
 
 
 def require_range(connection: Connection, serials: SerialRange, *, lock: bool = False) -> LedgerRange:
-    """Return the ledger's entry of `serials`. With `lock`, no other process completes the range until the
-    transaction ends.
+    """Return the ledger's entry of `serials`.
 
-    Raises UnknownRangeError if the ledger has no range with exactly this start and end.
+    With `lock`, no other process completes the range until the transaction ends. Raises UnknownRangeError if the ledger
+    has no range with exactly this start and end.
     """
     if lock:  # not its row, which is locked while it is sealed
         lock_name(connection, f"range:{serials.key}")
@@ -175,8 +176,11 @@ def unfinished_ranges(connection: Connection) -> list[LedgerRange]:
 
 
 def first_range(connection: Connection) -> SerialRange | None:
-    """Return the full crawl's incomplete range, which begins at 0 and ends at the first pinned serial; None if there is
-    no such range. An index that was empty at the first crawl has none: its first range has events."""
+    """Return the incomplete first range, from 0 to the serial at which the catalog began; None if there is none.
+
+    It belongs to the first full crawl or scope. If the index was empty then, there is no such range: the first range
+    has events.
+    """
     of = serial_ranges.c
     unfinished = of.start == 0, of.state == RangeState.REQUESTED, of.lister.is_(None)
     end = connection.scalar(select(of.end).where(*unfinished))
@@ -190,9 +194,10 @@ def complete_ranges(connection: Connection, count: int) -> list[LedgerRange]:
 
 
 def past_range_keys(connection: Connection, *, through: int, before: float) -> list[str]:
-    """Return the keys of the complete ranges that end at the serial `through` or earlier and were completed by the time
-    `before` (unix seconds). Complete ranges that begin at 0 are always included. Reads two columns of nearly all
-    ranges."""
+    """Return the keys of complete ranges that end at or below `through` and were completed by `before` (unix seconds).
+
+    Complete ranges that begin at 0 are always included. Reads two columns of nearly all ranges.
+    """
     is_past = and_(
         serial_ranges.c.end <= through,
         or_(serial_ranges.c.completed_at.is_(None), serial_ranges.c.completed_at <= before),
@@ -215,10 +220,10 @@ def _selected(connection: Connection, query: Select[Any]) -> list[LedgerRange]:
 
 
 def faulty_ranges(connection: Connection, *, only_newest: bool = True) -> list[tuple[SerialRange, int]]:
-    """Return each range whose start differs from the greatest end of all earlier ranges, with that end, in order. A
-    sound ledger has no such range.
+    """Return each range whose start differs from the greatest end of all earlier ranges, with that end, in order.
 
-    With `only_newest`, check only the last CHECKED_RANGES: the serials of a checked range never change.
+    A sound ledger has no such range. With `only_newest`, only the last CHECKED_RANGES are checked: the serials of a
+    checked range never change.
     """
     backwards = select(serial_ranges.c.start, serial_ranges.c.end).order_by(serial_ranges.c.start.desc())
     checked = (backwards.limit(CHECKED_RANGES) if only_newest else backwards).subquery()
@@ -263,9 +268,10 @@ def fail_range(connection: Connection, serials: SerialRange, error_text: str) ->
 
 
 def complete_range(connection: Connection, serials: SerialRange, now: float, exact_from: int | None = None) -> None:
-    """Complete the range, with its `exact_from` as in LedgerRange. A complete range is left unchanged.
+    """Complete the range, with its `exact_from` as in LedgerRange. A complete range does not change.
 
-    The state is locked until the transaction ends: another change at these serials is either committed before or late.
+    The state is locked until the transaction ends: any other change at these serials is either committed before, or
+    late.
     """
     lock_state(connection, exclusive=True)
     connection.execute(
@@ -285,8 +291,10 @@ def inexact_spans(connection: Connection, *, around: int | None = None, until: i
 
 
 def newest_inexact_spans(connection: Connection, count: int) -> list[SerialRange]:
-    """Return at most `count` of the newest inexact spans, in order. Without a changelog every range is inexact, so
-    there are many."""
+    """Return at most `count` of the newest inexact spans, in order.
+
+    Without a changelog every range is inexact, so there are many.
+    """
     newest = _inexact_spans().order_by(None).order_by(serial_ranges.c.start.desc()).limit(count)
     return [SerialRange(start, end) for start, end in connection.execute(newest)][::-1]
 
@@ -312,8 +320,10 @@ def end_inexact_span(connection: Connection, start: int) -> None:
 
 
 def seal(connection: Connection, serials: SerialRange) -> None:
-    """Seal the ranges inside `serials`: later changes at these serials are logged after them. The caller holds the
-    state's exclusive lock."""
+    """Seal the ranges inside `serials`: later changes at these serials are logged after them.
+
+    The caller holds the state's exclusive lock.
+    """
     connection.execute(
         update(serial_ranges)
         .where(serial_ranges.c.start >= serials.start, serial_ranges.c.end <= serials.end)
@@ -346,8 +356,9 @@ class Seals:
     def logged_serials(self, serial: int) -> list[int]:
         """Return the serials at which a change at `serial` is logged, so that a future dump contains it.
 
-        If its range is sealed, the change is logged only after everything sealed. If not, it is logged at `serial`
-        itself, and if a later range is sealed, also after everything sealed: the dump of that range may contradict it.
+        If its range is sealed, the change is logged only after all sealed serials. If not, it is logged at `serial`
+        itself; if a later range is sealed, it is also logged after all sealed serials, since the dump of that range may
+        contradict it.
         """
         if serial > self.end:
             return [serial]

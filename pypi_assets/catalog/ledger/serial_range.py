@@ -15,10 +15,10 @@ class RangeError(ExpectedError, ValueError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class SerialRange:
-    """The serials above `start`, up to and including `end`. `0-B` is everything up to B, and `0-0` is an empty index.
-    `B-B` contains no serial: it names late changes to the serials up to B.
+    """The serials above `start`, up to and including `end`.
 
-    For example:
+    `0-B` is everything up to B, and `0-0` is an empty index. `B-B` contains no serial: it names late changes to the
+    serials up to B. For example:
 
         1350 in SerialRange.parse("1200-1350")  # True; 1200 is not
     """

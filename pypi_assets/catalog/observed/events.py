@@ -29,9 +29,7 @@ _SPANS_AT_A_TIME = 200  # SQLite limits the depth of a condition
 
 @dataclass(frozen=True, slots=True)
 class RangeEvents:
-    """Counts of the events of a range. `unknown` counts events with an action that this version of the code does not
-    know.
-    """
+    """Counts of the events of a range. `unknown` counts events whose action this version of the code does not know."""
 
     events: int
     unknown: int
@@ -284,15 +282,16 @@ def explained_absences(connection: Connection, project_ids: Iterable[int]) -> di
 
 
 def with_events(connection: Connection, project_ids: Iterable[int]) -> set[int]:
-    """Return those of the projects that have at least one stored event."""
+    """Return the subset of the projects that have at least one stored event."""
     query = select(projects.c.id).where(exists().where(events.c.project_id == projects.c.id))
     return {row.id for ids in at_a_time(project_ids) for row in connection.execute(query.where(projects.c.id.in_(ids)))}
 
 
 def without_file_changes(connection: Connection, spans: Mapping[int, tuple[int, int]]) -> set[int]:
-    """Return those of the projects whose files no event in their span changes, with `after` < serial <= `until`.
+    """Return the subset of the projects whose files no event in their span changes.
 
-    `spans` maps project ids to (after, until). A project is skipped if an event in its span may not be stored.
+    `spans` maps project ids to (after, until), the span of the serials with `after` < serial <= `until`. A project is
+    skipped if an event in its span may not be stored.
     """
     if not spans:
         return set()

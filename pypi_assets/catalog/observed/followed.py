@@ -70,7 +70,7 @@ def is_followed(connection: Connection, project_id: Column[int]) -> ColumnElemen
 
 
 def followed_of(connection: Connection, project_ids: Sequence[int]) -> set[int]:
-    """Return those of these projects that are followed now."""
+    """Return the subset of these projects that is followed now."""
     if follows_all(connection):
         return set(project_ids)
     of = followed_intervals.c

@@ -37,9 +37,7 @@ _LONGEST_ERROR = 1_000
 
 
 class Observations:
-    """The stored observations of the index at `index_url`. Implements the protocol in
-    `index/observing/round_state.py`.
-    """
+    """The stored observations of the index at `index_url`, for the protocol in `index/observing/round_state.py`."""
 
     def __init__(self, catalog: Catalog, index_url: str) -> None:
         self._catalog = catalog

@@ -146,7 +146,7 @@ def load_projects(connection: Connection, ids: Sequence[int]) -> list[CatalogPro
 
 
 def know_from_the_beginning(connection: Connection, normalized: Collection[str]) -> None:
-    """Record that all events of these projects are stored, although not all events of all projects are."""
+    """Record that all events of these projects are stored, although those of other projects may not be."""
     ids = sorted(project_ids(connection, sorted(normalized)).values())
     for some in at_a_time(ids):
         is_later = (projects.c.id.in_(some), projects.c.known_since > 0)
@@ -159,9 +159,7 @@ CORRECTED = "corrected"
 
 
 class ShownName(NamedTuple):
-    """A project's name as an event or a list displays it, with the serial of the event or of the project in the
-    list.
-    """
+    """A displayed name of a project, with the serial of the event, or of the project in the list, that shows it."""
 
     name: str
     serial: int

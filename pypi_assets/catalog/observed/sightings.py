@@ -80,10 +80,10 @@ _COLUMNS = (
 def store_sightings(
     connection: Connection, seen: Sequence[SeenNow], now: float
 ) -> tuple[dict[int, int], dict[int, StoredSighting]]:
-    """Store the new ones of `seen`, which has at most one of each project.
+    """Store the sightings in `seen` that are new. There is at most one for each project.
 
     Return the snapshot id of each project, and the new sightings, by project id. A page that repeats its project's
-    newest sighting is not stored again, nor is a 404 if there was no event since.
+    newest sighting is not stored again, nor is a 404 if no event came since.
     """
     newest = newest_sightings(connection, [one.project_id for one in seen])
     after = {one.content: newest[one.project_id].snapshot_id for one in seen if one.project_id in newest}
@@ -147,7 +147,7 @@ def has_page_of(connection: Connection, seen: StoredSighting) -> bool:
 def newest_sightings(
     connection: Connection, project_ids: Collection[int], *where: ColumnElement[bool]
 ) -> dict[int, StoredSighting]:
-    """Return the last sighting of each project that has one: with the greatest `seen_through`, then the greatest id."""
+    """Return the last sighting of each project that has one: the greatest `seen_through`, then the greatest id."""
     newest = select(sightings.c.id).where(sightings.c.project_id == projects.c.id, *where)
     newest = newest.order_by(sightings.c.seen_through.desc(), sightings.c.id.desc())
     return _of_each(connection, project_ids, newest)

@@ -78,7 +78,7 @@ def snapshot_content(files: Iterable[IndexFile]) -> bytes:
 def store_snapshots(
     connection: Connection, contents: Iterable[bytes], after: Mapping[bytes, int] | None = None
 ) -> dict[bytes, int]:
-    """Store those `contents` that are new as snapshots. Return the id of each of `contents`.
+    """Store the new ones of `contents` as snapshots. Return the id of each content.
 
     `after` maps the content of a project that was seen before to the snapshot id of the project's previous page. If the
     change since then is small, only the difference is stored.

@@ -332,7 +332,7 @@ def _replaced_since(
 
 
 def version_yanks_at(catalog: Catalog, serial: int, normalized: Iterable[str]) -> Iterator[tuple[str, str, bool]]:
-    """Yield the versions with a file live at `serial` of these projects: (normalized name, version, is it yanked).
+    """Yield the versions with a file live at `serial` of these projects: (normalized name, version, is yanked).
 
     A version is repeated if some of its files are yanked and some are not. Files that installers reject are skipped if
     their project has others.
@@ -410,7 +410,7 @@ def content_rows(connection: Connection, ids: Collection[int], serial: int | Non
 
 
 class _Rows:
-    """Adds lists and details, to which the rows of a query refer."""
+    """A completion of a query's rows with the lists and details that they refer to."""
 
     def __init__(self, connection: Connection, serial: int | None) -> None:
         self._connection, self._serial = connection, serial
@@ -476,7 +476,7 @@ def _as_they_were(
 
 
 class _ReleaseColumns:
-    """Columns computed from details that files of a release share, once for all of these files."""
+    """The columns computed from the details that files of a release share, cached for all of these files."""
 
     def __init__(self, shared: Mapping[int, dict[str, Any]]) -> None:
         self._shared = shared

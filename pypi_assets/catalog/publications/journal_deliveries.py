@@ -26,8 +26,9 @@ class ConsumerNameError(ExpectedError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """A consumer. `cursor` is after the last record that it has, and `serial` is that record's serial. Times are unix
-    seconds.
+    """A consumer of the journal. `cursor` is after the last record that it has, and `serial` is that record's serial.
+
+    Times are unix seconds.
     """
 
     name: str

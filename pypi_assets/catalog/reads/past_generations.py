@@ -29,9 +29,7 @@ _READ = ("outcome", "error_kind", "error_text", "metadata_version", "extractor_v
 
 @dataclass(frozen=True, slots=True)
 class PastGeneration:
-    """A content of a file that counted until the serial `until`. `facts` has its facts from the page and from its
-    record.
-    """
+    """A content of a file that counted until the serial `until`, with the facts from its page and its record."""
 
     filename: str
     generation: int

@@ -54,9 +54,7 @@ class StoredPack:
 
 
 def enter_pack(connection: Connection, pack: StoredPack) -> dict[int, tuple[int, int, int]]:
-    """Insert the pack if it is unknown. Return for each distribution the pack's id, and its extract's offset and
-    length.
-    """
+    """Insert the pack if it is unknown. Return the pack's id, offset and length for each distribution's extract."""
     insert_missing(connection, extract_packs, [{"name": pack.name, "size": pack.size}])
     pack_id = connection.execute(select(extract_packs.c.id).where(extract_packs.c.name == pack.name)).scalar_one()
     return {distribution_id: (pack_id, *place) for distribution_id, place in pack.places.items()}

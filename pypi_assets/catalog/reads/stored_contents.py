@@ -29,9 +29,7 @@ def content_digest(content: bytes) -> str:
 
 
 class StoredContents:
-    """Reads contents of `table` by id. The contents of the last call are cached, since files of a release share
-    them.
-    """
+    """A reader of contents of `table` by id, which caches those of its last call: files of a release share them."""
 
     def __init__(self, connection: Connection, table: Table) -> None:
         self._connection = connection
@@ -163,7 +161,7 @@ def lists_with_module(connection: Connection, module: str) -> Iterator[int]:
 
 
 class StoredLists:
-    """Reads lists by id. The lists of the last call are cached, since files of a release share them."""
+    """A reader of lists by id, which caches those of its last call: files of a release share them."""
 
     def __init__(self, connection: Connection) -> None:
         self._contents = StoredContents(connection, name_lists)

@@ -201,9 +201,7 @@ class _ReadProject:
 
 
 class _Parts(NamedTuple):
-    """The live files of a release at a serial, and those without its new files; the release before, and its live
-    files.
-    """
+    """The live files of a release at a serial, all and without its new ones, and those of the release before it."""
 
     of_release: list[_KnownFile]
     before: list[_KnownFile]
@@ -231,7 +229,7 @@ def _keys(files: Iterable[_KnownFile]) -> set[tuple[object, ...]]:
 
 @dataclass
 class _Comparison:
-    """Compares releases with the previous ones. The cost for a project depends on the number of its files."""
+    """A comparison of releases with the previous ones. The cost for a project depends on the number of its files."""
 
     connection: Connection
     projects: dict[int, _ReadProject] = field(default_factory=dict)

@@ -77,9 +77,7 @@ class LoggedFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The events at some serials, and the time of each serial: that of its event, or else of the last event before
-    it.
-    """
+    """The events at some serials, and the time of each serial: the time of the last event up to it."""
 
     events: dict[int, tuple[int, str]]
     seconds: dict[int, int | None]

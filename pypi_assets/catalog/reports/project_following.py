@@ -22,8 +22,10 @@ from pypi_assets.errors import NotAnsweredError
 
 
 class Following(StrEnum):
-    """ANSWERED: there are answers. ENTERING: no answers until the project is visited and its files are read. EARLIER:
-    no answers at this serial, but at later ones. ENDED: it is no longer followed. NEVER: no scope led to it by then.
+    """Whether a project has answers.
+
+    ANSWERED: there are answers. ENTERING: no answers until the project is visited and its files are read. EARLIER: no
+    answers at this serial, but at later ones. ENDED: it is no longer followed. NEVER: no scope led to it by then.
     """
 
     ANSWERED = "answered"

@@ -113,6 +113,7 @@ def build_history(
     visits: Sequence[PastVisit],
 ) -> list[HistoryItem]:
     """Return the history in order of serial: at each serial its event, then changes without events, then visits.
+
     `events` are in order of serial, `visits` in order of their beginning. A visit is placed at the serial up to which
     events were stored when its page was judged. A visit that saw no page is placed with the next visit that did, or at
     the end. Intervals that begin or end at the serial of an event belong to the event, unless the event changes no

@@ -78,9 +78,11 @@ def _within(serials: SerialRange) -> tuple[ColumnElement[bool], ColumnElement[bo
 
 
 class ShownState(StrEnum):
-    """RUNNING: a worker is active on the range. FAILED: the last worker's work ended in an error. INTERRUPTED: the
-    worker was stopped, or its process died. WAITING: work on the range, or on its next step, has not begun. MISSING:
-    the index is beyond the last range, or the ledger has a gap, which is a fault.
+    """The displayed state of a range.
+
+    RUNNING: a worker is active on the range. FAILED: the last worker's work ended in an error. INTERRUPTED: the worker
+    was stopped, or its process died. WAITING: work on the range, or on its next step, has not begun. MISSING: the index
+    is beyond the last range, or the ledger has a gap, which is a fault.
     """
 
     COMPLETE = "complete"

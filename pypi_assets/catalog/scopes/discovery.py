@@ -58,7 +58,7 @@ def discover(
     workload: str | None = None,
     most: int | None = None,
 ) -> Discovered:
-    """Search all scopes that are not aborted again for the marked projects, and follow the projects that are found.
+    """Search the scopes of marked projects again, and follow the projects that are found. Aborted scopes are skipped.
 
     `workload` visits at most `most` of the newly followed projects. The workload of their scope visits the remaining
     ones, or all of them if `workload` is None.
@@ -104,9 +104,7 @@ def discover(
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """The result for one scope: the old and new edges of marked projects, and what is reached, if it can have
-    changed.
-    """
+    """The result for one scope: old and new edges of marked projects, and the reached projects, if they can differ."""
 
     scope: Scope
     rulesets: Sequence[StoredRuleset]

@@ -45,7 +45,7 @@ def compute_edges(
 ) -> dict[int, Edges]:
     """Return the edges of each of these projects since the scope was created or pruned, from the files read so far.
 
-    The number of SQL statements does not grow with the number of projects, up to a thousand.
+    The number of SQL statements does not grow with the number of projects.
     """
     since: Spans = ((scope.since, OPEN_END),)
     lists = {

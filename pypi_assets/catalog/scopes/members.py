@@ -84,7 +84,7 @@ def entering_in(connection: Connection, workload: str, more_files_than: int | No
 
 
 def settle_projects(connection: Connection, workload: str, project_ids: Sequence[int]) -> int:
-    """Settle those of these projects that still have nothing left to do, and log their files for the next dump.
+    """Settle the projects among these that still have nothing left to do, and log their files for the next dump.
 
     Return the number of settled projects.
     """

@@ -106,10 +106,10 @@ def projects_to_rule(connection: Connection, scope_id: int) -> list[int]:
 
 
 def queue_lifted(connection: Connection, project_ids: Sequence[int], workload: str) -> None:
-    """Queue those of these projects that have files to be read again because no rule skips them any longer.
+    """Queue the projects among these whose skipped files must now be read, since no rule skips them any longer.
 
-    They are entered into `workload`, and `apply_rules` then queues their files. It takes a transaction of its own
-    before that of `apply_rules`, because the queue of reads must be locked before the rows that count visits.
+    They are entered into `workload`, and `apply_rules` then queues their files. It takes a separate transaction before
+    the one of `apply_rules`, because the queue of reads must be locked before the rows that count visits.
     """
     rules = reading_rules(connection, project_ids)
     lifted = [id_ for id_ in sorted(rules) if _differences(connection, id_, rules[id_])[0]]
@@ -199,9 +199,7 @@ def _take_out(connection: Connection, distribution_ids: Sequence[int], *, only_f
 
 
 def _note_skipped(connection: Connection, reasons: Mapping[int, str], *, only_pending: bool = True) -> None:
-    """Record why distributions are skipped. With `only_pending`, distributions that are no longer pending do not
-    change.
-    """
+    """Record why distributions are skipped. With `only_pending`, change only distributions that are pending."""
     if not reasons:
         return
     is_pending = distribution_data.c.outcome == ReadOutcome.PENDING if only_pending else true()

@@ -107,10 +107,10 @@ def files_by_outcome(connection: Connection, scope_id: int) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredSoFar:
-    """How much of a scope has been discovered so far.
+    """The number of projects of a scope discovered so far, and the progress of visiting and reading them.
 
-    It has the number of projects and their greatest depth, the number of visited projects, and the number of their live
-    files, with how many of these are read and how many are skipped.
+    `depth` is the greatest depth of the projects, and `visited` the number of visited ones. `files` counts their live
+    files, of which `read` were read and `skipped` are skipped.
     """
 
     projects: int
@@ -167,9 +167,7 @@ def _count(connection: Connection, *where: object) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ScopeReason:
-    """The reasons, as sentences, why a project `is_in` a scope or not. `path` leads to it from a root; empty if none
-    does now.
-    """
+    """The reasons, as sentences, why a project `is_in` a scope or not. `path` leads to it from a root, if any does."""
 
     project: str
     is_in: bool

@@ -110,7 +110,10 @@ _parsed = lru_cache(maxsize=256)(parse_ruleset)
 
 
 def lock_scopes(connection: Connection) -> None:
-    """Lock scopes and their projects, so that one transaction at a time changes them. Call it before any other lock."""
+    """Lock all scopes and their projects, so that one transaction at a time changes them.
+
+    Call it before any other lock.
+    """
     lock_name(connection, _LOCK)
 
 

@@ -47,9 +47,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """One audit. `serial` is the serial of its list of projects; None until the list was compared. Times are unix
-    seconds.
-    """
+    """One audit. `serial` is that of its list of projects; None until the list was compared. Times are unix seconds."""
 
     id: int
     share_percent: float
