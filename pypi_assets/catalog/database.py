@@ -274,7 +274,7 @@ def _open(
     try:
         parsed = make_url(url)
     except ArgumentError as error:
-        raise CatalogError(f"not a database URL: {error}") from error
+        raise CatalogError(f"invalid database URL: {error}; check PYPI_ASSETS_DATABASE_URL") from error
     shown = parsed.render_as_string(hide_password=True)
     if must_exist and parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").exists():
         raise NoCatalogError(f"there is no file {parsed.database}")
@@ -282,7 +282,7 @@ def _open(
         engine = _sqlite_engine(url) if parsed.get_backend_name() == "sqlite" else _server_engine(url)
     except OSError as error:
         raise CatalogError(
-            f"cannot make the folder of {shown}: {error.strerror}; set PYPI_ASSETS_HOME to one that is writable"
+            f"cannot create the folder of {shown}: {error.strerror}; set PYPI_ASSETS_HOME to a writable folder"
         ) from error
     event.listen(engine, "handle_error", _name_database)
     with ExitStack() as on_failure:
@@ -399,8 +399,8 @@ def _bring_up_to_date(catalog: Catalog, *, migrate: bool, must_exist: bool) -> t
         if found is not None and found not in {revision.revision for revision in script.walk_revisions()}:
             if not inspect(connection).has_table("distributions"):
                 raise CatalogError(
-                    "the database has tables of another program, Dagster for one: the catalog needs a database of its"
-                    " own; check PYPI_ASSETS_DATABASE_URL"
+                    "the database has tables of another program, such as Dagster: the catalog needs a separate"
+                    " database; check PYPI_ASSETS_DATABASE_URL"
                 )
             if found < _FIRST_RELEASED:
                 raise UnreleasedCatalogError(found)

@@ -71,7 +71,7 @@ def lease(catalog: Catalog, name: str, ttl_s: float = 300.0) -> Iterator[Lease]:
         if not insert_missing(connection, leases, [row]):
             left = connection.scalar(select(leases.c.expires_at).where(leases.c.name == name)) or now
             raise LeaseTakenError(
-                f"{name} is being worked on by another process; its lease ends in {left - now:.0f} s unless renewed"
+                f"another process holds the lease of {name}; it ends in {left - now:.0f} s unless renewed"
             )
 
     catalog.transact(take)

@@ -19,8 +19,7 @@ _MOST_AT_ONCE = 1_000
 
 
 class SharedRate:
-    """A limit of `per_second` requests a second on average, with bursts of `burst_s` seconds' worth after an idle
-    period.
+    """A limit of `per_second` requests a second on average, with bursts of `burst_s` seconds' worth.
 
     A worker reserves as many slots as it uses in `block_s` seconds; slots that it does not use in time expire. Slots
     are times of the database's clock on PostgreSQL, and of the machine's clock on SQLite. A rate of `math.inf` has no

@@ -29,7 +29,7 @@ class SerialRange:
     def __post_init__(self) -> None:
         if not 0 <= self.start <= self.end:
             raise RangeError(
-                f"a serial range starts at 0 or later, and does not end before that: {self.start}-{self.end}"
+                f"invalid serial range {self.start}-{self.end}: it must start at 0 or later, and not end before that"
             )
 
     @property
@@ -49,8 +49,8 @@ class SerialRange:
 
     @classmethod
     def parse(cls, key: str) -> Self:
-        """Return the range with this key, like `1200-1350`. Raises RangeError."""
+        """Return the range with this key, such as `1200-1350`. Raises RangeError."""
         match = _KEY.fullmatch(key)
         if not match:
-            raise RangeError(f"not the key of a serial range: {key!r}; it must read START-END, like 1200-1350")
+            raise RangeError(f"{key!r} is not a serial range; expected START-END, such as 1200-1350")
         return cls(int(match[1]), int(match[2]))

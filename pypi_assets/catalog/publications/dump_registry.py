@@ -148,12 +148,12 @@ def exact_serial(connection: Connection) -> int:
         )
     if serial < state["exact_from"]:
         raise DumpError(
-            f"the full crawl saw pages as new as serial {state['exact_from']}, and ranges are complete only up to"
+            f"the full crawl saw pages as new as serial {state['exact_from']}, but ranges are complete only up to"
             f" {serial}: follow the changelog first (pypi-assets crawl incremental)"
         )
     if spans := inexact_spans(connection, around=serial):
         raise DumpError(
-            f"the catalog is complete up to serial {serial}, and pages as new as serial {spans[-1].end} were seen while"
+            f"the catalog is complete up to serial {serial}, but pages as new as serial {spans[-1].end} were seen while"
             " no events are known: follow the index further first (pypi-assets crawl incremental)"
         )
     return serial
@@ -332,7 +332,7 @@ def begin_commit(
             if len(files) != dump.shards:
                 missing = sorted(set(range(dump.shards)) - {file.shard for file in files})
                 raise DumpError(
-                    f"dump {dump.directory} cannot be committed: {len(missing)} shards missing, {missing[:5]}"
+                    f"dump {dump.directory} cannot be committed: {len(missing)} shards missing, such as {missing[:5]}"
                 )
             connection.execute(update(dumps).where(dumps.c.id == dump.id).values(state=DumpState.COMMITTING))
             connection.execute(

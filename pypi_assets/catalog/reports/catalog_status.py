@@ -91,7 +91,7 @@ def read_exhausted(connection: Connection) -> ExhaustedWork:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """How far the index is followed. None: not known yet.
+    """The progress of following the index. Unknown values are None.
 
     `next_event_at` is the time of the first stored event beyond the complete serial (unix seconds). `listed_serial` is
     the serial of the list of projects that was compared last, and `listed_at` the time of the comparison. `file_origin`
@@ -141,7 +141,7 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class ObservedState:
-    """The projects of an observed index: their number, how many are `due`, and the time when the next one is.
+    """The projects of an observed index: their number, how many are `due`, and when the next one is due.
 
     `unconfirmed` counts the projects whose page no longer shows something, or shows an earlier state again. Such a
     change counts once later polls agree. `first_unconfirmed` names a few of these projects. The last of them is polled

@@ -286,7 +286,7 @@ def known_names(connection: Connection) -> Iterator[str]:
 
 
 def offered_projects(connection: Connection, serial: int, names: Sequence[str]) -> dict[str, OfferedProject]:
-    """Return those of the projects `names` (normalized) that have live files at `serial`, by name."""
+    """Return the projects among `names` (normalized) that have live files at `serial`, by name."""
     read_by_index(connection)
     made = {project.id: project for project in _with_intervals(connection, serial, names)}
     offered = [project for project in made.values() if project.live]
@@ -315,7 +315,7 @@ class _LiveProject:
 
     @property
     def since(self) -> int:
-        """Return the first of the last consecutive serials at which it always had a live file."""
+        """Return the first serial of the last period in which it always had a live file."""
         start, until = self.intervals[0][0], self.intervals[0][1]
         for begin, end in self.intervals[1:]:
             if until is not None and begin > until:

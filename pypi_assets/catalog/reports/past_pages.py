@@ -275,7 +275,7 @@ def files_of_hash(catalog: Catalog, place: FilePlace) -> list[PastFile]:
 def _past_files(
     connection: Connection, place: FilePlace, ids: Sequence[int], past: Mapping[int, PastGeneration]
 ) -> list[PastFile]:
-    """Return the files among these distributions whose content is the one of the place.
+    """Return the files among these distributions whose content has the hash of the place, if it has one.
 
     `past` has contents other than the newest.
     """
@@ -351,7 +351,7 @@ def _yanked(
     yanked: Iterable[_Span],
     files: Mapping[int, SimpleFile],
 ) -> dict[int, bool | str]:
-    """Return what the page showed for each of these yanked files, by id: the reason, or True."""
+    """Return the reason that the page showed for each of these yanked files, or True without a reason, by id."""
     since = {id_: (start, end) for id_, start, end in yanked if id_ in files}
     if not since:
         return {}
@@ -414,7 +414,7 @@ def _as_dumped(connection: Connection, rows: Sequence[_Row]) -> Iterator[tuple[_
 
 
 def _past_contents(connection: Connection, serial: int, ids: Sequence[int]) -> Mapping[int, PastGeneration]:
-    """Return the contents at `serial` of those of these files that were replaced since."""
+    """Return the past contents of the files that were replaced since `serial`, by distribution id."""
     return contents_at(connection, serial, ids) if has_past_generations(connection) else {}
 
 
@@ -487,7 +487,7 @@ def _ids_of(connection: Connection, place: FilePlace) -> list[int]:
 
 
 def _hidden_now(connection: Connection, ids: Sequence[int]) -> set[int]:
-    """Return those of these files that are quarantined now.
+    """Return the quarantined files among these distributions.
 
     A file is quarantined if a quarantine ended its last live interval, or if its project's status is quarantined and no
     removal ended that interval. A file that was removed while it was quarantined stays quarantined.

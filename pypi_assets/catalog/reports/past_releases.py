@@ -99,14 +99,14 @@ def live_files_of(catalog: Catalog, serial: int, normalized: Iterable[str]) -> I
 
 
 def rows_of_files(catalog: Catalog, serial: int, distribution_ids: Iterable[int]) -> Iterator[dict[str, Any]]:
-    """Yield rows in the form of dumps for those of these files that are live at `serial`."""
+    """Yield the rows of dumps for these files, if they are live at `serial`."""
     query = rows_at(catalog, serial).where(live_intervals.c.start.is_not(None))
     for some in at_a_time(sorted(distribution_ids)):
         yield from stream_rows(catalog, query.where(distributions.c.id.in_(some)), serial)
 
 
 def rows_of_projects(catalog: Catalog, serial: int, normalized: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Yield rows in the form of dumps for the files of these projects that are live at `serial`."""
+    """Yield the rows of dumps for the files of these projects that are live at `serial`."""
     query = rows_at(catalog, serial).where(live_intervals.c.start.is_not(None))
     for some in at_a_time(sorted(normalized)):
         yield from stream_rows(catalog, query.where(projects.c.normalized.in_(some)), serial)
@@ -184,7 +184,9 @@ class _LiveFileRow(NamedTuple):
 
 @dataclass
 class PastReleases:
-    """Reads releases as of `serial`, which must have an answer. Statements are built once for all projects."""
+    """A reader of releases as of `serial`, which must have an answer. Its statements are built once for all
+    projects.
+    """
 
     catalog: Catalog
     serial: int

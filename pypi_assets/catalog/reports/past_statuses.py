@@ -201,7 +201,7 @@ def yank_reasons(
     )
     pages = [page for page in nearest if page is not None]
     shown = dict(read_snapshots(connection, {page.snapshot_id for page in pages}))
-    # Later items win: the page before the serial wins over the page after it, and the own serial of a page over its
+    # Later items win: the page before the serial over the page after it, and a page's own serial over its
     # seen_through, since a page can be newer than its serial.
     for through, page in [*((page.seen_through, page) for page in pages), *((page.serial, page) for page in pages)]:
         reasons = shown[page.snapshot_id].reasons

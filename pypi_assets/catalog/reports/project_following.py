@@ -1,4 +1,4 @@
-"""Whether scopes provide answers about a project at a serial, and if not, the reason."""
+"""Find out whether there are answers about a project at a serial, and if not, why."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -37,10 +37,11 @@ class Following(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProjectFollowing:
-    """How the project `name` (normalized) is followed at `serial`. `projects` counts the projects with answers there.
+    """The state of following the project `name` (normalized) at `serial`.
 
-    `since` is the first serial with answers, only for EARLIER. `ended` is the serial from which it is not followed,
-    only for ENDED. `is_beyond`: it is known, but beyond the depth of its scopes.
+    `projects` counts the projects with answers there. `since` is the first serial with answers, only for EARLIER.
+    `ended` is the serial from which the project is not followed, only for ENDED. `is_beyond`: the project is known, but
+    beyond the depth of its scopes.
     """
 
     name: str
@@ -124,7 +125,7 @@ def require_answered(connection: Connection, name: str, serial: int) -> ProjectF
 def unpublished_sentence(connection: Connection, name: str, serial: int) -> str | None:
     """Return why a publication at `serial` has nothing about the project.
 
-    Return None if the project has no file there, as is known.
+    Return None if it is known that the project has no file there.
     """
     now = following_at(connection, name)
     if now is None or now.state != Following.ANSWERED:

@@ -1,6 +1,6 @@
 """The serials at which answers about a project changed, and how soon uploads were removed or quarantined.
 
-The second helps to choose how long to wait before using an upload.
+The latter helps to choose how long to wait before using an upload.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ _QUARANTINES = (Action.QUARANTINE_PROJECT, Action.QUARANTINE_RELEASE)
 
 @dataclass(frozen=True, slots=True)
 class RemovalWindow:
-    """How many uploads were removed, quarantined, or either, within `within_days` of the upload.
+    """The numbers of uploads that were removed, quarantined, or either, within `within_days`.
 
     `uploads` counts the uploads that were at least this old.
     """

@@ -212,7 +212,7 @@ def remove_scope(connection: Connection, scope: Scope) -> list[str]:
 
 
 def _leave(connection: Connection, scope: Scope, project_ids: Sequence[int]) -> list[str]:
-    """Remove these projects from the scope. Return the names of those that are then unfollowed."""
+    """Remove these projects from the scope. Return the names of the projects that no scope follows any longer."""
     of = scope_projects.c
     wanted = set(connection.scalars(select(of.project_id).where(of.scope_id != scope.id, of.is_beyond.is_(False))))
     unwanted = [] if follows_all(connection) else sorted(followed_of(connection, project_ids) - wanted)

@@ -75,7 +75,7 @@ class FullCrawl:
 
 @dataclass(frozen=True, slots=True)
 class CrawlListing:
-    """How many projects a crawl visits, and the selected names that the index does not have."""
+    """The number of projects that a crawl visits, and the selected names that the index does not have."""
 
     projects: int
     missing: tuple[str, ...]
@@ -101,7 +101,7 @@ def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, select
             if serial < last_allocated_serial(connection):
                 raise CatalogError(
                     f"the index is at serial {serial}, but the catalog already follows it up to"
-                    f" {last_allocated_serial(connection)}: it has gone backwards (restored from a backup?);"
+                    f" {last_allocated_serial(connection)}: the index has gone backwards (restored from a backup?);"
                     " start a new catalog"
                 )
         names = json.dumps(sorted(selection.names))
@@ -450,6 +450,6 @@ def _follow_as_selected(connection: Connection, selection: Selection) -> None:
         connection.execute(update(catalog_state).where(state.follows_all.is_(False)).values(values))
     elif follows_all(connection):
         raise CatalogError(
-            "this catalog follows all projects of its index, and PYPI_ASSETS_PROJECTS names some: unset it, or use"
+            "this catalog follows all projects of its index, but PYPI_ASSETS_PROJECTS names some: unset it, or use"
             " another PYPI_ASSETS_HOME for a smaller catalog"
         )
