@@ -1,9 +1,11 @@
-"""Packs: the extracts of many distributions as one object in the storage, `extracts/<ab>/<sha256 of its content>.pack`.
+"""Store the extracts of many distributions as one object, a pack: `extracts/<ab>/<sha256 of its content>.pack`.
 
 A pack is a line that names the format, 16 random bytes, the extracts one after the other, and an index (MessagePack,
-compressed by zstd) followed by its length in four bytes. The index has the distribution of each extract, so that
-packs alone are enough to fill a catalog. A pack is written once and whole, before the transaction that points into
-it, so one that no row points to is waste. Since no two packs have the same content, none can come back once it is.
+compressed by zstd) followed by its length in four bytes. The index names the distribution of each extract, so packs
+alone are enough to fill a catalog.
+
+A pack is written as a whole before the transaction that refers to it, so a pack without a row is orphaned. Because of
+the random bytes no two packs have the same content, so an orphaned pack can never be referred to again.
 """
 
 import hashlib
@@ -30,11 +32,11 @@ _LENGTH_BYTES = 4
 
 
 class PackError(ExpectedError):
-    """A pack is missing or is not what was written; the text names it."""
+    """A pack is missing or corrupt. The message names the pack."""
 
 
 class PackEntry(msgspec.Struct, array_like=True, frozen=True):
-    """One extract of a pack: what it was read from, as the index names it, and where it lies (in bytes)."""
+    """One extract of a pack: the distribution that it came from, as named in the index, and its place in bytes."""
 
     project: str
     filename: str
@@ -45,7 +47,7 @@ class PackEntry(msgspec.Struct, array_like=True, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class PackedExtract:
-    """An extract that goes into a pack: `content` as `encode_extract` made it."""
+    """An extract to be packed. `content` is the result of `encode_extract`."""
 
     project: str
     filename: str
@@ -55,7 +57,7 @@ class PackedExtract:
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """A pack that is ready to be stored; its entries are in the order of what was packed."""
+    """A pack that is ready to be stored. Its entries are in the order of the packed extracts."""
 
     name: str
     content: bytes
@@ -63,12 +65,12 @@ class Pack:
 
 
 def pack_path(name: str) -> str:
-    """Where the pack of that name lies in the storage."""
+    """Return the path of the pack in the storage."""
     return f"{EXTRACTS}/{name[:2]}/{name}.pack"
 
 
 def make_pack(extracts: Sequence[PackedExtract]) -> Pack:
-    """A new pack of `extracts`; of the same ones, another pack each time."""
+    """Return a new pack of `extracts`. The same extracts lead to a different pack each time."""
     start = _FIRST_LINE + os.urandom(_RANDOM_BYTES)
     offset = len(start)
     entries = []
@@ -81,13 +83,14 @@ def make_pack(extracts: Sequence[PackedExtract]) -> Pack:
 
 
 def read_pack(storage: Storage, name: str) -> Pack:
-    """The whole pack, its hash and its index checked. Raises PackError where it is missing or damaged, StorageError."""
+    """Return the whole pack after checking its hash. Raise PackError if it is missing or corrupt, and StorageError."""
     try:
         content = storage.get(pack_path(name))
     except ObjectNotFoundError as error:
         raise PackError(f"pack {name} is missing: {error}") from error
     if hashlib.sha256(content).hexdigest() != name or not content.startswith(_FIRST_LINE):
-        raise PackError(f"pack {name} is damaged: {storage.uri(pack_path(name))} has not the hash that is its name")
+        uri = storage.uri(pack_path(name))
+        raise PackError(f"pack {name} is corrupt: the SHA-256 of {uri} does not match its name")
     end = len(content) - _LENGTH_BYTES
     index = content[end - int.from_bytes(content[end:]) : end]
     entries = msgspec.msgpack.decode(zstandard.decompress(index), type=tuple[PackEntry, ...])
@@ -95,17 +98,17 @@ def read_pack(storage: Storage, name: str) -> Pack:
 
 
 def read_extracts(storage: Storage, name: str, size: int, places: Sequence[tuple[int, int]]) -> list[bytes]:
-    """The extracts at `places` (offset, length) of a pack of `size` bytes, fetched as the one range that spans them.
+    """Return the extracts at `places` (offset, length) of a pack of `size` bytes, fetched as one byte range.
 
-    What was packed together is mostly wanted together. Each extract has a checksum of its own, so the pack's hash is
-    not needed. Raises PackError where the pack is missing or too short, StorageError.
+    Extracts packed together are mostly needed together. Each extract has its own checksum, so the pack's hash is not
+    needed. Raise PackError if the pack is missing or too short, and StorageError.
     """
     start = min(offset for offset, _ in places)
     end = max(offset + length for offset, length in places)
     path = pack_path(name)
     try:
         if end > size or storage.head(path).size != size:
-            raise PackError(f"pack {name} is damaged: {storage.uri(path)} has not the {size} bytes that were written")
+            raise PackError(f"pack {name} is corrupt: {storage.uri(path)} does not have the expected {size} bytes")
         span = storage.get_range(path, start, end - start)
     except ObjectNotFoundError as error:
         raise PackError(f"pack {name} is missing: {error}") from error
@@ -118,7 +121,10 @@ _NAMES_AT_A_TIME = 500
 
 @dataclass(frozen=True, slots=True)
 class CleanedPacks:
-    """What a clean-up found: packs in all, and those without use that were deleted (or would be), `size` in bytes."""
+    """The result of a clean-up: the number of all packs, and the orphaned packs that were (or would be) deleted.
+
+    `size` is in bytes.
+    """
 
     packs: int
     deleted: tuple[str, ...]
@@ -126,15 +132,15 @@ class CleanedPacks:
 
 
 def clean_packs(catalog: Catalog, storage: Storage, *, dry_run: bool = False) -> CleanedPacks:
-    """Deletes the packs that no distribution points to and that are older than a day.
+    """Delete packs that no distribution refers to and that are older than a day.
 
-    A killed crawl leaves a pack without use, and so do distributions that are all read again. A pack stays if it holds
-    the catalog's only extract of a distribution, or if it is damaged, since its index is lost. Right before a pack is
-    deleted, its row is removed, which the catalog refuses while anything points to it. Raises StorageError, and
-    CatalogError where catalog and storage do not belong together: any pack would be waste then.
+    A killed crawl leaves an orphaned pack, and so do distributions that are all read again. A pack is kept if it has
+    the catalog's only extract of a distribution, or if it is corrupt, since its index cannot be read. The row of a pack
+    is removed right before the pack is deleted. The catalog rejects this if anything refers to the pack. Raise
+    StorageError, and CatalogError if catalog and storage do not belong together, since any pack would be orphaned then.
     """
     old = deletion_deadlines(catalog, dry_run=dry_run).old
-    used = _used(catalog)  # before the listing: a pack is stored before it comes into use
+    used = _used(catalog)  # before the listing, because a pack is stored before it is referred to
     found = _listed(storage)
     _check_that_they_belong_together(used, found, storage)
     deleted: dict[str, StoredObject] = {}
@@ -162,19 +168,19 @@ def _used(catalog: Catalog) -> set[str]:
 def _check_that_they_belong_together(used: Collection[str], found: Collection[str], storage: Storage) -> None:
     missing = sorted(name for name in used if name not in found)
     if missing:
-        what = f"{len(missing)} of the {len(used)} packs that the catalog refers to, like {missing[0]}, are not there"
+        what = f"{len(missing)} of the {len(used)} packs that the catalog refers to, such as {missing[0]}, are missing"
     elif found and not used:
-        what = f"the catalog refers to none of the {len(found)} packs there"
+        what = f"the catalog refers to none of its {len(found)} packs"
     else:
         return
     raise CatalogError(
-        f"{storage.uri(EXTRACTS)} seems to belong to another catalog: {what}. Nothing was deleted; check"
+        f"{storage.uri(EXTRACTS)} seems to belong to another catalog: {what}. Nothing was deleted. Check"
         " PYPI_ASSETS_DATABASE_URL, PYPI_ASSETS_STORAGE_URL and PYPI_ASSETS_HOME"
     )
 
 
 def _is_superseded(catalog: Catalog, storage: Storage, name: str) -> bool:
-    """Whether the catalog has other extracts of all that is in the pack, which is not in use."""
+    """Check whether the catalog has other extracts for everything in the pack, which is not in use."""
     try:
         entries = read_pack(storage, name).entries
     except PackError:
@@ -184,5 +190,5 @@ def _is_superseded(catalog: Catalog, storage: Storage, name: str) -> bool:
 
 
 def _listed(storage: Storage) -> dict[str, StoredObject]:
-    """The packs in the storage by their names; other objects are left alone."""
+    """Return the packs in the storage by name. Other objects are ignored."""
     return {match[1]: found for found in storage.list(EXTRACTS) if (match := _PATH.fullmatch(found.path))}

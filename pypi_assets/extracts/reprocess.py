@@ -1,7 +1,7 @@
-"""Makes the records of distributions again from their stored extracts, without a request to the index.
+"""Make the records of distributions again from their stored extracts, without a request to the index.
 
-So new rules reach everything that was ever read. The records that today's rules make are compared with the stored ones.
-Where a record cannot be made, the stored one stays.
+So new rules apply to every file that was ever read. The new records are compared with the stored ones. If a record
+cannot be made, the stored one stays.
 """
 
 import os
@@ -42,7 +42,7 @@ from pypi_assets.progress import Progress
 from pypi_assets.storage.store import Storage
 
 PROCESSES = min(os.cpu_count() or 1, 8)
-"""How many readers work by default: each takes some 100 MB."""
+"""The default number of readers. Each takes about 100 MB."""
 
 _BATCH = 500
 _SENT_BYTES = 16 * 1024**2
@@ -53,16 +53,16 @@ _SHOWN_PROBLEMS = 20
 
 @dataclass(slots=True)
 class Reprocessed:
-    """What a reprocess did, counted in distributions.
+    """The result of a reprocess, counted in distributions.
 
-    `changed` got another record: some gained or lost modules, have other requirements, or another error or none any
-    more. `overtaken` were read by a crawl meanwhile, and keep what that read. `unread` keep their record, since no new
-    one could be made: `problems` has the reasons of the first ones, `broken_packs` the packs that are missing or
-    damaged. `examples` are a few changes of each sort.
+    `changed` distributions got another record: they gained or lost modules, or have other requirements or another
+    error. `overtaken` ones were read by a crawl meanwhile and keep its record. `unread` ones keep their record because
+    no new one could be made. `problems` has the first reasons, and `broken_packs` the packs that are missing or
+    corrupt. `examples` are a few changes of each kind.
 
-    `not_supplied` are live files that keep the record of an older extractor, as no stored extract supplies a new one:
-    those of `unread`, and files without an extract. `not_supplied_files` are the first of them. `queued` of them are
-    to be read again.
+    `not_supplied` are live files that keep the record of an older extractor because no stored extract supplies a new
+    one: the `unread` ones, and files without an extract. `not_supplied_files` are the first of them. `queued` of them
+    are queued for reading.
     """
 
     looked_at: int = 0
@@ -86,7 +86,7 @@ class Reprocessed:
 
 @dataclass(frozen=True, slots=True)
 class _RemadeRecords:
-    """Some records: the new one of each that could be made, None where it is the same; and why others could not be."""
+    """New records, or None if the record is unchanged, and the reasons why other records could not be made."""
 
     made: list[tuple[StoredRecord, DistributionRecord | None]]
     problems: list[str]
@@ -104,11 +104,12 @@ def reprocess(
     read_again: bool = False,
     report: Callable[[Progress], None] | None = None,
 ) -> Reprocessed:
-    """Makes again all records that an extractor older than `older_than` made, or those of one project.
+    """Make all records again that an extractor older than `older_than` made, or the records of one project.
 
-    It goes from pack to pack and commits a few hundred records at a time. Stopped and run again, it goes on with the
-    rest. `processes` is how many of the `readers` work. With `read_again`, files that no stored extract can supply are
-    queued for reading. Raises CatalogError where the project is not known, StorageError and ReaderStartError.
+    Work proceeds from pack to pack and commits a few hundred records at a time. A run that was stopped continues with
+    the rest when it is run again. `processes` is the number of `readers` that work. With `read_again`, files that no
+    stored extract can supply are queued for reading. Raise CatalogError if the project is unknown, StorageError and
+    ReaderStartError.
     """
     started = time.monotonic()
     result = Reprocessed()
@@ -138,7 +139,7 @@ def reprocess(
 def _require_project(connection: Connection, project: str) -> int:
     known = find_project(connection, project)
     if known is None:
-        raise CatalogError(f"the catalog knows no project {project}")
+        raise CatalogError(f"project {project} is not in the catalog")
     return known.id
 
 
@@ -154,7 +155,7 @@ def _find_unsupplied(
 
 
 def _queue_unsupplied(catalog: Catalog, version: int, project_id: int | None) -> int:
-    """A few hundred in each transaction, so that crawls are not kept waiting."""
+    """Queue the files in transactions of a few hundred, so that crawls need not wait."""
     queued = last = 0
     while ids := catalog.transact(partial(_queue_after, last, version=version, project_id=project_id)):
         queued += len(ids)
@@ -198,7 +199,7 @@ def _judge(storage: Storage, readers: ReaderPool, records: Sequence[StoredRecord
             )
         except PackError as error:
             judged.broken_packs.append(pack)
-            judged.problems.append(f"{error}: {len(olds)} distributions keep their records")
+            judged.problems.append(f"{error}; {len(olds)} distributions keep their records")
             continue
         for old, content in zip(olds, contents, strict=True):
             found.append((old, StoredExtract(old.place.filename, old.place.project, content, old.digest)))
@@ -213,7 +214,7 @@ def _judge(storage: Storage, readers: ReaderPool, records: Sequence[StoredRecord
 def _records(
     readers: ReaderPool, extracts: Sequence[StoredExtract]
 ) -> Iterator[DistributionRecord | ReaderFailure | None]:
-    """What `judge` returns of each; extracts are sent a few MiB at a time, since one can have many."""
+    """Yield the results of `judge`. Extracts are sent a few MiB at a time, since a batch can be large."""
     group: list[StoredExtract] = []
     size = 0
     for extract in extracts:
@@ -238,7 +239,7 @@ def _store(catalog: Catalog, judged: _RemadeRecords, result: Reprocessed, count:
     changed = [
         (old.place.filename, content, new)
         for old, new in made
-        if (content := before.get(old.place.distribution_id)) and not content.is_like(new)  # whatever its digest was
+        if (content := before.get(old.place.distribution_id)) and not content.is_like(new)  # even if its digest differs
     ]
     with catalog.read() as connection:
         names = changed_names(connection, [(content, new) for _, content, new in changed])
@@ -289,19 +290,18 @@ def _describe_names(names: NamesChange) -> str:
 def stored_records(
     catalog: Catalog, storage: Storage, readers: ReaderPool, filename: str, project: str | None = None
 ) -> list[tuple[ExtractPlace, DistributionRecord]]:
-    """The records that one of `readers` makes, by today's rules, of the stored extracts of the distributions with that
-    name.
+    """Return the records that one of `readers` makes, by the current rules, of the stored extracts with that filename.
 
-    There can be several, of projects where one's name is the start of another's. Raises CatalogError where there is
-    none, PackError and ExtractError where it cannot be read, StorageError and ReaderStartError.
+    There can be several, since the name of one project can be the start of another name. Raise CatalogError if there
+    are none, PackError and ExtractError if an extract cannot be read, StorageError and ReaderStartError.
     """
     with catalog.read() as connection:
         places = find_extracts(connection, filename, project)
     if not places:
         of_project = f" of {project}" if project else ""
         raise CatalogError(
-            f"no extract of {filename}{of_project} is stored: `pypi-assets lookup files` shows what the catalog knows,"
-            " and an extract is kept of what was read since there are extracts"
+            f"no extract of {filename}{of_project} is stored. `pypi-assets lookup files` shows the known files, and"
+            " `pypi-assets admin reprocess --read-again` queues files without an extract for reading"
         )
     return [(place, _record_at(storage, readers, place)) for place in places]
 
@@ -311,5 +311,5 @@ def _record_at(storage: Storage, readers: ReaderPool, place: ExtractPlace) -> Di
     [record] = readers.judge([StoredExtract(place.filename, place.project, content)])
     if isinstance(record, DistributionRecord):
         return record
-    reason = record.text if record else "there is no record"
+    reason = record.text if record else "no record was made"
     raise ExtractError(f"{place.filename} in pack {place.pack}: {reason}")
