@@ -1,4 +1,4 @@
-"""Reads lock files: which version of each project they pin, with files and hashes, and for which environment.
+"""Read lock files: the version of each project that they pin, with files and hashes, and the environment.
 
-What an index knows of the pinned versions belongs to `lookup/`.
+What an index knows about the pinned versions belongs to `lookup/`.
 """

@@ -1,6 +1,6 @@
-"""What is known of the environment that a lock is installed into: which markers hold there, and which wheels fit.
+"""Describe the environment that a lock is installed into: which markers hold, and which wheels fit.
 
-CPython is assumed. What is not known decides nothing: a marker about it may hold, and any wheel may fit.
+The interpreter is CPython. Unknown values decide nothing: a marker that uses one may hold, and any wheel may fit.
 """
 
 import re
@@ -31,7 +31,7 @@ PLATFORMS = {
     "windows-x86_64": "win_amd64",
     "windows-arm64": "win_arm64",
 }
-"""The tags that names of platforms stand for."""
+"""The wheel tags for names of platforms."""
 _PYTHON = re.compile(r"3\.(\d{1,2})(?:\.(\d{1,2}))?", re.ASCII)
 _LINUX = re.compile(r"(manylinux|musllinux)_(\d{1,3})_(\d{1,3})_(\w{1,40})", re.ASCII)
 _OLD_LINUX = re.compile(r"(manylinux1|manylinux2010|manylinux2014)_(\w{1,40})", re.ASCII)
@@ -46,14 +46,15 @@ _MISSING = object()
 
 
 class EnvironmentNameError(ExpectedError):
-    """A Python or a platform that is not known; the text describes what is accepted."""
+    """The Python or platform is unknown. The message lists the accepted values."""
 
 
 @dataclass(frozen=True)
 class Environment:
-    """`python` is the version of CPython, (3, 12, 0) for example. `platforms` are tags of wheels, the best first.
+    """An environment. None means unknown.
 
-    None: not known. `variables` are those of markers that follow.
+    `python` is the version of CPython, such as (3, 12, 0). `platforms` are wheel tags, best first. `variables` are the
+    marker variables that follow from them.
     """
 
     python: tuple[int, int, int] | None = None
@@ -62,32 +63,32 @@ class Environment:
 
     @property
     def python_text(self) -> str:
-        """The version of Python as text: 3.12.0; "any" if it is not known."""
+        """The version of Python as text, such as 3.12.0, or "any" if it is unknown."""
         return _ANY if self.python is None else ".".join(map(str, self.python))
 
     @property
     def is_any(self) -> bool:
-        """Whether nothing is known of it."""
+        """Check whether nothing is known about the environment."""
         return self.python is None and self.platforms is None
 
     def holds(self, marker: str | None) -> bool | None:
-        """Whether a marker holds; None where that depends on what is not known."""
+        """Return whether a marker holds, or None if that depends on unknown values."""
         return True if marker is None else _holds(_conditions(parsed_marker(marker)), self.variables)
 
     def with_extra(self, extra: str) -> "Environment":
-        """The same where an extra is wanted, or with an empty text none."""
+        """Return the environment with a requested extra, or with none for an empty text."""
         return replace(self, variables={**self.variables, "extra": extra})
 
     def allows(self, requires_python: str | None) -> bool:
-        """Whether a Requires-Python allows the version of Python. What is no specifier allows any."""
+        """Check whether a Requires-Python allows the version of Python. An invalid specifier allows any version."""
         if self.python is None or requires_python is None:
             return True
         return _contains(requires_python, self.variables["python_full_version"])
 
     def ranks(self, filenames: Iterable[str]) -> dict[str, tuple[int, tuple[int, str]]]:
-        """Those of the wheels that fit, each with its rank: an installer takes the one with the least.
+        """Return the wheels that fit, each with its rank. An installer takes the wheel with the lowest rank.
 
-        Ranks are equal where the environment is not wholly known.
+        Ranks are equal if the environment is not completely known.
         """
         found = {}
         for filename in filenames:
@@ -103,7 +104,7 @@ class Environment:
 
     @cached_property
     def _ranks(self) -> dict[str, Any]:
-        """The ranks of the ends of filenames that were looked at: far fewer than filenames."""
+        """The cached ranks by the end of the filename. There are far fewer ends than filenames."""
         return {}
 
     def _rank(self, name_end: str) -> tuple[int, tuple[int, str]] | None:
@@ -119,7 +120,7 @@ class Environment:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all is known, so that an installer takes one file of each version."""
+        """Check whether everything is known, so that an installer takes one file of each version."""
         return self.python is not None and self.platforms is not None
 
     def _place(self, tag: Tag) -> int | None:
@@ -140,7 +141,7 @@ class Environment:
 
 @lru_cache(64)
 def _places(python: tuple[int, int, int], platforms: tuple[str, ...]) -> Mapping[Tag, int]:
-    """The place of each tag among those of a Python and a platform: some hundred."""
+    """Return the position of each tag, best first, for a Python and a platform. There are some hundred tags."""
     return {tag: place for place, tag in enumerate(_tags(python, platforms))}
 
 
@@ -155,10 +156,10 @@ ANY_ENVIRONMENT = Environment()
 
 
 def named_environment(python: str | None = None, platform: str | None = None) -> Environment:
-    """The environment of a version of Python, `3.12` or `3.12.4`, and of a platform.
+    """Return the environment for a version of Python, `3.12` or `3.12.4`, and a platform.
 
-    That is a name of PLATFORMS, like `linux` or `macos-x86_64`, or a tag as wheels have it, like
-    `musllinux_1_2_aarch64`. Raises EnvironmentNameError.
+    The platform is a name in PLATFORMS, such as `linux` or `macos-x86_64`, or a wheel tag, such as
+    `musllinux_1_2_aarch64`. Raise EnvironmentNameError.
     """
     variables: dict[str, str] = {}
     version, platforms = None, None
@@ -174,7 +175,7 @@ def named_environment(python: str | None = None, platform: str | None = None) ->
 def _parse_python(text: str) -> tuple[int, int, int]:
     match = _PYTHON.fullmatch(text)
     if match is None:
-        raise EnvironmentNameError(f"{shown(text)} is no version of Python: write 3.12 or 3.12.4")
+        raise EnvironmentNameError(f"{shown(text)} is not a version of Python, such as 3.12 or 3.12.4")
     return 3, int(match[1]), int(match[2] or 0)
 
 
@@ -190,7 +191,7 @@ def _python_variables(version: tuple[int, int, int]) -> dict[str, str]:
 
 
 def _parse_platform(tag: str) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The tags of wheels for a platform, the best first, and the variables of markers there."""
+    """Return the wheel tags for a platform, best first, and its marker variables."""
     if match := _LINUX.fullmatch(tag):
         return _linux_tags(match[1], int(match[2]), int(match[3]), match[4]), _linux_variables(match[4])
     if match := _OLD_LINUX.fullmatch(tag):
@@ -204,7 +205,7 @@ def _parse_platform(tag: str) -> tuple[tuple[str, ...], dict[str, str]]:
     if tag in _WINDOWS:
         return (tag,), _variables("nt", "win32", "Windows", _WINDOWS[tag])
     raise EnvironmentNameError(
-        f"{shown(tag)} is no platform: write {', '.join(PLATFORMS)}, or a tag as wheels have it, like"
+        f"{shown(tag)} is not a platform. Use {', '.join(PLATFORMS)}, or a wheel tag such as"
         " manylinux_2_28_x86_64, musllinux_1_2_aarch64, macosx_14_0_arm64 or win_amd64"
     )
 
@@ -242,7 +243,7 @@ def _contains(requires_python: str, version: str) -> bool:
 
 @cached_if_short(131_072)
 def _is_wheel_of(project: str, version: str) -> bool:
-    """Whether a wheel's name may begin like this."""
+    """Check whether the name of a wheel may begin with this project and version."""
     try:
         parse_wheel_filename(f"{project}-{version}-py3-none-any.whl")
     except InvalidWheelFilename:
@@ -251,7 +252,7 @@ def _is_wheel_of(project: str, version: str) -> bool:
 
 
 _Conditions = tuple[tuple[tuple[str, Any], ...], ...]
-"""Alternatives, each of parts that must all hold: (variable, comparison) or ("", conditions in brackets)."""
+"""Alternatives. Each has parts that must all hold: (variable, comparison), or ("", conditions in brackets)."""
 
 
 @lru_cache(2_048)  # each can have thousands of characters
@@ -260,7 +261,10 @@ def _conditions(marker: Marker) -> _Conditions:
 
 
 def _divided(markers: Sequence[Any]) -> _Conditions:
-    """packaging has no public way to look into a marker; a test compares with its own evaluation."""
+    """Split a marker into conditions.
+
+    packaging has no public way to inspect a marker, so a test compares the result with its own evaluation.
+    """
     alternatives: list[list[tuple[str, Any]]] = [[]]
     for part in markers:
         if part == "or":
@@ -293,5 +297,8 @@ def _holds_part(part: tuple[str, Any], variables: Mapping[str, str]) -> bool | N
         return None
     try:
         return bool(comparison.evaluate(dict(variables), context="lock_file"))
-    except (ValueError, UndefinedEnvironmentName):  # such as sys_platform < "x": no installer knows either
+    except (
+        ValueError,
+        UndefinedEnvironmentName,
+    ):  # such as sys_platform < "x"; installers cannot evaluate it either
         return None

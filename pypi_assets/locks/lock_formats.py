@@ -1,4 +1,4 @@
-"""Reads locks: uv.lock, pylock.toml by PEP 751, poetry.lock, and files in the format of requirements.txt."""
+"""Read locks: uv.lock, pylock.toml (PEP 751), poetry.lock, and files in the format of requirements.txt."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -46,14 +46,14 @@ from pypi_assets.locks.pins import (
 from pypi_assets.locks.requirement_lines import requirement_pins
 
 _FROM_INDEX = "legacy"
-"""The type of source of an index that is not the default one."""
+"""The source type of packages from an index that is not the default."""
 
 
 def poetry_entries(content: Mapping[str, Any]) -> Iterator[LockEntry]:
-    """The packages of a lock. Raises LockError, which names the key."""
+    """Yield the packages of a poetry.lock. Raise LockError with the key."""
     version = text_at(table_at(content, "metadata", ""), "lock-version", "metadata.") or ""
     if not version.startswith(("1.", "2.")):
-        raise LockError("metadata.lock-version: expected 1.x or 2.x, as Poetry writes it")
+        raise LockError(f"metadata.lock-version: expected 1.x or 2.x as written by Poetry, not {shown(version)}")
     for number, package in enumerate(tables_at(content, "package", ""), start=1):
         name = required_name(package, f"package {number}")
         where = f"package {number} ({name})"
@@ -71,17 +71,17 @@ def poetry_entries(content: Mapping[str, Any]) -> Iterator[LockEntry]:
 
 
 def poetry_environments(content: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the markers of which one must hold: that of the Pythons of the project. Raises LockError."""
+    """Return markers of which one must hold, for the versions of Python that the project supports. Raise LockError."""
     constraint = text_at(table_at(content, "metadata", ""), "python-versions", "metadata.")
     try:
         marker = python_marker(constraint or "*")
-    except ValueError:  # it decides nothing
+    except ValueError:  # an invalid constraint decides nothing
         return ()
     return (marker,) if marker else ()
 
 
 def _poetry_marker(package: Mapping[str, Any], where: str) -> str | None:
-    """The marker of a package: one text, or one for each group, any of which brings it in."""
+    """Return the marker of a package. It has one, or one for each group that may require it."""
     stated = package.get("markers")
     if not isinstance(stated, dict):
         return checked_marker(text_at(package, "markers", f"{where}: "), f"{where}: markers: ")
@@ -96,15 +96,15 @@ def _poetry_files(package: Mapping[str, Any], where: str) -> Iterator[LockedFile
 
 
 def pylock_entries(content: Mapping[str, Any]) -> Iterator[LockEntry]:
-    """The packages of a lock. Raises LockError, which names the key."""
+    """Yield the packages of a pylock.toml. Raise LockError with the key."""
     tables_at(content, "packages", "")
     try:
         lock = Pylock.from_dict(content)
     except (InvalidPylockError, PylockUnsupportedVersionError) as error:
         raise LockError(str(error).partition("\n")[0]) from None
-    except (RecursionError, AttributeError, TypeError, ValueError) as error:  # of values that it does not expect
+    except (RecursionError, AttributeError, TypeError, ValueError) as error:  # raised for values of unexpected types
         reason = str(error).partition("\n")[0]
-        raise LockError(f"it is no lock by PEP 751: {type(error).__name__}: {reason}") from None
+        raise LockError(f"not a valid lock by PEP 751: {type(error).__name__}: {reason}") from None
     for number, package in enumerate(lock.packages, start=1):
         yield LockEntry(
             where=f"packages {number} ({package.name})",
@@ -119,14 +119,14 @@ def pylock_entries(content: Mapping[str, Any]) -> Iterator[LockEntry]:
 
 
 def _pylock_version(package: Package) -> str | None:
-    """Return the version of a package: as stated, else that of the names of its files. Raises LockError."""
+    """Return the version of a package, as stated or from the names of its files. Raise LockError."""
     if package.version is not None:
         return str(package.version)
     files = [*([package.sdist] if package.sdist else ()), *(package.wheels or ())]
     found = (parse_filename(file.filename, package.name).version for file in files)
     versions = {version for version in found if version is not None}
     if len(versions) > 1:
-        raise LockError(f"package {package.name}: it has no version, and files of several: {', '.join(versions)}")
+        raise LockError(f"package {package.name}: has no version, but files of several versions: {', '.join(versions)}")
     return versions.pop() if versions else None
 
 
@@ -140,15 +140,15 @@ def _pylock_file(file: PackageSdist | PackageWheel) -> LockedFile:
 
 
 _UV_LOCK_VERSION = 1
-"""Of the format. A revision adds what older readers can ignore."""
+"""The version of the format. Its revisions only add values that older readers can ignore."""
 _OF_ROOTS = ("editable", "virtual")
-"""The sources of the members of a workspace."""
+"""The source types of workspace members."""
 
 
 def uv_entries(content: Mapping[str, Any]) -> Iterator[LockEntry]:
-    """The packages of a lock. Raises LockError, which names the key."""
+    """Yield the packages of a uv.lock. Raise LockError with the key."""
     if content.get("version") != _UV_LOCK_VERSION:
-        raise LockError(f"version: expected {_UV_LOCK_VERSION} as uv writes it, not {shown(content.get('version'))}")
+        raise LockError(f"version: expected {_UV_LOCK_VERSION} as written by uv, not {shown(content.get('version'))}")
     for where, package in _uv_packages(content):
         source = table_at(package, "source", f"{where}: ")
         elsewhere = next((kind for kind in source if kind != "registry"), None)
@@ -169,9 +169,9 @@ def uv_entries(content: Mapping[str, Any]) -> Iterator[LockEntry]:
 
 
 def uv_graph(content: Mapping[str, Any]) -> Graph | None:
-    """Which packages require which. Call it after `uv_entries`. None where the lock is of no workspace: of a script.
+    """Return which packages require which, or None if the lock has no workspace, like the lock of a script.
 
-    Raises LockError.
+    Call it after `uv_entries`. Raise LockError.
     """
     nodes: dict[str, list[Node]] = {}
     roots, requires = [], {}
@@ -200,7 +200,7 @@ def _node(package: Mapping[str, Any], where: str) -> Node:
 
 
 def _required(package: Mapping[str, Any], where: str) -> Iterator[Requires]:
-    """What a package requires; a group of a member of the workspace counts as required always."""
+    """Yield the requirements of a package. Groups of a workspace member count as always required."""
     lists: dict[str, tuple[str | None, list[Mapping[str, Any]]]] = {}
     lists["dependencies"] = None, tables_at(package, "dependencies", f"{where}: ")
     extras = table_at(package, "optional-dependencies", f"{where}: ")
@@ -233,16 +233,16 @@ KINDS = "uv.lock, pylock.toml, pylock.NAME.toml, poetry.lock, and files in the f
 
 
 def read_lock(path: Path) -> Lock:
-    """The pins of a lock. Its name shows the kind: uv.lock, poetry.lock, pylock.toml or pylock.NAME.toml. Any other
-    file is in the format of requirements.txt.
+    """Return the pins of a lock.
 
-    Raises LockError, which names the file and the place in it.
+    Its filename decides the format: uv.lock, poetry.lock, pylock.toml or pylock.NAME.toml. Any other file has the
+    format of requirements.txt. Raise LockError with the file and the place in it.
 
         read_lock(Path("requirements.txt")).pins[0].text  # "PyYAML==6.0.2"
     """
     entries = entries_reader(path.name)
     if entries is None and path.suffix in {".toml", ".lock"}:
-        raise LockError(f"{path}: locks are read from {KINDS}")
+        raise LockError(f"{path}: not a supported lock. Supported are {KINDS}")
     graph: Graph | None = None
     requires_python: str | None = None
     environments: tuple[str, ...] = ()
@@ -261,7 +261,7 @@ def read_lock(path: Path) -> Lock:
 
 
 def entries_reader(filename: str) -> _Entries | None:
-    """What reads the entries of a lock of that name; None where it is not the name of a lock in TOML."""
+    """Return the reader for entries of a lock with that filename, or None if it is not a TOML lock."""
     if is_valid_pylock_path(Path(filename)):
         return pylock_entries
     readers: dict[str, _Entries] = {"uv.lock": uv_entries, "poetry.lock": poetry_entries}
@@ -269,7 +269,7 @@ def entries_reader(filename: str) -> _Entries | None:
 
 
 def _scope(content: Mapping[str, Any], entries: _Entries) -> tuple[str | None, tuple[str, ...]]:
-    """Return the Requires-Python of a lock, and the markers of which one must hold. Raises LockError."""
+    """Return the Requires-Python of a lock, and markers of which one must hold. Raise LockError."""
     if entries is poetry_entries:
         return None, poetry_environments(content)
     key = "environments" if entries is pylock_entries else "supported-markers"
@@ -284,10 +284,10 @@ def _from_entries(entries: Iterable[LockEntry]) -> tuple[list[Pin], list[Remark]
     remarks = []
     for entry in entries:
         if entry.elsewhere is not None:
-            text = f"{entry.where} comes from {shown(entry.elsewhere)}, and not from an index"
+            text = f"{entry.where} comes from {shown(entry.elsewhere)}, not from an index"
             remarks.append(Remark(RemarkKind.ELSEWHERE, text, _normalized(entry)))
         elif entry.version is None:
-            raise LockError(f"{entry.where}: it has no version")
+            raise LockError(f"{entry.where}: has no version")
         else:
             pins.append(_pin(entry, entry.version))
     return pins, remarks
@@ -310,4 +310,4 @@ def _normalized(entry: LockEntry) -> str:
     try:
         return canonicalize_name(entry.name, validate=True)
     except InvalidName:
-        raise LockError(f"{entry.where}: {shown(entry.name)} is no name of a project") from None
+        raise LockError(f"{entry.where}: {shown(entry.name)} is not a valid project name") from None

@@ -1,4 +1,4 @@
-"""The pins of a lock, what its formats have in common, and which pins are of an environment."""
+"""Define the pins of a lock, the parts that all formats share, and the selection of pins for an environment."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,16 +13,21 @@ from pypi_assets.locks.lock_content import LockError, shown, text_at
 
 
 class RemarkKind(StrEnum):
-    """What a remark is about. The first four follow from the lock alone.
+    """The subject of a remark. The first four follow from the lock itself.
 
-    ELSEWHERE: an entry that comes from no index: a path, a URL, version control. UNKNOWN_OPTION: an option that the
-    format does not have, which is ignored. REPEATED: an entry that is there twice. TWO_VERSIONS: two versions of
-    a project for one environment.
-    UNKNOWN: nothing is known of the project, or of this version. YANKED: all files of the version are.
-    MISSING_FILE: the lock names a file that the index does not have. OTHER_HASH: the index has another sha256 for it.
-    NO_FILE: no file of the version is for the environment. UNREAD: the modules of a file are not known.
-    FROM_SDIST: no wheel fits, so modules are those that the sdist declares. NO_REQUIREMENTS: the requirements of an
-    sdist are not known before it is built. COLLISION: another distribution has a module too.
+    - ELSEWHERE: an entry that comes from a path, a URL or version control and not from an index.
+    - UNKNOWN_OPTION: an option that the format does not have. It is ignored.
+    - REPEATED: a duplicate entry.
+    - TWO_VERSIONS: two versions of a project for one environment.
+    - UNKNOWN: the project or this version is unknown.
+    - YANKED: all files of the version are yanked.
+    - MISSING_FILE: the index does not have a file that the lock names.
+    - OTHER_HASH: the index has another sha256 for a file.
+    - NO_FILE: no file of the version fits the environment.
+    - UNREAD: the modules of a file are unknown.
+    - FROM_SDIST: no wheel fits, so the modules are those that the sdist declares.
+    - NO_REQUIREMENTS: the requirements of an sdist are unknown before it is built.
+    - COLLISION: another distribution has the same module.
     """
 
     ELSEWHERE = "elsewhere"
@@ -42,7 +47,7 @@ class RemarkKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What people should know about an answer: a sentence, and the project (normalized) that it is about, if any."""
+    """Something to know about an answer: a sentence, and the normalized project that it is about, if any."""
 
     kind: RemarkKind
     text: str
@@ -51,7 +56,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class LockedFile:
-    """A file that a lock names; `filename` is None where only its hash is given. `hashes` are hex by algorithm."""
+    """A file in a lock. `filename` is None if only its hash is given. `hashes` are in hex by algorithm."""
 
     filename: str | None
     hashes: Mapping[str, str] = field(default_factory=dict)
@@ -59,10 +64,11 @@ class LockedFile:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A version that a lock pins. `name` is as written, `where` the place in the lock, for people.
+    """A version that a lock pins. `name` is as written, and `where` is the place in the lock, for users.
 
-    Without `marker` it is for all environments. Without `files` the lock names none, and any file of the version does.
-    `index` is the URL of the index, where the lock names it. Installers end if `requires_python` excludes their Python.
+    Without a `marker`, it applies to all environments. Without `files`, the lock accepts any file of the version.
+    `index` is the URL of the index, if the lock names it. Installers stop with an error if `requires_python` excludes
+    their Python.
     """
 
     name: str
@@ -81,15 +87,17 @@ class Pin:
 
 
 Node = tuple[str, str | None]
-"""A package of a graph: its normalized name and its version, which is empty where the lock has none; None: each version
-of the name."""
+"""A package of a graph: its normalized name and its version.
+
+The version is "" if the lock has none, and None stands for all versions of the name.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Requires:
-    """That a package requires another, with which extras, and under which marker.
+    """A requirement of one package on another, with extras and a marker.
 
-    `by_extra` is the extra of its own that it is required by; None: always.
+    `by_extra` is the extra of the requiring package that causes it, or None if it always applies.
     """
 
     node: Node
@@ -100,7 +108,7 @@ class Requires:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Which packages of a lock require which, and where that begins: for locks whose markers are stated there alone.
+    """The requirements between packages of a lock and its root packages, for locks that have markers only there.
 
     `versions` are the packages of each name.
     """
@@ -112,10 +120,10 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """A lock: `filename`, its pins by normalized name and version, and `remarks` about entries that are none.
+    """A lock: its `filename`, its pins sorted by normalized name and version, and `remarks` on other entries.
 
-    It holds only for the Pythons of `requires_python`, and where one of `environments` holds, which are markers: if
-    there are any.
+    It applies only to the versions of Python in `requires_python`. If there are `environments`, which are markers, one
+    of them must hold.
     """
 
     filename: str
@@ -127,7 +135,7 @@ class Lock:
 
 
 def merged(pins: Iterable[Pin]) -> tuple[tuple[Pin, ...], tuple[Remark, ...]]:
-    """The pins, each project and version once, in order, and a remark for each that was repeated."""
+    """Return the sorted pins with each project and version once, and a remark on each duplicate."""
     by_version: dict[tuple[str, str], list[Pin]] = {}
     first: dict[tuple[str, str, str | None], Pin] = {}
     remarks = []
@@ -135,13 +143,13 @@ def merged(pins: Iterable[Pin]) -> tuple[tuple[Pin, ...], tuple[Remark, ...]]:
         by_version.setdefault((pin.normalized, pin.version), []).append(pin)
         known = first.setdefault((pin.normalized, pin.version, pin.marker), pin)
         if known is not pin:
-            text = f"{pin.where}: {pin.text} is in {known.where} already"
+            text = f"{pin.where}: {pin.text} is a duplicate of {known.where}"
             remarks.append(Remark(RemarkKind.REPEATED, text, pin.normalized))
     return tuple(_joined(by_version[key]) for key in sorted(by_version)), tuple(remarks)
 
 
 def _joined(pins: Sequence[Pin]) -> Pin:
-    """All pins of a version as one."""
+    """Return all pins of a version as one."""
     if len(pins) == 1:
         return pins[0]
     markers = list(dict.fromkeys(pin.marker for pin in pins))
@@ -159,10 +167,10 @@ def _joined(pins: Sequence[Pin]) -> Pin:
 
 @dataclass(frozen=True, slots=True)
 class LockEntry:
-    """A package of a lock. `where` is its place, for people.
+    """A package of a lock. `where` is its place, for users.
 
-    `elsewhere` describes where it comes from, if from no index. `version` is None where the lock leaves it open.
-    `requires_python` is the specifier without which an installer ends.
+    `elsewhere` describes its source if that is not an index. `version` is None if the lock leaves it open. Installers
+    stop with an error if `requires_python` excludes their Python.
     """
 
     where: str
@@ -176,47 +184,47 @@ class LockEntry:
 
 
 def required_name(package: Mapping[str, Any], where: str) -> str:
-    """The name of a package. Raises LockError where it has none."""
+    """Return the name of a package. Raise LockError if it has none."""
     name = text_at(package, "name", f"{where}: ")
     if not name:
-        raise LockError(f"{where}: it has no name")
+        raise LockError(f"{where}: has no name")
     return name
 
 
 def file_of_url(url: str) -> str | None:
-    """The name of the file that a URL or a path leads to.
+    """Return the filename at the end of a URL or a path, or None.
 
     >>> file_of_url("https://example.org/a/demo-1.0%2Bcpu-py3-none-any.whl#sha256=00")
     'demo-1.0+cpu-py3-none-any.whl'
     """
     try:
         path = urlsplit(url).path
-    except ValueError:  # brackets that are no address
+    except ValueError:  # brackets that are not an address
         return None
     return unquote(path.replace("\\", "/").rpartition("/")[2]) or None
 
 
 def hashes_of(text: str | None, where: str) -> dict[str, str]:
-    """The hash of `sha256:HEX`, by algorithm. Raises LockError for anything else."""
+    """Return the hash in `sha256:HEX` by algorithm. Raise LockError for any other form."""
     if text is None:
         return {}
     algorithm, colon, digest = text.partition(":")
     if not colon or not algorithm or not digest:
-        raise LockError(f"{where}: expected a hash as sha256:HEX, not {shown(text)}")
+        raise LockError(f"{where}: expected a hash such as sha256:HEX, not {shown(text)}")
     return {algorithm.lower(): digest.lower()}
 
 
 def selected_pins(lock: Lock, environment: Environment) -> tuple[tuple[Pin, ...], tuple[Remark, ...]]:
-    """The pins whose marker may hold, and that something in the lock requires there; and remarks about them.
+    """Return the pins that the environment requires and whose marker may hold, and remarks about them.
 
-    All optional parts of the lock count: extras and groups. Raises LockError if the lock, or a package that is to be
-    installed, is not for the environment.
+    All optional parts of the lock count, such as extras and groups. Raise LockError if the lock, or a package to be
+    installed, does not support the environment.
     """
     if not environment.allows(lock.requires_python):
-        raise LockError(f"{lock.filename}: it is for Python {lock.requires_python}, not for {environment.python_text}")
+        raise LockError(f"{lock.filename}: requires Python {lock.requires_python}, not {environment.python_text}")
     if lock.environments and all(environment.holds(marker) is False for marker in lock.environments):
         environments = "; ".join(lock.environments)
-        raise LockError(f"{lock.filename}: the environment is none of those that the lock is for: {environments}")
+        raise LockError(f"{lock.filename}: the lock does not support this environment, but only: {environments}")
     reached = None if lock.graph is None or environment.is_any else _reached(lock.graph, environment)
     pins = tuple(
         pin
@@ -226,12 +234,15 @@ def selected_pins(lock: Lock, environment: Environment) -> tuple[tuple[Pin, ...]
     for pin in pins:
         if not environment.allows(pin.requires_python):
             python = environment.python_text
-            raise LockError(f"{lock.filename}: {pin.where}: it is for Python {pin.requires_python}, not for {python}")
+            raise LockError(f"{lock.filename}: {pin.where}: requires Python {pin.requires_python}, not {python}")
     return pins, tuple(_two_versions(pins, environment, has_graph=lock.graph is not None))
 
 
 def _reached(graph: Graph, environment: Environment) -> set[Node]:
-    """The packages that the roots lead to. Of a root all extras count, of others those that are required."""
+    """Return the packages that can be reached from the roots.
+
+    For a root all extras count, and for other packages only the required extras.
+    """
     every_extra = {node: {one.by_extra for one in graph.requires[node] if one.by_extra} for node in graph.roots}
     todo = deque((node, extra) for node in graph.roots for extra in (None, *sorted(every_extra[node])))
     found = set(todo)
@@ -251,9 +262,9 @@ def _reached(graph: Graph, environment: Environment) -> set[Node]:
 
 
 def _two_versions(pins: tuple[Pin, ...], environment: Environment, *, has_graph: bool) -> Iterator[Remark]:
-    """Where no installer could take the pins together. In a graph, extras can exclude each other."""
+    """Yield remarks on pins that no installer could install together. In a graph, extras can exclude each other."""
     for one, other in pairwise(pins):
         is_for_all = one.marker is None and other.marker is None and not has_graph
         if one.normalized == other.normalized and (environment.is_whole or is_for_all):
-            text = f"{one.text} and {other.text} are both for the same environment"
+            text = f"{one.text} and {other.text} are pinned for the same environment"
             yield Remark(RemarkKind.TWO_VERSIONS, text, one.normalized)

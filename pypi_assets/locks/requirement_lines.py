@@ -1,4 +1,4 @@
-"""Reads the lines of files in the format of requirements.txt, and of the files that they include.
+"""Read the lines of files in the format of requirements.txt, and of files that they include.
 
 The format is pip's: https://pip.pypa.io/en/stable/reference/requirements-file-format/
 """
@@ -47,10 +47,10 @@ _LONG_NAMES = {
     "--pypi-url": "--index-url",
 }
 OPTIONS = frozenset(_LONG_NAMES.get(name, name) for name in _WITH_VALUE | _FLAGS)
-"""The options of the format, each by one name."""
+"""The options of the format, each under one name."""
 _COMMENT = re.compile(r"(^|\s+)#.*$")
 _ENCODING = re.compile(rb"#.*?coding[:=]\s*([-\w.]+)")
-_BYTE_ORDER_MARKS = {  # that of UTF-16 begins that of UTF-32
+_BYTE_ORDER_MARKS = {  # the mark of UTF-16 is the start of the mark of UTF-32
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF32_LE: "utf-32-le",
     codecs.BOM_UTF32_BE: "utf-32-be",
@@ -62,7 +62,7 @@ _ARCHIVES = (".whl", *SDIST_SUFFIXES)
 
 
 class LineKind(StrEnum):
-    """Whether a line requires a project, or only constrains its version (`-c`)."""
+    """The effect of a line: it requires a project, or it only constrains the version (`-c`)."""
 
     REQUIREMENT = "requirement"
     CONSTRAINT = "constraint"
@@ -70,7 +70,7 @@ class LineKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of a line: the values of each, by its long name; those that are not of the format in `unknown`."""
+    """The options of a line: values by long name, and the names of unknown options."""
 
     values: Mapping[str, tuple[str, ...]]
     unknown: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class RequirementLine:
     """A line that names a project, a URL or a path.
 
     `where` is the file and the number of the line. `text` is the requirement without options. `requirement` is None for
-    a URL or a path; `name` is the project, if it is known.
+    a URL or a path. `name` is the project, if it is known.
     """
 
     kind: LineKind
@@ -93,17 +93,17 @@ class RequirementLine:
 
     @property
     def hashes(self) -> tuple[str, ...]:
-        """The hashes that the line gives, as written: `sha256:HEX`."""
+        """The hashes of the line as written, such as `sha256:HEX`."""
         return self.options.values.get(HASH, ())
 
     @property
     def pinned_version(self) -> str | None:
-        """The version of a single `==` or `===` without wildcard, else None."""
+        """The version of a single `==` or `===` without a wildcard, or None."""
         return None if self.requirement is None else pinned_version(self.requirement.specifier)
 
 
 def pinned_version(specifier: SpecifierSet) -> str | None:
-    """Return the version of a single `==` or `===` without wildcard, else None."""
+    """Return the version of a single `==` or `===` without a wildcard, or None."""
     specifiers = list(specifier)
     if len(specifiers) != 1 or specifiers[0].operator not in {"==", "==="}:
         return None
@@ -113,14 +113,14 @@ def pinned_version(specifier: SpecifierSet) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class OptionLine:
-    """A line of options that hold for all requirements."""
+    """A line of options that apply to all requirements."""
 
     where: str
     options: Options
 
 
 def requirement_lines(path: Path) -> Iterator[RequirementLine | OptionLine]:
-    """Yield the lines of a file, and of the files that it includes by `-r` and `-c`. Raises LockError."""
+    """Yield the lines of a file, and of files that it includes by `-r` and `-c`. Raise LockError."""
     return _lines(path, LineKind.REQUIREMENT, ())
 
 
@@ -129,7 +129,7 @@ def _lines(path: Path, kind: LineKind, through: tuple[Path, ...]) -> Iterator[Re
     if content.count(b"\n") > MOST_ENTRIES * 10:
         raise LockError(f"{path}: has more than {MOST_ENTRIES * 10:,} lines")
     if path.resolve() in through:
-        raise LockError(f"{path}: it includes itself")
+        raise LockError(f"{path}: includes itself")
     for number, line in _logical_lines(_decoded(content, path)):
         where = f"{path}:{number}"
         text, options = _split(line, where)
@@ -141,7 +141,7 @@ def _lines(path: Path, kind: LineKind, through: tuple[Path, ...]) -> Iterator[Re
         for option, included_kind in ((REQUIREMENT_FILE, kind), (CONSTRAINT_FILE, LineKind.CONSTRAINT)):
             for included in options.values.get(option, ()):
                 if "://" in included:
-                    raise LockError(f"{where}: {included} is not a local file: download it, and include that")
+                    raise LockError(f"{where}: {included} is not a local file. Download it, and include the local file")
                 yield from _lines(path.parent / included, included_kind, (*through, path.resolve()))
         others = {name: given for name, given in options.values.items() if name not in _INCLUDES}
         if others or options.unknown:
@@ -149,7 +149,7 @@ def _lines(path: Path, kind: LineKind, through: tuple[Path, ...]) -> Iterator[Re
 
 
 def _decoded(content: bytes, path: Path) -> str:
-    """Return the text of a file: in UTF-8, or as a byte order mark or a comment on its first two lines says."""
+    """Return the text of a file in UTF-8, or in the encoding that a byte order mark or a comment in two lines names."""
     marked = next((mark for mark in _BYTE_ORDER_MARKS if content.startswith(mark)), b"")
     declared = (_ENCODING.match(line) for line in content.split(b"\n", 2)[:2])
     encoding = next((match[1].decode() for match in declared if match), "utf-8")
@@ -160,7 +160,7 @@ def _decoded(content: bytes, path: Path) -> str:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line without its comment, and the number of its first line. A backslash at the end joins lines."""
+    """Yield each line without its comment, with the number of its first line. A backslash at the end joins lines."""
     first, joined = 0, ""
     for number, line in enumerate(text.splitlines(), start=1):
         first = first or number
@@ -176,7 +176,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _split(line: str, where: str) -> tuple[str, Options]:
-    """Return the requirement of a line, which may be empty, and the options behind it. Raises LockError."""
+    """Return the requirement of a line, which may be empty, and the options after it. Raise LockError."""
     words = line.split(" ")
     end = next((number for number, word in enumerate(words) if word.startswith("-")), len(words))
     try:
@@ -187,7 +187,7 @@ def _split(line: str, where: str) -> tuple[str, Options]:
 
 
 def _options(arguments: Iterable[str], where: str) -> Options:
-    """Parse options. Raises LockError if a value is missing. The values of an unknown option are skipped."""
+    """Parse options. Raise LockError if a value is missing. Values of unknown options are skipped."""
     values: dict[str, tuple[str, ...]] = {}
     unknown: list[str] = []
     left = iter(arguments)
@@ -212,7 +212,7 @@ def _options(arguments: Iterable[str], where: str) -> Options:
 
 
 def _option(name: str) -> str | None:
-    """Return the long name of an option. Like pip, take the beginning of a name if no other begins so."""
+    """Return the long name of an option, or None. Like pip, accept an unambiguous abbreviation."""
     known = sorted(_WITH_VALUE | _FLAGS)
     begun = [name] if name in {*known, *_LONG_NAMES} else [option for option in known if option.startswith(name)]
     if not name.strip("-") or len(begun) != 1:
@@ -221,7 +221,7 @@ def _option(name: str) -> str | None:
 
 
 def _parsed(text: str, where: str) -> tuple[Requirement | None, str | None]:
-    """Return a requirement and its project. There is no requirement for a URL or a path. Raises LockError."""
+    """Return a requirement and its project. The requirement is None for a URL or a path. Raise LockError."""
     bare = text.partition(";")[0].strip()
     if "@" not in bare and bare.lower().endswith(_ARCHIVES):
         return None, _name_of(bare)
@@ -236,7 +236,7 @@ def _parsed(text: str, where: str) -> tuple[Requirement | None, str | None]:
 
 
 def _name_of(location: str) -> str | None:
-    """Return the project that a URL or a path names: in `#egg=NAME`, or as a wheel.
+    """Return the project that a URL or a path names, by `#egg=NAME` or as a wheel, or None.
 
     >>> _name_of("git+https://example.org/x.git#egg=demo[fast]&subdirectory=a")
     'demo'
@@ -262,9 +262,9 @@ def _is_name(text: str) -> bool:
 
 
 def requirement_pins(path: Path) -> tuple[list[Pin], list[Remark]]:
-    """The pins of a file and of those that it includes, and remarks about lines that lead to no index.
+    """Return the pins of a file and the files that it includes, and remarks on lines that do not refer to an index.
 
-    A requirement without a version has the one that a constraint (`-c`) pins. Raises LockError, also where two lines
+    A requirement without a version gets the version that a constraint (`-c`) pins. Raise LockError, also if two lines
     contradict each other.
     """
     read = list(requirement_lines(path))
@@ -272,7 +272,7 @@ def requirement_pins(path: Path) -> tuple[list[Pin], list[Remark]]:
     constraints = _constraints(lines)
     pins = []
     remarks = [
-        Remark(RemarkKind.UNKNOWN_OPTION, f"{line.where}: {option} is ignored: it is not an option of the format")
+        Remark(RemarkKind.UNKNOWN_OPTION, f"{line.where}: unknown option {option} is ignored")
         for line in read
         for option in line.options.unknown
     ]
@@ -280,7 +280,7 @@ def requirement_pins(path: Path) -> tuple[list[Pin], list[Remark]]:
         if line.kind is LineKind.CONSTRAINT:
             continue
         if line.requirement is None:
-            text = f"{line.where}: {shown(line.text)} is a URL or a path, and no project of an index"
+            text = f"{line.where}: {shown(line.text)} is a URL or a path, not a project of an index"
             remarks.append(Remark(RemarkKind.ELSEWHERE, text, line.name and canonicalize_name(line.name)))
         else:
             pins.append(_line_pin(line, line.requirement, constraints))
@@ -289,22 +289,22 @@ def requirement_pins(path: Path) -> tuple[list[Pin], list[Remark]]:
 
 
 def _refuse_contradictions(pins: Iterable[Pin]) -> None:
-    """Raises LockError where a project has two versions for all, or for the same environments."""
-    versions: defaultdict[str, dict[str, Pin]] = defaultdict(dict)  # by marker; pip refuses what it needs twice
+    """Raise LockError if a project has two versions for all environments or for the same ones."""
+    versions: defaultdict[str, dict[str, Pin]] = defaultdict(dict)  # by marker; pip rejects a repeated requirement
     for pin in pins:
         others = versions[pin.normalized]
         rivals = list(others.values()) if pin.marker is None else [others.get(""), others.get(pin.marker)]
         for other in rivals:
             if other is not None and other.version != pin.version:
                 raise LockError(
-                    f"{pin.where}: {pin.text} contradicts {other.text} of {other.where}: leave one out, or give both"
-                    " markers that differ"
+                    f"{pin.where}: {pin.text} contradicts {other.text} of {other.where}. Remove one, or give them"
+                    " different markers"
                 )
         others.setdefault(pin.marker or "", pin)
 
 
 def _constraints(lines: Iterable[RequirementLine]) -> dict[str, str]:
-    """The version that constraints pin, by normalized name."""
+    """Return the versions that constraints pin, by normalized name."""
     return {
         canonicalize_name(line.requirement.name): version
         for line in lines
@@ -317,7 +317,7 @@ def _line_pin(line: RequirementLine, required: Requirement, constraints: dict[st
     version = _line_version(line) or (None if required.specifier else constraints.get(normalized))
     if version is None:
         raise LockError(
-            f"{line.where}: {shown(line.text)} pins no version: a lock has one for each project, as in"
+            f"{line.where}: {shown(line.text)} pins no version. A lock needs one for each project, such as"
             f" {required.name}==1.0"
         )
     return Pin(
@@ -332,6 +332,6 @@ def _line_pin(line: RequirementLine, required: Requirement, constraints: dict[st
 
 
 def _line_version(line: RequirementLine) -> str | None:
-    """The version of `==` or `===`; None where there is another operator, several, or a wildcard."""
+    """Return the version of `==` or `===`, or None for another operator, several of them, or a wildcard."""
     version = line.pinned_version
     return None if version is None else checked_version(version, f"{line.where}: ")
