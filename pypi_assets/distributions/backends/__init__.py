@@ -1,1 +1,1 @@
-"""What each build backend installs, as its settings and its defaults have it; one file for each."""
+"""Work out which modules each build backend installs, from its settings and defaults. Each has one module here."""

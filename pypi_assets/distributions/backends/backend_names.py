@@ -1,11 +1,11 @@
-"""The modules of the build backends that several readers of an sdist ask about, by which pyproject.toml names them.
+"""The names of build backends in pyproject.toml, for backends that several readers of an sdist check for.
 
-Only the exact names count: anybody may publish a package whose name begins like one of them.
+Only exact names count: anyone may publish a package whose name begins like one of these.
 """
 
 SETUPTOOLS = frozenset({"setuptools.build_meta"})
 AROUND_SETUPTOOLS = frozenset({"scikit_build_core.setuptools.build_meta", "jupyter_packaging.build_api", "pbr.build"})
-"""Backends that call setuptools', and may add to what that does."""
+"""Backends that call setuptools and may add to its result."""
 FLIT = frozenset({"flit_core.buildapi", "flit.buildapi", "flit_scm"})
 HATCHLING = frozenset({"hatchling.build"})
 POETRY = frozenset({"poetry.core.masonry.api", "poetry.masonry.api", "poetry_dynamic_versioning.backend"})

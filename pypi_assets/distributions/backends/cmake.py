@@ -1,7 +1,7 @@
-"""The Python modules that CMakeLists.txt files build and install, as far as their names are literal.
+"""Find the Python modules that CMakeLists.txt files build and install, if their names are literal.
 
-The files are followed as CMake follows them: variables, lists, loops, functions of the project's own, folders that they
-add. Of a condition that depends on more than these, all branches count.
+The files are interpreted as CMake does it: variables, lists, loops, the project's own functions, and subdirectories. If
+a condition depends on anything else, such as the platform or a found library, all its branches count.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ _MAKING = frozenset(
         "python_extension_module",
     }
 )
-"""The commands that make a Python module."""
+"""Commands that build a Python module."""
 _KINDS = {
     "SHARED": "lib",
     "MODULE": "lib",
@@ -38,36 +38,41 @@ _KINDS = {
     "ALIAS": None,
     "IMPORTED": None,
 }
-"""What add_library() makes: the start of the name of a file that can be loaded, or none."""
+"""The prefix of the loadable file that each kind of add_library() builds, or None if it builds none."""
 _STANDARD_FOLDERS = {
     "CMAKE_INSTALL_BINDIR": "bin",
     "CMAKE_INSTALL_INCLUDEDIR": "include",
     "CMAKE_INSTALL_DATAROOTDIR": "share",
     "CMAKE_INSTALL_DATADIR": "share",
 }
-"""What the module GNUInstallDirs sets; that of libraries depends on the platform."""
+"""Variables that the module GNUInstallDirs sets. The folder of libraries is missing: it depends on the platform."""
 _OTHERS = "WIN32 MSVC MINGW CYGWIN APPLE ANDROID IOS EMSCRIPTEN"
 _LINUX = dict.fromkeys(_OTHERS.split(), "OFF") | {"UNIX": "ON", "LINUX": "ON"}
-"""What CMake sets on Linux. What only other platforms have is listed, but gives no name to what all have."""
+"""The platform variables on Linux.
+
+A branch for other platforms still adds modules. Its names for targets do not replace the names used on all platforms.
+"""
 _ROOTS = (("SOURCE", "source"), ("BINARY", "binary"))
 MAX_CMAKE_FILES = 50
 MAX_CMAKE_CHARACTERS = 200_000
-"""Of all files together."""
+"""The maximum total length of all files."""
 MAX_STEPS = 100_000
-"""Commands, arguments and copied variables that are looked at, at the most."""
+"""The maximum total number of commands, arguments and copied variables."""
 MAX_VARIABLE_CHARACTERS = 4_000
-"""Of a value, so that variables that contain one another take no memory without end."""
+"""The maximum length of a value. Without it, variables that contain one another could take unlimited memory."""
 MAX_DEPTH = 30
 
 
 class _CMakeTooLongError(Exception):
-    """MAX_STEPS are done, or blocks and calls nest too deeply."""
+    """The files need more than MAX_STEPS steps, or their blocks and calls nest too deeply."""
 
 
 @dataclass(frozen=True, slots=True)
 class CMakeModules:
-    """What CMake installs to site-packages: `files` are modules that lie in the sdist or that a build writes,
-    `extensions` are the dotted names of those that it compiles."""
+    """The modules that CMake installs to site-packages.
+
+    `files` are modules in the sdist or written by the build. `extensions` are the dotted names of compiled modules.
+    """
 
     files: Files
     extensions: tuple[str, ...]
@@ -75,8 +80,11 @@ class CMakeModules:
 
 @dataclass(slots=True)
 class _Scope:
-    """The variables of a file or a function, and the folder that its commands run in. `is_sure` is False in branches
-    of conditions that are not known, `is_elsewhere` is True in those for other platforms than Linux."""
+    """The variables of a file or a function, and the folder in which its commands run.
+
+    `is_sure` is False inside a branch whose condition is unknown. `is_elsewhere` is True inside a branch for platforms
+    other than Linux.
+    """
 
     build: "_CMakeBuild"
     variables: dict[str, str]
@@ -88,8 +96,10 @@ class _Scope:
 
 @dataclass(slots=True)
 class _CMakeBuild:
-    """What the files read so far make. `named` are the targets so far, `doubtful` are variables that a condition set
-    which is not known."""
+    """The state after the files read so far.
+
+    `named` are the targets defined so far. `doubtful` are the variables set under an unknown condition.
+    """
 
     tree: SourceTree
     installs: Installs
@@ -115,11 +125,13 @@ def cmake_modules(
     inside: str = "",
     components: tuple[str, ...] = (),
 ) -> CMakeModules:
-    """The modules, where CMake has `variables` and begins in the folder `source`. Folders that it installs to are
-    relative to `inside`. A module that is not installed to a folder by name lies in `package`, and is none where that
-    is None. Of installs that have a component, those of `components` count, and all where there are none."""
+    """Return the modules that CMake builds and installs when it runs in the folder `source` with `variables`.
+
+    Install folders are relative to `inside`. A module without an install folder belongs to `package`, or is skipped if
+    that is None. If `components` are given, only installs of these components count.
+    """
     build = _CMakeBuild(tree, Installs(tree, package, inside, components))
-    with suppress(_CMakeTooLongError):  # what was found until then is kept
+    with suppress(_CMakeTooLongError):  # keep the modules found so far
         _read(build, source, _Scope(build, dict(variables), source))
     return CMakeModules(build.installs.files(), tuple(filter(_is_name, dict.fromkeys(build.installs.modules()))))
 
@@ -129,7 +141,7 @@ def _is_name(module: str) -> bool:
 
 
 def _read(build: _CMakeBuild, folder: str, scope: _Scope) -> None:
-    """Runs the CMakeLists.txt in `folder`."""
+    """Run the CMakeLists.txt in `folder`."""
     path = f"{folder}/CMakeLists.txt".lstrip("/")
     if path in build.visited or len(build.visited) == MAX_CMAKE_FILES:
         return
@@ -145,7 +157,7 @@ def _read(build: _CMakeBuild, folder: str, scope: _Scope) -> None:
 
 
 def _run(build: _CMakeBuild, scope: _Scope, commands: list[Command], start: int, end: int) -> bool:
-    """Runs those commands; returns False where return() ended them."""
+    """Run the commands from `start` to `end`. Return False if return() ended them."""
     build.depth += 1
     at = start
     while at < end:
@@ -172,7 +184,10 @@ def _run(build: _CMakeBuild, scope: _Scope, commands: list[Command], start: int,
 
 
 def _run_branches(build: _CMakeBuild, scope: _Scope, commands: list[Command], at: int) -> bool:
-    """Runs the branches of an `if` whose conditions hold or are not known; returns False where return() ended it."""
+    """Run the branches of an `if` whose conditions are true or unknown.
+
+    Return False if return() ended the branch that is certainly taken.
+    """
     command = commands[at]
     starts = [at, *command.branches, command.end]
     was_sure, was_elsewhere = scope.is_sure, scope.is_elsewhere
@@ -200,8 +215,10 @@ def _run_branches(build: _CMakeBuild, scope: _Scope, commands: list[Command], at
 
 
 def _exists(scope: _Scope, kind: str, name: str) -> bool | None:
-    """Whether there is such a target so far, or whether the sdist has such a file or folder; None where that is not
-    known: names with `::` are those of other projects."""
+    """Check whether a target is defined so far, or whether the sdist has a file or folder of this name.
+
+    Return None if that is unknown: target names with `::` belong to other projects.
+    """
     if kind == "TARGET":
         return None if "::" in name or "$" in name else name in scope.build.named
     if (path := source_path(scope.folder, name)) is None:
@@ -213,7 +230,7 @@ def _exists(scope: _Scope, kind: str, name: str) -> bool | None:
 
 
 def _run_loop(build: _CMakeBuild, scope: _Scope, commands: list[Command], at: int) -> None:
-    """Runs the commands of a foreach() for each item that is known."""
+    """Run the commands of a foreach() for each known item."""
     texts = _texts(build, scope, commands[at].arguments)
     if not texts:
         return
@@ -240,7 +257,7 @@ def _run_loop(build: _CMakeBuild, scope: _Scope, commands: list[Command], at: in
 
 
 def _call(build: _CMakeBuild, scope: _Scope, name: str, texts: list[str]) -> None:
-    """Runs a function or a macro of the project's own."""
+    """Run a function or macro that the project defines."""
     commands, at, end = build.functions[name]
     parameters = [argument.text for argument in commands[at].arguments[1:]]
     build.spend(len(scope.variables) + len(texts))
@@ -248,7 +265,7 @@ def _call(build: _CMakeBuild, scope: _Scope, name: str, texts: list[str]) -> Non
     values |= {f"ARGV{index}": text for index, text in enumerate(texts)}
     values |= {"ARGV": _joined(texts), "ARGN": _joined(texts[len(parameters) :]), "ARGC": str(len(texts))}
     inner = _Scope(build, scope.variables | values, scope.folder, scope, scope.is_sure)
-    del build.functions[name]  # no function calls itself
+    del build.functions[name]  # removed while it runs, so that it cannot recurse
     _run(build, inner, commands, at + 1, end)
     build.functions[name] = (commands, at, end)
     if commands[at].name == "macro":
@@ -256,7 +273,7 @@ def _call(build: _CMakeBuild, scope: _Scope, name: str, texts: list[str]) -> Non
 
 
 def _texts(build: _CMakeBuild, scope: _Scope, arguments: list[Argument]) -> list[str]:
-    """The arguments with the values of variables, lists split into their items."""
+    """Return the arguments with their variables replaced and lists split into items."""
     texts = []
     for argument in arguments:
         if argument.raw:
@@ -329,7 +346,7 @@ def _string(scope: _Scope, texts: list[str]) -> None:
 
 
 def _component(scope: _Scope, texts: list[str]) -> None:
-    """get_filename_component(): a part of a path."""
+    """Run get_filename_component(), which returns a part of a path."""
     if len(texts) < 3:
         return
     folder, _, last = texts[1].rpartition("/")
@@ -346,7 +363,7 @@ def _component(scope: _Scope, texts: list[str]) -> None:
 
 
 def _file(scope: _Scope, texts: list[str]) -> None:
-    """file(GLOB ...): the paths of the sdist's files that patterns match."""
+    """Run file(GLOB ...), which finds the files of the sdist that match patterns."""
     if texts[0] not in {"GLOB", "GLOB_RECURSE"} or len(texts) < 3:
         return
     name, *patterns = texts[1:]
@@ -400,7 +417,7 @@ def _add_library(scope: _Scope, texts: list[str]) -> None:
 
 
 def _properties(scope: _Scope, texts: list[str]) -> None:
-    """set_target_properties(): the name of a target's file, and what that begins with."""
+    """Run set_target_properties(), which may set the name of a target's file and its prefix."""
     if "PROPERTIES" not in texts or scope.is_elsewhere:
         return
     at = texts.index("PROPERTIES")
@@ -423,7 +440,7 @@ def _include(scope: _Scope, texts: list[str]) -> None:
 
 
 def _parse_arguments(scope: _Scope, texts: list[str]) -> None:
-    """cmake_parse_arguments(): variables for the keywords that a function was called with."""
+    """Run cmake_parse_arguments(), which sets variables for the keywords that a function was called with."""
     if texts[0] == "PARSE_ARGV" and len(texts) > 2:
         given = _split(scope.variables.get("ARGV", ""))
         texts = [*texts[2:], *given[int(texts[1][:4]) if is_digits(texts[1][:4]) else 0 :]]

@@ -1,4 +1,4 @@
-"""Where CMake's install() puts modules: what was built, and files and folders of the sdist."""
+"""Work out where CMake's install() commands put compiled modules and files of the sdist."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -19,15 +19,17 @@ _ARTIFACTS_TEXT = "ARCHIVE LIBRARY RUNTIME OBJECTS FRAMEWORK BUNDLE PRIVATE_HEAD
 _ARTIFACTS = frozenset(_ARTIFACTS_TEXT.split())
 _LOADED = (".py", ".pyi", ".so", ".pyd")
 _SUFFIX_REGEX = re.compile(r"(?:\.\*)?(?:\\*+\.|\[\.\])(\w{1,9})\$?", re.ASCII)
-"""The regular expressions that name files by their suffix; others are not read."""
+"""Matches the regular expressions that select files by suffix. Other regular expressions are ignored."""
 MAX_INSTALLED = 20_000
-"""Files and targets that one build installs, at the most."""
+"""The maximum number of files and targets that one build installs."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildTarget:
-    """What a build makes of sources: `prefix` begins the name of its file. A Python module counts even where no command
-    installs it by name."""
+    """A target of the build.
+
+    `prefix` begins the name of its file. A Python module counts even if no command installs it.
+    """
 
     prefix: str = ""
     is_module: bool = False
@@ -35,8 +37,11 @@ class BuildTarget:
 
 @dataclass(slots=True)
 class Installs:
-    """What the commands so far build and install. Folders are relative to `inside`; what is not installed to a folder
-    that is known lies in `package`. Components other than `components` are left out, if there are any."""
+    """The targets and files that the commands so far build and install.
+
+    Folders are relative to `inside`. A module whose install folder is unknown belongs to `package`. If there are
+    `components`, all other components are skipped.
+    """
 
     tree: SourceTree
     package: str | None
@@ -48,16 +53,16 @@ class Installs:
     _paths: dict[str, None] = field(default_factory=dict)
 
     def set_properties(self, target: str, properties: Mapping[str, str]) -> None:
-        """Enters properties of a target, which may not be known yet."""
+        """Store properties of a target, which may be defined later."""
         if len(self._properties) < MAX_INSTALLED:
             self._properties.setdefault(target, {}).update(properties)
 
     def files(self) -> Files:
-        """The modules that come as files."""
+        """Return the modules that are installed as files."""
         return by_folder(self._paths)
 
     def modules(self) -> Iterator[str]:
-        """The dotted names of what is compiled, which may be no names where CMake's variables are not known."""
+        """Yield the dotted names of compiled modules. They may be invalid names if CMake's variables are unknown."""
         for name, target in self.targets.items():
             where = self._destinations.get(name)
             if where is None and target.is_module:
@@ -68,7 +73,7 @@ class Installs:
                 yield joined(where, f"{properties.get('PREFIX', target.prefix)}{stem}").replace("/", ".")
 
     def add(self, texts: list[str], folder: str) -> None:
-        """Enters what one install() names, run in `folder`."""
+        """Store the items of one install() command that runs in `folder`."""
         kind, *rest = texts or [""]
         names, sections = _sections(rest)
         section = sections.get("LIBRARY", {}) | sections[""] if kind == "TARGETS" else sections[""]
@@ -87,7 +92,7 @@ class Installs:
                 self._add_folder(name, where, rest, folder)
 
     def _destination(self, texts: list[str]) -> str | None:
-        """The folder in site-packages; None where that is not known, or elsewhere."""
+        """Return the folder relative to site-packages, or None if it is unknown or outside."""
         if len(texts) != 1 or len(texts[0]) > MAX_TARGET_LENGTH or "$" in texts[0]:
             return None
         text = texts[0]
@@ -121,7 +126,7 @@ class Installs:
 
 
 def _sections(texts: list[str]) -> tuple[list[str], dict[str, dict[str, list[str]]]]:
-    """What stands before all keywords, and the values of each keyword for each kind of artifact; "" is for all."""
+    """Return the arguments before all keywords, and the values of keywords by kind of artifact ("" for all kinds)."""
     names: list[str] = []
     sections: dict[str, dict[str, list[str]]] = {"": {}}
     current, values = sections[""], names
@@ -137,7 +142,7 @@ def _sections(texts: list[str]) -> tuple[list[str], dict[str, dict[str, list[str
 
 
 def _patterns(texts: list[str]) -> tuple[list[str], list[str]]:
-    """The globs that name files of a folder, and those that leave some out."""
+    """Return the globs that select files of a folder, and the globs that exclude files."""
     matched: list[str] = []
     excluded: list[str] = []
     for at, text in enumerate(texts[:-1]):

@@ -1,6 +1,6 @@
-"""Splits the text of a CMakeLists.txt into commands with their arguments, and evaluates its conditions.
+"""Split a CMakeLists.txt into commands with arguments, and evaluate conditions.
 
-Nothing here knows what a command does. A text that is no CMake leads to fewer commands, and to no error.
+The meaning of commands does not belong here. Invalid text leads to fewer commands, not to an error.
 """
 
 import re
@@ -23,13 +23,16 @@ _VARIABLE = re.compile(r"\$\{([\w.+/-]++)\}", re.ASCII)
 _ENDS = {"endif": "if", "endforeach": "foreach", "endfunction": "function", "endmacro": "macro", "endwhile": "while"}
 _OPENERS = frozenset(_ENDS.values())
 MAX_CONDITION = 100
-"""Words of a condition; a longer one is not evaluated."""
+"""The maximum number of words in a condition. Longer conditions are unknown."""
 _TRUE = frozenset({"1", "on", "yes", "true", "y"})
 _FALSE = frozenset({"0", "off", "no", "false", "n", "ignore", "notfound", ""})
 
 
 class Argument(NamedTuple):
-    """One argument. In a `raw` one no variables are replaced; one that is not `quoted` is split at semicolons."""
+    """One argument of a command.
+
+    Variables in a `raw` argument are not replaced. An argument that is not `quoted` is split at semicolons.
+    """
 
     text: str
     quoted: bool = False
@@ -38,8 +41,11 @@ class Argument(NamedTuple):
 
 @dataclass(slots=True)
 class Command:
-    """A command with its name in lower case. `end` is where its block ends, in the list of all commands, and
-    `branches` are where those of an `if` begin."""
+    """A command with its name in lower case.
+
+    `end` is the index of the command that ends its block. `branches` are the indices where the branches of an `if`
+    begin.
+    """
 
     name: str
     arguments: list[Argument]
@@ -48,7 +54,7 @@ class Command:
 
 
 def read_commands(text: str) -> list[Command]:
-    """The commands of `text`, those inside of blocks included."""
+    """Return the commands of `text`, including those inside of blocks."""
     commands: list[Command] = []
     word, depth = "", 0
     arguments: list[Argument] = []
@@ -73,7 +79,7 @@ def read_commands(text: str) -> list[Command]:
 
 
 def _tokens(text: str) -> Iterator[tuple[Argument, bool]]:
-    """Each argument or bracket outside of comments, and whether it is a bracket of a command."""
+    """Yield each argument or bracket outside of comments, and whether it is a bracket of a command."""
     at = 0
     unclosed: set[str] = set()
     while match := _TOKEN.search(text, at):
@@ -96,7 +102,7 @@ def _tokens(text: str) -> Iterator[tuple[Argument, bool]]:
 
 
 def _join_blocks(commands: list[Command]) -> None:
-    """Enters in each command that opens a block where that ends: at the end of the text where nothing closes it."""
+    """Set the `end` of each command that opens a block. An unclosed block ends with the text."""
     open_at: list[int] = []
     for index, command in enumerate(commands):
         if command.name in _OPENERS:
@@ -109,8 +115,8 @@ def _join_blocks(commands: list[Command]) -> None:
 
 
 def expanded(text: str, variables: Mapping[str, str], most: int) -> str:
-    """`text` with the values of its variables, cut to `most` characters. An unknown one becomes `$<NAME>`."""
-    for _ in range(3):  # ${${NAME}_DIR}
+    """Return `text` with its variables replaced, cut to `most` characters. An unknown variable becomes `$<NAME>`."""
+    for _ in range(3):  # names of variables may contain variables: ${${NAME}_DIR}
         if "${" not in text:
             break
         pieces, length, at = [], 0, 0
@@ -127,7 +133,7 @@ def expanded(text: str, variables: Mapping[str, str], most: int) -> str:
 
 
 def source_path(folder: str, path: str) -> str | None:
-    """The path in the sdist that `path` leads to from `folder`; None where that is elsewhere."""
+    """Return the path in the sdist that `path` refers to from `folder`, or None if it lies outside."""
     if path.startswith("<source>"):
         path = path.removeprefix("<source>")
     elif path[:1] in {"<", "/", "$"}:
@@ -151,8 +157,11 @@ def truth(
     doubtful: Container[str],
     exists: Callable[[str, str], bool | None],
 ) -> bool | None:
-    """Whether a condition holds; None where that is not known, as where it is on one of the `doubtful` variables.
-    `exists` gets EXISTS or TARGET, and the name that is tested."""
+    """Return whether a condition holds, or None if that is unknown.
+
+    It is unknown, for example, if it uses one of the `doubtful` variables. `exists` is called with EXISTS or TARGET and
+    the name to test.
+    """
     if len(arguments) > MAX_CONDITION:
         return None
     return _CMakeCondition(arguments, variables, doubtful, exists).disjunction()
@@ -160,7 +169,7 @@ def truth(
 
 @dataclass(slots=True)
 class _CMakeCondition:
-    """A condition that is read from `at` on. Each rule of its grammar is a method."""
+    """A parser of a condition that continues at `at`. Each rule of the grammar is a method."""
 
     arguments: list[Argument]
     variables: Mapping[str, str]
@@ -229,7 +238,7 @@ class _CMakeCondition:
         return None if value is None or "$" in value else lower(value) not in _FALSE
 
     def _value(self, argument: Argument) -> str | None:
-        """The text that is compared: a variable's value where the argument names one."""
+        """Return the text to compare. An unquoted argument may be the name of a variable."""
         text = expanded(argument.text, self.variables, 1000)
         if not argument.quoted:
             text = "$" if text in self.doubtful else self.variables.get(text, text)
@@ -244,7 +253,7 @@ class _CMakeCondition:
         return "" if argument.quoted else argument.text
 
     def _takes(self, word: str) -> bool:
-        """Whether `word` is next, which is then taken."""
+        """Check whether `word` is next, and consume it if so."""
         found = self.at < len(self.arguments) and self._next_word() == word
         self.at += found
         return found

@@ -1,4 +1,4 @@
-"""What cmeel puts into a wheel: all that CMake installs, in a folder of its own, and nothing in site-packages."""
+"""Describe wheels built by cmeel: all that CMake installs lies in a separate folder, and nothing in site-packages."""
 
 from pypi_assets.distributions.record import ModulesGrade
 from pypi_assets.distributions.source_tree import Installed, SourceTree
@@ -7,6 +7,9 @@ RULE = "cmeel prefix"
 
 
 def installed(_: SourceTree) -> Installed:
-    """No modules: `cmeel.prefix`, where the packages lie, is no dotted name. A `.pth` file of the distribution `cmeel`
-    adds the folder in it to the path. A project may add files of its own, so that it is not exact."""
+    """Return a result without modules: `cmeel.prefix`, the folder that holds the packages, is not a dotted name.
+
+    A `.pth` file of the distribution `cmeel` adds the folder inside of it to the path. The result is not exact because
+    a project may add other files.
+    """
     return Installed(RULE, [], grade=ModulesGrade.DERIVED)

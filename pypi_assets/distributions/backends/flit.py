@@ -1,4 +1,4 @@
-"""What flit installs: one package or module, all that is in it."""
+"""Work out what flit installs: one module, or one package with all its files."""
 
 from pypi_assets.distributions.metadata import decode_text
 from pypi_assets.distributions.setup_cfg import parse_setup_cfg
@@ -6,14 +6,20 @@ from pypi_assets.distributions.source_tree import Installed, SourceTree, moved
 
 
 def installed(tree: SourceTree) -> Installed | None:
-    """The module of [tool.flit.module], [tool.flit.metadata], flit.ini or the project's name, at the top or in src."""
+    """Return the module named by [tool.flit.module], [tool.flit.metadata], flit.ini or the project's name.
+
+    It lies at the top or in `src`.
+    """
     if not (name := _module(tree)) or not (found := tree.first_named(("", "src"), name.replace(".", "/"))):
         return None
     return Installed("flit module", moved(tree.at(found), "src" if found.startswith("src/") else ""))
 
 
 def _module(tree: SourceTree) -> str | None:
-    """A dotted name; of the project's name, all but the `-stubs` of a package of stubs becomes a module's."""
+    """Return the dotted name of the module.
+
+    A project's name is made a module name, except for the suffix `-stubs` of a package of stubs.
+    """
     flit = tree.table("tool", "flit")
     old = parse_setup_cfg(decode_text(tree.files.get("flit.ini", b""), "flit.ini")[0]).get("metadata", {})
     candidates = (

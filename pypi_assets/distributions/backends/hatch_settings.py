@@ -1,5 +1,4 @@
-"""The settings of hatchling: `[tool.hatch]` of pyproject.toml with hatch.toml over it, and what version control
-ignores."""
+"""Read the settings of hatchling from [tool.hatch] in pyproject.toml and from hatch.toml, and the ignore files."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,35 +13,40 @@ from pypi_assets.distributions.requirement_names import parse_requirement
 from pypi_assets.distributions.source_tree import SourceTree
 
 ALWAYS_EXCLUDED = ("*.py[cdo]", "/dist")
-"""Patterns that come before all others."""
+"""Patterns that are applied before all others."""
 IGNORE_FILES = (".gitignore", ".hgignore")
 _BUILD_FOLDERS = (
     "tmp/pip-req-build-k3x9q2wa",
     "tmp/pip-install-k3x9q2wa/demo_0a1b2c3d4e5f60718293a4b5c6d7e8f9",
     "private/var/folders/zz/zyxvpxvq6csfxvn_n0000000000000/T/pip-req-build-k3x9q2wa",
 )
-"""Where pip unpacks an sdist that it builds. hatchling drops all ignored patterns if one of them matches this path."""
+"""Folders in which pip unpacks an sdist to build it. hatchling drops all ignored patterns if one of them matches."""
 
 _FIELD = re.compile(r"\{\{|\}\}|\{[^{}]{0,200}+\}|[{}]")
 _EXTRAS = re.compile(r"[^\[;@<>=!~]++\[([^\]]*+)\]")
 _MAX_EXTRAS, _MAX_REQUIREMENTS = 500, 10_000
-"""Of a project whose own extras are followed; real ones have up to some dozens, and some hundreds."""
+"""Limits for following a project's own extras. Most projects have up to some dozens of extras, few have hundreds."""
 _FIELDS = {"{{": "{", "}}": "}", "{/}": "/", "{;}": ":"}
 _ENVIRONMENT = re.compile(r"\{env:[^{}:]++:([^{}]*+)\}")
-"""A variable of the environment, and the default without which a build fails where the variable is not set."""
+"""An environment variable with its default. Without a default, the build fails if the variable is not set."""
 
 
 @dataclass(frozen=True, slots=True)
 class IgnoredPatterns:
-    """The patterns that .gitignore and .hgignore exclude. `count_everywhere`: they count wherever pip builds."""
+    """The patterns that .gitignore and .hgignore exclude.
+
+    `count_everywhere` is True if they apply in every folder in which pip may build.
+    """
 
     patterns: tuple[str, ...] = ()
     count_everywhere: bool = True
 
 
 def hatch_settings(tree: SourceTree) -> tuple[Mapping[str, Any], bool]:
-    """Return the settings, and whether all of them could be read. A table of hatch.toml replaces the whole table of
-    the same name in pyproject.toml."""
+    """Return the settings, and whether all of them could be read.
+
+    A table in hatch.toml replaces the whole table of the same name in pyproject.toml.
+    """
     settings = dict(tree.table("tool", "hatch"))
     if "hatch.toml" in tree.files:
         try:
@@ -53,7 +57,7 @@ def hatch_settings(tree: SourceTree) -> tuple[Mapping[str, Any], bool]:
 
 
 def wheel_settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the options of the build, with those of the target `wheel` over them."""
+    """Return the options of the build, overridden by the options of the target `wheel`."""
     return {**table(settings, "build"), **table(settings, "build", "targets", "wheel")}
 
 
@@ -63,9 +67,10 @@ def build_hooks(settings: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def ignored_patterns(tree: SourceTree) -> IgnoredPatterns:
-    """Return the lines of .gitignore, and the globs of .hgignore, at the top.
+    """Return the lines of .gitignore and the globs of .hgignore in the top folder.
 
-    hatchling drops them if they match the folder that it builds in: `*` matches every folder, `tmp/` pip's on Linux.
+    hatchling drops the patterns if they match the folder that it builds in. `*` matches every folder, and `tmp/`
+    matches pip's build folder on Linux.
     """
     lines = _lines(tree, ".gitignore")
     is_glob = False
@@ -83,14 +88,14 @@ def ignored_patterns(tree: SourceTree) -> IgnoredPatterns:
 
 
 def _lines(tree: SourceTree, name: str) -> list[str]:
-    text = decode_text(tree.files.get(name, b""), name, keep_mark=True)[0]  # hatchling takes it for a part of a line
+    text = decode_text(tree.files.get(name, b""), name, keep_mark=True)[0]  # hatchling keeps a BOM as part of the line
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def resolve_fields(requirement: str) -> str | None:
-    """Return a requirement of [project] with its fields filled in, as hatchling does; None if the machine decides.
+    """Return a requirement of [project] with its fields replaced as hatchling does it, or None.
 
-    No variable of the environment is taken to be set.
+    It is None if a field depends on the machine. Environment variables are assumed to be unset.
 
     >>> resolve_fields("{env:NAME:demo} ; python_version > '3{{'"), resolve_fields("demo @ {root:uri}/demo")
     ("demo ; python_version > '3{'", None)
@@ -103,13 +108,15 @@ def resolve_fields(requirement: str) -> str | None:
 
 
 def depends_on_environment(requirement: str) -> bool:
-    """Check whether a variable of the environment can change a requirement that `resolve_fields` has filled in."""
+    """Check whether an environment variable can change a requirement that `resolve_fields` resolves."""
     return any(map(_ENVIRONMENT.fullmatch, _FIELD.findall(requirement)))
 
 
 def with_own_extras(project: str, optional: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Return the requirements of each extra. One of the project itself stands for those of the extras that it names, as
-    hatchling writes them, whatever its marker. A build fails if these lead in a circle, or are none: then it stays.
+    """Return the requirements of each extra, with requirements on the project's own extras replaced by their contents.
+
+    hatchling writes them this way and ignores their markers. A build fails if such extras form a cycle or do not exist.
+    Then the requirements are returned unchanged.
 
     >>> with_own_extras("demo", {"a": ["attrs"], "all": ["demo[a]", "six"]})
     {'a': ['attrs'], 'all': ['six', 'attrs']}
@@ -137,7 +144,7 @@ def with_own_extras(project: str, optional: Mapping[str, Sequence[str]]) -> dict
 
 
 def _extras_of(project: str, requirement: str) -> list[str] | None:
-    """Return the extras that a requirement names of the project itself, None if it is of another one."""
+    """Return the extras in a requirement on the project itself, or None if it requires another project."""
     found = parse_requirement(requirement)
     if found is None or found[0] != normalized_name(project):
         return None

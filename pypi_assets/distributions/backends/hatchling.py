@@ -1,4 +1,4 @@
-"""What hatchling puts into a wheel: the files that its settings select, or the package named like the project."""
+"""Work out what hatchling puts into a wheel: files selected by its settings, or the package named like the project."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -33,18 +33,21 @@ from pypi_assets.distributions.source_tree import (
 _NO_NAME_CHARACTERS = re.compile(r"[^\w.]+", re.ASCII)
 
 _VERSION_HOOKS = {"vcs": "version-file", "version": "path"}
-"""Hooks that write a file, which is in most sdists, and the settings that name it."""
+"""Hooks that write a file, and the setting that names it. Most sdists already contain this file."""
 
 
 def installed(tree: SourceTree) -> Installed | None:
-    """packages, only-include, include, exclude, only-packages, artifacts, sources and force-include of the wheel
-    target, else of the build, in hatch.toml or pyproject.toml; without what .gitignore and .hgignore name."""
+    """Return the files selected by the settings of the wheel target or of the build, in hatch.toml or pyproject.toml.
+
+    The settings are packages, only-include, include, exclude, only-packages, artifacts, sources and force-include.
+    Files that .gitignore and .hgignore name are skipped.
+    """
     all_settings, are_read = hatch_settings(tree)
     settings = wheel_settings(all_settings)
     packages = [clean_path(path) for path in strings(settings.get("packages"))]
     only = [clean_path(path) for path in strings(settings.get("only-include"))]
     include = strings(settings.get("include"))
-    takes_all = True  # where an empty list is given, nothing is selected by name, and no pattern leaves anything out
+    takes_all = True  # with an empty list nothing is selected by name, and all files are candidates
     by = "hatch settings"
     if not packages and not only and not include:
         by = "hatch name"
@@ -76,7 +79,7 @@ def installed(tree: SourceTree) -> Installed | None:
         ModulesGrade.EXACT if paths_of(unignored) == paths_of(selected) else ModulesGrade.DERIVED,
         ModulesGrade.DERIVED if forced.is_missing or tree.has_unread(*IGNORE_FILES) else ModulesGrade.EXACT,
     )
-    # what is chosen may be no module, and patterns may leave nothing
+    # the selected files may not be modules, and the patterns may exclude everything
     is_chosen = settings.get("bypass-selection") is True or bool(
         strings(settings.get("artifacts")) or forced.sources or found
     )
@@ -84,22 +87,25 @@ def installed(tree: SourceTree) -> Installed | None:
 
 
 def _written(settings: Mapping[str, Any]) -> list[str]:
-    """Return the modules that hooks write, which no setting leaves out."""
+    """Return the modules that hooks write. No setting excludes them."""
     hooks = build_hooks(settings)
     paths = [table(hooks, name).get(option) for name, option in _VERSION_HOOKS.items()]
     return [clean_path(path) for path in paths if isinstance(path, str) and path.endswith(".py")]
 
 
 def _is_walked(path: str, roots: Collection[str], found: Files) -> bool:
-    """Whether a file at `path` is among those that hatchling looks at."""
+    """Check whether hatchling visits a file at `path`."""
     return any(path.startswith(f"{root}/") for root in roots) if roots else bool(found)
 
 
 def _selected(
     tree: SourceTree, settings: Mapping[str, Any], found: Files, roots: Collection[str], ignored: tuple[str, ...]
 ) -> Files:
-    """Return the files of `found`, what lies in `roots` or anywhere, that the patterns leave. A root that is a file
-    itself counts whatever they name, and artifacts do wherever they lie."""
+    """Return the files of `found` that the patterns leave.
+
+    `found` are the files in `roots`, or all files if there are no roots. A root that is a file is always included, and
+    so are artifacts.
+    """
     as_files = [root for root in roots if tree.has_file(root) or (root.endswith(".pyc") and tree.has_member(root))]
     excludes = [*ALWAYS_EXCLUDED, *ignored, *strings(settings.get("exclude"))]
     selected = found
@@ -116,8 +122,11 @@ def _selected(
 
 @dataclass(frozen=True, slots=True)
 class _Forced:
-    """What force-include places. `files` are at their targets, which sources move too. `sources` are no longer
-    installed from where they lie, which sources have moved. `is_missing` is whether one lies outside of the sdist."""
+    """The files that force-include places.
+
+    `files` are at their targets, before `sources` moves them. `sources` are paths, already moved, that are no longer
+    installed from their original place. `is_missing` is True if one of them lies outside of the sdist.
+    """
 
     files: Files
     sources: frozenset[str]
@@ -139,21 +148,21 @@ class _Forced:
         return cls(files, frozenset(sources), is_missing)
 
     def outside(self, files: Files) -> Files:
-        """Return `files` without those in folders that are placed elsewhere."""
+        """Return `files` without the folders that are placed elsewhere."""
         if not self.sources:
             return files
         placed = tuple(f"{source}/" for source in self.sources)
         return [each for each in files if not f"{each[0]}/".startswith(placed)]
 
     def left_in(self, files: Files) -> Files:
-        """Return `files` without those that are placed elsewhere."""
+        """Return `files` without the files that are placed elsewhere."""
         if self.sources.isdisjoint(paths := paths_of(files)):
             return files
         return by_folder(path for path in paths if path not in self.sources)
 
 
 def _placed(tree: SourceTree, source: str, target: str) -> Files:
-    """Return a file, of any kind, at its target, or the modules in a folder at theirs."""
+    """Return a file of any kind at its target, or the modules of a folder below its target."""
     if tree.has_member(source):
         return by_folder([target])
     return moved([*tree.below(source), *tree.bytecode(source)], source, target)
@@ -165,7 +174,7 @@ def _is_in_package(tree: SourceTree, path: str) -> bool:
 
 
 def _sources(value: object, packages: list[str]) -> dict[str, str]:
-    """Return starts of paths, with a `/` at their ends, and what replaces them, in the order in which they count."""
+    """Return path prefixes that end with `/` and their replacements, in the order in which they apply."""
     sources = {f"{clean_path(source)}/": "" for source in strings(value)}
     for source, target in text_items(value):
         if len(folder := clean_path(target)) > MAX_TARGET_LENGTH:
@@ -186,7 +195,7 @@ def _moved_by(sources: Mapping[str, str], folder: str) -> str:
 
 
 def _by_name(tree: SourceTree) -> str | None:
-    """The package, single module or namespace that has the project's name."""
+    """Return the path of the package, single module or namespace that has the project's name."""
     written = tree.table("project").get("name")
     written = written if isinstance(written, str) else tree.project or ""
     for project in dict.fromkeys((written, normalized_name(written))):

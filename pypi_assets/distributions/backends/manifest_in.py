@@ -1,4 +1,4 @@
-"""Which files a MANIFEST.in and the SOURCES.txt of an .egg-info name: those that setuptools takes for package data."""
+"""Find the files that MANIFEST.in and SOURCES.txt of an .egg-info name. setuptools treats them as package data."""
 
 from collections.abc import Iterable
 
@@ -8,17 +8,21 @@ from pypi_assets.distributions.path_patterns import Effort, Patterns, matching_p
 from pypi_assets.distributions.source_tree import SourceTree, clean_path, joined
 
 _ABSENT = b"\0not named "
-"""How a condensed SOURCES.txt begins: the top folder follows, then the modules that it does not name, a line each."""
+"""The first bytes of a condensed SOURCES.txt.
+
+The top folder follows, and then each module that the file does not name, one per line.
+"""
 _ABSENT_SOURCES = b"\0absent "
-"""How those of earlier versions begin, which say nothing about `.pyc` files."""
+"""The first bytes of the format of earlier versions, which has no information about `.pyc` files."""
 MODULE_SUFFIXES = (".py", ".so", ".pyd")
 _CONDENSED_SUFFIXES = (*MODULE_SUFFIXES, ".pyc")
 
 
 def condense_sources(name: str, content: bytes, members: dict[str, Folder]) -> bytes:
-    """Return SOURCES.txt as the modules of the sdist that it does not name, if these are fewer bytes.
+    """Return SOURCES.txt as a list of the sdist's modules that it does not name, if this list is shorter.
 
-    `name` is its own path in the archive. An honest one names nearly all files, whose names are kept already.
+    `name` is the path of the file in the archive. A correct SOURCES.txt names nearly all files, and the extract already
+    has their names.
     """
     top = f"{name.partition('/')[0]}/" if name.count("/") > 1 else ""
     named = set(_lines(content, name))
@@ -36,8 +40,10 @@ def condense_sources(name: str, content: bytes, members: dict[str, Folder]) -> b
 
 
 def manifest_files(tree: SourceTree, paths: list[str]) -> tuple[set[str], bool]:
-    """Return those of `paths` that setuptools finds in SOURCES.txt or includes by MANIFEST.in, and whether both were
-    read. If SOURCES.txt was not, all count."""
+    """Return the `paths` that SOURCES.txt names or MANIFEST.in includes, and whether both files were read.
+
+    If SOURCES.txt exists but was not read, all paths count.
+    """
     named = _named_by_sources(tree, paths)
     are_read = named is not None and not tree.has_unread("MANIFEST.in")
     found = {*paths} if named is None else named
@@ -47,12 +53,12 @@ def manifest_files(tree: SourceTree, paths: list[str]) -> tuple[set[str], bool]:
 
 
 def apply_line(found: set[str], paths: list[str], words: list[str], effort: Effort) -> set[str]:
-    """Return `found` after one line of a MANIFEST.in, which includes some of `paths` or excludes some of `found`."""
+    """Return `found` after one line of a MANIFEST.in, which adds some of `paths` or removes some of `found`."""
     command, *patterns = words or [""]
     action = command.removeprefix("recursive-").removeprefix("global-")
     if command.startswith("recursive-"):
         folder = clean_path(patterns[0]) if patterns else ""
-        if command == "recursive-include" and not folder:  # setuptools names such files with ./, and finds no package
+        if command == "recursive-include" and not folder:  # setuptools names such files with ./ and finds no package
             return found
         patterns = [joined(folder, f"**/{pattern}") for pattern in patterns[1:]]
     elif command.startswith("global-"):
@@ -73,12 +79,12 @@ def apply_line(found: set[str], paths: list[str], words: list[str], effort: Effo
 
 
 def _in_one_folder(pattern: str) -> str:
-    """Return `pattern` as setuptools globs for what to include: `**` stands for one folder, as `*` does."""
+    """Return `pattern` as setuptools globs it for includes: `**` matches exactly one folder, like `*`."""
     return "/".join("*" if part == "**" else part for part in pattern.split("/"))
 
 
 def _named_by_sources(tree: SourceTree, paths: list[str]) -> set[str] | None:
-    """Return those of `paths` that SOURCES.txt names, none without such a file; None if it was not kept."""
+    """Return the `paths` that SOURCES.txt names, if there is such a file, or None if its content was not stored."""
     name = f"{tree.egg_info}/SOURCES.txt"
     if tree.egg_info is None or not tree.has_member(name):
         return set()
@@ -100,7 +106,7 @@ def _lines(content: bytes, name: str) -> list[str]:
 
 
 def _template_lines(content: bytes) -> Iterable[str]:
-    """The lines of a MANIFEST.in, without comments; a backslash at its end joins a line to the next."""
+    """Yield the lines of a MANIFEST.in without comments. A backslash at the end joins a line to the next."""
     text = decode_text(content, "MANIFEST.in", keep_mark=True)[0].replace("\r\n", "\n").replace("\\\n", " ")
     for line in text.split("\n"):
         stripped = line.partition("#")[0].strip()

@@ -1,4 +1,4 @@
-"""What maturin puts into a wheel: a compiled module, and the Python package next to it or around it."""
+"""Work out what maturin puts into a wheel: a compiled module, and the Python package next to it or around it."""
 
 from pypi_assets.distributions.members import Folder, by_folder, merged
 from pypi_assets.distributions.metadata import decode_text
@@ -9,9 +9,10 @@ from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_p
 
 
 def installed(tree: SourceTree) -> Installed | None:
-    """The module of module-name, or of Cargo.toml's library, with the package of that name (below python-source).
+    """Return the compiled module and the Python package of the same name below `python-source`.
 
-    Where there is no such package, one is made around the compiled module. A program alone brings no module.
+    The name comes from `module-name`, the library in Cargo.toml, or the project. If there is no package of this name,
+    maturin creates one around the compiled module. A crate that only builds a program provides no module.
     """
     settings = tree.table("tool", "maturin")
     name = settings.get("module-name")
@@ -43,7 +44,10 @@ def installed(tree: SourceTree) -> Installed | None:
 
 
 def _named_for_wheels(value: object, *, are_plain_ones: bool) -> list[str]:
-    """The patterns of include or exclude that count for wheels. `are_plain_ones`: those too that name no format."""
+    """Return the patterns of include or exclude that apply to wheels.
+
+    `are_plain_ones` says whether patterns without a format count, too.
+    """
     patterns = []
     for entry in value if isinstance(value, list) else ():
         path = entry.get("path") if isinstance(entry, dict) else entry
@@ -55,7 +59,7 @@ def _named_for_wheels(value: object, *, are_plain_ones: bool) -> list[str]:
 
 
 def _is_crate(tree: SourceTree, folder: str) -> bool:
-    """Whether a folder of the package's name is the crate's own, and no package."""
+    """Check whether the folder named like the package is the crate itself and not a package."""
     return folder not in tree.packages and "Cargo.toml" in tree.members.get(f"{tree.top}{folder}", Folder())
 
 
@@ -69,8 +73,10 @@ def _manifest_path(tree: SourceTree) -> str:
 
 
 def _bindings(tree: SourceTree) -> str:
-    """What the crate binds with where no setting names it: `pyo3`, `bin` for a program, else another, or one by a
-    crate that it depends on."""
+    """Return the default of the setting `bindings`: `pyo3`, or `bin` for a program, or `other`.
+
+    `other` covers bindings that maturin detects by further dependencies of the crate.
+    """
     path = _manifest_path(tree)
     cargo = tree.files.get(path, b"pyo3")
     if b"pyo3" in cargo:
@@ -81,7 +87,7 @@ def _bindings(tree: SourceTree) -> str:
 
 
 def _library(tree: SourceTree) -> str | None:
-    """[lib] name of the crate's Cargo.toml, else its package's name; None where it has neither."""
+    """Return the name of [lib] or [package] in the crate's Cargo.toml, or None if it has neither."""
     path = _manifest_path(tree)
     try:
         cargo = parse_toml(decode_text(tree.files.get(path, b""), path)[0])

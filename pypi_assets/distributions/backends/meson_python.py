@@ -1,4 +1,4 @@
-"""What meson-python puts into a wheel: what the meson.build files install, as far as the names are literal."""
+"""Work out what meson-python puts into a wheel: the files that meson.build installs, if their names are literal."""
 
 import re
 from collections.abc import Mapping
@@ -23,25 +23,28 @@ from pypi_assets.distributions.record import ModulesGrade
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, moved
 
 MAX_STEPS = 1_000_000
-"""Tokens and texts that are looked at, at the most: five times what the largest projects need, two seconds."""
+"""The maximum number of tokens and texts that are visited, which takes about two seconds.
+
+The largest projects need a fifth of it.
+"""
 MAX_LOOPS = 10
-"""How deep loops nest."""
+"""The maximum nesting of loops."""
 MAX_FOLDER_PARTS = 100
 MAX_FOLDER_LENGTH = 1000
-"""A longer path is no real folder, and would be repeated for each file in it."""
+"""A longer path is not a real folder and would be repeated for each of its files."""
 _TOKEN = re.compile(
     r"""\#[^\n]*|'''(?P<long>.*?)(?:'''|\Z)|'(?P<text>(?:[^'\\\n]++|\\.)*+)(?:'|(?=\n)|\\?\Z)|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<mark>\+=|==|!=|[^\s])|(?P<line>\n)""",
     re.DOTALL,
 )
 _WRITING = frozenset({"configure_file", "custom_target", "vcs_tag", "copyfile"})
-"""Calls whose outputs are installed where they have an install_dir."""
+"""Calls whose outputs are installed if they have an install_dir."""
 _LIBRARIES = frozenset({"shared_library", "shared_module"})
 _INSTALLING = (
     frozenset({"install_sources", "extension_module", "install_subdir", "install_data"}) | _WRITING | _LIBRARIES
 )
 _EXCLUDING = ("exclude_files", "exclude_directories")
 _DEFAULT_TAGS = {"install_sources": "python-runtime", "extension_module": "runtime"}
-"""The install_tag of what has none by name."""
+"""The install_tag of calls that do not name one."""
 _BRANCHES = frozenset({"if", "elif", "else", "endif"})
 
 
@@ -49,13 +52,16 @@ _ANCHOR = re.compile(r"\{(?:py_)?(?:purelib|platlib)\}/", re.ASCII)
 
 
 class _MesonTooLongError(Exception):
-    """MAX_STEPS are done."""
+    """The files need more than MAX_STEPS steps."""
 
 
 @dataclass(slots=True)
 class _If:
-    """An `if` whose `endif` is not reached: whether one of its branches is known to be taken, and whether the branch
-    that is read is known to be it."""
+    """An `if` before its `endif`.
+
+    `is_taken` is True if one of its branches is certainly taken. `is_sure` is True if that is the current branch.
+    `had_doubt` is True if an earlier condition is unknown.
+    """
 
     is_taken: bool = False
     is_sure: bool = False
@@ -64,7 +70,7 @@ class _If:
 
 @dataclass(slots=True)
 class _MesonBuild:
-    """What the meson.build files read so far install."""
+    """The state after the meson.build files read so far."""
 
     tree: SourceTree
     nesting: int = 0
@@ -80,12 +86,12 @@ class _MesonBuild:
     steps: int = 0
 
     def value(self, tokens: list[Token]) -> Value:
-        """What an expression holds."""
+        """Return the value of an expression."""
         return MesonReader(self.names, self.spend).value(tokens)
 
     @property
     def is_sure(self) -> bool:
-        """Whether all conditions around what is read are known to hold."""
+        """Check whether all conditions around the current statement are known to hold."""
         return self.is_sure_outside and all(each.is_sure for each in self.open_ifs)
 
     def spend(self, steps: int) -> None:
@@ -95,9 +101,12 @@ class _MesonBuild:
 
 
 def installed(tree: SourceTree) -> Installed | None:
-    """Arguments of install_sources, extension_module, install_subdir, install_data, configure_file and the like,
-    followed through subdir(). Both sides of an `if` count where options do not decide it, so that they are never exact.
-    None where there are none, or where reading them takes too long."""
+    """Return the files and extension modules that the calls in meson.build install, or None if there are none.
+
+    The calls are install_sources, extension_module, install_subdir, install_data, configure_file and similar ones.
+    Files in subdir() are read, too. If options do not decide an `if`, both its branches count, so the result is never
+    exact. Return None as well if reading takes too many steps.
+    """
     settings = tree.table("tool", "meson-python")
     arguments = tree.table("tool", "meson-python", "args")
     content = next((tree.files[name] for name in ("meson.options", "meson_options.txt") if name in tree.files), b"")
@@ -132,7 +141,7 @@ def _read(build: _MesonBuild, folder: str) -> None:
 
 
 def _run(build: _MesonBuild, folder: str, tokens: list[Token], start: int, end: int) -> None:
-    """Handles the statements among those tokens."""
+    """Run the statements from `start` to `end`."""
     at = start
     while at < end:
         build.spend(1)
@@ -143,7 +152,7 @@ def _run(build: _MesonBuild, folder: str, tokens: list[Token], start: int, end: 
 
 
 def _loop(build: _MesonBuild, folder: str, tokens: list[Token], at: int) -> int:
-    """Runs a foreach for each item that is known, else once for all texts, and returns where to go on."""
+    """Run a foreach for each known item, or once with all texts as one value. Return the index after its end."""
     start = _line_end(build, tokens, at)
     line = tokens[at + 1 : start]
     colon = next((index for index, token in enumerate(line) if token == ("mark", ":")), len(line))
@@ -169,7 +178,7 @@ def _loop(build: _MesonBuild, folder: str, tokens: list[Token], at: int) -> int:
 
 
 def _branch(build: _MesonBuild, tokens: list[Token], at: int) -> int:
-    """Handles the keyword of an `if` at `at`, and returns where to go on: behind the branches that are not taken."""
+    """Handle the keyword of an `if` at `at`. Return the index to continue at, which is after the branches not taken."""
     word = tokens[at][1]
     end = _line_end(build, tokens, at)
     if word == "endif":
@@ -194,7 +203,7 @@ def _branch(build: _MesonBuild, tokens: list[Token], at: int) -> int:
 
 
 def _next_branch(build: _MesonBuild, tokens: list[Token], at: int) -> int:
-    """Where the next keyword of the same `if` is."""
+    """Return the index of the next keyword of the same `if`."""
     depth = 0
     for index in range(at, len(tokens)):
         kind, text = tokens[index]
@@ -208,7 +217,7 @@ def _next_branch(build: _MesonBuild, tokens: list[Token], at: int) -> int:
 
 
 def _statement(build: _MesonBuild, folder: str, tokens: list[Token], at: int) -> int:
-    """Handles what begins with the word at `at`, and returns where to go on."""
+    """Run the statement that begins at `at`, and return the index to continue at."""
     word = tokens[at][1]
     following = tokens[at + 1] if at + 1 < len(tokens) else ("line", "\n")
     if word == "foreach":
@@ -245,7 +254,7 @@ def _install(build: _MesonBuild, folder: str, call: str, arguments: list[Value],
     if call == "extension_module":
         where = _folder(site) if site.is_site else subdir
         for name in arguments[0].texts if arguments and "install" in keywords else ():
-            if "@" not in name and "." not in name:  # a source next to it is in the same list
+            if "@" not in name and "." not in name:  # the list also has the sources of the module
                 build.extensions[f"{where}/{name}".lstrip("/").replace("/", ".")] = None
     elif call in _LIBRARIES:
         prefix = next(iter(keywords.get("name_prefix", Value(("lib",))).texts), "")
@@ -261,7 +270,7 @@ def _install(build: _MesonBuild, folder: str, call: str, arguments: list[Value],
 
 
 def _install_to(build: _MesonBuild, folder: str, call: str, texts: list[str], keywords: Mapping[str, Value]) -> None:
-    """Enters what a call installs to its install_dir."""
+    """Store the files that a call installs to its install_dir."""
     target = _folder(keywords["install_dir"])
     if call != "install_subdir":
         names = texts if call == "install_data" else keywords.get("output", Value()).texts
@@ -282,7 +291,7 @@ def _folder(value: Value) -> str:
 
 
 def _line_end(build: _MesonBuild, tokens: list[Token], at: int) -> int:
-    """Where the expression that begins at `at` ends: at the end of a line outside of all brackets."""
+    """Return the end of the expression that begins at `at`: the first end of a line outside of all brackets."""
     depth = 0
     for end in range(at, len(tokens)):
         kind, text = tokens[end]
@@ -296,7 +305,7 @@ def _line_end(build: _MesonBuild, tokens: list[Token], at: int) -> int:
 
 
 def _arguments(build: _MesonBuild, tokens: list[Token], start: int) -> tuple[list[Value], dict[str, Value], int]:
-    """The arguments of a call whose bracket opened before `start`: by position, by keyword, and where it ends."""
+    """Return the positional and keyword arguments of a call, and the index of its end. `start` follows the bracket."""
     depth, at = 1, start
     pieces: list[list[Token]] = [[]]
     while at < len(tokens) and depth:

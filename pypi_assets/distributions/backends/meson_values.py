@@ -1,4 +1,4 @@
-"""Evaluates the expressions and conditions of meson.build files, as far as literals and variables decide them."""
+"""Evaluate the expressions and conditions of meson.build files, if literals and variables determine them."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -8,19 +8,21 @@ from pypi_assets.characters import is_digits
 
 Token = tuple[str, str]
 Truth = bool | None
-"""None where it is not known."""
+"""None means unknown."""
 _OPTION = re.compile(r"\boption\s*+\(\s*+'([\w.-]{1,200}+)'([^)]{0,2000}+)", re.ASCII)
 _TYPE = re.compile(r"\btype\s*+:\s*+'(\w++)'", re.ASCII)
 _VALUE = re.compile(r"\bvalue\s*+:\s*+(?:'([^'\n]*+)'|(true|false))", re.ASCII)
 _SETTING = re.compile(r"-D([\w.-]{1,200}+)=(.*+)", re.ASCII | re.DOTALL)
 MAX_CONDITION = 200
-"""Tokens of a condition; a longer one is not evaluated."""
+"""The maximum number of tokens in a condition. Longer conditions are unknown."""
 MAX_OPTIONS_CHARACTERS = 200_000
 
 
 def read_options(text: str, arguments: list[str]) -> dict[str, str]:
-    """The values of the options that `text`, of meson.options, declares, where `arguments` are those of the set-up.
-    Boolean ones are `true` or `false`."""
+    """Return the values of the options that `text`, the content of meson.options, declares.
+
+    `arguments` are the arguments of `meson setup`, such as `-Dname=value`. Boolean values are `true` or `false`.
+    """
     options = {}
     for name, rest in _OPTION.findall(text[:MAX_OPTIONS_CHARACTERS]):
         kind, value = _TYPE.search(rest), _VALUE.search(rest)
@@ -33,7 +35,7 @@ def read_options(text: str, arguments: list[str]) -> dict[str, str]:
 
 
 def truth(tokens: list[Token], options: Mapping[str, str], truths: Mapping[str, Truth]) -> Truth:
-    """Whether the condition of `tokens` holds, where `truths` are the variables that are known to be so."""
+    """Return whether a condition holds, or None if that is unknown. `truths` are variables with a known truth value."""
     if len(tokens) > MAX_CONDITION:
         return None
     condition = _MesonCondition([token for token in tokens if token[0] != "line"], options, truths)
@@ -43,7 +45,7 @@ def truth(tokens: list[Token], options: Mapping[str, str], truths: Mapping[str, 
 
 @dataclass(slots=True)
 class _MesonCondition:
-    """A condition that is read from `at` on. Each rule of its grammar is a method."""
+    """A parser of a condition that continues at `at`. Each rule of the grammar is a method."""
 
     tokens: list[Token]
     options: Mapping[str, str]
@@ -80,7 +82,7 @@ class _MesonCondition:
         return None if text not in {"true", "false"} else text == "true"
 
     def _operand(self) -> str | None:
-        """The text of an operand, `true` or `false` where it is one of these; None where it is not known."""
+        """Return the text of an operand, `true` or `false` for a boolean, or None if it is unknown."""
         if self.at >= len(self.tokens):
             return None
         kind, text = self.tokens[self.at]
@@ -102,7 +104,7 @@ class _MesonCondition:
         return None if self._skip_rest_of_operand() else value
 
     def _skip_rest_of_operand(self) -> bool:
-        """Skips calls, methods and indices that follow; returns whether there are any."""
+        """Skip calls, methods and indices that follow. Return whether there were any."""
         start, depth = self.at, 0
         while self.at < len(self.tokens):
             kind, text = self.tokens[self.at]
@@ -115,7 +117,7 @@ class _MesonCondition:
         return self.at > start
 
     def _takes(self, token: Token) -> bool:
-        """Whether `token` is next, which is then taken."""
+        """Check whether `token` is next, and consume it if so."""
         found = self.at < len(self.tokens) and self.tokens[self.at] == token
         self.at += found
         return found
@@ -124,16 +126,19 @@ class _MesonCondition:
 MAX_NAMES = 20_000
 MAX_TEXT = 1000
 MAX_NESTING = 6
-"""How deep lists in lists are read; what is deeper is one list."""
+"""The maximum depth to which nested lists are read. A deeper list becomes one flat list."""
 _PLACE = re.compile(r"@(\w{1,100})@", re.ASCII)
 _CLOSING = {"[": "]", "{": "}", "(": ")"}
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What an expression holds. `texts` are all in it. `items` are those of a list or a dictionary, with their keys,
-    which are empty in a list. A `scalar` is one text. `is_site` is whether it is below the folder of Python's modules,
-    `is_false` whether it is the word `false`."""
+    """The value of an expression.
+
+    `texts` are all texts in it. `items` are the items of a list or dictionary with their keys, which are empty for a
+    list. `is_scalar` marks a single text. `is_site` is True if the value is a folder for Python modules or a path below
+    it. `is_false` marks the word `false`.
+    """
 
     texts: tuple[str, ...] = ()
     items: tuple[tuple[str, "Value"], ...] = ()
@@ -142,14 +147,14 @@ class Value:
     is_false: bool = False
 
     def item(self, key: str) -> "Value | None":
-        """The item of a dictionary at `key`, or that of a list at a number."""
+        """Return the item at `key` of a dictionary, or at an index of a list."""
         if is_digits(key) and len(key) < 5:
             return self.items[int(key)][1] if int(key) < len(self.items) else None
         return next((value for each, value in self.items if each == key), None)
 
 
 def joined_values(one: Value, other: Value) -> Value:
-    """`one + other`: texts are joined, and so are lists and dictionaries."""
+    """Return `one + other`, which joins texts, lists or dictionaries."""
     if one.is_scalar and other.is_scalar:
         return Value((f"{one.texts[0]}{other.texts[0]}"[:MAX_TEXT],), is_scalar=True)
     items = tuple(item for value in (one, other) for item in value.items or as_items(value))
@@ -157,19 +162,19 @@ def joined_values(one: Value, other: Value) -> Value:
 
 
 def as_items(value: Value) -> tuple[tuple[str, Value], ...]:
-    """The texts of what is no list, as the items of one."""
+    """Return the texts of a value that is not a list as list items."""
     return tuple(("", Value((text,), is_scalar=True)) for text in value.texts)
 
 
 @dataclass(slots=True)
 class MesonReader:
-    """Reads expressions, where `names` are the variables so far. `spend` counts what is looked at."""
+    """Evaluates expressions. `names` are the variables so far, and `spend` counts the steps."""
 
     names: Mapping[str, Value]
     spend: Callable[[int], None]
 
     def value(self, tokens: list[Token], nesting: int = 0) -> Value:
-        """What the expression of `tokens` holds."""
+        """Return the value of an expression."""
         self.spend(len(tokens))
         found: Value | None = None
         for term in split(tokens, "+"):
@@ -205,7 +210,7 @@ class MesonReader:
         return self._flat(tokens)
 
     def _bracket(self, tokens: list[Token], nesting: int) -> Value:
-        """A list, a dictionary, or an expression in brackets."""
+        """Return the value of a list, a dictionary, or an expression in brackets."""
         if tokens[0][1] == "(":
             return self.value(tokens[1:-1], nesting + 1)
         items: list[tuple[str, Value]] = []
@@ -221,7 +226,7 @@ class MesonReader:
         return Value(texts[:MAX_NAMES], tuple(items[:MAX_NAMES]), is_site=any(value.is_site for _, value in items))
 
     def _formatted(self, text: str, values: Mapping[str, Value]) -> Value:
-        """A text whose places have the texts that are known; what is not known stays, with its signs."""
+        """Return a text with its known placeholders replaced. Unknown placeholders stay as they are."""
 
         def replaced(place: re.Match[str]) -> str:
             value = values.get(place[1])
@@ -230,7 +235,7 @@ class MesonReader:
         return Value((_PLACE.sub(replaced, text[:MAX_TEXT])[:MAX_TEXT],), is_scalar=True)
 
     def _looked_up(self, tokens: list[Token]) -> Value | None:
-        """A variable's item: `name['key']`, `name[0]`, `name.get('key', ...)`; None where it is something else."""
+        """Return an item of a variable, as in `name['key']`, `name[0]` or `name.get('key', ...)`, or None."""
         known = self.names[tokens[0][1]]
         rest = tokens[1:]
         if len(rest) == 3 and rest[0] == ("mark", "[") and rest[2] == ("mark", "]"):
@@ -242,7 +247,7 @@ class MesonReader:
         return None
 
     def _flat(self, tokens: list[Token]) -> Value:
-        """All texts in the expression, whatever it does with them."""
+        """Return all texts in an expression, regardless of its operations."""
         texts: list[str] = []
         is_site = False
         for index, (kind, text) in enumerate(tokens):
@@ -263,7 +268,7 @@ class MesonReader:
 
 
 def split(tokens: list[Token], mark: str) -> Iterator[list[Token]]:
-    """The parts of `tokens` between `mark`s that are outside of brackets, without the ends of lines."""
+    """Yield the parts of `tokens` between each `mark` outside of brackets, without line ends."""
     depth = 0
     part: list[Token] = []
     for kind, text in tokens:

@@ -1,5 +1,7 @@
-"""What build backends install that take one package or module by its name: whey, trampolim, py-build-cmake, enscons and
-sphinx-theme-builder."""
+"""Work out what backends install that take one package or module by name.
+
+They are whey, trampolim, py-build-cmake, enscons and sphinx-theme-builder.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,12 +14,14 @@ from pypi_assets.distributions.record import ModulesGrade
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, joined, moved
 
 _LOCAL_SETTINGS = ("py-build-cmake.local.toml", "py-build-cmake.cross.toml")
-"""Files by which py-build-cmake replaces what pyproject.toml has."""
+"""Files in which py-build-cmake finds settings that replace those in pyproject.toml."""
 
 
 def whey(tree: SourceTree) -> Installed | None:
-    """[tool.whey] package (a package, or the first part of the project's name) below source-dir. `additional-files` are
-    lines of a MANIFEST.in."""
+    """Return the package of [tool.whey], or the first part of the project's name, below source-dir.
+
+    `additional-files` are lines in the syntax of MANIFEST.in.
+    """
     settings = tree.table("tool", "whey")
     folder = clean_path(_text(settings.get("source-dir"), ""))
     project = _project(tree).partition(".")[0]
@@ -33,14 +37,19 @@ def whey(tree: SourceTree) -> Installed | None:
 
 
 def trampolim(tree: SourceTree) -> Installed | None:
-    """The modules of [tool.trampolim] top-level-modules, else the package of the project's name, at the top or in
-    src."""
+    """Return the modules of [tool.trampolim] top-level-modules, or the package of the project's name.
+
+    They lie at the top or in `src`.
+    """
     names = strings(tree.table("tool", "trampolim").get("top-level-modules"))
     return _installed(tree, "trampolim modules", names or [_project(tree).replace("-", "_")], ("", "src"))
 
 
 def py_build_cmake(tree: SourceTree) -> Installed | None:
-    """[tool.py-build-cmake.module] name in directory or in its folder src, and what CMake installs."""
+    """Return the module of [tool.py-build-cmake.module] and the modules that CMake installs.
+
+    The module lies in `directory` or in its subfolder `src`.
+    """
     settings = tree.table("tool", "py-build-cmake", "module")
     name = _text(settings.get("name"), _project(tree).replace("-", "_"))
     folder = clean_path(_text(settings.get("directory"), ""))
@@ -62,7 +71,7 @@ def py_build_cmake(tree: SourceTree) -> Installed | None:
 
 
 def enscons(tree: SourceTree) -> Installed | None:
-    """[tool.enscons] packages, below src_root. SConstruct decides, which is a program."""
+    """Return the packages of [tool.enscons], below src_root. They are a guess: SConstruct, a program, decides."""
     settings = tree.table("tool", "enscons")
     folder = clean_path(_text(settings.get("src_root"), ""))
     packages = [clean_path(each.replace(".", "/")) for each in strings(settings.get("packages"))]
@@ -71,7 +80,7 @@ def enscons(tree: SourceTree) -> Installed | None:
 
 
 def sphinx_theme_builder(tree: SourceTree) -> Installed | None:
-    """The package of the project's name in src."""
+    """Return the package of the project's name in `src`."""
     return _installed(tree, "theme package", [_project(tree).replace("-", "_")], ["src"], ModulesGrade.DERIVED)
 
 
@@ -82,7 +91,7 @@ def _installed(
     folders: Iterable[str],
     grade: ModulesGrade = ModulesGrade.EXACT,
 ) -> Installed | None:
-    """All that lies in packages or modules of these names, each in the first of `folders` that has it."""
+    """Return all files of the named packages or modules, each from the first of `folders` that has it."""
     files: Files = []
     for name in names:
         if path := tree.first_named(folders, name.replace(".", "/")):
@@ -94,7 +103,7 @@ def _installed(
 
 
 def _project(tree: SourceTree) -> str:
-    """The project's name as it is written."""
+    """Return the project's name as written in the metadata."""
     written = tree.table("project").get("name")
     return written if isinstance(written, str) else tree.project or ""
 

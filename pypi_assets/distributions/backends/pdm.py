@@ -1,4 +1,4 @@
-"""What pdm-backend puts into a wheel: the packages at its package folder, or what its settings include."""
+"""Work out what pdm-backend puts into a wheel: packages in its package folder, or files that settings include."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,15 +12,17 @@ from pypi_assets.distributions.requirement_names import parse_requirement
 from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_path, joined, moved
 
 _HOOKS = frozenset({"custom-hook", "run-setuptools", "build"})
-"""Settings that name code of the project's own, which may add modules."""
+"""Settings that name the project's own code, which may add modules."""
 _ITSELF = frozenset({"pdm-backend", "pdm-pep517"})
 _PLACED_SCHEMES = frozenset({"purelib", "platlib"})
-"""Parts of wheel-data that are installed where Python looks for modules."""
+"""Schemes of wheel-data that are installed to site-packages."""
 
 
 def installed(tree: SourceTree) -> Installed:
-    """[tool.pdm.build] (for pdm-pep517 also [tool.pdm]) includes, excludes, package-dir, source-includes and
-    wheel-data; where they select nothing the wheel is empty."""
+    """Return the files selected by [tool.pdm.build], or by [tool.pdm] for pdm-pep517. The wheel may be empty.
+
+    The settings are includes, excludes, package-dir, source-includes and wheel-data.
+    """
     settings = tree.table("tool", "pdm", "build")
     if not settings and tree.is_built_by(backend_names.PDM_PEP517):
         settings = tree.table("tool", "pdm")
@@ -41,7 +43,7 @@ def installed(tree: SourceTree) -> Installed:
 
 
 def _runs_code(tree: SourceTree, settings: Mapping[str, Any]) -> bool:
-    """Whether code of the project's own, or a plug-in that the build requires, may add modules."""
+    """Check whether the project's own code, or a plug-in required by the build, may add modules."""
     required = [parse_requirement(each) for each in strings(tree.table("build-system").get("requires"))]
     return (
         tree.has_file("pdm_build.py")
@@ -52,7 +54,7 @@ def _runs_code(tree: SourceTree, settings: Mapping[str, Any]) -> bool:
 
 
 def _version_file(tree: SourceTree) -> list[str]:
-    """The module that gets the version in a build, as `write_to` names it."""
+    """Return the module that `write_to` names. A build writes the version into it."""
     project = tree.table("project")
     path = tree.table("tool", "pdm", "version").get("write_to")
     is_written = isinstance(path, str) and "version" not in project and "version" in strings(project.get("dynamic"))
@@ -60,9 +62,10 @@ def _version_file(tree: SourceTree) -> list[str]:
 
 
 def _wheel_data(tree: SourceTree, wheel_data: object) -> tuple[Files, bool]:
-    """The modules that wheel-data puts next to the packages, and whether each version of Python finds the same.
+    """Return the modules that wheel-data puts next to the packages, and whether the result is certain.
 
-    An item is a glob, whose files get no folder, or a table of one and of the folder that they are relative to.
+    It is uncertain if versions of Python select different files. An item is a glob whose files are placed without a
+    folder, or a table with a glob and the folder that paths are relative to.
     """
     placed: list[str] = []
     are_certain = True
@@ -83,15 +86,18 @@ def _wheel_data(tree: SourceTree, wheel_data: object) -> tuple[Files, bool]:
 
 
 def _packages(tree: SourceTree, folder: str) -> list[str]:
-    """The packages right in `folder`, those of stubs included; where there are none, a pattern for its modules."""
+    """Return the packages directly in `folder`, with packages of stubs, or else a pattern for its modules."""
     stubs = [path for path in tree.sources if path.endswith("-stubs") and tree.has_file(f"{path}/__init__.pyi")]
     found = [path for path in (*tree.packages, *stubs) if path.rpartition("/")[0] == folder and path != folder]
     return sorted(found) or [joined(folder, "*.py")]
 
 
 def _collected(tree: SourceTree, includes: list[str], excludes: list[str]) -> Files:
-    """What the patterns include: files, and what lies below folders without what is excluded. Of two patterns for the
-    same path, the one with more parts counts, then the one with fewer wildcards, then the exclusion."""
+    """Return the included files, and the files below included folders that are not excluded.
+
+    If two patterns match the same path, the pattern with more parts wins, then the one with fewer wildcards, then the
+    exclusion.
+    """
     paths = [*paths_of(tree.below("")), *(folder for folder in tree.folders if folder)]
     included, excluded = _named_by(tree, includes, paths), _named_by(tree, excludes, paths)
     for path in included.keys() & excluded.keys():
@@ -111,7 +117,7 @@ def _collected(tree: SourceTree, includes: list[str], excludes: list[str]) -> Fi
 
 
 def _named_by(tree: SourceTree, patterns: list[str], paths: list[str]) -> dict[str, str]:
-    """Those of `paths` that patterns match, each with its pattern; `a/**` matches `a` too, and "" is the top."""
+    """Return the `paths` that the patterns match, each with its pattern. `a/**` also matches `a`, and "" is the top."""
     named: dict[str, str] = {}
     for pattern in patterns:
         found = matching_paths(paths, [pattern], Patterns.FILE_GLOB, tree.effort)

@@ -1,4 +1,4 @@
-"""What poetry installs: the packages in its settings, or the one named like the project, and further includes."""
+"""Work out what poetry installs: the packages in its settings or the package named like the project, and includes."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,8 +11,11 @@ from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_p
 
 
 def installed(tree: SourceTree) -> Installed | None:
-    """[tool.poetry] packages (include, from, to, format) without what exclude names, and include. The first entry that
-    names a file decides where it goes."""
+    """Return the files of [tool.poetry] packages and include, without the files that exclude names.
+
+    If several entries name the same file, the first decides its target. Entries have the keys include, from, to and
+    format.
+    """
     settings = tree.table("tool", "poetry")
     paths: dict[str, str] = {}
     packages = [each for each in _entries(settings.get("packages"), "include") if _in_wheel(each, by_default=True)]
@@ -35,18 +38,18 @@ def installed(tree: SourceTree) -> Installed | None:
     for path in matching_paths([path for path in paths if path not in included], excludes, Patterns.GLOB, tree.effort):
         del paths[path]
     paths = included | paths
-    grade = ModulesGrade.DERIVED if "build" in settings else ModulesGrade.EXACT  # a script that may add modules
+    grade = ModulesGrade.DERIVED if "build" in settings else ModulesGrade.EXACT  # the build script may add modules
     by = "poetry packages" if packages else "poetry name"
     return Installed(by, by_folder(paths.values()), grade=grade) if paths else None
 
 
 def _placed(files: Files, source: str, target: str) -> dict[str, str]:
-    """For the path of each of `files`, where it is installed."""
+    """Return the installed path of each of `files`, by its path in the sdist."""
     return dict(zip(paths_of(files), paths_of(moved(files, source, target)), strict=True))
 
 
 def _entries(value: object, key: str) -> Iterator[Mapping[str, Any]]:
-    """Tables with a text at `key`; a text alone is such a table."""
+    """Yield the tables that have a text at `key`. A text alone stands for such a table."""
     for entry in value if isinstance(value, list) else ():
         if isinstance(entry, str):
             yield {key: entry}
@@ -59,7 +62,7 @@ def _in_wheel(entry: Mapping[str, Any], *, by_default: bool) -> bool:
 
 
 def _includes_in_wheels(tree: SourceTree) -> bool:
-    """Until version 2, an include without a format went into wheels too."""
+    """Check whether an include without a format goes into wheels, as it does before poetry-core 2."""
     required = strings(tree.table("build-system").get("requires"))
     return not required or any("<2" in each.replace(" ", "") or "poetry-core" not in each for each in required)
 

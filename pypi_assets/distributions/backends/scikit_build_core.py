@@ -1,4 +1,4 @@
-"""What scikit-build-core puts into a wheel: Python packages, and the modules that CMakeLists.txt builds."""
+"""Work out what scikit-build-core puts into a wheel: Python packages, and the modules that CMakeLists.txt builds."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,12 +22,14 @@ from pypi_assets.distributions.source_tree import (
 
 MAX_OVERRIDES = 50
 _OTHER_STATES = frozenset({"sdist", "editable", "metadata_editable"})
-"""In which no wheel is built that pip installs of an sdist."""
+"""States in which pip builds no wheel from the sdist."""
 
 
 def installed(tree: SourceTree) -> Installed | None:
-    """What the settings select, and what any of the overrides makes of them: conditions on the machine, the version of
-    Python or the environment decide which of those count."""
+    """Return the files selected by the settings, with and without their overrides.
+
+    The machine, the version of Python or the environment decides which overrides apply, so every variant counts.
+    """
     settings = tree.table("tool", "scikit-build")
     variants = [settings, *_overridden(settings)]
     tree.effort.spend(len(variants) * (1 + len(tree.members)))
@@ -40,13 +42,13 @@ def installed(tree: SourceTree) -> Installed | None:
         grade = least_sure(grade, ModulesGrade.DERIVED)
     files = merged([each for one in found for each in one.files])
     extensions = tuple(dict.fromkeys(name for each in found for name in each.extensions))
-    if any(".gitignore/" in inside.others for inside in tree.members.values()):  # which leave files out, unread here
+    if any(".gitignore/" in inside.others for inside in tree.members.values()):  # their patterns are not read
         grade = least_sure(grade, ModulesGrade.DERIVED)
     return Installed(first.by, files, extensions, grade)
 
 
 def _overridden(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The settings with each of the overrides alone, and with all of them, without those for sdists alone."""
+    """Return the settings with each override alone, and with all of them. Overrides for sdists only are skipped."""
     listed = settings.get("overrides")
     tables = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
     tables = [each for each in tables if table(each, "if").get("state") not in _OTHER_STATES]
@@ -62,7 +64,7 @@ def _overridden(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _with_override(settings: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
-    """`settings` where the conditions of `override` hold. `inherit` adds to lists and tables, and replaces none."""
+    """Return `settings` with an override whose conditions hold. `inherit` adds to lists and tables."""
     result = {**settings}
     for key, value in override.items():
         if key in {"if", "inherit"}:
@@ -89,8 +91,10 @@ def _joined_values(old: object, new: object, mode: object) -> object:
 
 
 def _installed(tree: SourceTree, settings: Mapping[str, Any]) -> Installed | None:
-    """wheel.packages, else the package of the project's name in src, python or the top; CMake's modules; and
-    wheel.force-include."""
+    """Return the packages of wheel.packages or the project's name, the modules of CMake, and wheel.force-include.
+
+    The package of the project's name lies in `src`, `python` or the top folder.
+    """
     wheel = table(settings, "wheel")
     packages = wheel.get("packages")
     by = "scikit-build packages"
@@ -118,7 +122,7 @@ def _installed(tree: SourceTree, settings: Mapping[str, Any]) -> Installed | Non
 
 
 def _forced(tree: SourceTree, wheel: Mapping[str, Any], excludes: list[str]) -> Files:
-    """What wheel.force-include places: files whatever the excludes name, and folders without that."""
+    """Return the files that wheel.force-include places. Excludes apply to folders but not to single files."""
     files: Files = []
     for source, target in text_items(wheel.get("force-include")):
         path, place = clean_path(source), clean_path(target.removeprefix("${SKBUILD_PLATLIB_DIR}"))
@@ -132,8 +136,11 @@ def _forced(tree: SourceTree, wheel: Mapping[str, Any], excludes: list[str]) -> 
 
 
 def _selected(tree: SourceTree, targets: Mapping[str, str], excludes: list[str]) -> Files:
-    """The files of the packages, each of which may be a single module, without what wheel.exclude names: a path in the
-    wheel, or in the package. A file that two packages have is in the later one."""
+    """Return the files of the packages without those that wheel.exclude names.
+
+    A package may be a single module. A pattern may be relative to the wheel or to the package. If two packages contain
+    the same file, the later one installs it.
+    """
     placed: dict[str, str] = {}
     for target, source in targets.items():
         if len(target) > MAX_TARGET_LENGTH:
@@ -147,12 +154,12 @@ def _selected(tree: SourceTree, targets: Mapping[str, str], excludes: list[str])
 
 
 def _text(value: object) -> str:
-    """A folder in the settings, which is the top where it is not given."""
+    """Return a folder from the settings, or the top folder if it is not given."""
     return clean_path(value) if isinstance(value, str) and len(value) <= MAX_TARGET_LENGTH else ""
 
 
 def _variables(tree: SourceTree, settings: Mapping[str, Any]) -> dict[str, str]:
-    """What scikit-build-core hands on to CMake, and the settings' definitions that are literal."""
+    """Return the variables that scikit-build-core passes to CMake, and the literal definitions in the settings."""
     defined = table(settings, "cmake", "define")
     literal = {
         name: value
@@ -170,7 +177,7 @@ def _variables(tree: SourceTree, settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _generated(settings: Mapping[str, Any]) -> list[str]:
-    """The modules that a build writes from templates."""
+    """Return the modules that a build writes from templates."""
     entries = settings.get("generate")
     tables = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
     return [clean_path(path) for entry in tables if isinstance(path := entry.get("path"), str) and path.endswith(".py")]
@@ -181,7 +188,7 @@ def _by_name(tree: SourceTree) -> dict[str, str]:
     written = written if isinstance(written, str) else tree.project or ""
     names = (
         written.replace("-", "_").replace(".", "_"),
-        module_name(written),  # as earlier versions had it
+        module_name(written),  # the name in earlier versions
         written.replace("-", "_").replace(".", "/"),
     )
     for folder in ("src", "python", ""):

@@ -1,7 +1,7 @@
-"""What setuptools (or distutils, or pbr) installs: declared packages and modules, or those that it discovers.
+"""Work out what setuptools, distutils or pbr installs: declared packages and modules, or discovered ones.
 
-pyproject.toml comes before setup.py, and that before setup.cfg. Extension modules are those that setup.py or
-pyproject.toml name, and what the .egg-info's top_level.txt names without any file.
+pyproject.toml has priority over setup.py, and setup.py over setup.cfg. Extension modules are those that setup.py or
+pyproject.toml name, and names in top_level.txt of the .egg-info that belong to no file.
 """
 
 import re
@@ -57,35 +57,37 @@ _PACKAGES_NAMED = re.compile(rb"\bpackages\s*+(?:=\s*+\[|\+=)|\[\s*+[\"']package
 _TEXT = re.compile(rb"[\"']([\w.-]++)[\"']")
 _WORDS = (b"packag", b"_modules", b"rust_extensions", b"**", b"pbr", b"configuration")
 _PLUGINS = frozenset({"pbr", "configuration"})
-"""Arguments by which others than setuptools find the packages."""
+"""Arguments by which tools other than setuptools find the packages."""
 _PLAIN_COMMANDS_TEXT = (
     "test sdist upload clean bdist_wheel bdist_egg bdist_rpm bdist_wininst build_ext build_docs build_sphinx docs doc"
     " develop register lint flake8 pytest coverage release publish tag tox nosetests compile_catalog extract_messages"
     " init_catalog update_catalog upload_docs check"
 )
 _PLAIN_COMMANDS = frozenset(_PLAIN_COMMANDS_TEXT.split())
-"""Commands that may be a project's own, and still install what its arguments name."""
+"""Commands that a project may define itself without changing which modules are installed."""
 _OWN_CODE_TEXT = (
     "distclass cffi_modules configuration ext_package use_2to3 convert_2to3_doctests options command_options"
     " script_args script_name command_packages src_root extra_path"
 )
 _OWN_CODE = frozenset(_OWN_CODE_TEXT.split())
-"""Arguments that bring modules, or names for them, from elsewhere, or change what commands do."""
+"""Arguments that add modules or their names from elsewhere, or that change what commands do."""
 _PLACING = frozenset({"install", "install_lib"})
 """Commands that may install files which no argument names."""
 _NAMED_BY = frozenset({"packages", "py_modules"})
 _READ = ("packages", "py_modules", "package_dir", "package_data", "ext_modules")
-"""Arguments that leave a doubt where they are given and not known."""
+"""Arguments that make the result uncertain if they are given but their value is unknown."""
 MAX_PREFIX_LENGTH = 250
-"""Of what comes before the names of found packages, so that many of them take no memory without end."""
+"""The maximum length of a prefix of found packages. Without it, many packages could take unlimited memory."""
 _DISCOVERED_IN = ("", "src", "lib", "python")
 
 
 @dataclass(slots=True)
 class _Declared:
-    """What the project declares to setuptools. `packages` and `modules` are None where it declares nothing;
-    `has_packages` is whether pyproject.toml declares packages, `names_extensions` whether setup.py was followed to the
-    names of its extension modules."""
+    """The declarations of a project to setuptools.
+
+    `packages` and `modules` are None if the project declares none. `has_packages` is True if pyproject.toml declares
+    packages. `names_extensions` is True if setup.py was understood down to the names of its extension modules.
+    """
 
     by: str = ""
     packages: list[str] | None = None
@@ -115,8 +117,7 @@ class _Declared:
 
 
 def installed(tree: SourceTree) -> Installed | None:
-    """What the project declares, or else what is found, and the folders that commands of its own copy, or that an
-    earlier build has left in the sdist."""
+    """Return the declared or discovered modules, with folders that commands copy or an earlier build left."""
     found = _installed(tree)
     if found:
         found = _as_commands_install(tree, found)
@@ -126,7 +127,7 @@ def installed(tree: SourceTree) -> Installed | None:
 
 
 def _as_commands_install(tree: SourceTree, found: Installed) -> Installed:
-    """`found` with what a folder of an earlier build adds, or what options of commands install instead."""
+    """Return `found` with the files of an earlier build, or with the folders that options install instead."""
     folders = build_folders(tree)
     if not folders.are_followed:
         found = replace(found, grade=ModulesGrade.GUESSED)
@@ -144,7 +145,7 @@ def _as_commands_install(tree: SourceTree, found: Installed) -> Installed:
 
 
 def _built(tree: SourceTree, found: Installed, folders: BuildFolders) -> Installed:
-    """`found` as it comes to lie in the folder that is installed."""
+    """Return `found` as it will lie in the folder that is installed."""
     script = _script(tree)
     is_unread = "setup.py" in tree.files and script.ext_modules is None
     is_unread = is_unread and ("ext_modules" in script.given or not script.is_complete)
@@ -158,16 +159,16 @@ def _built(tree: SourceTree, found: Installed, folders: BuildFolders) -> Install
         found = replace(found, files=files, grade=found.grade if is_sure else ModulesGrade.GUESSED)
     if folders.installed is not None and folders.installed != (folders.pure if is_pure else folders.platform):
         files = moved(tree.below(folders.installed), folders.installed)
-        built = found.files if folders.modules is not None else []  # none where the build is skipped
+        built = found.files if folders.modules is not None else []  # empty if the build is skipped
         return replace(found, files=[*built, *files], extensions=(), compiles_all=False)
     grade = found.grade if are_certain else least_sure(found.grade, ModulesGrade.DERIVED)
     return replace(found, files=[*found.files, *more], grade=grade) if more else found
 
 
 def _installed(tree: SourceTree) -> Installed | None:
-    """The declared packages and modules, else what top_level.txt names, else what is discovered.
+    """Return the declared packages and modules, or else the names in top_level.txt, or else discovered modules.
 
-    Each of packages and modules counts as pyproject.toml has it, else as setup.py, else as setup.cfg has it.
+    Packages and modules are each taken from pyproject.toml, or else from setup.py, or else from setup.cfg.
     """
     declared = _Declared(takes_data=_takes_data(tree), extensions=literal_extensions(tree))
     script = _script(tree)
@@ -183,7 +184,7 @@ def _installed(tree: SourceTree) -> Installed | None:
     if declared.is_declared:
         return _checked(tree, declared, _as_installed(tree, declared))
     if not tree.table("project"):
-        # setuptools discovers since its version 61, and nothing is declared
+        # nothing is declared, and setuptools discovers modules only since version 61
         is_unread = "setup.py" in tree.files and not declared.is_complete
         declared.doubt(ModulesGrade.GUESSED if is_unread else ModulesGrade.DERIVED)
     is_discovered = tree.table("project") or (declared.is_complete and tree.top_level)
@@ -197,19 +198,18 @@ def _installed(tree: SourceTree) -> Installed | None:
 
 
 def _takes_data(tree: SourceTree) -> bool:
-    """Whether files in packages are installed that the manifest names, and not the modules alone:
-    `include_package_data`."""
+    """Check whether `include_package_data` is on. Then files in packages that the manifest names are installed, too."""
     settings = tree.table("tool", "setuptools")
     if "include-package-data" in settings:
         return settings["include-package-data"] is True
-    if tree.table("project") or settings or "files" in tree.setup_cfg:  # pbr takes them too
+    if tree.table("project") or settings or "files" in tree.setup_cfg:  # pbr includes them, too
         return True
     value = tree.setup_cfg.get("options", {}).get("include_package_data", "")
     return lower(value) in {"1", "true", "yes", "on", "y", "t"} or _says_data(tree) is not False
 
 
 def _says_data(tree: SourceTree) -> bool | None:
-    """Whether setup.py gives `include_package_data`; None if it computes it."""
+    """Return the `include_package_data` that setup.py gives, or None if it is computed."""
     source = tree.files.get("setup.py", b"")
     written = [bool(found[1]) for found in _INCLUDE_PACKAGE_DATA.finditer(source)]
     if len(set(written)) == 1 and len(written) == source.count(b"include_package_data"):
@@ -245,7 +245,7 @@ def _read_pyproject(tree: SourceTree, declared: _Declared) -> None:
 
 
 def _data_patterns(value: object) -> dict[str, list[str]]:
-    """The globs of package_data that may name modules."""
+    """Return the globs of package_data that may match modules."""
     found = {
         package: [each for each in strings(globs) if each.endswith((".py", ".pyc", "*"))]
         for package, globs in items(value)
@@ -254,7 +254,10 @@ def _data_patterns(value: object) -> dict[str, list[str]]:
 
 
 def _script(tree: SourceTree) -> SetupArguments:
-    """What setup.py gives; it isn't read where it calls setup() and names nothing of what is looked for."""
+    """Return the arguments of setup.py.
+
+    The script is not evaluated if it calls setup() and contains none of the words that matter.
+    """
     source = tree.files.get("setup.py", b"")
     if b"setup(" in source and not any(word in source for word in _WORDS):
         return SetupArguments(is_complete=True)
@@ -262,7 +265,7 @@ def _script(tree: SourceTree) -> SetupArguments:
 
 
 def _read_setup_cfg(tree: SourceTree, script: SetupArguments, declared: _Declared) -> None:
-    """What setup.cfg declares, where setup.py doesn't give the same, or gives an empty list."""
+    """Add the declarations of setup.cfg that setup.py does not give, or gives as an empty list."""
     options = tree.setup_cfg.get("options", {})
     if "package_dir" not in script.given and not tree.table("tool", "setuptools", "package-dir"):
         declared.package_dir |= {
@@ -283,7 +286,7 @@ def _read_setup_cfg(tree: SourceTree, script: SetupArguments, declared: _Declare
     if declared.has_packages:
         return
     if "packages" in script.given and script.packages != ():
-        if script.packages is None and tree.top_level is not None:  # a part is not enough
+        if script.packages is None and tree.top_level is not None:  # a partial list is not enough
             declared.modules = None
         declared.doubt(ModulesGrade.GUESSED if script.packages is None and declared.is_declared else declared.grade)
         return
@@ -298,7 +301,7 @@ def _read_setup_cfg(tree: SourceTree, script: SetupArguments, declared: _Declare
         declared.package_dir.setdefault("", folder)
     elif packages:
         declared.by, declared.packages = "setup.cfg packages", listed(packages)
-    elif files := listed(tree.setup_cfg.get("files", {}).get("packages", "")):  # pbr takes what is below them too
+    elif files := listed(tree.setup_cfg.get("files", {}).get("packages", "")):  # pbr includes subpackages, too
         root = clean_path(tree.setup_cfg["files"].get("packages_root", ""))
         declared.package_dir.setdefault("", root)
         include = [pattern for package in files for pattern in (package, f"{package}.*")]
@@ -322,7 +325,7 @@ def _read_script(tree: SourceTree, script: SetupArguments, declared: _Declared) 
         declared.modules = list(script.py_modules)
     if declared.has_packages:
         return
-    if not script.is_complete and tree.egg_info is not None:  # it lies where the packages are
+    if not script.is_complete and tree.egg_info is not None:  # the .egg-info lies next to the packages
         declared.package_dir.setdefault("", tree.egg_info.rpartition("/")[0])
     source = tree.files.get("setup.py", b"")
     is_mentioned = any(word in source for word in (b"packages", b"py_modules", b"**"))
@@ -335,7 +338,10 @@ def _read_script(tree: SourceTree, script: SetupArguments, declared: _Declared) 
 def _script_packages(
     tree: SourceTree, items: Iterable[str | FindPackages], declared: _Declared
 ) -> tuple[str, list[str]]:
-    """The rule and the packages of setup.py. Where find_packages() looks is where they lie, unless that is declared."""
+    """Return the name of the rule that applies and the packages of setup.py.
+
+    The folder of find_packages() is the packages' folder unless the project declares another one.
+    """
     by = "setup.py packages"
     packages: list[str] = []
     for item in items:
@@ -351,11 +357,11 @@ def _script_packages(
 
 
 def _read_extensions(tree: SourceTree, script: SetupArguments, declared: _Declared) -> None:
-    """The extension modules that setup.py names, and those that Cython makes of the files and patterns in it.
+    """Add the extension modules that setup.py names, and those that Cython builds from its files and patterns.
 
-    Where setup.py does not name them all, each .pyx in a package counts for one.
+    If setup.py does not name all of them, each .pyx in a package counts as one.
     """
-    if script.ext_package:  # which top_level.txt does not name
+    if script.ext_package:  # top_level.txt does not name this package
         declared.ext_package = f"{script.ext_package}."
     if script.ext_modules is not None:
         absent = frozenset() if tree.uses_cython else script.cython_modules
@@ -375,13 +381,16 @@ def _read_extensions(tree: SourceTree, script: SetupArguments, declared: _Declar
 
 
 def _built_by_cmake(tree: SourceTree, declared: _Declared) -> list[str]:
-    """The modules that scikit-build (classic) has CMake install, which may name the folder that packages lie in."""
+    """Return the modules that CMake installs for scikit-build (classic).
+
+    Their names may contain the folder of the packages, which is removed.
+    """
     source = declared.package_dir.get("", "").replace("/", ".")
     return [name.removeprefix(f"{source}.") for name in cmake_modules(tree, None, {"SKBUILD": "1"}).extensions]
 
 
 def _script_grade(tree: SourceTree, script: SetupArguments) -> ModulesGrade:
-    """DERIVED where setup.py may install something else than its arguments name, or was not followed wholly."""
+    """Return DERIVED if setup.py may install other files than its arguments name, or if it was not fully understood."""
     if has_own_build_code(tree) or "cmdclass" in tree.setup_cfg.get("options", {}):
         return ModulesGrade.DERIVED
     if "setup.py" not in tree.files:
@@ -396,9 +405,10 @@ def _script_grade(tree: SourceTree, script: SetupArguments) -> ModulesGrade:
 
 
 def _only_list(tree: SourceTree) -> list[str]:
-    """The only list of packages, where it is an item of a dict that is handed on by ** in ways that aren't followed.
+    """Return the list of packages in setup.py, if there is only one and it is an item of a dict.
 
-    A list that is an argument or has a name is not taken: the script may change it before it is used.
+    Such a dict is passed by `**` in a way that is not understood. A list that is an argument or has a name is ignored
+    because the script may change it before it is used.
     """
     source = tree.files["setup.py"]
     lists = _PACKAGES_ITEM.findall(source)
@@ -407,7 +417,7 @@ def _only_list(tree: SourceTree) -> list[str]:
 
 
 def _folder_of(package: str, package_dir: Mapping[str, str]) -> str:
-    """Where the package's modules lie: package_dir may name a folder for it, or for a package above."""
+    """Return the folder of a package's modules. package_dir may name one for the package or for one of its parents."""
     if not package_dir or (len(package_dir) == 1 and "" in package_dir):
         folder, path = package_dir.get(""), package.replace(".", "/")
         return f"{folder}/{path}" if folder and path else folder or path
@@ -434,7 +444,7 @@ def _as_installed(tree: SourceTree, declared: _Declared) -> Installed:
         unlisted = _unlisted_data(tree, folders, declared)
         files += _listed_bytecode(tree, folders, declared)
         for folder, package in folders.items():
-            if folder.rpartition("/")[0] not in folders:  # else it comes along with the package above
+            if folder.rpartition("/")[0] not in folders:  # otherwise it is included with its parent package
                 found = _without_excluded(folders, declared.no_data, tree.below(folder), tree.effort)
                 if unlisted:
                     found = by_folder(path for path in paths_of(found) if path not in unlisted)
@@ -456,22 +466,22 @@ def _as_installed(tree: SourceTree, declared: _Declared) -> Installed:
             files += moved(by_folder([path]), folder, parent.replace(".", "/"))
         else:
             missing += 1
-    if folders.get(""):  # build_py leaves the script itself out
+    if folders.get(""):  # build_py skips the script itself
         script = f"{folders[''].replace('.', '/')}/setup.py"
         files = by_folder(path for path in paths_of(files) if path != script)
-    if missing:  # a build may write them
+    if missing:  # a build may create them
         declared.doubt(ModulesGrade.GUESSED if not files else ModulesGrade.DERIVED)
     return declared.installed(declared.by, files, declared.extensions)
 
 
 def _package_data(tree: SourceTree, folder: str, target: str, globs: list[str]) -> Files:
-    """The modules that package_data names in `folder`, or above it by `../`, where they are installed."""
+    """Return the modules that package_data names in `folder`, or above it by `../`, at their installed paths."""
     by_start: dict[tuple[str, str], list[str]] = {}
     for glob in globs:
         start, end, rest = folder, target, glob
         while rest.startswith("../") and start and end:
             start, end, rest = start.rpartition("/")[0], end.rpartition("/")[0], rest[3:].lstrip("/")
-        if not rest.startswith("../"):  # else it lies outside of the sdist, or of site-packages
+        if not rest.startswith("../"):  # otherwise it is outside of the sdist or of site-packages
             by_start.setdefault((start, end), []).append(rest)
     files: Files = []
     for (start, end), patterns in by_start.items():
@@ -481,7 +491,7 @@ def _package_data(tree: SourceTree, folder: str, target: str, globs: list[str]) 
 
 
 def _unlisted_data(tree: SourceTree, folders: Collection[str], declared: _Declared) -> set[str]:
-    """The modules in or below the folders of packages that are no modules of theirs, and that no manifest names."""
+    """Return the modules below the packages that are not modules of these packages and that no manifest names."""
     roots = [folder for folder in folders if folder.rpartition("/")[0] not in folders]
     data = [
         path
@@ -499,7 +509,7 @@ def _unlisted_data(tree: SourceTree, folders: Collection[str], declared: _Declar
 
 
 def _listed_bytecode(tree: SourceTree, folders: Mapping[str, str], declared: _Declared) -> Files:
-    """The `.pyc` files in or below packages that the manifest names, where they are installed: they are data."""
+    """Return the `.pyc` files below packages that the manifest names, at their installed paths. They count as data."""
     paths = paths_of(tree.bytecode(""))
     listed = manifest_files(tree, paths)[0] if paths else set()
     found: Files = []
@@ -516,7 +526,7 @@ def _listed_bytecode(tree: SourceTree, folders: Mapping[str, str], declared: _De
 
 
 def _is_excluded(path: str, package: str, patterns: Mapping[str, list[str]], effort: Effort) -> bool:
-    """Whether exclude_package_data names the data file at `path` in the folder of `package`."""
+    """Check whether exclude_package_data names the data file at `path` in the folder of `package`."""
     excluding = (*patterns.get("*", ()), *patterns.get("", ()), *patterns.get(package, ()))
     effort.spend(len(excluding) * (1 + len(path) // 64))
     return any(matches_glob(path, pattern) for pattern in excluding)
@@ -525,7 +535,7 @@ def _is_excluded(path: str, package: str, patterns: Mapping[str, list[str]], eff
 def _without_excluded(
     folders: Mapping[str, str], patterns: Mapping[str, list[str]], files: Files, effort: Effort
 ) -> Files:
-    """`files` without the data files that exclude_package_data names; the modules of packages are no data."""
+    """Return `files` without the data files that exclude_package_data names. Modules of packages are not data."""
     if not patterns:
         return files
     kept: Files = []
@@ -543,7 +553,7 @@ def _without_excluded(
 
 
 def _discovered(tree: SourceTree, declared: _Declared) -> Installed:
-    """What setuptools takes where nothing is declared: the src layout, else packages at the top, else one module."""
+    """Return what setuptools discovers without declarations: the src layout, or packages at the top, or one module."""
     named = {package: folder for package, folder in declared.package_dir.items() if package}
     source = declared.package_dir.get("", "src")
     if named:
@@ -560,7 +570,7 @@ def _discovered(tree: SourceTree, declared: _Declared) -> Installed:
     if tops:
         files = [each for top in tops for each in tree.below(top)]
         if len({top.removesuffix("-stubs") for top in tops}) > 1:
-            declared.doubt(ModulesGrade.DERIVED)  # setuptools refuses to choose
+            declared.doubt(ModulesGrade.DERIVED)  # setuptools does not choose between several packages
         return declared.installed("setuptools flat layout", files, declared.extensions)
     modules = [name for name in tree.modules_at_top if name[:1] not in {"", ".", "_"} and name not in NOT_MODULES]
     if len(modules) > 1:
@@ -570,8 +580,11 @@ def _discovered(tree: SourceTree, declared: _Declared) -> Installed:
 
 
 def _checked(tree: SourceTree, declared: _Declared, found: Installed) -> Installed:
-    """`found` with what only top_level.txt names. A build makes that file again, so it hides nothing that is declared.
-    It chooses of what is discovered, and of extension modules whose names are a guess."""
+    """Return `found` with modules that only top_level.txt names.
+
+    A build writes top_level.txt again, so declared modules stay even if it does not name them. It decides between
+    discovered modules, and between extension modules whose names are guesses.
+    """
     if tree.top_level is None:
         return found
     named = {name.replace("/", ".").partition(".")[0] for name in tree.top_level}
@@ -580,7 +593,7 @@ def _checked(tree: SourceTree, declared: _Declared, found: Installed) -> Install
     tops = {top: top.partition(".")[0] for top in (*at_top, *in_folders)}
     kept = {top for top, name in tops.items() if top in named or name in named}
     files = found.files
-    if len(kept) < len(tops) and not declared.is_declared:  # a build of several that are discovered fails
+    if len(kept) < len(tops) and not declared.is_declared:  # a build fails if it discovers several
         files = [each for each in files if each[0].partition("/")[0] in kept]
         files += by_folder(path for path in at_top if path in kept)
     extensions = tuple(name for name in found.extensions if name.partition(".")[0] in named)
@@ -598,15 +611,16 @@ def _checked(tree: SourceTree, declared: _Declared, found: Installed) -> Install
 
 
 def _roots(tree: SourceTree, declared: _Declared) -> list[str]:
-    """Folders that top-level names may lie in, the likeliest first: the .egg-info lies next to the packages."""
+    """Return the folders that may contain top-level names, most likely first. The .egg-info lies next to packages."""
     next_to_egg_info = [tree.egg_info.rpartition("/")[0]] if tree.egg_info else []
     return list(dict.fromkeys([*filter(None, [declared.package_dir.get("")]), *next_to_egg_info, *_DISCOVERED_IN]))
 
 
 def _by_top_level(tree: SourceTree, declared: _Declared, names: Iterable[str] | None = None) -> Installed:
-    """What lies under the names in top_level.txt. One without a file is an extension module, if anything is compiled.
+    """Return the files below the names in top_level.txt.
 
-    Below packages, folders without `__init__.py` are left out, as find_packages does.
+    A name without files is an extension module if anything is compiled. Below packages, folders without `__init__.py`
+    are skipped, as in find_packages().
     """
     files: Files = []
     extensions = list(declared.extensions) if names is None else []

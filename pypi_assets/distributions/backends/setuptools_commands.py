@@ -1,5 +1,8 @@
-"""Follows the folders of a build by setuptools: those that an earlier build has left in an sdist are installed too, and
-options in setup.py, setup.cfg or [tool.distutils] name others."""
+"""Find the folders that a build by setuptools uses.
+
+Folders of an earlier build that the sdist contains are installed, too. Options in setup.py, setup.cfg or
+[tool.distutils] may name other folders.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,12 +23,12 @@ _HARMLESS_TEXT = (
     " install_purelib install_platlib install_headers install_scripts install_data"
 )
 _HARMLESS = frozenset(_HARMLESS_TEXT.split())
-"""Options that decide nothing about which modules are installed. `bdist_wheel` gives `install` folders of its own."""
+"""Options that do not affect which modules are installed. `bdist_wheel` sets the folders of `install` itself."""
 _TRUE = frozenset({"y", "yes", "t", "true", "on", "1"})
 _COMMANDS = frozenset(
     {"build", "build_py", "build_ext", "install", "install_lib", "bdist", "bdist_wheel", "dist_info", "egg_info"}
 )
-"""Commands that run in a build of a wheel and whose options matter."""
+"""Commands that run when a wheel is built and whose options matter."""
 _FOLLOWED = frozenset(
     {
         ("build", "build_base"),
@@ -48,12 +51,15 @@ _FOLLOWED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class BuildFolders:
-    """The folders of a build. A wheel has the content of `pure` if nothing is compiled, else of `platform`, or a folder
-    whose path begins with it. `installed` is set if another folder is installed instead. `modules` is set if packages
-    and modules are built into a folder of their own. `wheels` are the folders in the sdist that may become the wheel.
-    `target` is the folder in site-packages that all but `wheels` are installed to; None if they are installed outside
-    of the wheel. Where `are_skipped`, nothing is built before it is installed. `are_followed`: no option has an effect
-    that is not followed."""
+    """The folders of a build.
+
+    A wheel is made from `pure` if nothing is compiled, or else from `platform` or a folder whose path begins with it.
+    `installed` is set if another folder is installed instead. `modules` is set if packages and modules are built into a
+    separate folder. `wheels` are folders in the sdist that may become the wheel. `target` is the folder in
+    site-packages for all files except those in `wheels`, or None if they are installed outside of the wheel.
+    `are_skipped` is True if nothing is built before the installation. `are_followed` is True if every option with an
+    effect is understood.
+    """
 
     pure: str
     platform: str
@@ -66,7 +72,7 @@ class BuildFolders:
 
 
 def build_folders(tree: SourceTree) -> BuildFolders:
-    """Return the folders that the options in setup.py, setup.cfg and pyproject.toml name, or the usual ones."""
+    """Return the folders that options in setup.py, setup.cfg and pyproject.toml name, or the defaults."""
     options = _command_options(tree)
     are_followed = not any(_is_unfollowed(section, values) for section, values in options.items())
     build = {name: clean_path(value) for name, value in options.get("build", {}).items()}
@@ -95,29 +101,29 @@ def build_folders(tree: SourceTree) -> BuildFolders:
 
 
 def _folder(options: Mapping[str, Mapping[str, str]], command: str, option: str) -> str | None:
-    """Return the folder that an option of a command names; None if it is not given."""
+    """Return the folder that an option of a command names, or None if it is not given."""
     value = options.get(command, {}).get(option)
     return None if value is None else clean_path(value)
 
 
 def _folders_of_wheels(tree: SourceTree, start: str) -> tuple[str, ...]:
-    """Return the folders like `build/bdist.linux-x86_64/wheel` in the sdist, of which a machine uses one."""
+    """Return the folders in the sdist such as `build/bdist.linux-x86_64/wheel`. A machine uses only one of them."""
     depth = start.count("/") + 1
     found = [each for each in tree.folders if each.startswith(start) and each.endswith("/wheel")]
     return tuple(sorted(each for each in found if each.count("/") == depth))
 
 
 def built_modules(files: Files, folders: BuildFolders, *, is_pure: bool) -> tuple[Files, bool]:
-    """Return those of the declared packages and modules that a wheel has, and whether all machines build the same.
+    """Return the declared packages and modules that the wheel contains, and whether all machines build the same.
 
-    `build_py` can build them into another folder than the one that is installed, or into a folder in it.
+    `build_py` can build them into a folder that is not installed, or into a subfolder of the installed folder.
     """
     if folders.modules is None:
         return files, True
     installed = folders.installed
     if installed is None:
         installed = folders.pure if is_pure else folders.platform
-        if not is_pure and installed.endswith("."):  # the machine's name follows
+        if not is_pure and installed.endswith("."):  # the name of the platform follows
             return [], not folders.modules.startswith(installed)
     if folders.modules == installed:
         return files, True
@@ -126,12 +132,12 @@ def built_modules(files: Files, folders: BuildFolders, *, is_pure: bool) -> tupl
 
 
 def left_in_wheel(tree: SourceTree, folders: BuildFolders) -> Files:
-    """Return the modules in the folders of the sdist that a machine makes the wheel of."""
+    """Return the modules in those folders of the sdist that become the wheel."""
     return [each for folder in folders.wheels if folder for each in moved(tree.below(folder), folder)]
 
 
 def left_over(tree: SourceTree, folders: BuildFolders, *, is_pure: bool, may_be_pure: bool) -> tuple[Files, bool]:
-    """Return the modules of an earlier build in the sdist, which a build installs too, and whether all machines do."""
+    """Return the modules of an earlier build in the sdist, and whether all machines install them."""
     files: Files = []
     if may_be_pure and folders.pure:
         files += moved(tree.below(folders.pure), folders.pure)
@@ -145,7 +151,7 @@ def left_over(tree: SourceTree, folders: BuildFolders, *, is_pure: bool, may_be_
 
 
 def _is_unfollowed(section: str, options: Mapping[str, str]) -> bool:
-    """Check whether options of a command can change the installed modules in a way that is not followed."""
+    """Check whether options of a command can change the installed modules in a way that is not understood."""
     if section == "aliases":
         return not _COMMANDS.isdisjoint(options)
     if section == "global":
@@ -164,14 +170,15 @@ def _is_plain(value: str) -> bool:
 
 
 def _command_options(tree: SourceTree) -> dict[str, dict[str, str]]:
-    """Return the options by command: those of setup.py, then those of setup.cfg, then those of [tool.distutils]."""
+    """Return the options by command: first from setup.py, then overridden by setup.cfg, then by [tool.distutils]."""
     script = tree.read_setup_script()
     options = {command: {**values} for command, values in ((script and script.options) or {}).items()}
     text = decode_text(tree.files.get("setup.cfg", b""), "setup.cfg")[0]
     for command, values in parse_setup_cfg(text).items():
         options[command] = options.get(command, {}) | values
     if "install-lib" in text and "install-lib" in parse_setup_cfg(text, names_as_written=True).get("install", {}):
-        # with a hyphen it counts only outside of virtual environments, and so it is an option that is not followed
+        # spelled with a hyphen, the option applies only outside of virtual environments, so it is treated as not
+        # understood
         options["install"]["install-lib"] = options["install"].pop("install_lib")
     for command, values in tree.table("tool", "distutils").items():
         section = options.setdefault(command.replace("-", "_"), {})

@@ -1,4 +1,4 @@
-"""Finds what setuptools takes for packages, extension modules and top-level modules in an sdist."""
+"""Find the packages, extension modules and top-level modules in an sdist as setuptools does."""
 
 import re
 from collections.abc import Iterable
@@ -14,8 +14,10 @@ from pypi_assets.distributions.source_tree import SourceTree, clean_path, joined
 def find_packages(
     tree: SourceTree, where: str, include: Iterable[str], exclude: Iterable[str], *, namespaces: bool
 ) -> list[str]:
-    """The dotted names of the folders below `where` that are packages: with `__init__.py` in them and in all folders
-    between, or any where `namespaces`."""
+    """Return the dotted names of the packages below `where`.
+
+    A package has an `__init__.py`, and so do all folders between it and `where`. With `namespaces`, any folder counts.
+    """
     start = f"{where}/" if where else ""
     cut = len(start)
     candidates = tree.sources if namespaces else tree.packages
@@ -34,9 +36,9 @@ def find_packages(
 
 
 def copied_files(tree: SourceTree, script: SetupArguments) -> Files:
-    """What lies in the folders that the script's commands copy, each file once, as it lies below the packages' folder.
+    """Return the files in folders that the script's commands copy, each once, relative to the packages' folder.
 
-    The top is left out, since a build has more in it than the sdist.
+    The top folder is skipped because it contains other files during a build.
     """
     files: Files = []
     taken: list[str] = []
@@ -49,7 +51,7 @@ def copied_files(tree: SourceTree, script: SetupArguments) -> Files:
 
 
 def _named_by(patterns: Iterable[str], names: list[str], effort: Effort) -> list[str]:
-    """Those of the dotted `names` that `patterns` match, most of which are a name with a star at one end."""
+    """Return the dotted `names` that `patterns` match. Names with a star at one end, the usual patterns, are fast."""
     exact: set[str] = set()
     starts: list[str] = []
     ends: list[str] = []
@@ -81,19 +83,21 @@ _EXTENSION = re.compile(
     rb"Extension\(\s*+(?:name\s*+=\s*+|target\s*+=\s*+)?[\"']([A-Za-z_][\w.]*+)[\"']"
     rb"(?:\s*+,\s*+(?:sources\s*+=\s*+)?\[\s*+[\"']([^\"'\n]*+)[\"'])?"
 )
-"""The name of an extension module, and its first source."""
+"""The name of an extension module and its first source."""
 _TRIPLE = r"'''[^'\\]*+(?:'{0,2}+(?:\\.|[^'\\])[^'\\]*+)*+(?:'''|'{0,2}+\\?\Z)"
 _SINGLE = r"'[^'\\\r\n]*+(?:\\.[^'\\\r\n]*+)*+(?:'|\\?\Z|(?=[\r\n]))"
 _STRINGS = (_TRIPLE, _TRIPLE.replace("'", '"'), _SINGLE, _SINGLE.replace("'", '"'))
 _CODE = re.compile("{}|{}|#[^\r\n]*+|([^\"'#]++|{}|{})".format(*_STRINGS).encode(), re.DOTALL)
-"""The group is what is neither a comment nor a docstring; in its strings # begins no comment. A string without its end
-reaches to the end of its line, or of all, so that no part is searched twice. No (?!...) is in what is repeated by *+,
-which would not match before Python 3.11.5."""
+"""The group is code outside of comments and docstrings. `#` inside of its strings does not begin a comment.
+
+An unclosed string ends with its line, or with the file if it is a triple-quoted one, so that no part is searched twice.
+No `(?!...)` is inside of a part repeated by `*+`, since that does not match before Python 3.11.5.
+"""
 _WRITERS = ("grpcio-tools", "setuptools-protobuf", "setuptools-golang", "setuptools-zig", "milksnake", "setuptools-dso")
 
 
 def literal_extensions(tree: SourceTree) -> tuple[str, ...]:
-    """The names that stand literally in calls of Extension() in setup.py, followed or not, and in pyproject.toml."""
+    """Return the literal names in calls of Extension() in setup.py, evaluated or not, and in pyproject.toml."""
     source = tree.files.get("setup.py", b"")
     found = _EXTENSION.findall(b"".join(_CODE.findall(source))) if b"Extension(" in source else []
     names = [name.decode() for name, source in found if tree.uses_cython or not source.endswith(b".pyx")]
@@ -101,7 +105,7 @@ def literal_extensions(tree: SourceTree) -> tuple[str, ...]:
 
 
 def pyproject_extensions(tree: SourceTree) -> list[str]:
-    """The `ext-modules` of [tool.setuptools] and [tool.setuptools-rust]."""
+    """Return the `ext-modules` of [tool.setuptools] and [tool.setuptools-rust]."""
     tool = tree.table("tool")
     names: list[str] = []
     for table, array, key in (("setuptools", "ext-modules", "name"), ("setuptools-rust", "ext-modules", "target")):
@@ -112,28 +116,27 @@ def pyproject_extensions(tree: SourceTree) -> list[str]:
 
 
 def has_own_build_code(tree: SourceTree) -> bool:
-    """Whether pyproject.toml names commands of the project's own, or a build requires what writes or compiles modules
-    that no argument names."""
+    """Check whether the project has its own commands, or requires a tool that adds modules which no argument names."""
     required = strings(tree.table("build-system").get("requires"))
     return "cmdclass" in tree.table("tool", "setuptools") or any(lower(each).startswith(_WRITERS) for each in required)
 
 
 def has_generated_source(tree: SourceTree, name: str) -> bool:
-    """Whether what Cython made of a module's .pyx lies next to it, so that it is built without Cython."""
+    """Check whether the C source of a .pyx lies next to it, so that it is built without Cython."""
     folder, _, last = name.replace(".", "/").rpartition("/")
     inside = tree.members.get(f"{tree.top}{folder}".rstrip("/"), Folder())
     return f"{last}.c" in inside or f"{last}.cpp" in inside
 
 
 def cythonized(tree: SourceTree, script: SetupArguments) -> list[str]:
-    """The modules that cythonize() makes of the files and patterns that it gets."""
+    """Return the modules that cythonize() builds from its files and patterns."""
     sources = [path for path in paths_of(tree.below("")) if path.endswith(".pyx")] if script.cython_sources else []
     found = matching_paths(sources, map(clean_path, script.cython_sources), Patterns.GLOB, tree.effort)
     return [_cython_name(tree, path.removesuffix(".pyx")) for path in found]
 
 
 def _cython_name(tree: SourceTree, path: str) -> str:
-    """The dotted name that Cython takes from where a file lies: below the folders that are packages."""
+    """Return the dotted name that Cython derives from the path of a file and the packages around it."""
     folder, _, last = path.rpartition("/")
     parts = [last]
     while folder in tree.packages:
@@ -149,7 +152,7 @@ _NOT_PACKAGES = (
     " fabfile site_scons dist env venv requirements"
 )
 NOT_PACKAGES = frozenset(_NOT_PACKAGES.split())
-"""Folders at the top that setuptools' discovery takes for no packages, next to those that begin with _ or a dot."""
+"""Top-level folders that setuptools does not discover as packages. It also skips names that begin with `_` or a dot."""
 _NOT_MODULES = (
     "setup conftest test tests example examples build toxfile noxfile pavement dodo tasks fabfile SConstruct Sconstruct"
     " sConstruct sconstruct conanfile manage benchmark benchmarks exercise exercises"
@@ -158,7 +161,7 @@ NOT_MODULES = frozenset(_NOT_MODULES.split())
 
 
 def named_in(tree: SourceTree, roots: list[str], name: str) -> tuple[str, Files]:
-    """The folder that `name` lies in, and its files: one of `roots`, else any at the top."""
+    """Return the folder that contains `name`, one of `roots` or any top-level folder, and the files found there."""
     path = name.replace(".", "/")
     for root in (*roots, *tree.tops):
         tree.effort.spend(4)
@@ -171,10 +174,10 @@ def named_in(tree: SourceTree, roots: list[str], name: str) -> tuple[str, Files]
 
 
 def package_at_top(tree: SourceTree, name: str) -> str:
-    """`a/b` where the top folder is itself the package a.b, as which the project is named; else nothing.
+    """Return `a/b` if the top folder is itself the package `a.b` and the project has this name; otherwise "".
 
-    An `__init__.py` alone, next to sources of an extension module that top_level.txt names too, is none: it describes
-    the project.
+    A single `__init__.py` does not count if it is next to sources of an extension module and top_level.txt names
+    several modules. Such a file only describes the project.
     """
     parts = _SEPARATOR.split(tree.project or "")
     others = [*(set(tree.modules_at_top) - NOT_MODULES - {"__init__"}), *(set(tree.tops) & tree.packages.keys())]
@@ -185,18 +188,18 @@ def package_at_top(tree: SourceTree, name: str) -> str:
 
 
 def is_namespace(tree: SourceTree, name: str) -> bool:
-    """Whether the project is named as something in `name`, which is then no extension module."""
+    """Check whether the project's name lies in the namespace `name`, which is then not an extension module."""
     return (tree.project or "").startswith(f"{name}.")
 
 
 def without_scripts(tree: SourceTree) -> Files:
-    """What lies in the tree, without that which is next to packages in most projects."""
+    """Return the files of the tree without folders and scripts that usually lie next to packages."""
     at_top = by_folder(f"{name}.py" for name in tree.modules_at_top if name not in NOT_MODULES)
     return at_top + [each for top in tree.tops if top not in NOT_PACKAGES for each in tree.below(top)]
 
 
 def in_packages(tree: SourceTree, root: str, files: Files) -> Files:
-    """`files` without those in folders that have no `__init__.py` but are below a folder that has one."""
+    """Return `files` without folders that have no `__init__.py` but lie below a folder that has one."""
     known: dict[str, bool] = {root: True}
 
     def is_kept(folder: str) -> bool:
@@ -214,7 +217,7 @@ _ADDED = re.compile(rb"\badd_extension\(\s*+[\"']([A-Za-z_][\w.]*+)[\"']")
 
 
 def configured_extensions(tree: SourceTree, source: str) -> list[str]:
-    """The dotted names of those that stand literally in calls of add_extension(), in packages below `source`."""
+    """Return the dotted names of modules that are literals in calls of add_extension() in packages below `source`."""
     start = f"{source}/" if source else ""
     names = []
     for path, content in tree.files.items():

@@ -1,4 +1,4 @@
-"""What uv's build backend installs: the modules in its settings, or the one named like the project, from one root."""
+"""Work out what uv's build backend installs: the modules in its settings, or the module named like the project."""
 
 from pypi_assets.distributions.members import Files, merged
 from pypi_assets.distributions.path_patterns import Patterns, without
@@ -7,8 +7,10 @@ from pypi_assets.distributions.source_tree import Installed, SourceTree, clean_p
 
 
 def installed(tree: SourceTree) -> Installed | None:
-    """module-name (or the project's name) below module-root, which is src; without what the excludes name. Data of the
-    schemes purelib and platlib lie next to it."""
+    """Return the modules of module-name, or the project's name, below module-root, without excluded files.
+
+    module-root is `src` by default. Data of the schemes purelib and platlib is installed next to the modules.
+    """
     settings = tree.table("tool", "uv", "build-backend")
     root = settings.get("module-root")
     root = clean_path(root) if isinstance(root, str) else "src"
@@ -20,7 +22,7 @@ def installed(tree: SourceTree) -> Installed | None:
             found += tree.at(path)
             found += tree.bytecode(path) if settings.get("default-excludes") is False else []
     excludes = [*strings(settings.get("source-exclude")), *strings(settings.get("wheel-exclude"))]
-    # From the top, a pattern takes the files that it matches; elsewhere it takes what is below a folder, too.
+    # A pattern from the top matches only files. Other patterns also match everything below a folder.
     from_top = [pattern[1:] for pattern in excludes if pattern[:1] == "/"]
     anywhere = [f"**/{pattern}" for pattern in excludes if pattern[:1] != "/"]
     found = without(found, from_top, Patterns.FILE_GLOB, tree.effort)
@@ -30,7 +32,7 @@ def installed(tree: SourceTree) -> Installed | None:
 
 
 def _data(tree: SourceTree, folder: object) -> Files:
-    """Return what lies in a folder of data that is installed where Python looks for modules."""
+    """Return the files of a data folder that is installed to site-packages."""
     if not isinstance(folder, str):
         return []
     source = clean_path(folder)
