@@ -1,7 +1,7 @@
-"""What a reader took out of one distribution: all that its record is made of, so that it is fetched only once.
+"""Store the parts of a distribution that its record is made of, so that each file is fetched only once.
 
-Extracts are kept for ever as small zstd frames. They share a dictionary that was trained on real distributions
-(benchmarks/train_extract_dictionary.py); each frame names its id, so a new dictionary is added to the old ones.
+Extracts are kept permanently as small zstd frames. They share a dictionary trained on real distributions
+(benchmarks/train_extract_dictionary.py). Each frame has the id of its dictionary, so that a new one can be added later.
 """
 
 import threading
@@ -21,23 +21,23 @@ from pypi_assets.errors import ExpectedError
 FORMAT_VERSION = 1
 DICTIONARIES = Path(__file__).parent / "dictionaries"
 DICTIONARY_ID = 40001
-"""Names a file in dictionaries/; zstd leaves the ids from 32,768 to 2**31 - 1 to everybody."""
+"""The name of a file in dictionaries/. zstd leaves the ids from 32,768 to 2**31 - 1 for free use."""
 COMPRESSION_LEVEL = 12
-"""0.3 ms a wheel; the highest level takes seven times as long for 7% fewer bytes."""
+"""Takes 0.3 ms a wheel. The highest level takes seven times as long for 7% fewer bytes."""
 MAX_EXTRACT_BYTES = 256 * MIB
-"""More than any limits that read a distribution leave in its extract: what claims to be larger is broken."""
+"""More than the limits of reading allow an extract to have. A larger one is corrupt."""
 
 
 class ExtractError(ExpectedError):
-    """A stored extract cannot be decoded: damaged, or written by a newer version; the text names which of them."""
+    """A stored extract is corrupt or was written by a newer version. The message names the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServedMetadata:
-    """The metadata file that an index serves next to an sdist, or that is not the METADATA of the wheel (PEP 658).
+    """The metadata file that an index serves next to a distribution (PEP 658).
 
-    `content` is None if the page states such a file and the index does not have it. `is_as_stated` is False if the file
-    has another sha256 than the page states.
+    It is present for an sdist, and for a wheel if it is not the wheel's own METADATA. `content` is None if the page
+    announces the file but the index does not have it. `is_as_stated` is False if its sha256 is not the one on the page.
     """
 
     content: bytes | None
@@ -46,11 +46,12 @@ class ServedMetadata:
 
 @dataclass(slots=True)
 class Extract:
-    """What was read from one archive. `members` are its files by their folders, without a leading `./`;
-    `setup_arguments` the arguments found in an sdist's setup.py then, as kept_arguments writes them.
+    """The content read from one archive.
 
-    `served` is None if the index serves the wheel's own METADATA or nothing, or if that was not compared.
-    `metadata_sha256` is of a wheel's whole METADATA. It is known while the wheel is read, and not stored.
+    `members` are its files by folder, without a leading `./`. `setup_arguments` are the arguments found in an sdist's
+    setup.py at that time, in the format of `kept_arguments`. `served` is None if the index serves the wheel's own
+    METADATA or nothing, or if the two were not compared. `metadata_sha256` is the hash of a wheel's whole METADATA. It
+    is known only while the wheel is read and is not stored.
     """
 
     members: dict[str, Folder] = field(default_factory=dict)
@@ -62,16 +63,16 @@ class Extract:
     metadata_sha256: str | None = field(default=None, compare=False)
 
     def copied(self) -> "Extract":
-        """One that can fail without this one; what both hold is the same."""
+        """Return a copy that can fail independently. The contents are shared."""
         return replace(self)
 
     @property
     def paths(self) -> list[str]:
-        """Of all members."""
+        """Return the paths of all members."""
         return paths_of(self.members.items())
 
     def fail(self, kind: ErrorKind, text: str) -> None:
-        """Keeps the first error: later ones mostly follow from it."""
+        """Set the error unless there is one already: later errors mostly follow from the first."""
         self.error = self.error or ReadError(kind, text)
 
     def fail_with(self, error: Exception) -> None:
@@ -82,7 +83,7 @@ class Extract:
 
 
 class _StoredExtract(msgspec.Struct, array_like=True):
-    """An extract as it is packed. Fields are only ever added at the end, with a default."""
+    """The stored form of an extract. New fields are only added at the end, with a default."""
 
     format_version: int
     files: dict[str, bytes]
@@ -98,7 +99,7 @@ _unpacker = msgspec.msgpack.Decoder(_StoredExtract)
 
 
 def pack(extract: Extract) -> bytes:
-    """`extract` as MessagePack: what is compressed."""
+    """Return `extract` as MessagePack, before compression."""
     error = None if extract.error is None else (extract.error.kind.value, extract.error.text)
     served = None if extract.served is None else (extract.served.content, extract.served.is_as_stated)
     stored = _StoredExtract(
@@ -108,31 +109,31 @@ def pack(extract: Extract) -> bytes:
 
 
 def encode_extract(extract: Extract) -> bytes:
-    """`extract` as one zstd frame with its size, its dictionary's id and a checksum.
+    """Return `extract` as one zstd frame with its size, dictionary id and checksum.
 
-    Raises UnicodeEncodeError where a member's name holds half a surrogate pair: readers leave none in.
+    Raise UnicodeEncodeError if a member's name contains half a surrogate pair, which readers never leave in a name.
     """
     return _codecs.compressor().compress(pack(extract))
 
 
 def decode_extract(content: bytes) -> Extract:
-    """The extract that `content`, one frame, holds. Raises ExtractError."""
+    """Return the extract in `content`, a single frame. Raise ExtractError if it is corrupt or from a newer version."""
     try:
         frame = zstandard.get_frame_parameters(content)
         if not 0 < frame.content_size <= MAX_EXTRACT_BYTES:
-            raise ExtractError(f"an extract of {frame.content_size} bytes")
+            raise ExtractError(f"corrupt extract: has {frame.content_size} bytes, not 1 to {MAX_EXTRACT_BYTES}")
         stored = _unpacker.decode(_codecs.decompressor(frame.dict_id).decompress(content, allow_extra_data=False))
         if stored.format_version != FORMAT_VERSION:
-            raise ExtractError(f"an extract of format {stored.format_version}; a newer version of pypi-assets reads it")
+            raise ExtractError(f"extract has format {stored.format_version}, which needs a newer pypi-assets")
         error = None if stored.error is None else ReadError(ErrorKind(stored.error[0]), stored.error[1])
     except (zstandard.ZstdError, msgspec.DecodeError, ValueError) as damage:
-        raise ExtractError(f"a damaged extract: {damage}") from damage
+        raise ExtractError(f"corrupt extract: {damage}") from damage
     served = None if stored.served is None else ServedMetadata(*stored.served)
     return Extract(stored.members, stored.files, stored.notes, error, stored.setup_arguments, served)
 
 
 class _Codecs(threading.local):
-    """zstd's working memory, kept because it costs more to make than an extract; no two threads may share it."""
+    """The working memory of zstd of one thread. It is reused because it costs more to create than an extract."""
 
     def __init__(self) -> None:
         self._compressor: zstandard.ZstdCompressor | None = None
@@ -156,13 +157,13 @@ _codecs = _Codecs()
 
 @cache
 def _dictionaries() -> dict[int, zstandard.ZstdCompressionDict]:
-    """All of them, by id: a process that reads distributions can open none later."""
+    """Return all dictionaries by id. They are loaded together because a contained reader cannot open files later."""
     return {int(path.stem): zstandard.ZstdCompressionDict(path.read_bytes()) for path in DICTIONARIES.glob("*.zdict")}
 
 
 def _dictionary(dictionary_id: int) -> zstandard.ZstdCompressionDict:
     if dictionary_id not in _dictionaries():
-        raise ExtractError(f"an extract with dictionary {dictionary_id}; a newer version of pypi-assets reads it")
+        raise ExtractError(f"extract has dictionary {dictionary_id}, which needs a newer pypi-assets")
     return _dictionaries()[dictionary_id]
 
 
@@ -174,7 +175,7 @@ def _dictionary_for_writing() -> zstandard.ZstdCompressionDict:
 
 
 def load_codecs() -> None:
-    """Loads all dictionaries, and what this thread encodes and decodes with, so that no file is opened later."""
+    """Load all dictionaries and create the codecs of this thread, so that no file is opened later."""
     _codecs.compressor()
     for dictionary_id in _dictionaries():
         _codecs.decompressor(dictionary_id)

@@ -1,4 +1,4 @@
-"""How much one distribution may cost: bytes, members, expansion and processor time."""
+"""Limit the cost of reading one distribution: bytes, members, expansion and processor time."""
 
 import time
 from collections.abc import Collection
@@ -6,23 +6,26 @@ from dataclasses import dataclass
 
 MIB = 1024**2
 READER_MEMORY_BYTES = 1024 * MIB
-"""What a process that reads distributions may take above the interpreter, as the system enforces it. Honest files need
-a tenth of it.
+"""The memory that a reader process may take in addition to the interpreter. The system enforces it.
+
+Ordinary files need a tenth of it.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """What reading one file may cost. The defaults let every honest distribution through, and keep the reader's memory
-    under 150 MB (benchmarks/read_memory.py).
+    """The limits for reading one file.
 
-    `max_metadata_bytes` bounds one small file (METADATA, pyproject.toml ...) with a description, `max_wanted_bytes` all
-    of them together, and `max_kept_bytes` what is parsed and stored of them, without descriptions; it is a few dozen KB
-    for real distributions, and parsing takes up to 32 times as much memory. `max_directory_bytes` bounds a zip's
-    central directory and a tar's member names, `max_name_length` (in characters) one name. The ratio of inflated to
-    compressed bytes is judged once `ratio_free_bytes` are inflated, since small files of zeros are honest.
-    `max_spooled_bytes` bounds a zip that comes as a stream, which is kept in memory. `seconds` are processor time, so
-    that a slow network or a busy machine does not condemn a file.
+    The defaults accept every ordinary distribution and keep a reader's memory under 150 MB (benchmarks/read_memory.py).
+
+    `max_metadata_bytes` limits one small file such as METADATA or pyproject.toml, including its description, and
+    `max_wanted_bytes` all of them together. `max_kept_bytes` limits the part that is parsed and stored, without
+    descriptions. It is a few dozen KB for real distributions, and parsing takes up to 32 times as much memory.
+    `max_directory_bytes` limits a zip's central directory and a tar's member names, and `max_name_length` the
+    characters of one name. The ratio of inflated to compressed bytes is checked only after `ratio_free_bytes` are
+    inflated, since small files of zeros are harmless. `max_spooled_bytes` limits a zip that comes as a stream and is
+    kept in memory. `seconds` is processor time, so that a file is not rejected because of a slow network or a busy
+    machine.
     """
 
     max_file_bytes: int = 2048 * MIB
@@ -40,21 +43,21 @@ class ReadLimits:
 
 
 class LimitExceededError(Exception):
-    """A limit is exceeded; the text names it."""
+    """A limit is exceeded. The message names it."""
 
 
 _TIMED_BYTES = 64 * 1024
-"""Inflating these takes less time than a look at the clock is worth."""
+"""Inflating fewer bytes than this takes so little time that checking the clock is not worthwhile."""
 MAX_SCRIPTS = 40
 MAX_SCRIPT_BYTES = 64 * 1024
 MAX_ALL_SCRIPTS_BYTES = 256 * 1024
-"""Of the files that setup.py may use: what is beyond is left out, and the rest is read."""
+"""Limits for files that setup.py may use. Files beyond them are skipped, and the others are read."""
 MAX_SOURCES_BYTES = 256 * 1024
-"""Of a SOURCES.txt, which names files that are known: a larger one is left out."""
+"""A larger SOURCES.txt is skipped. It mostly names files that are already known."""
 
 
 class Budget:
-    """Counts what one read has cost so far; each method raises LimitExceededError once its limit is exceeded."""
+    """Counts the cost of one read so far. Each method raises LimitExceededError when its limit is exceeded."""
 
     def __init__(self, limits: ReadLimits) -> None:
         self.limits = limits
@@ -94,7 +97,7 @@ class Budget:
             self._count_names(0, 0, length)
 
     def count_members(self, names: Collection[str]) -> None:
-        """Counts all of `names` at once, which is quicker."""
+        """Count all of `names` at once, which is faster."""
         lengths = list(map(len, names))
         self._count_names(len(lengths), sum(lengths), max(lengths, default=0))
 
@@ -110,7 +113,7 @@ class Budget:
             raise LimitExceededError(f"more than {self.limits.max_members} members")
 
     def count_inflated(self, inflated: int, compressed_total: int | None = None) -> None:
-        """Counts `inflated` more bytes; `compressed_total` is how many compressed bytes all of them came from."""
+        """Count `inflated` more bytes. `compressed_total` is the number of compressed bytes that led to all of them."""
         self._inflated += inflated
         if self._inflated >= self._timed_at:
             self._timed_at = self._inflated + _TIMED_BYTES
@@ -125,7 +128,7 @@ class Budget:
             raise LimitExceededError(f"inflates to more than {self.limits.max_expansion_ratio:g} times its size")
 
     def count_wanted(self, name: str, size: int) -> None:
-        """Counts a small file that is about to be read; `name` and `size` (in bytes) are the archive's claims."""
+        """Count a small file that is about to be read. `name` and `size` in bytes are claims of the archive."""
         if size > self.limits.max_metadata_bytes:
             raise LimitExceededError(f"{name!a:.200} is larger than {self.limits.max_metadata_bytes} bytes")
         self._wanted += size
@@ -135,8 +138,7 @@ class Budget:
             )
 
     def has_room_for_script(self, size: int) -> bool:
-        """Whether one more of the files that setup.py may use is kept; it is then counted. The others are left out,
-        and no limit is exceeded by them."""
+        """Return whether one more file that setup.py may use fits, and count it if so. Other files are just skipped."""
         is_kept = (
             size <= MAX_SCRIPT_BYTES
             and self._scripts < MAX_SCRIPTS
@@ -147,7 +149,7 @@ class Budget:
         return is_kept
 
     def count_kept(self, size: int) -> None:
-        """Counts `size` bytes of a small file that are kept."""
+        """Count `size` bytes of a small file that are stored."""
         self._kept += size
         if self._kept > self.limits.max_kept_bytes:
             raise LimitExceededError(f"more than {self.limits.max_kept_bytes} bytes of metadata without descriptions")

@@ -1,4 +1,4 @@
-"""Has a file on disk read by a contained reader process, and hashes it here: hashing parses nothing."""
+"""Read a local file with a contained reader process, and hash it in this process, since hashing parses nothing."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from pypi_assets.distributions.sources import RangeSourceError, SequentialSource
 
 
 class _Stream:
-    """What is hashed on its way to a reader, where it can be read only once: of a pipe, for one."""
+    """A stream that is hashed on its way to a reader, for sources such as pipes that can be read only once."""
 
     def __init__(self, hashed: SequentialSource) -> None:
         self.read = hashed.read
@@ -23,10 +23,10 @@ class _Stream:
 
 
 def read_local(path: Path, readers: ReaderPool) -> FinishedReading:
-    """What one of `readers` makes of the file at `path`, with its sha256 and size: the record that `read_path` makes.
+    """Return the record that one of `readers` makes of the file at `path`, with its sha256 and size, and its extract.
 
-    Never raises at bad content: a reader that dies has a record with that error. Raises OSError where the file can't
-    be read, and ReaderStartError.
+    `read_path` returns the same record. Bad content never raises: if a reader dies, the record has that error. Raise
+    OSError if the file cannot be read, and ReaderStartError if no reader starts.
     """
     with path.open("rb") as file:
         hashed = SequentialSource(file, Budget(readers.limits))

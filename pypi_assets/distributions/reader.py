@@ -1,4 +1,4 @@
-"""Reads one distribution, from a source of bytes or a path, into a record. Nothing of it is run or unpacked."""
+"""Read one distribution from a source of bytes or a path into a record. Nothing is run or unpacked."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -44,12 +44,12 @@ _KEPT = frozenset({f"{_INFO}PKG-INFO", f"{_INFO}entry_points.txt", f"{_INFO}top_
 
 
 def wanted(names: Iterable[str]) -> list[str]:
-    """Those of the members' names whose content an egg's record needs."""
+    """Return the members of an egg whose content its record needs."""
     return [name for name in names if name in _KEPT]
 
 
 def egg_record(parts: FilenameParts, project: str | None, extract: Extract) -> DistributionRecord:
-    """The record of an egg. setuptools writes no requires.txt where nothing is required."""
+    """Return the record of an egg. setuptools writes no requires.txt if nothing is required."""
     files = extract.files
     metadata = CoreMetadata()
     if f"{_INFO}PKG-INFO" in files:
@@ -94,12 +94,12 @@ _NAMES: dict[DistributionKind, Callable[[Extract, Budget], Names]] = {
     DistributionKind.EGG: SafeNames,
     DistributionKind.SDIST: SdistNames,
 }
-"""What collects the names of a zip of each kind, by the rules of what installs or unpacks it."""
+"""The collector of names for a zip of each kind, by the rules of the tool that installs or unpacks it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The record of a distribution, and the extract that it was made of."""
+    """The record of a distribution, and the extract that it was made from."""
 
     record: DistributionRecord
     extract: Extract
@@ -113,13 +113,15 @@ def read_distribution(
     limits: ReadLimits | None = None,
     hash_content: bool = True,
 ) -> Reading:
-    """Reads the distribution in `source`, which is at its start; its kind follows from `filename`.
+    """Read the distribution in `source` from its start. Its kind follows from `filename`.
 
-    Never raises at bad content: the record's `error` describes it. What the source itself raises comes up, and so does
-    MismatchError, where a range source is not what the index promised. sha256 and size are of all bytes,
-    and None where a limit stopped the reading before the end, or without `hash_content`. A tar is read in one pass, so
-    its source need not be seekable; a zip from a source that is not seekable is kept in memory, within a limit. A range
-    source, and without `hash_content` any seekable zip, is only read where its directory and its metadata are.
+    Bad content never raises: the record's `error` describes it. Errors of the source itself are raised, and so is
+    MismatchError if a range source differs from the promise of the index. sha256 and size cover all bytes. They are
+    None if a limit stopped the reading before the end, or without `hash_content`.
+
+    A tar is read in one pass, so its source need not be seekable. A zip from a source that is not seekable is kept in
+    memory, within a limit. Only the directory and the metadata are read from a range source, and from any seekable zip
+    without `hash_content`.
     """
     parts = parse_filename(filename, project)
     extract, hashed = _take_out(source, parts, Budget(limits or ReadLimits()), hash_content=hash_content)
@@ -131,7 +133,7 @@ def read_distribution(
 
 
 def read_extract(source: BinaryIO | RangeSource, parts: FilenameParts, limits: ReadLimits) -> Extract:
-    """What `make_parsed_record` needs of the distribution in `source`, unhashed and not yet condensed."""
+    """Return the extract that `make_parsed_record` needs, without hashing the source or condensing the extract."""
     extract, _ = _take_out(source, parts, Budget(limits), hash_content=False)
     return extract
 
@@ -139,7 +141,7 @@ def read_extract(source: BinaryIO | RangeSource, parts: FilenameParts, limits: R
 def _take_out(
     source: BinaryIO | RangeSource, parts: FilenameParts, budget: Budget, *, hash_content: bool
 ) -> tuple[Extract, SequentialSource | None]:
-    """The extract, and the source where all of it was hashed."""
+    """Return the extract, and the source if all of it was hashed."""
     sequential = None
     if not is_range_source(source):
         sequential = SequentialSource(cast("BinaryIO", source), budget, hash_content=hash_content)
@@ -161,15 +163,16 @@ def _take_out(
 
 
 def make_record(extract: Extract, filename: str, *, project: str | None = None) -> DistributionRecord:
-    """The record that follows from `extract`: a pure function, so that later rules can read it again.
+    """Return the record that follows from `extract`.
 
-    sha256 and size are None. The extract is left as it is.
+    This is a pure function, so that newer rules can make the record again. sha256 and size are None. The extract is not
+    changed.
     """
     return make_parsed_record(extract, parse_filename(filename, project), project)
 
 
 def make_parsed_record(extract: Extract, parts: FilenameParts, project: str | None) -> DistributionRecord:
-    """The same as `make_record`, of a filename that is parsed already."""
+    """Return the same record as `make_record` for a filename that is already parsed."""
     extract = extract.copied()
     try:
         if parts.kind in _READERS:
@@ -180,7 +183,7 @@ def make_parsed_record(extract: Extract, parts: FilenameParts, project: str | No
 
 
 def read_path(path: Path, *, project: str | None = None, limits: ReadLimits | None = None) -> DistributionRecord:
-    """The record of the file at `path`; its kind follows from its name. Raises OSError where it can't be read."""
+    """Return the record of the file at `path`. Its kind follows from its name. Raise OSError if it cannot be read."""
     with path.open("rb") as source:
         return read_distribution(source, path.name, project=project, limits=limits).record
 
@@ -220,7 +223,7 @@ def _extract(
 
 
 def _extract_zip_of(whole: RangeSource, parts: FilenameParts, sequential: SequentialSource, budget: Budget) -> Extract:
-    """The extract of what is a zip by its name or its content; `sequential` was at the end of the file."""
+    """Return the extract of a file that is a zip by its name or content. `sequential` is at the end of the file."""
     if parts.kind != DistributionKind.SDIST:
         return _extract_zip(whole, parts.kind, budget)
     start = whole.read_at(0, START_BYTES)
@@ -263,22 +266,22 @@ _OTHER_COMPRESSION = "it is not compressed as its name has it: pip refuses it"
 
 
 def unread_compression(start: bytes) -> str | None:
-    """The name of a compression that no reader here knows, by the first bytes of a file."""
+    """Return the name of an unsupported compression, by the first bytes of a file, or None."""
     return _UNREAD_COMPRESSIONS.get(start[:4]) or _UNREAD_COMPRESSIONS.get(start[:2])
 
 
 def is_tar(start: bytes) -> bool:
-    """Whether the first bytes are those of a compressed file or of a tar."""
+    """Check whether the first bytes belong to a compressed file or a tar."""
     return _compression(start) is not None or start[_PLAIN_TAR_MAGIC] == b"ustar"
 
 
 def is_read_as_tar(filename: str, start: bytes) -> bool:
-    """Whether a file is read as a tar from its start to its end: not where its name or its first bytes are a zip's."""
+    """Check whether to read a file as a tar from start to end: it is not a zip by its name or its first bytes."""
     return not lower(filename).endswith(".zip") and not start.startswith(_ZIP_STARTS)
 
 
 def ends_in_zip(tail: bytes) -> bool:
-    """Whether Python takes a file that ends in `tail` for a zip."""
+    """Check whether Python would take a file that ends with `tail` for a zip."""
     tail = tail[-TAIL_BYTES:]
     if tail[-_ZIP_END_BYTES:].startswith(_ZIP_END) and tail.endswith(b"\0\0"):
         return True
@@ -286,7 +289,7 @@ def ends_in_zip(tail: bytes) -> bool:
 
 
 def kind_notes(filename: str, start: bytes, tail: bytes) -> list[str]:
-    """What is doubtful about the kind of an sdist, by its name, its first bytes and its last ones."""
+    """Return notes on doubts about the kind of an sdist, from its name, its first bytes and its last bytes."""
     name = lower(filename)
     compression = _compression(start)
     if name.endswith(".zip"):

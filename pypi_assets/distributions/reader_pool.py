@@ -1,7 +1,7 @@
-"""Readers in processes of their own: a hostile file costs one record, and no crawl.
+"""Run readers in separate processes, so that a hostile file costs one record and not the crawl.
 
-A native crash, a hang or a memory blow-up ends one process, which the next job replaces. The calling thread fetches
-the bytes that the reader requests: the reader itself is contained, and has neither network, files nor secrets.
+A native crash, a hang or excessive memory use ends one process, which the next job replaces. The calling thread fetches
+the bytes that the reader requests. The reader itself is contained and has no network, files or secrets.
 """
 
 import contextlib
@@ -73,17 +73,19 @@ READER_PROGRAM = "pypi_assets.distributions.reader_process"
 GRACE_S = 5.0
 """How long a reader may be silent beyond twice its processor time, since machines are busy."""
 START_S = 60.0
-"""How long a reader may take to start."""
+"""The time in which a reader must start."""
 PATIENCE_S = 0.1
-"""How long a call waits for a reader that is at work before it starts another, which costs as much."""
+"""How long a call waits for a busy reader before it starts another one. Starting one takes about as long."""
 TOGETHER_S = 0.1
-"""How long a reader may make records before it sends them together."""
+"""How long a reader makes records before it sends them together."""
 TOGETHER_PROCESSOR_S = 2.0
 TOGETHER_SHARE = 1 / 16
-"""How much processor time one of several may take, at most: seconds, and a share of what it may take alone.
-What takes longer is read alone then, where it is known what it was that took too long."""
+"""The processor time for each of several files, as seconds and as a share of the time for a single file.
+
+A file that takes longer is read alone afterwards, when it is known which file took too long.
+"""
 _CPUCLOCK_SCHED = 2
-"""Which of a process's clocks the kernel means: `clock_getcpuclockid` makes such numbers."""
+"""The kernel's number for the clock of a process, as `clock_getcpuclockid` encodes it."""
 _Answer = TypeVar("_Answer", AllRead, Judged)
 INHERITED = frozenset(
     {
@@ -92,25 +94,25 @@ INHERITED = frozenset(
         *("PYTHONHOME", "PYTHONPLATLIBDIR", "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"),
     }
 )
-"""Which variables a reader gets: what Python needs to start, and to find its libraries."""
+"""The environment variables that a reader gets: those that Python needs to start and to find its libraries."""
 
 
 class ReaderStartError(ExpectedError):
-    """A reader process did not start. The cause is this machine, and no file."""
+    """A reader process did not start. The cause is this machine and not a file."""
 
 
 class UncontainedReaderError(ReaderStartError):
-    """This machine cannot contain a reader, as the settings require it; the text names what is missing."""
+    """This machine cannot contain a reader as the settings require. The message names the missing layers."""
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedReading:
     """A record and its extract, encoded by `encode_extract`.
 
-    Where the reader failed, the record holds that error alone, and the extract is None unless the reader got that far.
-    `died` where its process was killed, crashed or fell silent, as also happens to readers of innocent files. Where it
-    was ended because the file took too much processor time, it has not `died`: another one would take as long.
-    `metadata_sha256` is that of a wheel's METADATA.
+    If the reader failed, the record has only that error, and the extract is None unless the reader sent it before.
+    `died` is True if the process was killed, crashed or fell silent, which can happen for harmless files, too. It is
+    False if the process was ended because the file took too much processor time: another reader would take as long.
+    `metadata_sha256` is the hash of a wheel's METADATA.
     """
 
     record: DistributionRecord
@@ -121,19 +123,19 @@ class FinishedReading:
 
 @dataclass(frozen=True, slots=True)
 class ReaderFailure:
-    """Why there is no record of an extract: its reader died, hung or failed."""
+    """The reason why an extract has no record: its reader died, hung or failed."""
 
     kind: ErrorKind
     text: str
 
 
 class ReaderPool:
-    """At most `size` reader processes, started as threads need them and used again. Any thread may call at any time.
+    """A pool of at most `size` reader processes, started when needed and reused. It is thread-safe.
 
-    A call has a process to itself until it returns, also while it waits for its source, unless that is the end of a
-    zip, which is fetched before: so `size` is best the number of threads that read from a network, of which processes
-    are started for those that have to wait. With `must_contain` a reader that this system cannot contain is no reader,
-    and each call raises UncontainedReaderError.
+    A call has a process to itself until it returns, even while it waits for its source. Only the end of a zip is
+    fetched before. So `size` should be the number of threads that read from a network. A new process is started only
+    for a call that would have to wait. With `must_contain`, each call raises UncontainedReaderError if this system
+    cannot contain readers.
     """
 
     def __init__(self, limits: ReadLimits, *, size: int, must_contain: bool = False) -> None:
@@ -145,7 +147,7 @@ class ReaderPool:
         self._is_starting = False
         self._last_start_at = 0.0
         self._started = 0
-        # The one used last is taken first.
+        # The process used last is taken first.
         self._idle: list[_Worker] = []
 
     def __enter__(self) -> Self:
@@ -163,17 +165,19 @@ class ReaderPool:
         kind: DistributionKind | None = None,
         extract_first: bool = False,
     ) -> FinishedReading:
-        """Reads the distribution in `source`, which is at its start, as `read_distribution` does without hashing.
+        """Read the distribution in `source` from its start, as `read_distribution` does without hashing.
 
-        `kind` is that of its filename, where the caller has parsed it already.
-        A file that makes its reader die, hang or fail has a record with that error, and an extract where one was
-        taken out; where the reader died, only with `extract_first`, which costs a message more. What the source
-        itself raises comes up unchanged, and so does MismatchError. A seekable wheel, egg or zip is read where it must
-        be; anything else is a stream of which no more is read than the reader needs, so that who hashes it reads the
-        rest. Raises ReaderStartError, and OSError where this machine fails the reader (no space for memory files).
+        `kind` is the kind of its filename, if the caller has parsed it already. A file that makes its reader die, hang
+        or fail leads to a record with that error, and to an extract if one was taken out before. If the reader died,
+        this needs `extract_first`, which costs one more message.
+
+        Errors of the source are raised unchanged, and so is MismatchError. Only the needed parts of a seekable wheel,
+        egg or zip are read. Any other source is a stream that is read only as far as the reader needs, so a caller that
+        hashes it must read the rest. Raise ReaderStartError, and OSError if this machine fails the reader, for example
+        without space for memory files.
         """
         kind = kind or parse_filename(filename, project).kind
-        if kind not in READABLE_KINDS:  # of which not a byte is read; nor can such a name always be sent
+        if kind not in READABLE_KINDS:  # no byte of it is read, and such a name cannot always be sent
             reading = read_distribution(source, filename, project=project, limits=self.limits, hash_content=False)
             return FinishedReading(reading.record, encode_extract(reading.extract))
         served = as_ranges(source, filename, kind)
@@ -184,9 +188,10 @@ class ReaderPool:
             return worker.read(job, cast("BinaryIO", source), served)
 
     def read_together(self, files: Sequence[WholeFile]) -> list[FinishedReading]:
-        """What `read` gives of each file, in their order, in one exchange with one process: small ones cost less so.
+        """Return the result of `read` for each file in order, in one exchange with one process.
 
-        Those that fail a reader, or that it leaves unread when it dies, are read again, each alone. Raises as `read`.
+        This is cheaper for small files. A file that fails a reader, or that is left unread when it dies, is read again
+        alone. Raise the same errors as `read`.
         """
         if not files:
             return []
@@ -203,9 +208,9 @@ class ReaderPool:
         ]
 
     def amend(self, extract: StoredExtract, served: ServedMetadata) -> FinishedReading:
-        """Return the record and the extract of a file that was read, with the metadata that the index serves for it.
+        """Return the new record and extract of a file that was read before, with metadata that the index serves for it.
 
-        A second reader tries what the first one died of. Raises ReaderStartError.
+        If the reader dies, a second one tries again. Raise ReaderStartError.
         """
         job = AmendJob(extract, served, self.limits.seconds + TIMER_GRACE_S)
         result: FileRead | ReadFailed | None = None
@@ -224,11 +229,11 @@ class ReaderPool:
         return FinishedReading(record, extract.content)
 
     def judge(self, extracts: Sequence[StoredExtract]) -> list[DistributionRecord | ReaderFailure | None]:
-        """The record of each extract, in their order, as `make_record` makes it; None where it has the given digest.
+        """Return the record of each extract in order, as `make_record` makes it, or None if it has the given digest.
 
-        An extract that makes its reader die, hang or fail has a ReaderFailure instead; the others have their records.
-        Records are sent some at a time. So where the reader dies, those that it kept back are made again, each sent
-        alone, and the one that is missing when a reader dies again was its death. Raises ReaderStartError.
+        An extract that makes its reader die, hang or fail leads to a ReaderFailure and does not affect the others. A
+        reader sends several records at a time. If it dies, the unsent ones are made again and sent one by one. If a
+        reader then dies again, the first extract without a record was the cause. Raise ReaderStartError.
         """
         records: list[DistributionRecord | ReaderFailure | None] = []
         together_s = TOGETHER_S
@@ -249,7 +254,7 @@ class ReaderPool:
         return records
 
     def close(self) -> None:
-        """Ends the processes, those that are at work as soon as their call returns."""
+        """End the idle processes at once, and busy ones as soon as their call returns."""
         with self._changed:
             self._closed = True
             self._started -= len(self._idle)
@@ -276,7 +281,7 @@ class ReaderPool:
                 self._changed.notify()
 
     def _idle_one(self) -> "_Worker | None":
-        """A process that is free; None where the caller is to start one, as no other thread does until it has."""
+        """Return an idle process, or None if the caller has to start one. Only one thread starts one at a time."""
         with self._changed:
             wanted_at = time.monotonic()
             while True:
@@ -310,9 +315,9 @@ class ReaderPool:
 
 
 class _ReaderDiedError(Exception):
-    """The reader process died or had to be killed; `kind` and `text` are the record's error.
+    """The reader process died or had to be killed. `kind` and `text` are the error for the record.
 
-    `took_too_long` where it was ended for the processor time that it had taken.
+    `took_too_long` is True if it was ended because of its processor time.
     """
 
     def __init__(self, kind: ErrorKind, text: str, *, took_too_long: bool = False) -> None:
@@ -323,10 +328,10 @@ class _ReaderDiedError(Exception):
 
 
 class _Worker:
-    """A reader process and the channel to it. Used by one thread at a time; whoever makes it must `end` it."""
+    """A reader process and the channel to it, for one thread at a time. Its creator must call `end`."""
 
     def __init__(self, limits: ReadLimits, *, must_contain: bool) -> None:
-        """Starts the process. Raises ReaderStartError."""
+        """Start the process. Raise ReaderStartError if that fails."""
         self.has_job = False
         self.is_ending = False
         self._limits = limits
@@ -341,11 +346,11 @@ class _Worker:
                     stdin=theirs.fileno(),
                     stdout=subprocess.DEVNULL,
                     env=_environment(),
-                    process_group=0,  # Ctrl-C is for the parent, also before the child can ignore it
+                    process_group=0,  # Ctrl-C is for the parent, even before the child can ignore it
                 )
             except OSError as error:
                 self._channel.close()
-                raise ReaderStartError(f"no reader process can be started: {error}") from error
+                raise ReaderStartError(f"cannot start a reader process: {error}") from error
         try:
             self._channel.set_timeout(START_S)
             self.send(ReaderSetup(limits, self._silence_s, READER_MEMORY_BYTES))
@@ -356,7 +361,7 @@ class _Worker:
             self._channel.set_timeout(self._silence_s)
         except _ReaderDiedError as died:
             self.end()
-            raise ReaderStartError(f"a reader process did not start, its stderr may have the cause: {died}") from died
+            raise ReaderStartError(f"a reader process did not start: {died}; its stderr may show the cause") from died
         except BaseException:
             self.end()
             raise
@@ -365,9 +370,9 @@ class _Worker:
         return self._process.poll() is None
 
     def read(self, job: ReadJob, stream: BinaryIO, ranges: RangeSource | None) -> FinishedReading:
-        """The record of the file in `stream`, or in `ranges` where that is a source; answers what the reader requests.
+        """Return the record of the file in `stream` or `ranges`, and answer the requests of the reader meanwhile.
 
-        Raises MismatchError, and OSError of the source or of this machine.
+        Raise MismatchError, and OSError of the source or of this machine.
         """
         extract = None
         try:
@@ -387,7 +392,7 @@ class _Worker:
             raise error.error from None
 
     def _end_of(self, message: FromReader, job: ReadJob) -> Finished | None:
-        """The record, where `message` ends the job; raises where that ends without one; None where it goes on."""
+        """Return the record if `message` ends the job, or None if the job continues. Raise if there is no record."""
         match message:
             case Finished():
                 self.finish_job()
@@ -404,11 +409,11 @@ class _Worker:
         return None
 
     def _answer(self, message: FromReader, stream: BinaryIO, ranges: RangeSource | None) -> None:
-        """Sends the bytes that the reader requests. Where the source fails, the job is abandoned."""
+        """Send the bytes that the reader requests. If the source fails, the job is abandoned."""
         fetch = answer_from(stream, ranges, message)
         if fetch is None:
             raise self.misbehaved(message)
-        if self._used_s() > self._limits.seconds + 2 * TIMER_GRACE_S:  # it has escaped from its timer
+        if self._used_s() > self._limits.seconds + 2 * TIMER_GRACE_S:  # it has outlived its own timer
             raise self._too_slow(took_too_long=True)
         try:
             content = fetch()
@@ -418,7 +423,7 @@ class _Worker:
         self.send(Data(content))
 
     def answers(self, job: ReadAllJob | JudgeJob | AmendJob, count: int, kind: type[_Answer]) -> Iterator[_Answer]:
-        """What comes of the `count` items of `job`, as it comes; of fewer where the reader has to end."""
+        """Yield the results of the `count` items of `job` as they arrive. There are fewer if the reader has to end."""
         self.start_job(job)
         while self.has_job:
             message = self.receive()
@@ -441,7 +446,7 @@ class _Worker:
         self.is_ending = is_last
 
     def abandon_job(self) -> None:
-        """Makes the reader ready for another job while it waits for bytes; where that fails, the job stays on."""
+        """Make the reader ready for another job while it waits for bytes. If that fails, the job stays assigned."""
         with contextlib.suppress(_ReaderDiedError):
             self.send(Abandon())
             if isinstance(self.receive(), Abandoned):
@@ -459,7 +464,7 @@ class _Worker:
         return _ReaderDiedError(ErrorKind.READER_FAILURE, f"the reader sent an unexpected message: {what!r:.100}")
 
     def end(self) -> None:
-        """Kills and reaps the process, which has nothing that could be lost."""
+        """Kill and reap the process. It has no state that could be lost."""
         self._channel.close()
         self._process.kill()
         self._process.wait()
@@ -468,7 +473,7 @@ class _Worker:
     def _watched(self) -> Iterator[None]:
         try:
             yield
-        except TimeoutError:  # of a busy machine too, unless it was at work all the time
+        except TimeoutError:  # a busy machine can be the cause, unless the reader worked all the time
             raise self._too_slow(took_too_long=self._used_s() > self._limits.seconds) from None
         except (EOFError, OSError):
             raise self._death() from None
@@ -476,11 +481,11 @@ class _Worker:
             raise self.misbehaved(error) from None
 
     def _used_s(self) -> float:
-        """How much processor time the job has taken, as the kernel counts it."""
+        """Return the processor time of the job in seconds, as the kernel counts it."""
         return self._processor_s() - self._used_before_s
 
     def _processor_s(self) -> float:
-        """Of the process since its start. 0 on systems on which no other process can find it out."""
+        """Return the processor time of the process since its start, or 0 on systems that do not show it."""
         if sys.platform != "linux":
             return 0.0
         return time.clock_gettime((~self._process.pid << 3) | _CPUCLOCK_SCHED)
@@ -503,22 +508,22 @@ class _Worker:
 
 
 def _require(missing: Sequence[MissingLayer]) -> None:
-    """Raises UncontainedReaderError where a layer is missing whose work no other one does."""
+    """Raise UncontainedReaderError if a layer is missing that no other layer replaces."""
     if needed := [str(one) for one in missing if one.is_needed]:
         raise UncontainedReaderError(
-            "nothing is read, since PYPI_ASSETS_CONTAINMENT=required and this system cannot contain a reader: "
-            + "; ".join(needed)
+            f"PYPI_ASSETS_CONTAINMENT=required, but this system cannot contain a reader: {'; '.join(needed)}."
+            " Set PYPI_ASSETS_CONTAINMENT=auto to read with the layers that the system has"
         )
 
 
 def _failed_record(filename: str, project: str | None, kind: ErrorKind, text: str) -> DistributionRecord:
-    """The record of a file of which nothing but its name is known."""
+    """Return the record of a file of which only the name is known."""
     parts = parse_filename(filename, project)
     error = ReadError(kind, printable(text))
     return DistributionRecord(filename, parts.kind, parts.project or project, parts.version, error=error)
 
 
 def _environment() -> dict[str, str]:
-    """What Python needs to find the same modules as here, and nothing that may be secret."""
+    """Return the variables that Python needs to find the same modules as this process, without possible secrets."""
     kept = {name: value for name, value in os.environ.items() if name in INHERITED}
     return kept | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}

@@ -1,8 +1,8 @@
-"""What a reader process does, and the messages between it and its parent.
+"""Run a reader process, and define the messages between it and its parent.
 
-Run as a program by `reader_pool.py`, which owns the other end of the socket that is this process's stdin. All that
-it reads comes from there. Before its first job it is contained, for a hostile file may take over a decompressor: see
-`containment/`. So what goes either way is msgpack of known types.
+`reader_pool.py` runs this module as a program and owns the other end of the socket, which is this process's stdin. All
+input comes from there. The process is contained before its first job, because a hostile file may take over a
+decompressor (see `containment/`). For the same reason, messages are msgpack of known types in both directions.
 """
 
 import codecs
@@ -37,9 +37,9 @@ from pypi_assets.distributions.sources import CHUNK, MismatchError
 from pypi_assets.distributions.zips import first_read_at
 
 MAX_MESSAGE_BYTES = 256 * MIB
-"""More than the longest honest message: kept files and member names are limited to far less."""
+"""More than the longest valid message, since stored files and member names have far lower limits."""
 TIMER_GRACE_S = 0.25
-"""How much longer than that the kernel waits: a reader that sees by itself that it is too slow keeps what it found."""
+"""How much longer the kernel waits, since a reader that notices the time limit itself keeps its findings."""
 _LENGTH_BYTES = 4
 
 Received = TypeVar("Received")
@@ -50,7 +50,7 @@ Size = Annotated[int, msgspec.Meta(ge=0, le=MAX_MESSAGE_BYTES)]
 
 @dataclass(frozen=True, slots=True)
 class WholeFile:
-    """A distribution with all its bytes."""
+    """A distribution with its whole content."""
 
     filename: str
     project: str | None
@@ -59,8 +59,10 @@ class WholeFile:
 
 @dataclass(frozen=True, slots=True)
 class StoredExtract:
-    """An extract as `encode_extract` wrote it, what it was read from, and the `record_digest` of the record that was
-    made of it before."""
+    """An extract as `encode_extract` wrote it, with the file that it came from.
+
+    `digest` is the `record_digest` of the record that was made of it before.
+    """
 
     filename: str
     project: str | None
@@ -69,11 +71,11 @@ class StoredExtract:
 
 
 class Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """Base of all messages."""
+    """The base of all messages."""
 
 
 class ReaderSetup(Message, frozen=True):
-    """To the reader, once: what a read may cost, what a job may take in processor time, and the process in memory."""
+    """Sent to the reader once: the limits of a file, the processor time of a job, and the memory of the process."""
 
     limits: ReadLimits
     processor_seconds: float
@@ -81,11 +83,13 @@ class ReaderSetup(Message, frozen=True):
 
 
 class ReadJob(Message, frozen=True):
-    """To the reader: read this file. A range source has a `size`, its `end` from `first_read_at` on, and maybe a
-    `metadata_sha256`; a stream has none of them.
+    """Sent to the reader: read this file.
 
-    The extract comes together with the record. With `extract_first` it also comes before, as it was taken out, since
-    what follows may be the reader's death: it is condensed, and a record is made of it.
+    A range source has a `size`, its `end` from `first_read_at` on, and maybe a `metadata_sha256`. A stream has none of
+    them.
+
+    The extract is returned together with the record. With `extract_first` it is also sent before, not yet condensed,
+    since the reader may die while it condenses the extract and makes the record.
     """
 
     filename: str
@@ -97,7 +101,7 @@ class ReadJob(Message, frozen=True):
 
 
 class ReadAllJob(Message, frozen=True):
-    """To the reader: read these files, and send what comes of those that take `together_s` seconds together.
+    """Sent to the reader: read these files, and send the results of `together_s` seconds together.
 
     A file that takes more than `processor_s` seconds of processor time ends the reader.
     """
@@ -108,10 +112,10 @@ class ReadAllJob(Message, frozen=True):
 
 
 class JudgeJob(Message, frozen=True):
-    """To the reader: make the records of these extracts, and send those that take `together_s` seconds together.
+    """Sent to the reader: make the records of these extracts, and send the results of `together_s` seconds together.
 
-    Each is sent alone where that is 0. One that takes more than `processor_s` seconds of processor time ends the
-    reader.
+    If `together_s` is 0, each result is sent alone. An extract that takes more than `processor_s` seconds of processor
+    time ends the reader.
     """
 
     extracts: list[StoredExtract]
@@ -120,7 +124,7 @@ class JudgeJob(Message, frozen=True):
 
 
 class AmendJob(Message, frozen=True):
-    """To the reader: make the record of this wheel again, with the metadata that the index serves next to it."""
+    """Sent to the reader: make the record of this file again, with the metadata that the index serves for it."""
 
     extract: StoredExtract
     served: ServedMetadata
@@ -128,53 +132,53 @@ class AmendJob(Message, frozen=True):
 
 
 class Data(Message, frozen=True):
-    """To the reader: what it requested; None where there is no sidecar."""
+    """Sent to the reader: the content that it requested, or None if there is no sidecar."""
 
     content: bytes | None
 
 
 class Abandon(Message, frozen=True):
-    """To the reader, instead of Data: the source failed, and the record is no longer needed."""
+    """Sent to the reader instead of Data: the source failed, and the record is no longer needed."""
 
 
 class Ready(Message, frozen=True):
-    """From the reader, once: it has started, and is contained but for the layers that this system lacks."""
+    """Sent by the reader once: it has started and is contained, except for the layers that this system lacks."""
 
     missing: list[MissingLayer]
 
 
 class NextBytes(Message, frozen=True):
-    """From the reader: wants the next bytes of the stream, up to `size`."""
+    """Sent by the reader: it requests the next bytes of the stream, up to `size`."""
 
     size: Size
 
 
 class BytesAt(Message, frozen=True):
-    """From the reader: wants a part of the range source."""
+    """Sent by the reader: it requests a part of the range source."""
 
     offset: Annotated[int, msgspec.Meta(ge=0)]
     size: Size
 
 
 class Sidecar(Message, frozen=True):
-    """From the reader: wants the range source's sidecar."""
+    """Sent by the reader: it requests the sidecar of the range source."""
 
 
 class Extracted(Message, frozen=True):
-    """From the reader: the extract of the file. What came of the record follows."""
+    """Sent by the reader: the extract of the file. The result of the record follows."""
 
     content: bytes
 
 
 class Finished(Message, frozen=True):
-    """From the reader: the record, and the sha256 of a wheel's METADATA."""
+    """Sent by the reader: the record, and the sha256 of a wheel's METADATA."""
 
     record: DistributionRecord
     metadata_sha256: str | None = None
 
 
 class ReadFailed(Message, frozen=True):
-    """From the reader: it failed, there is no record. After the last one the process ends."""
+    """Sent by the reader: it failed, and there is no record. The process ends after a message with `is_last`."""
 
     kind: ErrorKind
     text: str
@@ -182,7 +186,7 @@ class ReadFailed(Message, frozen=True):
 
 
 class FileRead(Message, frozen=True):
-    """Of a file of a ReadAllJob: the record, the extract that it was made of, and the sha256 of a wheel's METADATA."""
+    """The result for a file of a ReadAllJob: the record, its extract, and the sha256 of a wheel's METADATA."""
 
     record: DistributionRecord
     extract: bytes
@@ -190,32 +194,32 @@ class FileRead(Message, frozen=True):
 
 
 class AllRead(Message, frozen=True):
-    """From the reader: what came of the next files of a ReadAllJob."""
+    """Sent by the reader: the results for the next files of a ReadAllJob."""
 
     results: Annotated[list[FileRead | ReadFailed], msgspec.Meta(min_length=1)]
 
 
 class Judged(Message, frozen=True):
-    """From the reader: what came of the next extracts of a JudgeJob; None where the record is the one of the digest."""
+    """Sent by the reader: the results for the next extracts of a JudgeJob. None means that the digest is unchanged."""
 
     results: Annotated[list[DistributionRecord | ReadFailed | None], msgspec.Meta(min_length=1)]
 
 
 class Mismatch(Message, frozen=True):
-    """From the reader: the job ended with a MismatchError."""
+    """Sent by the reader: the job ended with a MismatchError."""
 
     text: str
 
 
 class MachineFailure(Message, frozen=True):
-    """From the reader: the job ended with an OSError of this machine, for which the file is not to blame."""
+    """Sent by the reader: the job ended with an OSError that this machine caused and not the file."""
 
     number: int
     text: str
 
 
 class Abandoned(Message, frozen=True):
-    """From the reader: the job was abandoned, the next may come."""
+    """Sent by the reader: the job is abandoned, and it is ready for the next one."""
 
 
 ToReader = ReaderSetup | ReadJob | ReadAllJob | JudgeJob | AmendJob | Data | Abandon
@@ -236,7 +240,7 @@ FromReader = (
 
 
 class Channel(Generic[Received]):
-    """Whole messages over a socket: their length in four bytes, then themselves. Takes the socket over."""
+    """Sends whole messages over a socket, each preceded by its length in four bytes. The channel owns the socket."""
 
     def __init__(self, connection: socket.socket, decoder: "msgspec.msgpack.Decoder[Received]") -> None:
         self._socket = connection
@@ -245,24 +249,24 @@ class Channel(Generic[Received]):
         self._decoder = decoder
 
     def send(self, *messages: Message) -> None:
-        """Raises OSError where the other end is closed. What can't be encoded leaves the channel as it was."""
+        """Send messages. Raise OSError if the other end is closed. An invalid message leaves the channel intact."""
         pieces = []
         for message in messages:
             content = self._encoder.encode(message)
             if len(content) > MAX_MESSAGE_BYTES:
-                raise ValueError(f"a message of {len(content)} bytes")
+                raise ValueError(f"message has {len(content)} bytes, at most {MAX_MESSAGE_BYTES} are allowed")
             pieces += [len(content).to_bytes(_LENGTH_BYTES), content]
         self._socket.sendall(b"".join(pieces))
 
     def receive(self) -> Received:
-        """The next message. Raises EOFError at the end, OSError, and DecodeError where it is no message."""
+        """Return the next message. Raise EOFError at the end, OSError, and DecodeError if the message is invalid."""
         size = int.from_bytes(self._take(_LENGTH_BYTES))
         if size > MAX_MESSAGE_BYTES:
-            raise msgspec.DecodeError(f"a message of {size} bytes")
+            raise msgspec.DecodeError(f"message has {size} bytes, at most {MAX_MESSAGE_BYTES} are allowed")
         return self._decoder.decode(self._take(size))
 
     def set_timeout(self, seconds: float) -> None:
-        """From now on TimeoutError is raised where the other end neither sends nor takes anything for so long."""
+        """Raise TimeoutError from now on if the other end neither sends nor receives anything for this time."""
         self._socket.settimeout(seconds)
 
     def close(self) -> None:
@@ -277,14 +281,17 @@ class Channel(Generic[Received]):
 
 
 class _AbandonedError(BaseException):
-    """The parent wants no record any more. No Exception, so that no reader takes it for a property of the file."""
+    """The parent no longer needs the record.
+
+    This is not an Exception, so that no reader mistakes it for an error in the file.
+    """
 
 
 def _request(channel: Channel[ToReader], question: Message) -> bytes | None:
     try:
         channel.send(question)
         answer = channel.receive()
-    except (EOFError, OSError):  # both mean a broken archive to the readers
+    except (EOFError, OSError):  # readers take both for a corrupt archive
         raise SystemExit from None
     if isinstance(answer, Data):
         return answer.content
@@ -292,7 +299,7 @@ def _request(channel: Channel[ToReader], question: Message) -> bytes | None:
 
 
 class _ParentStream:
-    """The parent's source as a file that is read forward."""
+    """The parent's source as a file that can only be read forward."""
 
     def __init__(self, channel: Channel[ToReader]) -> None:
         self._channel = channel
@@ -309,7 +316,7 @@ class _ParentStream:
 
 
 class _ParentRanges:
-    """The parent's source as a range source, of which the end has come with the job."""
+    """The parent's source as a range source. Its end came with the job."""
 
     def __init__(self, channel: Channel[ToReader], size: int, metadata_sha256: str | None, end: bytes) -> None:
         self._channel = channel
@@ -341,7 +348,7 @@ def _read(
     except MismatchError as error:
         return Mismatch(str(error))
     except OSError as error:
-        if error.errno is None:  # a decompressor's
+        if error.errno is None:  # raised by a decompressor
             raise
         return MachineFailure(error.errno, error.strerror or "")
     except _AbandonedError:
@@ -381,7 +388,7 @@ def _serve_each(
     together_s: float,
     processor_s: float,
 ) -> None:
-    """Sends the answer of what comes of each of `items`, of some at a time. Each may take `processor_s` seconds."""
+    """Send the results of `work` for each of `items`, several at a time. Each may take `processor_s` seconds."""
     results: list[Result | ReadFailed] = []
     for number, item in enumerate(items, 1):
         _limit_processor_time(processor_s)
@@ -420,25 +427,28 @@ def _judge(stored: StoredExtract) -> DistributionRecord | None:
 
 
 def _attempt(work: Callable[[], Result]) -> Result | ReadFailed:
-    """What comes of `work`, whatever that is."""
+    """Return the result of `work`, or a ReadFailed if it raises."""
     try:
         return work()
     except MemoryError:
         kind, text = ErrorKind.LIMIT_EXCEEDED, "reading takes too much memory"
-    except Exception as error:  # noqa: BLE001 - whatever a file makes of the reader costs that file alone
+    except Exception as error:  # noqa: BLE001 - an error costs only the record of this file
         kind, text = ErrorKind.READER_FAILURE, f"the reader failed: {type(error).__name__}: {error}"
-    # Only here has the error let go of what filled the memory. What is left of it would be the next file's burden.
+    # The memory behind the error is released only here. If it ran out, the process ends, so that the next file is not
+    # affected.
     return ReadFailed(kind, printable(text), is_last=kind == ErrorKind.LIMIT_EXCEEDED)
 
 
 def _limit_processor_time(seconds: float) -> None:
-    """From now on: then the kernel ends the process, whatever it is in, also one that has no parent any more."""
+    """Have the kernel end the process after this processor time, even inside of native code or without a parent."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def _limit_job_time(seconds: float, until: int) -> int:
-    """The same by the second, where the timer's signal is lost. Of this process's time it holds `until` now; returns
-    until when it does then."""
+    """Set the same limit in whole seconds, in case the timer's signal is lost.
+
+    `until` is the current limit in processor seconds of this process. Return the new limit.
+    """
     if (wanted := math.ceil(time.process_time() + seconds)) != until:
         _, hard = resource.getrlimit(resource.RLIMIT_CPU)
         resource.setrlimit(resource.RLIMIT_CPU, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
@@ -446,7 +456,7 @@ def _limit_job_time(seconds: float, until: int) -> int:
 
 
 def _load_all() -> None:
-    """Loads what reading needs and Python loads when it is first used: nothing can be opened later."""
+    """Load everything that Python would load on first use, since no file can be opened later."""
     load_codecs()
     for name in ("cp437", *ENCODINGS):
         codecs.lookup(name)
@@ -456,7 +466,7 @@ def _load_all() -> None:
 def _serve(channel: Channel[ToReader]) -> None:
     setup = channel.receive()
     if not isinstance(setup, ReaderSetup):
-        raise TypeError(f"{setup!r:.100} instead of Setup")
+        raise TypeError(f"expected ReaderSetup, got {setup!r:.100}")
     limits = setup.limits
     missing = contain(setup.memory_bytes, limits.max_spooled_bytes)
     channel.send(Ready(missing))
@@ -478,25 +488,25 @@ def _serve(channel: Channel[ToReader]) -> None:
             case AmendJob(processor_s=processor_s):
                 serve_each([job], _amend, AllRead, together_s=0, processor_s=processor_s)
             case message:
-                raise TypeError(f"{message!r:.100} instead of a job")
+                raise TypeError(f"expected a job, got {message!r:.100}")
 
 
 def main() -> None:
-    """Serves the parent until it closes the socket or is gone."""
-    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the parent hears them too, and decides
+    """Serve the parent until it closes the socket or ends."""
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the parent receives them, too, and decides
         signal.signal(ignored, signal.SIG_IGN)
-    for ends in (signal.SIGPROF, signal.SIGXCPU):  # whatever the parent has made of them
+    for ends in (signal.SIGPROF, signal.SIGXCPU):  # even if the parent changed them
         signal.signal(ends, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     faulthandler.enable()
-    sys.set_int_max_str_digits(sys.int_info.default_max_str_digits)  # whatever the environment has set
+    sys.set_int_max_str_digits(sys.int_info.default_max_str_digits)  # regardless of the environment
     _load_all()
-    gc.freeze()  # no collection need look again at what lives as long as the process
+    gc.freeze()  # objects that live as long as the process need no more collection
     channel: Channel[ToReader] = Channel(socket.socket(fileno=0), msgspec.msgpack.Decoder(ToReader))
     try:
         _serve(channel)
     except (EOFError, ConnectionError):
-        pass  # the parent is gone
+        pass  # the parent has ended
     finally:
         channel.close()
 

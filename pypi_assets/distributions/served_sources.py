@@ -1,6 +1,6 @@
-"""What a reader's parent reads for it: the bytes that it requests, from a stream or by ranges.
+"""Provide the bytes that a reader requests from its parent, from a stream or by ranges.
 
-The messages are those of `reader_process.py`. How the index is fetched from does not belong here.
+The messages are defined in `reader_process.py`. Fetching from an index does not belong here.
 """
 
 from collections.abc import Callable
@@ -14,8 +14,11 @@ from pypi_assets.distributions.zips import first_read_at
 
 
 def as_ranges(source: BinaryIO | RangeSource, filename: str, kind: DistributionKind) -> RangeSource | None:
-    """`source` as a range source where it can be one. A local sdist is one where it is a zip by its name and its first
-    bytes: the reader sees all of any other, and notes where it is not what its name stands for."""
+    """Return `source` as a range source, or None if it has to be read as a stream.
+
+    A local sdist is a range source only if it is a zip by its name and its first bytes. The reader sees all bytes of
+    any other file and adds a note if its content does not match its name.
+    """
     if is_range_source(source):
         return cast("RangeSource", source)
     file = cast("BinaryIO", source)
@@ -30,7 +33,7 @@ def as_ranges(source: BinaryIO | RangeSource, filename: str, kind: DistributionK
 
 
 def end_of(ranges: RangeSource) -> bytes:
-    """What is read of a zip first, which keeps no reader waiting: of most files it needs no more."""
+    """Return the part of a zip that is read first, so that the reader need not wait for it. Most files need no more."""
     start = first_read_at(ranges.size)
     try:
         return ranges.read_at(start, ranges.size - start)
@@ -41,7 +44,7 @@ def end_of(ranges: RangeSource) -> bytes:
 def answer_from(
     stream: BinaryIO, ranges: RangeSource | None, question: FromReader
 ) -> Callable[[], bytes | None] | None:
-    """How to fetch what the reader requests; None where a source of this kind has no such part."""
+    """Return a function that fetches the requested bytes, or None if this kind of source has no such part."""
     match question:
         case NextBytes(size=size) if ranges is None:
             return lambda: stream.read(size)

@@ -1,7 +1,7 @@
-"""Sources of bytes as the archive readers see them: hashed, bounded, and with errors of their own.
+"""Provide sources of bytes for the archive readers: hashed, limited, and with separate errors.
 
-The readers take OSError as a sign of a broken archive (bz2 and seeking raise it). What fails below the archive, the
-disk or the network, comes up as RangeSourceError, so that it is never taken for a property of the bytes.
+The readers take OSError as a sign of a corrupt archive, since bz2 and seeking raise it. Failures of the disk or the
+network are raised as RangeSourceError, so that they are never mistaken for a property of the bytes.
 """
 
 import hashlib
@@ -16,15 +16,15 @@ from pypi_assets.distributions.limits import MIB, Budget
 
 CHUNK = 256 * 1024
 START_BYTES = MIB // 2
-"""What is kept of a source that is read once, for what is known to be wanted only afterwards: what links lead to."""
+"""The size of the start that is kept of a source that is read only once: targets of links are known only later."""
 TAIL_BYTES = 65_536 + 22
-"""Where the end of a zip can lie."""
+"""The size of the part at the end of a file in which the end of a zip can lie."""
 
 
 class RangeSource(Protocol):
-    """A file that is read in parts. Each call may be a request to an index, so few large ones are best.
+    """A file that is read in parts. Each call may be a request to an index, so a few large calls are best.
 
-    `size` is in bytes. `metadata_sha256` is the index's hash of a wheel's METADATA, in hex, None where it gives
+    `size` is in bytes. `metadata_sha256` is the index's hash of a wheel's METADATA in hex, or None if the index gives
     none.
     """
 
@@ -34,10 +34,10 @@ class RangeSource(Protocol):
     def metadata_sha256(self) -> str | None: ...
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """`size` bytes from `offset`, fewer only where the file ends. Raises RangeSourceError."""
+        """Return `size` bytes from `offset`, or fewer at the end of the file. Raise RangeSourceError."""
 
     def sidecar(self) -> bytes | None:
-        """The METADATA that the index serves next to a wheel, its hash checked; None where there is none to trust."""
+        """Return the METADATA that the index serves next to a wheel, with its hash checked, or None."""
 
 
 def is_range_source(source: object) -> bool:
@@ -58,19 +58,19 @@ class SeekableFileSource:
         return _read(self._raw, size)
 
     def sidecar(self) -> None:
-        """None: a local file has no sidecar."""
+        """Return None, since a local file has no sidecar."""
 
 
 class Spool:
-    """A stream that is kept, as a range source. It is in memory: a reader that is contained opens no file.
+    """A stream that is stored as a range source. It is in memory because a contained reader cannot open files.
 
-    Only macOS lacks memory files, and there it is a temporary one.
+    macOS lacks memory files, so it uses a temporary file there.
     """
 
     metadata_sha256 = None
 
     def __init__(self) -> None:
-        """Raises OSError."""
+        """Open the memory file. Raise OSError."""
         if sys.platform == "linux":
             self._descriptor = os.memfd_create("spool")
         else:
@@ -85,21 +85,21 @@ class Spool:
         os.close(self._descriptor)
 
     def add(self, content: bytes) -> None:
-        """Raises OSError, mostly where there is no space."""
+        """Append content. Raise OSError, for example if there is no space."""
         left = memoryview(content)
         while left:
             left = left[os.write(self._descriptor, left) :]
         self.size += len(content)
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """As a RangeSource does."""
+        """Return the same as `RangeSource.read_at`."""
         try:
             return os.pread(self._descriptor, size, offset)
         except OSError as error:
             raise RangeSourceError(error) from error
 
     def sidecar(self) -> None:
-        """None: a stream has no sidecar."""
+        """Return None, since a stream has no sidecar."""
 
 
 class RangeReader(io.RawIOBase):
@@ -116,11 +116,11 @@ class RangeReader(io.RawIOBase):
 
 
 class MismatchError(Exception):
-    """A range source gave other bytes than the index promised: only the whole file can be trusted."""
+    """A range source returned other bytes than the index promised, so only the whole file can be trusted."""
 
 
 class RangeSourceError(Exception):
-    """The source itself failed; `error` is what it raised."""
+    """The source itself failed. `error` is the original error."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(str(error))
@@ -135,7 +135,7 @@ def _read(raw: BinaryIO, size: int) -> bytes:
 
 
 class SequentialSource:
-    """Reads a source once from start to end, and hashes it on the way with `hash_content`. It need not be seekable."""
+    """Reads a source once from start to end, and hashes it with `hash_content`. The source need not be seekable."""
 
     def __init__(self, raw: BinaryIO, budget: Budget, *, hash_content: bool = True) -> None:
         self._raw = raw
@@ -149,13 +149,13 @@ class SequentialSource:
         self.size = 0
 
     def peek(self, size: int) -> bytes:
-        """The next `size` bytes, or fewer at the end, without consuming them."""
+        """Return the next `size` bytes, or fewer at the end, without consuming them."""
         while len(self._peeked) < size and (chunk := self._take(size - len(self._peeked))):
             self._peeked += chunk
         return self._peeked[:size]
 
     def read(self, size: int) -> bytes:
-        """Up to `size` bytes; none only at the end."""
+        """Return up to `size` bytes, and none only at the end."""
         if self._peeked:
             chunk, self._peeked = self._peeked[:size], self._peeked[size:]
             return chunk
@@ -168,21 +168,21 @@ class SequentialSource:
 
     @property
     def start(self) -> bytes:
-        """The first bytes that were read, as far as they are kept: no chunk that ends behind START_BYTES."""
+        """The first bytes that were read, without chunks that end after START_BYTES."""
         return b"".join(self._first)
 
     @property
     def tail(self) -> bytes:
-        """The last bytes that were read, at least TAIL_BYTES where there are as many."""
+        """The last bytes that were read, at least TAIL_BYTES if there are so many."""
         return b"".join(self._last)
 
     @property
     def sha256(self) -> str | None:
-        """Of what was read so far, in hex; None without hashing."""
+        """The hash in hex of the bytes read so far, or None without hashing."""
         return self._sha256.hexdigest() if self._sha256 else None
 
     def _take(self, size: int) -> bytes:
-        if self._ended:  # the zip reader may have moved the source since
+        if self._ended:  # the zip reader may have moved the source
             return b""
         chunk = _read(self._raw, size)
         self._ended = not chunk

@@ -1,5 +1,5 @@
-"""How a reader process is contained: what it loses for ever before it sees the first byte of a file.
+"""Contain a reader process: remove its rights permanently before it reads the first byte of a file.
 
-`layers.py` puts the layers together. Python has no functions for them. Two bindings on PyPI have: one covers Landlock
-alone, the other needs libseccomp on each machine. So the few calls are made by ctypes.
+`layers.py` combines the layers. Python has no functions for the system calls, so ctypes makes them. The two bindings on
+PyPI do not fit: one covers only Landlock, and the other needs libseccomp on each machine.
 """

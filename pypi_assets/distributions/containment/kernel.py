@@ -1,6 +1,6 @@
-"""Calls of the Linux kernel that Python has no function for, by ctypes. Each raises OSError where the kernel refuses.
+"""Make system calls of the Linux kernel that Python has no function for, by ctypes.
 
-The layers that are made of them are in the modules next to this one.
+Each function raises OSError if the kernel rejects the call. `layers.py` combines these calls into layers.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def call(number: int, *arguments: int | ctypes.Array[ctypes.c_char]) -> int:
-    """What the system call returns. Arguments are integers, or buffers by their address."""
+    """Return the result of a system call. Arguments are integers, or buffers that are passed by address."""
     words = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
     function = _libc().syscall
     function.restype = ctypes.c_long
@@ -43,48 +43,48 @@ def _checked(returned: int) -> int:
 
 
 def set_no_new_privileges() -> None:
-    """From now on no program that is started gains privileges; Landlock and seccomp need it."""
+    """Prevent started programs from gaining privileges. Landlock and seccomp require this."""
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def set_undumpable() -> None:
-    """From now on no other process without privileges reads this one's memory or environment, or traces it."""
+    """Prevent unprivileged processes from tracing this one or reading its memory or environment."""
     _prctl(_PR_SET_DUMPABLE, 0)
 
 
 def set_parent_death_signal(number: int) -> None:
-    """Sends this process the signal once the process that started it has ended, also after an `exec`."""
+    """Have the kernel send this process the signal when its parent ends, even after an `exec`."""
     _prctl(_PR_SET_PDEATHSIG, number)
 
 
 def drop_capabilities() -> None:
-    """Takes all capabilities from this thread. A process of root is then stopped where others are."""
+    """Remove all capabilities from this thread. Then a process of root has no more rights than any other."""
     header = ctypes.create_string_buffer(_CAPABILITY_VERSION_3.to_bytes(4, sys.byteorder) + bytes(4), 8)
     _checked(int(_libc().capset(header, ctypes.create_string_buffer(bytes(24), 24))))
 
 
 _CREATE_RULESET = 444
 _RESTRICT_SELF = 446
-"""The numbers of the system calls, the same on all processors."""
+"""The numbers of the system calls. They are the same on all processors."""
 _VERSION_FLAG = 1
 
 NETWORK_SINCE = 4
 SCOPES_SINCE = 6
 _FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 5: 16}
-"""By version, how many rights over files there are, each a bit. All of them are restricted."""
+"""The number of file rights by Landlock version. Each right is a bit, and all of them are restricted."""
 _NETWORK_RIGHTS = 0b11
-"""To bind and to connect TCP."""
+"""The rights to bind and to connect TCP sockets."""
 _SCOPES = 0b11
 """Abstract Unix sockets and signals."""
 
 
 def version() -> int:
-    """Which version of Landlock the kernel has. Raises OSError where it has none, or where it is turned off."""
+    """Return the version of Landlock in the kernel. Raise OSError if it is missing or disabled."""
     return call(_CREATE_RULESET, 0, 0, _VERSION_FLAG)
 
 
 def rights(of_version: int) -> bytes:
-    """What a ruleset of that version restricts: `struct landlock_ruleset_attr`."""
+    """Return the `struct landlock_ruleset_attr` that restricts everything this version of Landlock can restrict."""
     files = (1 << max(count for since, count in _FILE_RIGHTS.items() if since <= of_version)) - 1
     if of_version < NETWORK_SINCE:
         return struct.pack("=Q", files)
@@ -94,9 +94,9 @@ def rights(of_version: int) -> bytes:
 
 
 def restrict() -> None:
-    """Restricts the calling thread, and what it starts, for ever; no rule allows anything.
+    """Restrict the calling thread and its children permanently. No rule grants an exception.
 
-    Raises OSError. New privileges must be off.
+    Raise OSError if the kernel rejects this. `set_no_new_privileges` must be called before.
     """
     attributes = rights(version())
     ruleset = call(_CREATE_RULESET, ctypes.create_string_buffer(attributes, len(attributes)), len(attributes), 0)

@@ -1,7 +1,7 @@
-"""What a reader loses before it sees the first byte of a file, layer by layer.
+"""Define the layers that contain a reader process before it reads the first byte of a file.
 
-Each layer holds without the others. So a file that takes a reader over is stopped by several at once, and where a
-kernel lacks one of them the rest holds. docs/reading.md has a table of what each of them stops.
+Each layer works without the others. A file that takes over a reader is stopped by several layers at once, and if a
+kernel lacks one of them, the rest still hold. docs/reading.md has a table of what each layer stops.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ KILL_PROCESS = 0x80000000
 _ERRNO = 0x00050000
 REFUSE = _ERRNO | errno.EPERM
 _UNKNOWN = _ERRNO | errno.ENOSYS
-"""What a kernel answers that lacks the call, so that libc falls back on an older one."""
+"""The error of a kernel that lacks a call. libc then falls back to an older call."""
 
 _LOAD = 0x20
 _JUMP_EQUAL = 0x15
@@ -40,7 +40,7 @@ _AT_ARCHITECTURE = 4
 _AT_ARGUMENTS = 16
 
 _X32 = 0x40000000
-"""Numbers from here on are calls of the x32 ABI, in a process of the x86-64 one."""
+"""In an x86-64 process, numbers from here on are calls of the x32 ABI."""
 _MOST_STANDARD_FD = 2
 _STDERR = 2
 _PROT_EXEC = 4
@@ -49,7 +49,7 @@ _ITIMER_PROF = 2
 
 
 class Instruction(NamedTuple):
-    """`struct sock_filter`; jumps are relative to the next instruction."""
+    """A `struct sock_filter`. Jumps are relative to the next instruction."""
 
     code: int
     if_true: int
@@ -58,7 +58,10 @@ class Instruction(NamedTuple):
 
 
 class Check(NamedTuple):
-    """What must hold of the low 32 bits of an argument, all that the kernel looks at in those that are checked."""
+    """A condition on the low 32 bits of an argument.
+
+    For the arguments that are checked, the kernel reads only these bits.
+    """
 
     argument: int
     jump: int
@@ -68,7 +71,7 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True)
 class Architecture:
-    """A kind of processor: its number in `linux/audit.h`, and the numbers of the system calls."""
+    """A processor architecture: its number in `linux/audit.h` and its system call numbers."""
 
     audit_number: int
     calls: dict[str, int]
@@ -167,15 +170,17 @@ _AARCH64 = Architecture(
     },
 )
 ARCHITECTURES = {"x86_64": _X86_64, "aarch64": _AARCH64}
-"""By `platform.machine()`. The calls that are made most often come first."""
+"""Architectures by `platform.machine()`. The most frequent calls come first."""
 _SECCOMP_CALL = {"x86_64": 317, "aarch64": 277}
 _NEWER = 424
-"""From here on calls have the same numbers everywhere: clone3, openat2, io_uring and all that came after Linux 5.0.
-Where they are unknown libc falls back on older ones, of which a filter sees the arguments."""
+"""From this number on, calls have the same numbers on all architectures: clone3, openat2, io_uring and all later ones.
+
+If they are unknown, libc falls back to older calls, whose arguments a filter can check.
+"""
 
 
 def _checks(own_pid: int) -> dict[str, tuple[Check, ...]]:
-    """The calls that are allowed with some arguments only."""
+    """Return the calls that are allowed only with certain arguments."""
     not_executable = (Check(2, _JUMP_ANY_BIT, _PROT_EXEC, holds=False),)
     of_memory_files = (Check(0, _JUMP_GREATER, _MOST_STANDARD_FD),)
     to_itself = (Check(0, _JUMP_EQUAL, own_pid),)
@@ -199,7 +204,7 @@ def _checks(own_pid: int) -> dict[str, tuple[Check, ...]]:
 
 
 def missing() -> str | None:
-    """Why this system cannot filter system calls; None where it can."""
+    """Return why this system cannot filter system calls, or None if it can."""
     machine = platform.machine()
     if machine not in ARCHITECTURES or struct.calcsize("P") != struct.calcsize("Q"):
         return f"no list of system calls for a {8 * struct.calcsize('P')}-bit program on {machine}"
@@ -207,12 +212,12 @@ def missing() -> str | None:
         for action in (KILL_PROCESS, _ERRNO):
             kernel.call(_SECCOMP_CALL[machine], _GET_ACTION_AVAIL, 0, _buffer(struct.pack("=I", action)))
     except OSError as error:
-        return f"the kernel answers: {error.strerror}"
+        return f"the kernel does not support the seccomp filter ({error.strerror})"
     return None
 
 
 def build_filter(machine: str, own_pid: int, otherwise: int = REFUSE) -> list[Instruction]:
-    """The filter for a process with that id; `otherwise` is what happens to a call that is not allowed."""
+    """Return the filter program for the process `own_pid`. `otherwise` is the action for calls that are not allowed."""
     architecture = ARCHITECTURES[machine]
     program = [
         Instruction(_LOAD, 0, 0, _AT_ARCHITECTURE),
@@ -231,10 +236,13 @@ def build_filter(machine: str, own_pid: int, otherwise: int = REFUSE) -> list[In
 
 
 def _rule(number: int, checks: Sequence[Check], otherwise: int) -> list[Instruction]:
-    """Allows the call `number` where all checks hold, else does `otherwise`. Another call goes on to the next rule."""
+    """Return instructions that allow the call `number` if all checks hold, and do `otherwise` if not.
+
+    Other calls continue with the next rule.
+    """
     body: list[Instruction] = []
     for left, check in zip(range(len(checks), 0, -1), checks, strict=True):
-        refused = 2 * (left - 1) + 1  # over the checks that follow, to what comes after ALLOW
+        refused = 2 * (left - 1) + 1  # jump over the following checks to the instruction after ALLOW
         jumps = (0, refused) if check.holds else (refused, 0)
         body += [
             Instruction(_LOAD, 0, 0, _AT_ARGUMENTS + 8 * check.argument),
@@ -247,15 +255,18 @@ def _rule(number: int, checks: Sequence[Check], otherwise: int) -> list[Instruct
 
 
 def restrict(own_pid: int, otherwise: int = REFUSE) -> None:
-    """Puts the filter over all threads of this process, for ever. Raises OSError. New privileges must be off."""
+    """Install the filter for all threads of this process, permanently. Raise OSError.
+
+    `set_no_new_privileges` must be called before.
+    """
     machine = platform.machine()
     program = build_filter(machine, own_pid, otherwise)
     instructions = _buffer(b"".join(struct.pack("=HBBI", *instruction) for instruction in program))
-    # `struct sock_fprog`: how many there are, and where
+    # `struct sock_fprog`: the number of instructions and their address
     header = _buffer(struct.pack("@HP", len(program), ctypes.addressof(instructions)))
     unsynchronized = kernel.call(_SECCOMP_CALL[machine], _SET_MODE_FILTER, _OF_ALL_THREADS, header)
     if unsynchronized:
-        raise OSError(errno.EBUSY, f"thread {unsynchronized} has a filter of its own")
+        raise OSError(errno.EBUSY, f"thread {unsynchronized} already has another seccomp filter")
 
 
 def _buffer(content: bytes) -> ctypes.Array[ctypes.c_char]:
@@ -263,15 +274,17 @@ def _buffer(content: bytes) -> ctypes.Array[ctypes.c_char]:
 
 
 MOST_OPEN_FILES = 4
-"""The channel, nothing, the log, and one memory file."""
-_ELSEWHERE = "there is none but on Linux"
+"""The channel, /dev/null, the log, and one memory file."""
+_ELSEWHERE = "only Linux has it"
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """`missing` returns why this system lacks the layer, None where it has it; `apply` puts this process into it.
+    """One layer of containment.
 
-    Without an `is_needed` layer, a reader counts as uncontained. What the others stop, one that is needed stops too.
+    `missing` returns why this system lacks the layer, or None if it has it. `apply` puts the layer into effect for this
+    process. Without a layer that `is_needed`, a reader counts as uncontained. The other layers only repeat the work of
+    needed ones.
     """
 
     name: str
@@ -282,7 +295,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class MissingLayer:
-    """A layer that this system lacks, and why."""
+    """A layer that this system lacks, with the reason."""
 
     name: str
     reason: str
@@ -306,12 +319,12 @@ def _of_landlock(since: int) -> str | None:
     try:
         version = kernel.version()
     except OSError as error:
-        return f"the kernel has none, or it is turned off ({error.strerror})"
-    return None if version >= since else f"the kernel has version {version} of Landlock, and version {since} is needed"
+        return f"the kernel lacks Landlock, or it is disabled ({error.strerror})"
+    return None if version >= since else f"the kernel has Landlock version {version}, but version {since} is needed"
 
 
 def _nothing() -> None:
-    """What a layer does whose work another one has done."""
+    """Do nothing. This is for layers that another layer puts into effect."""
 
 
 LAYERS = (
@@ -323,21 +336,21 @@ LAYERS = (
     Layer("Landlock for signals", lambda: _of_landlock(kernel.SCOPES_SINCE), _nothing, is_needed=False),
     Layer("seccomp", _of_seccomp, lambda: restrict(os.getpid()), is_needed=True),
 )
-"""In the order in which they are applied: seccomp would refuse the others."""
+"""The layers in the order in which they are applied. seccomp comes last because it would reject the other calls."""
 
 
 def missing_layers() -> list[MissingLayer]:
-    """The layers that readers lack on this system. Changes nothing."""
+    """Return the layers that this system lacks. Nothing is changed."""
     return [
         MissingLayer(layer.name, reason, layer.is_needed) for layer in LAYERS if (reason := layer.missing()) is not None
     ]
 
 
 def contain(memory_bytes: int, file_bytes: int) -> list[MissingLayer]:
-    """Contains this process for ever, as far as the system can, and returns what it lacks.
+    """Contain this process permanently as far as the system can, and return the layers that it lacks.
 
-    Above what it has now it may take `memory_bytes`, and no file may grow beyond `file_bytes`. Descriptors other than
-    the standard ones are closed. Afterwards nothing can be imported, so all that is needed must have been.
+    The process may take `memory_bytes` more memory than it has now, and no file may grow beyond `file_bytes`. All
+    descriptors except the standard ones are closed. Modules cannot be imported afterwards, so import them before.
     """
     _close_descriptors()
     _limit_resources(memory_bytes, file_bytes)
@@ -353,10 +366,10 @@ def contain(memory_bytes: int, file_bytes: int) -> list[MissingLayer]:
 
 
 def _close_descriptors() -> None:
-    """All but the standard ones. A terminal is closed too: what is written to it could be commands for it."""
+    """Close all descriptors except the standard ones, and a terminal, since output could contain commands for it."""
     for name in os.listdir("/dev/fd"):  # noqa: PTH208 - no folder of files
         if int(name) > _STDERR:
-            with contextlib.suppress(OSError):  # the one of the listing is closed already
+            with contextlib.suppress(OSError):  # the descriptor of the listing itself is already closed
                 os.close(int(name))
     if os.isatty(_STDERR):
         nothing = os.open(os.devnull, os.O_WRONLY)
@@ -365,7 +378,7 @@ def _close_descriptors() -> None:
 
 
 def _limit_resources(memory_bytes: int, file_bytes: int) -> None:
-    if kernel.IS_LINUX:  # elsewhere the size at the start is wrong, or takes more packages to find
+    if kernel.IS_LINUX:  # on other systems the current size is wrong or needs more packages
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         _limit(resource.RLIMIT_AS, pages * resource.getpagesize() + memory_bytes)
     _limit(resource.RLIMIT_FSIZE, file_bytes)
@@ -375,7 +388,7 @@ def _limit_resources(memory_bytes: int, file_bytes: int) -> None:
 
 
 def _limit(what: int, most: int) -> None:
-    """For ever: no process without privileges raises a hard limit."""
+    """Set the soft and the hard limit. An unprivileged process can never raise a hard limit."""
     _, hard = resource.getrlimit(what)
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(what, (most, most))
