@@ -1,6 +1,6 @@
-"""What the readers of zips and tars share: the names of members, and what is kept of their content.
+"""Code shared by the readers of zips and tars: safe member names, and the content that an extract stores.
 
-Nothing is unpacked: member names are names and never become paths of this machine.
+Nothing is unpacked. Member names are only text and never become paths on this machine.
 """
 
 import re
@@ -17,22 +17,22 @@ _ODD_PARTS = frozenset(("", ".", ".."))
 _ODD_OR_FOLDER = re.compile(r"/(?:[/\n]|\.\.?[/\n])")
 _ODD_PART = re.compile(r"/(?:/|\.\.?[/\n])")
 _ODD_START = re.compile(r"\n(?:[/\n]|\.\.?[/\n])")
-"""Empty parts, `.` and `..` in names that have a line feed on both sides; `/` may end the name of a folder."""
+"""The patterns find empty parts, `.` and `..` in names joined by line feeds. The name of a folder ends with `/`."""
 
 
 def is_odd(name: str) -> bool:
-    """Whether a file's name has an empty part, `.` or `..`."""
+    """Check whether the name of a file has an empty part, `.` or `..`."""
     return not _ODD_PARTS.isdisjoint(name.split("/"))
 
 
 def some_may_be_odd(names: Iterable[str]) -> bool:
-    """Whether one of `names` may have an empty part, `.` or `..`: quicker than to split them."""
+    """Check whether any of `names` may have an empty part, `.` or `..`. This is faster than splitting every name."""
     lines = "\n".join(("", *names, ""))
     return _ODD_OR_FOLDER.search(lines) is not None or _ODD_START.search(lines) is not None
 
 
 class Names(Protocol):
-    """Collects the names of members; `places` maps each that is kept to its last member's place."""
+    """Collects the names of members. `places` maps each accepted name to the place of its last member."""
 
     @property
     def places(self) -> dict[str, int]: ...
@@ -41,8 +41,10 @@ class Names(Protocol):
 
 
 class SafeNames:
-    """Collects safe member names, each once, and counts the others. `places` maps each name to its last member's
-    place, in the way that the reader of the archive counts."""
+    """Collects safe member names without duplicates and counts the rejected ones.
+
+    `places` maps each name to the place of its last member, as the reader of the archive counts places.
+    """
 
     def __init__(self, extract: Extract, budget: Budget) -> None:
         self.places: dict[str, int] = {}
@@ -52,7 +54,7 @@ class SafeNames:
         self._repeated = 0
 
     def add(self, written: str, place: int, *, is_file: bool) -> str | None:
-        """The cleaned name of a file, or None for folders and for names that lead out of the archive."""
+        """Add a name and return it cleaned. Return None for folders and for names that lead out of the archive."""
         self._budget.count_member(written)
         if not is_file:
             return None
@@ -68,7 +70,7 @@ class SafeNames:
         return name
 
     def add_all(self, names: list[str], places: list[int]) -> None:
-        """Adds `names`, of which those that end in / are folders: as `add` does, and many times as fast."""
+        """Add `names` as `add` does, but much faster. Names that end with `/` are folders."""
         lines = "\n".join(("", *names, ""))
         new = dict(zip(names, places, strict=True))
         odd = _ODD_OR_FOLDER.search(lines)
@@ -95,7 +97,7 @@ class SafeNames:
             self.places = new
 
     def finish(self) -> None:
-        """Puts the names into the extract, and notes about them."""
+        """Write the names and the notes about them into the extract."""
         self._extract.members = folders_of(self.places)
         if self._unsafe:
             self._extract.notes.append(f"{self._unsafe} member names that lead out of the archive are ignored")
@@ -105,13 +107,13 @@ class SafeNames:
 
 
 def note_names(extract: Extract) -> None:
-    """Adds a note where names differ by case alone."""
+    """Add a note if the names of some files differ only by case."""
     if colliding := _colliding(extract.members):
         extract.notes.append(f"{colliding} member names differ from another one by case alone")
 
 
 def _colliding(members: dict[str, Folder]) -> int:
-    """How many files have the path of another one where case doesn't count."""
+    """Return the number of files whose path differs from another path only by case."""
     texts = [inside.sources + inside.others for inside in members.values()]
     fold = case_folding(*members, *texts)
     if len(set(map(fold, members))) < len(members):
@@ -123,14 +125,17 @@ def _colliding(members: dict[str, Folder]) -> int:
 
 
 def keep(extract: Extract, name: str, content: bytes, budget: Budget) -> None:
-    """Adds a wanted file to `extract`, of core metadata the headers alone. Raises LimitExceededError."""
+    """Add a wanted file to `extract`. Only the headers of core metadata are stored. Raise LimitExceededError."""
     kept = trimmed(name, content)
     budget.count_kept(len(kept))
     extract.files[name] = kept
 
 
 def trimmed(name: str, content: bytes) -> bytes:
-    """What is kept of a wanted file: of core metadata the headers, since nothing is made of the description."""
+    """Return the stored part of a wanted file: the headers of core metadata, or the whole content of other files.
+
+    The description in core metadata is not stored because no reader uses it.
+    """
     return headers_of(content) if name.rpartition("/")[2] in {"METADATA", "PKG-INFO"} else content
 
 
@@ -138,16 +143,16 @@ BLOCK = 512
 
 
 class BadTarError(Exception):
-    """What is no tar, or is broken in the middle, or ends too early; the text has the place."""
+    """The content is not a tar, or it is corrupt or truncated. The message names the position."""
 
 
 def padded(size: int) -> int:
-    """`size` in whole blocks."""
+    """Return `size` rounded up to whole blocks."""
     return size + -size % BLOCK
 
 
 class TarStream:
-    """Pieces of any size as one stream."""
+    """Joins pieces of any size into one stream."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
@@ -160,7 +165,7 @@ class TarStream:
         return self._before + self._at
 
     def read(self, size: int) -> bytes:
-        """`size` bytes, fewer only at the end."""
+        """Return `size` bytes, or fewer at the end of the stream."""
         start = self._at
         content = self._piece[start : start + size]
         self._at = start + len(content)
@@ -173,7 +178,7 @@ class TarStream:
         return bytes(collected)
 
     def read_padded(self, size: int) -> bytes:
-        """`size` bytes and what pads them to whole blocks. Raises BadTarError where there are fewer."""
+        """Return `size` bytes with their padding to whole blocks. Raise BadTarError if the stream ends before."""
         whole = padded(size)
         content = self.read(whole)
         if len(content) < whole:
@@ -181,11 +186,11 @@ class TarStream:
         return content
 
     def read_whole(self, size: int) -> bytes:
-        """`size` bytes and not what pads them to whole blocks. Raises BadTarError where there are fewer."""
+        """Read `size` bytes and their padding, and return the bytes. Raise BadTarError if the stream ends before."""
         return self.read_padded(size)[:size]
 
     def skip(self, size: int) -> None:
-        """Raises BadTarError where there are fewer bytes."""
+        """Skip `size` bytes. Raise BadTarError if the stream has fewer."""
         self._at += size
         while self._at > len(self._piece):
             beyond = self._at - len(self._piece)

@@ -1,6 +1,6 @@
-"""The files of a distribution, or of a part of it, by the folder that they lie in.
+"""Hold the file names of a distribution by folder.
 
-Python sources are kept apart from all other files, since most rules look at nothing else.
+Python sources are separate from other files because most rules need nothing else.
 """
 
 from collections.abc import Iterable
@@ -11,11 +11,10 @@ import msgspec
 
 
 class Folder(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """The files right in one folder: `sources` are the names of its `.py` files without that suffix, `others` the names
-    of all its other files.
+    """The files directly in one folder.
 
-    Both are texts in which each name is followed by a `/`, which is in none: one call splits them, and only where they
-    are looked at.
+    `sources` are the names of its `.py` files without the suffix, and `others` the names of all other files. Both are
+    strings in which a `/` follows each name, which is compact and can be split in one call when the names are needed.
     """
 
     sources: str = ""
@@ -23,7 +22,7 @@ class Folder(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     @classmethod
     def of(cls, names: str) -> Self:
-        """The folder with files of these `names`, each of them followed by a `/`."""
+        """Return the folder with files of these `names`, each followed by a `/`."""
         stems = names.replace(".py/", "/")
         if len(stems) == len(names):
             return cls("", names)
@@ -37,7 +36,7 @@ class Folder(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     @property
     def stems(self) -> list[str]:
-        """The names of the `.py` files, without that suffix."""
+        """The names of the `.py` files without the suffix."""
         return self.sources.split("/")[:-1]
 
     @property
@@ -46,12 +45,12 @@ class Folder(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     @property
     def is_package(self) -> bool:
-        """Whether there is an `__init__.py`."""
+        """Check whether the folder has an `__init__.py`."""
         return "/__init__/" in f"/{self.sources}"
 
     @property
     def others_are_data(self) -> bool:
-        """Whether a short look shows that none of the others is a module or a stub."""
+        """Check quickly that no other file is a module or a stub. False means that one of them may be."""
         return ".py" not in self.others and ".so" not in self.others
 
     @property
@@ -69,11 +68,11 @@ class Folder(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 Files = list[tuple[str, Folder]]
-"""Folders with what is right in them; `""` is the top. A folder may be there twice, and so may a file."""
+"""Folders with the files directly in them. `""` is the top. Folders and files may occur more than once."""
 
 
 def folders_of(paths: Iterable[str]) -> dict[str, Folder]:
-    """The files at `paths`, which are relative, with `/`, by their folders in the order of the first file of each."""
+    """Return the files at `paths` by folder, in the order of the first file of each. Paths are relative and use `/`."""
     runs: list[tuple[str, list[str]]] = []
     last = None
     names: list[str] = []
@@ -85,7 +84,7 @@ def folders_of(paths: Iterable[str]) -> dict[str, Folder]:
             runs.append((folder, names))
         names.append(name)
     folders = dict(runs)
-    if len(folders) < len(runs):  # files of others came between those of a folder
+    if len(folders) < len(runs):  # the files of a folder are not next to each other
         folders = {folder: [] for folder in folders}
         for folder, names in runs:
             folders[folder] += names
@@ -93,17 +92,17 @@ def folders_of(paths: Iterable[str]) -> dict[str, Folder]:
 
 
 def by_folder(paths: Iterable[str]) -> Files:
-    """What `folders_of` gives, as what rules put together."""
+    """Return the result of `folders_of` as a list."""
     return list(folders_of(paths).items())
 
 
 def paths_of(files: Iterable[tuple[str, Folder]]) -> list[str]:
-    """The paths of all `files`."""
+    """Return the paths of all `files`."""
     return [f"{folder}/{name}" if folder else name for folder, inside in files for name in inside.names]
 
 
 def merged(files: Files) -> Files:
-    """`files` with each folder once, and each file once."""
+    """Return `files` without duplicate folders and files."""
     if len(dict(files)) == len(files):
         return files
     folders: dict[str, list[Folder]] = {}

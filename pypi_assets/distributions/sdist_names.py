@@ -1,6 +1,6 @@
-"""The names of an sdist's members as pip unpacks them, whether a tar or a zip holds them.
+"""Determine the paths to which pip unpacks the members of an sdist, for tars and zips.
 
-Nearly all archives need no more than their names as they are. All others go through `unpacked_tree`.
+Nearly all archives need only their names as they are. All others go through `unpacked_tree`.
 """
 
 import re
@@ -17,14 +17,14 @@ _MAX_PART_LENGTH = 255
 _LONG_PART = re.compile("/[^/]{256}")
 _LONG_PART_OF_ANY_SCRIPT = re.compile("/[^/]{64}")
 _MAX_LENGTH = 900
-"""Of a name that is no path too long for Linux, in any encoding."""
+"""The greatest length of a name that is a valid path on Linux in any encoding."""
 _MAX_FOLDER_CHARS = 8 * MIB
-"""Of the paths of all folders. Those of honest sdists have a hundredth of it."""
+"""The maximum total length of all folder paths, a hundred times more than in ordinary sdists."""
 _NO_TOP = "not all members lie in one folder, so that pip leaves none out and finds the project in none"
 
 
 def are_usual(files: Collection[str], folders: Collection[str]) -> bool:
-    """Whether pip unpacks files and folders of these names as they are, whatever their order. No file is there twice.
+    """Check whether pip unpacks files and folders with these names unchanged, in any order. `files` has no duplicates.
 
     >>> are_usual(["demo-1.0/demo.py"], ["demo-1.0"]), are_usual(["demo-1.0/../demo.py"], [])
     (True, False)
@@ -42,7 +42,7 @@ def are_usual(files: Collection[str], folders: Collection[str]) -> bool:
 
 
 def _all_folders(files: Iterable[str], folders: Iterable[str]) -> set[str] | None:
-    """The folders that there are, named or not, down from the top; None where their paths are absurdly long."""
+    """Return all folders below the top, listed in the archive or not, or None if their paths are excessively long."""
     found = set(folders)
     found.update([name.rpartition("/")[0] for name in files])
     chars = 0
@@ -58,40 +58,40 @@ def _all_folders(files: Iterable[str], folders: Iterable[str]) -> set[str] | Non
 
 
 def put_names(extract: Extract, files: Mapping[str, int]) -> None:
-    """Puts the paths of `files` into `extract`, and notes about them."""
+    """Store the paths of `files` in `extract`, with notes about them."""
     extract.members = folders_of(files)
     note_names(extract)
 
 
 def note_tree(extract: Extract, tree: UnpackedTree, doubts: Doubts) -> None:
-    """Adds what is doubtful in `tree`, which was needed since its members' names are odd."""
+    """Add notes on doubts about `tree`, which was needed because its member names are odd."""
     extract.notes += doubts.notes
     if tree.repeated:
         extract.notes.append(f"{tree.repeated} member names occur again; the last one counts")
 
 
 def note_top(extract: Extract, top: str | None) -> None:
-    """Adds a note where all files lie in one folder which is not the `top` that pip leaves out."""
+    """Add a note if all files lie in one folder that is not the `top` folder that pip removes."""
     tops = {folder.partition("/")[0] for folder in extract.members}
     if len(tops) == 1 and tops != {""} and tops != {top}:
         extract.notes.append(f"{AMBIGUOUS} {_NO_TOP}")
 
 
 def common_top(files: Iterable[str], folders: Iterable[str]) -> str | None:
-    """The folder that all usual names lie in, None where there is none: what `leading_folder` gives, and faster."""
+    """Return the folder that contains all members with usual names, or None. This is a faster `leading_folder`."""
     tops = {name.partition("/")[0] for name in (*{file.rpartition("/")[0] for file in files}, *folders)}
     return next(iter(tops)) or None if len(tops) == 1 else None
 
 
 def readable(name: str) -> str:
-    """`name` with replaced wrong bytes, which tars keep as half surrogate pairs."""
+    """Return `name` with invalid bytes replaced. Tars keep them as half surrogate pairs."""
     return name if name.isascii() else name.encode(errors="surrogateescape").decode(errors="replace")
 
 
 class SdistNames:
-    """Collects the names of a zip's members, and finds out what pip unpacks them to.
+    """Collects the names of a zip's members and determines the paths to which pip unpacks them.
 
-    `places` maps each path to the place of its content, in the way that the reader of the zip counts.
+    `places` maps each path to the place of its content, as the reader of the zip counts places.
     """
 
     def __init__(self, extract: Extract, budget: Budget) -> None:
@@ -102,14 +102,14 @@ class SdistNames:
         self._found: dict[str, int] | None = None
 
     def add_all(self, names: list[str], places: list[int]) -> None:
-        """Adds `names`, of which those that end in / are folders. Raises LimitExceededError."""
+        """Add `names`. Names that end with `/` are folders. Raise LimitExceededError."""
         self._budget.count_members(names)
         self._names += names
         self._places += places
 
     @property
     def places(self) -> dict[str, int]:
-        """Of all that was added, once the last name is there. Raises LimitExceededError."""
+        """Return the places of all members after the last name was added. Raise LimitExceededError."""
         if self._found is None:
             self._found = self._find()
         return self._found
@@ -132,7 +132,7 @@ class SdistNames:
         return dict(tree.files)
 
     def finish(self) -> None:
-        """Puts the names into the extract, and notes about them."""
+        """Store the names in the extract, with notes about them."""
         if self._found is None and self._names:
             try:
                 self._found = self._find()

@@ -1,8 +1,8 @@
-"""Reads the headers of a tar: which members it has, what they are called and where their content lies.
+"""Read the headers of a tar: its members, their names, and the position of their content.
 
-Where readers of tars differ, tarfile's view counts, since pip unpacks with it; where versions of tarfile differ too,
-the archive has a doubt or is taken for broken. tarfile applies the headers in front of a member from the last one to
-the first one, and takes the first broken header behind a member for the end: here that is an error.
+If readers of tars differ, the view of tarfile counts, since pip unpacks with it. If versions of tarfile differ, too,
+the archive gets a doubt or counts as corrupt. tarfile applies the headers in front of a member from last to first, and
+takes the first invalid header after a member for the end. Here an invalid header is an error.
 """
 
 import re
@@ -18,19 +18,21 @@ from pypi_assets.distributions.limits import MIB, LimitExceededError
 from pypi_assets.distributions.unpacked_tree import Doubts, MemberKind
 
 MAX_EXTENSION_BYTES = MIB
-"""Of a long name or of one member's pax records."""
+"""The maximum size of a long name, or of one member's pax records."""
 MAX_EXTENSIONS = 100
-"""Long names and pax headers in front of one member."""
+"""The maximum number of long names and pax headers in front of one member."""
 MAX_REGIONS = 10_000
-"""Pieces of a sparse file between its holes."""
+"""The maximum number of pieces of a sparse file between its holes."""
 
 _MAX_FILE_BYTES = 16 * 1024**4
-"""Of a sparse file, with its holes: common file systems hold no larger one."""
+"""The maximum size of a sparse file with its holes. Common file systems have no larger files."""
 
 _HEADER = Struct("100s24s12s12s8sc172x16s167x")
 _TARGET, _PREFIX = slice(157, 257), slice(345, 500)
-"""Name; mode, user and group; size; time; checksum; kind; device: at the same places since 1979, with zeros for what
-came later."""
+"""The fields are name, then mode, user and group, size, time, checksum, kind, and device.
+
+Their places have been the same since 1979. Older headers have zeros in the places of later fields.
+"""
 _KINDS = {
     **dict.fromkeys((b"0", b"\0", b"7", b"S"), MemberKind.FILE),
     b"1": MemberKind.HARD_LINK,
@@ -38,7 +40,7 @@ _KINDS = {
     b"5": MemberKind.FOLDER,
 }
 _WITHOUT_DATA = frozenset((b"1", b"2", b"3", b"4", b"5", b"6"))
-"""Links, devices, folders and fifos: nothing follows their header, whatever size it has."""
+"""Links, devices, folders and fifos. No content follows their header, whatever its size field says."""
 _FILE, _OLD_FILE, _SPARSE = b"0", b"\0", b"S"
 _LONG_NAME, _LONG_LINK, _GLOBAL_PAX = b"L", b"K", b"g"
 _PAX = frozenset((b"x", b"X"))
@@ -49,7 +51,7 @@ _DIGITS = re.compile(rb"[0-9]{1,20}")
 _MAP = re.compile(rb"[0-9]{1,20}(?:,[0-9]{1,20})*+")
 _TIME = re.compile(rb"-?[0-9]{1,15}(?:\.[0-9]{0,30}+)?")
 _ONLY_TIME = re.compile(rb"[0-9]{2} mtime=-?[0-9]{1,15}(?:\.[0-9]{0,30}+)?\n")
-"""The pax records that Python writes in front of most files."""
+"""Matches a pax header with a single time record, which Python writes in front of most files."""
 _PATH, _LINK_PATH, _SIZE, _MTIME, _CHARSET = b"path", b"linkpath", b"size", b"mtime", b"hdrcharset"
 _SPARSE_NAME, _SPARSE_SIZE, _SPARSE_REAL_SIZE = b"GNU.sparse.name", b"GNU.sparse.size", b"GNU.sparse.realsize"
 _SPARSE_MAP, _SPARSE_MAJOR, _SPARSE_MINOR = b"GNU.sparse.map", b"GNU.sparse.major", b"GNU.sparse.minor"
@@ -62,7 +64,7 @@ _KEPT = _KEPT_OF_SPARSE_FILES | {_PATH, _LINK_PATH, _SIZE}
 _CHARSETS = frozenset((b"BINARY", b"ISO-IR 10646 2000 UTF-8"))
 _SPARSE_HEADER = Struct("386x96sc12s17x")
 _SPARSE_EXTENSION = Struct("504sc7x")
-"""Both hold pairs of numbers, and whether an extension follows; the header the size with all holes too."""
+"""Both structures have pairs of numbers and a flag for a further extension. The header also has the full size."""
 _ZEROS = bytes(BLOCK)
 _MAX_TIME = 2**62
 _MAX_REMEMBERED = 5000
@@ -80,9 +82,12 @@ _SPARSE_FORMAT = "sparse files name no format that Python reads: it takes them a
 
 
 class TarMember(msgspec.Struct, gc=False):
-    """`start` and `size` are of what follows in the tar, `real_size` of the file. `regions` is the map of a sparse
-    file: offset and size of each piece, flat, or as text; None where it is not sparse. With `has_map` that lies before
-    the content."""
+    """A member of a tar.
+
+    `start` and `size` describe its content in the tar, and `real_size` is the size of the file. `regions` is the map of
+    a sparse file, as a flat list of the offset and size of each piece or as text, and None for other files. With
+    `has_map`, the map precedes the content.
+    """
 
     name: str
     kind: MemberKind
@@ -95,9 +100,9 @@ class TarMember(msgspec.Struct, gc=False):
 
 
 def read_members(tar: TarStream, doubts: Doubts) -> Iterator[TarMember]:
-    """Each member, after its headers; the next one is taken once its content is read or skipped.
+    """Yield each member after its headers. Read or skip its content before taking the next one.
 
-    Raises BadTarError and LimitExceededError.
+    Raise BadTarError and LimitExceededError.
     """
     shared: dict[bytes, bytes] = {}
     extensions: list[_Extension] = []
@@ -119,13 +124,13 @@ def read_members(tar: TarStream, doubts: Doubts) -> Iterator[TarMember]:
             if len(numbers) > _MAX_REMEMBERED:
                 numbers.clear()
             numbers.add(time)
-        if ids not in numbers or device not in numbers:  # they are the same in nearly all headers of a tar
+        if ids not in numbers or device not in numbers:  # they are equal in nearly all headers of a tar
             _check_numbers(ids + device)
             numbers.update((ids, device))
         if kind in _EXTENSIONS:
             _extend(tar, kind, size, shared, extensions, doubts)
             continue
-        if kind == _FILE and not shared and (not extensions or extensions == _WITHOUT_EFFECT):  # as nearly all are
+        if kind == _FILE and not shared and (not extensions or extensions == _WITHOUT_EFFECT):  # the usual case
             extensions.clear()
             name = name.partition(b"\0")[0]
             if header[345]:
@@ -160,7 +165,7 @@ def read_members(tar: TarStream, doubts: Doubts) -> Iterator[TarMember]:
 
 @dataclass(slots=True, eq=False)
 class _Extension:
-    """A header in front of a member: its text, or its fields with those of the global headers before it."""
+    """A header in front of a member: its text, or its fields combined with the fields of earlier global headers."""
 
     kind: bytes
     text: bytes = b""
@@ -181,7 +186,7 @@ def _extend(
     extensions: list[_Extension],
     doubts: Doubts,
 ) -> None:
-    """Adds the extended header that follows to `extensions`, or its fields to `shared`."""
+    """Read an extended header, and add it to `extensions` or its fields to `shared`."""
     if size > MAX_EXTENSION_BYTES:
         raise LimitExceededError(f"a tar header is larger than {MAX_EXTENSION_BYTES} bytes")
     content = tar.read_padded(size)
@@ -215,7 +220,7 @@ def _extend(
 
 @dataclass(slots=True)
 class _Own:
-    """A member as its own header has it, until those in front of it are applied."""
+    """A member as its own header describes it, before the headers in front of it are applied."""
 
     name: bytes
     kind: bytes
@@ -226,7 +231,7 @@ class _Own:
     has_map: bool = False
 
     def apply(self, fields: dict[bytes, bytes], doubts: Doubts) -> None:
-        """Takes over what pax headers set, in their order. The size is that of the file, and moves no member."""
+        """Apply the fields of pax headers in order. The size is the file's own and does not move the next member."""
         for key, value in fields.items():
             if key in {_PATH, _SPARSE_NAME}:
                 name = value.rstrip(b"/") if key == _PATH else value
@@ -240,7 +245,7 @@ class _Own:
                 self.real_size = _decimal(value)
 
     def extend(self, extensions: list[_Extension], doubts: Doubts) -> None:
-        """Applies the headers in front, the nearest first."""
+        """Apply the headers in front of the member, the nearest first."""
         pax = [each for each in extensions if each.kind in _PAX]
         long = [each.kind for each in extensions if each.kind in {_LONG_NAME, _LONG_LINK}]
         if len(pax) > 1 or len(set(long)) < len(long) or (pax and long):
@@ -297,14 +302,14 @@ def _text(field: bytes) -> bytes:
 
 
 def _check_numbers(fields: bytes) -> None:
-    """Reads numbers of eight bytes each: tarfile stops at a header in which any of them is none."""
+    """Parse numbers of eight bytes each. tarfile stops at a header in which one of them is invalid."""
     for start in range(0, len(fields), 8):
         _number(fields[start : start + 8])
 
 
 def _is_intact(header: bytes, checksum: bytes) -> bool:
-    """Whether the checksum is the sum of the header's bytes, or of its signed bytes, itself taken as blanks."""
-    if header.isascii():  # then the sums are too small for the modulus of adler32, which is ten times as quick
+    """Check whether the checksum is the sum of the header's bytes, signed or unsigned, with blanks in its own place."""
+    if header.isascii():  # then the sums stay below the modulus of adler32, which is ten times as fast
         return (adler32(header) & 0xFFFF) - (adler32(checksum) & 0xFFFF) + 8 * 32 == _number(checksum)
     return _number(checksum) in {sum(header) - sum(checksum) + 8 * 32, _signed_sum(header, checksum)}
 
@@ -314,10 +319,10 @@ def _signed_sum(header: bytes, checksum: bytes) -> int:
 
 
 def _number(field: bytes) -> int:
-    """A number in octal digits, or as GNU writes large and negative ones, in base 256 after a marked byte."""
+    """Return a number in octal digits, or in base 256 after a marker byte, as GNU writes large and negative numbers."""
     try:
         return int(field.rstrip(b"\0 "), 8)
-    except ValueError:  # hardly ever, so that this way round is the quickest
+    except ValueError:  # rare, so trying first is fastest
         return _unusual_number(field)
 
 
@@ -340,7 +345,7 @@ def _decimal(digits: bytes) -> int:
 
 
 def _is_only_time(content: bytes, size: int) -> bool:
-    """Whether pax records of `size` bytes are but one, of a time, and zeros follow."""
+    """Check whether pax records of `size` bytes are a single time record, followed by zeros."""
     return (
         content[size:] == _ZEROS[size:]
         and content[:2] == b"%d" % size
@@ -349,12 +354,12 @@ def _is_only_time(content: bytes, size: int) -> bool:
 
 
 def _pax_fields(content: bytes, doubts: Doubts) -> tuple[dict[bytes, bytes], list[int]]:
-    """Of pax records (`"27 mtime=1700000000.123456\\n"`) the paths and sizes of members, and their map of holes."""
+    r"""Return the paths and sizes in pax records (`"27 mtime=1700000000.123456\\n"`), and the map of holes."""
     fields = {}
     offsets: list[bytes] = []
     lengths: list[bytes] = []
     at = 0
-    charsets = content.count(b"%s=" % _CHARSET)  # some Pythons look for one before they divide the records
+    charsets = content.count(b"%s=" % _CHARSET)  # some versions of Python search for one before they split the records
     while at < len(content) and content[at]:
         record = _PAX_LENGTH.match(content, at)
         end = at + int(record[1]) if record else 0
@@ -390,7 +395,7 @@ def _pax_fields(content: bytes, doubts: Doubts) -> tuple[dict[bytes, bytes], lis
 
 
 def skip_content(tar: TarStream, member: TarMember) -> None:
-    """Leaves out what follows of `member`. Raises BadTarError where there is less, or a sparse file's map is none."""
+    """Skip the content of `member`. Raise BadTarError if it is truncated, or if the map of a sparse file is invalid."""
     if member.has_map:
         _, read = _read_map(tar, member)
         tar.skip(padded(member.size) - read)
@@ -401,9 +406,9 @@ def skip_content(tar: TarStream, member: TarMember) -> None:
 
 
 def content_of(tar: TarStream, member: TarMember) -> bytes:
-    """The content of `member`, with the holes of a sparse file; `tar` is at its start.
+    """Return the content of `member`, with the holes of a sparse file. `tar` is at its start.
 
-    Raises BadTarError and LimitExceededError.
+    Raise BadTarError and LimitExceededError.
     """
     regions, read = _read_map(tar, member) if member.has_map else (member.regions, 0)
     content = tar.read_padded(member.size - read)[: member.size - read]
@@ -418,14 +423,14 @@ def content_of(tar: TarStream, member: TarMember) -> bytes:
 
 
 def _read_numbers(text: bytes) -> list[int]:
-    """The numbers of a map in a pax header: how many there are is bounded by the header."""
+    """Return the numbers of a map in a pax header. Their count is limited by the size of the header."""
     if not _MAP.fullmatch(text):
         raise BadTarError("a sparse file whose map is none")
     return list(map(_decimal, text.split(b",")))
 
 
 def _read_map(tar: TarStream, member: TarMember) -> tuple[list[int], int]:
-    """The map before the content of a sparse file, and its bytes: a count and pairs of numbers, one a line."""
+    """Return the map before the content of a sparse file, and its size: a count and pairs of numbers, one a line."""
     text = tar.read_whole(BLOCK)
     count = _decimal(text.partition(b"\n")[0]) if b"\n" in text else -1
     _check_regions(count)
@@ -440,7 +445,7 @@ def _read_map(tar: TarStream, member: TarMember) -> tuple[list[int], int]:
 
 
 def _read_regions(tar: TarStream, header: bytes) -> tuple[list[int], int]:
-    """Offset and size of each region, flat, and the size of the file: GNU's old kind, before the content."""
+    """Return the offset and size of each region as a flat list, and the size of the file, in GNU's old format."""
     pairs, more, size = _SPARSE_HEADER.unpack(header)
     regions = _numbers(pairs)
     while more != b"\0":

@@ -1,7 +1,7 @@
-"""Takes out of a tar what records are made of: the names of its files and its small metadata files, in one pass.
+"""Extract from a tar what records are made of: the names of its files and its small metadata files, in one pass.
 
-What pip unpacks counts. Only where that depends on links, or on names that are no usual paths, the start of the file is
-read once more, from memory.
+The files that pip would unpack count. If that depends on links or unusual names, the start of the file is read again
+from memory.
 """
 
 import bz2
@@ -26,23 +26,23 @@ from pypi_assets.distributions.unpacked_tree import Doubts, Member, MemberKind, 
 
 
 class BrokenDataError(Exception):
-    """The compressed data are broken, or end too early. The text is no exception's of Python, which may change."""
+    """The compressed data are corrupt or truncated. The message is not Python's, which may change."""
 
 
 _BROKEN: tuple[type[Exception], ...] = (
-    cast("type[Exception]", igzip_lib.IsalError),  # broken gzip data
-    OSError,  # broken bz2 data
-    lzma.LZMAError,  # broken xz data, or a dictionary above the memory limit
+    cast("type[Exception]", igzip_lib.IsalError),  # corrupt gzip data
+    OSError,  # corrupt bz2 data
+    lzma.LZMAError,  # corrupt xz data, or a dictionary above the memory limit
     EOFError,
 )
 LZMA_MEMORY_BYTES = 80 * MIB
-"""What xz's own presets need at the most is 65 MiB."""
+"""xz's own presets need up to 65 MiB."""
 PIECE = 128 * 1024
-"""Bytes that go in and come out at a time: they stay in the processor's cache, and larger ones are no quicker."""
+"""The bytes read and returned at a time. They fit into the processor's cache, and larger pieces are not faster."""
 
 
 class _Decompressor(Protocol):
-    """What gzip's, bz2's and lzma's incremental decompressors have in common."""
+    """The common interface of the incremental decompressors of gzip, bz2 and lzma."""
 
     @property
     def eof(self) -> bool: ...
@@ -62,21 +62,21 @@ _PROBLEMS = {
     b"BZh": "OSError: Invalid data stream",
     b"\xfd7zXZ\0": f"LZMAError: Corrupt input data, or more than {LZMA_MEMORY_BYTES // MIB} MiB needed",
 }
-"""What is recorded, in the words that Python 3.11 had for it."""
+"""The recorded error, in the words of Python 3.11."""
 _GZIP = b"\x1f\x8b"
 _ZEROS = f"{AMBIGUOUS} zeros follow a compressed part, where Python ends or fails, and others read on"
 _REST = f"{AMBIGUOUS} bytes after the end of the compressed data are ignored"
-"""Python refuses some of them, if it reads as far, and behind xz it reads on where they are of lzma."""
+"""Python rejects some of these bytes if it reads so far. After xz data it continues to read lzma data."""
 _MAGIC_BYTES = max(map(len, _DECOMPRESSORS))
 
 
 def inflated(source: SequentialSource, budget: Budget, notes: list[str]) -> Iterator[bytes]:
-    """The content of `source`, decompressed where its first bytes are those of gzip, bzip2 or xz.
+    """Yield the content of `source`, decompressed if it begins like gzip, bzip2 or xz data.
 
-    Compressed parts may follow each other, with zeros between them. Checksums are verified by the time the last piece
-    is out; bytes after the end are added to `notes`. Raises BrokenDataError, LimitExceededError and SourceError.
+    Compressed parts may follow each other, with zeros between them. All checksums are verified before the last piece is
+    yielded. Bytes after the end are added to `notes`. Raise BrokenDataError, LimitExceededError and RangeSourceError.
     """
-    start = source.peek(PIECE)  # isal takes a gzip header that comes in two pieces for broken if it has a checksum
+    start = source.peek(PIECE)  # isal rejects a gzip header in two pieces if it has a checksum
     magic = next((magic for magic in _DECOMPRESSORS if start.startswith(magic)), b"")
     pieces = _decompressed(source, magic, budget, notes) if magic else iter(partial(source.read, PIECE), b"")
     for piece in pieces:
@@ -110,8 +110,7 @@ def _decompressed(source: SequentialSource, magic: bytes, budget: Budget, notes:
 
 
 def _next_part(source: SequentialSource, unused: bytes) -> tuple[bytes, bool]:
-    """What follows the end of a compressed part and the zeros after it, enough to recognize it, or nothing; and whether
-    there are such zeros."""
+    """Return enough of the data after a compressed part and its zeros to recognize it, and whether there are zeros."""
     data = unused.lstrip(b"\0")
     has_zeros = len(data) < len(unused)
     while len(data) < _MAGIC_BYTES and (more := source.read(PIECE)):
@@ -122,14 +121,14 @@ def _next_part(source: SequentialSource, unused: bytes) -> tuple[bytes, bool]:
 
 
 _CORE_METADATA = ("/PKG-INFO", "/METADATA")
-"""How the names of those end of which the headers alone are kept."""
+"""The ends of the names of files of which only the headers are stored."""
 
 
 def extract_tar(source: SequentialSource, wanted: Callable[[str], bool], budget: Budget) -> Extract:
-    """The paths of all files that pip makes of the tar, and the content of the `wanted` ones; of core metadata only the
-    headers.
+    """Return the paths of all files that pip makes of the tar, and the content of `wanted` files.
 
-    Reads what POSIX (ustar, pax), GNU (long names, sparse files) and Unix 7 write. Raises SourceError.
+    Of core metadata, only the headers are stored. The formats are POSIX (ustar, pax), GNU (long names, sparse files)
+    and Unix 7. Raise RangeSourceError.
     """
     extract = Extract()
     files = _Files(source, wanted, budget)
@@ -147,7 +146,7 @@ def extract_tar(source: SequentialSource, wanted: Callable[[str], bool], budget:
 
 
 class _Files:
-    """The members of a tar, its folders, the number of each file's last one, and by number what is kept of each."""
+    """The members of a tar, its folders, the number of each file's last member, and the stored content by number."""
 
     def __init__(self, source: SequentialSource, wanted: Callable[[str], bool], budget: Budget) -> None:
         self._source = source
@@ -160,10 +159,10 @@ class _Files:
         self._kept: dict[int, bytes] = {}
 
     def read(self, notes: list[str]) -> None:
-        """Reads all members, and the content of those that are wanted by their names."""
+        """Read all members, and the content of members that are wanted by their names."""
         tar = TarStream(inflated(self._source, self._budget, notes))
         wanted, members, files, count = self._wanted, self._members, self._files, self._budget.count_member
-        file, folder = MemberKind.FILE, MemberKind.FOLDER  # each look-up in an enumeration takes its time
+        file, folder = MemberKind.FILE, MemberKind.FOLDER  # looking up a member of an enumeration is slow
         for number, member in enumerate(read_members(tar, self._doubts)):
             name = member.name
             count(name)
@@ -183,7 +182,7 @@ class _Files:
         tar.skip_rest()
 
     def _has_room(self, name: str, member: TarMember) -> bool:
-        """Whether a member that is wanted as `name` is kept; it is then counted. Raises LimitExceededError."""
+        """Check whether a member that is wanted as `name` fits the limits, and count it. Raise LimitExceededError."""
         size = max(member.size, member.real_size)
         if is_build_script(name) and not self._budget.has_room_for_script(size):
             return False
@@ -198,7 +197,7 @@ class _Files:
         return kept
 
     def put_into(self, extract: Extract) -> None:
-        """Puts the names and contents into `extract`. Raises LimitExceededError."""
+        """Store the names and contents in `extract`. Raise LimitExceededError."""
         members = self._members
         files, folders = self._files, self._folders
         if len(files) + len(folders) == len(members) and are_usual(files, folders):
@@ -228,11 +227,11 @@ class _Files:
                 extract.files[path] = self._trimmed(path, contents[number])
 
     def _has_kept(self, path: str, number: int) -> bool:
-        """Whether what is kept of the member of this number is what is kept of it as `path`."""
+        """Check whether the stored content of this member is also the content to store for it under `path`."""
         return number in self._kept and _is_core(path) == _is_core(self._members[number].name)
 
     def _read_again(self, numbers: set[int]) -> dict[int, bytes]:
-        """The content of the members of these numbers, as far as the start of the file that is kept has them."""
+        """Return the content of the members with these numbers, if they lie in the part of the file kept in memory."""
         contents: dict[int, bytes] = {}
         size = 0
         if not numbers:
@@ -252,7 +251,7 @@ class _Files:
                 if number >= max(numbers):
                     break
         except (BrokenDataError, BadTarError):
-            return contents  # it ends where no more is kept, or is broken anyway
+            return contents  # it ends where the kept part ends, or is corrupt anyway
         return contents
 
 
@@ -261,7 +260,7 @@ def _is_core(name: str) -> bool:
 
 
 def _usual(name: str) -> str:
-    """`name` without `.` and empty parts, where it begins with one."""
+    """Return `name` without `.` and empty parts if it begins with one."""
     if name < "0" and name[:2] in {"./", "//"}:
         return "/".join([part for part in name.split("/") if part not in {"", "."}])
     return name

@@ -1,7 +1,7 @@
-"""The tree of files that pip makes of an archive's members, worked out in memory: nothing is written.
+"""Work out in memory the tree of files that pip makes of an archive's members. Nothing is written.
 
-The rules are those of pip's `unpack_file` on Linux. A tar goes through tarfile's data filter (PEP 706), whose versions
-differ, and Python 3.11 before 3.11.4 has none. Wherever they differ, or pip refuses a member, the tree has a doubt.
+The rules follow pip's `unpack_file` on Linux. A tar passes through tarfile's data filter (PEP 706), whose versions
+differ and which Python before 3.11.4 lacks. If versions differ or pip rejects a member, the tree gets a doubt.
 """
 
 from collections import Counter
@@ -14,18 +14,18 @@ from pypi_assets.distributions.limits import MIB, LimitExceededError
 from pypi_assets.distributions.record import AMBIGUOUS
 
 MAX_HOPS = 40
-"""Links that Linux follows in one path."""
+"""The maximum number of links that Linux follows in one path."""
 MAX_LINKED_CHARACTERS = 2 * MIB
-"""Of the paths of files that are there once more because of links."""
+"""The maximum total length of the paths of files that exist a second time because of links."""
 MAX_STEPS = 3_000_000
-"""Parts of names that are looked at, of all members together."""
+"""The maximum total number of parts in the names of all members."""
 MAX_FOLDERS = 100_000
-"""Each takes 400 bytes of memory. Honest sdists have some thousands."""
+"""Each folder takes 400 bytes of memory. Ordinary sdists have some thousands."""
 MAX_COMPONENT_BYTES = 255
 MAX_PATH_BYTES = 3900
-"""Linux has 4,096, and the folder that pip unpacks into needs some."""
+"""Linux allows 4,096, and the folder that pip unpacks into needs some of them."""
 MAX_DEPTH = 400
-"""Python makes folders one in another by a function that calls itself."""
+"""Python creates nested folders by a recursive function."""
 
 LEAVES = "member names that lead out of the archive are ignored: pip refuses it"
 _LINKED_OUT = "links that lead out of the archive are ignored: pip refuses it"
@@ -58,8 +58,11 @@ class MemberKind(StrEnum):
 
 
 class Member(NamedTuple):
-    """A member as its archive names it; `place` is where its content lies, as the reader of the archive counts, and
-    `target` what a link leads to."""
+    """A member as its archive names it.
+
+    `place` is the place of its content, as the reader of the archive counts places, and `target` is the target of a
+    link.
+    """
 
     name: str
     kind: MemberKind
@@ -69,9 +72,11 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UnpackedTree:
-    """`top` is the leading folder that pip leaves out, None where there is none. `files` has the place of each file's
-    content by its path, with `top` in front where that is a usual name. `repeated` counts members that another one
-    took the place of."""
+    """The unpacked files.
+
+    `top` is the leading folder that pip removes, or None. `files` has the place of each file's content by path, with
+    `top` in front if that is a usual name. `repeated` counts members that another member replaced.
+    """
 
     top: str | None
     files: Mapping[str, int]
@@ -79,18 +84,18 @@ class UnpackedTree:
 
     @property
     def usual_top(self) -> str | None:
-        """`top` where `files` are below it."""
+        """`top` if the paths in `files` begin with it, or None."""
         return self.top if self.top is not None and _is_usual(self.top) else None
 
 
 class Doubts:
-    """Counts, by reason, the members that may be unpacked into something else or not at all."""
+    """Counts, by reason, the members that may be unpacked differently or not at all."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
 
     def add(self, reason: str) -> None:
-        """`reason` completes a sentence that begins with a number."""
+        """Count a member. `reason` completes a sentence that begins with a number."""
         self._counts[reason] += 1
 
     @property
@@ -99,7 +104,7 @@ class Doubts:
 
 
 def split_leading_folder(name: str) -> tuple[str, str]:
-    """The first part of `name` and the rest, as pip splits them: at a backslash too, where no slash comes before."""
+    """Split `name` after its first part as pip does: at a slash, or at a backslash that comes before any slash."""
     name = name.lstrip("/").lstrip("\\")
     slash, backslash = name.find("/"), name.find("\\")
     at = slash if slash >= 0 and (backslash < 0 or slash < backslash) else backslash
@@ -107,7 +112,7 @@ def split_leading_folder(name: str) -> tuple[str, str]:
 
 
 def leading_folder(names: Iterable[str]) -> str | None:
-    """The first part that all `names` have, None where they differ."""
+    """Return the first part that all `names` share, or None if they differ."""
     found = None
     for name in names:
         first, _ = split_leading_folder(name)
@@ -118,7 +123,7 @@ def leading_folder(names: Iterable[str]) -> str | None:
 
 
 def unpacked_tar(members: Sequence[Member], doubts: Doubts) -> UnpackedTree:
-    """The files that pip makes of a tar's `members`. Raises LimitExceededError."""
+    """Return the files that pip makes of a tar's `members`. Raise LimitExceededError."""
     top = leading_folder(member.name for member in members)
     builder = _Builder(doubts, is_tar=True)
     targets = _Targets(members)
@@ -139,7 +144,7 @@ def unpacked_tar(members: Sequence[Member], doubts: Doubts) -> UnpackedTree:
 
 
 def unpacked_zip(members: Sequence[Member], doubts: Doubts) -> UnpackedTree:
-    """The files that pip makes of a zip's `members`, where links are files too. Raises LimitExceededError."""
+    """Return the files that pip makes of a zip's `members`. Links count as files. Raise LimitExceededError."""
     top = leading_folder(member.name for member in members)
     builder = _Builder(doubts, is_tar=False)
     for member in members:
@@ -153,7 +158,7 @@ def unpacked_zip(members: Sequence[Member], doubts: Doubts) -> UnpackedTree:
 
 
 def _below(top: str | None, files: dict[str, int]) -> dict[str, int]:
-    """`files`, which were unpacked without `top`, below it again where it can be a folder's name."""
+    """Return `files`, which were unpacked without `top`, below `top` again if that can be the name of a folder."""
     return {f"{top}/{path}": place for path, place in files.items()} if top is not None and _is_usual(top) else files
 
 
@@ -171,7 +176,7 @@ def _is_too_long(name: str) -> bool:
 
 
 def _normal(path: str) -> str:
-    """`path` without `.`, doubled slashes, and each `..` with what it goes back from."""
+    """Return `path` without `.`, without doubled slashes, and with each `..` resolved."""
     parts: list[str] = []
     for part in path.split("/"):
         if part == ".." and parts and parts[-1] != "..":
@@ -182,7 +187,7 @@ def _normal(path: str) -> str:
 
 
 class _Targets:
-    """Finds what links lead to by the names in the archive alone, as Python before 3.11.4 does."""
+    """Finds the targets of links by the names in the archive only, as Python before 3.11.4 does."""
 
     def __init__(self, members: Sequence[Member]) -> None:
         self._has_hard_links = any(member.kind is MemberKind.HARD_LINK for member in members)
@@ -190,8 +195,10 @@ class _Targets:
         self._earlier: set[str] = set()
 
     def has(self, member: Member) -> bool:
-        """Whether `member`, the next one, is no link, or leads to a member by its name: an earlier one by a hard
-        link."""
+        """Check whether `member`, the next one, is not a link or refers to a member by its name.
+
+        The target of a hard link has to be an earlier member.
+        """
         if self._has_hard_links:
             if member.kind is MemberKind.HARD_LINK and _normal(member.target) not in self._earlier:
                 return False
@@ -204,7 +211,7 @@ class _Targets:
 
 @dataclass(slots=True, eq=False)
 class _FileContent:
-    """Content that one name has, or several by hard links."""
+    """Content with one name, or with several names by hard links."""
 
     place: int
     names: int = 1
@@ -212,7 +219,7 @@ class _FileContent:
 
 @dataclass(slots=True, eq=False)
 class _TreeLink:
-    """`is_odd` where some versions of Python do not find its target."""
+    """A symbolic link. `is_odd` is True if some versions of Python do not find its target."""
 
     target: str
     is_odd: bool
@@ -227,7 +234,7 @@ _Node = _Folder | _FileContent | _TreeLink
 
 
 class _TreePlace(NamedTuple):
-    """Where a path leads: its folder, its last part and what is there. No last part has what ends in `..`."""
+    """The end of a path: its folder, its last part and the node there. A path that ends with `..` has no last part."""
 
     parent: _Folder
     name: str | None
@@ -236,7 +243,7 @@ class _TreePlace(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _Visit:
-    """A folder whose files are listed, `is_linked` where a link leads to it, and the one that it lies in."""
+    """A folder whose files are listed. `is_linked` is True if a link led to it. `above` is the visit of its parent."""
 
     path: str
     folder: _Folder
@@ -253,7 +260,7 @@ class _Visit:
 
 
 class _RefusedError(Exception):
-    """A member is not unpacked; the text is the doubt."""
+    """A member is not unpacked. The message is the doubt."""
 
 
 class _LeavingError(_RefusedError):
@@ -261,7 +268,7 @@ class _LeavingError(_RefusedError):
 
 
 class _Builder:
-    """Puts members into a tree one after the other, as an extraction does."""
+    """Adds members to a tree one after the other, as an extraction does."""
 
     def __init__(self, doubts: Doubts, *, is_tar: bool) -> None:
         self.repeated = 0
@@ -272,7 +279,7 @@ class _Builder:
         self._folders = 0
 
     def add(self, member: Member, *, has_odd_target: bool = False) -> None:
-        """Adds one member; where pip refuses it, there is a doubt instead."""
+        """Add one member, or a doubt if pip rejects it."""
         name = member.name
         for is_so, reason in (("\\" in name, _BACKSLASH), ("\0" in name, _NUL), (_is_too_long(name), _TOO_LONG)):
             if is_so:
@@ -315,7 +322,7 @@ class _Builder:
             at.parent.inside[at.name] = _FileContent(place)
 
     def _file_name(self, name: str) -> str:
-        """The path of what is no folder; a slash at its end does not count."""
+        """Return the path of a member that is not a folder. A slash at its end is ignored."""
         if name.endswith("/"):
             self._doubts.add(_TRAILING)
         name = name.rstrip("/")
@@ -335,7 +342,7 @@ class _Builder:
         at.parent.inside[at.name] = link
 
     def _check_target(self, path: str, target: str) -> None:
-        """Raises _RefusedError where a link leads out of the archive."""
+        """Raise _RefusedError if a link leads out of the archive."""
         if target.startswith("/"):
             raise _RefusedError(_LINKED_OUT)
         try:
@@ -363,7 +370,7 @@ class _Builder:
             at.parent.inside[at.name] = shared
 
     def _forget(self, node: "_Node | None") -> None:
-        """Counts a file that another member takes the place of."""
+        """Count a file that another member replaces."""
         if isinstance(node, _FileContent):
             self.repeated += 1
             node.names -= 1
@@ -371,7 +378,11 @@ class _Builder:
     def _walk(
         self, path: str, *, makes_folders: bool = True, needs_folders: bool = False, follows_last: bool = True
     ) -> _TreePlace:
-        """Follows `path` from the top as the system does. Folders that lack are made, or needed, or else imagined."""
+        """Follow `path` from the top as the system does.
+
+        With `makes_folders`, missing folders are created. With `needs_folders`, they are an error. Otherwise they are
+        treated as if they existed.
+        """
         pending = [part for part in reversed(path.split("/")) if part not in {"", "."}]
         folders = [self._root]
         made: list[_Folder] = []
@@ -422,7 +433,7 @@ class _Builder:
             raise LimitExceededError(f"the members lie in more than {MAX_FOLDERS} folders")
 
     def files(self) -> dict[str, int]:
-        """The place of each file by its path; those behind links are there once more."""
+        """Return the place of each file by path. Files behind links are listed again."""
         found: dict[str, int] = {}
         linked_chars = 0
         pending = [_Visit("", self._root, None, is_linked=False)]
@@ -444,7 +455,7 @@ class _Builder:
         return found
 
     def _linked(self, visit: "_Visit", link: _TreeLink) -> "_FileContent | _Folder | None":
-        """What a symbolic link leads to: in newer versions of Python, where it is another thing in older ones."""
+        """Return the target of a symbolic link as newer versions of Python resolve it, even if older ones differ."""
         node = self._led_to(visit, _normal(link.target))
         if node is not self._led_to(visit, link.target):
             self._doubts.add(_BY_DOTS)
@@ -460,7 +471,7 @@ class _Builder:
         return node
 
     def _led_to(self, visit: "_Visit", target: str) -> "_FileContent | _Folder | None":
-        """The file or folder that there is at `target`, from the folder of `visit`, as the system finds it."""
+        """Return the file or folder at `target` relative to the folder of `visit`, as the system resolves it."""
         try:
             node = self._walk(f"{visit.path}/{target}", needs_folders=True).node
         except _RefusedError:

@@ -1,4 +1,4 @@
-"""Finds where pip installs the members of a wheel, and reads WHEEL and METADATA as pip does."""
+"""Determine where pip installs the members of a wheel, and check WHEEL, RECORD and METADATA as pip does."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -12,25 +12,25 @@ from pypi_assets.distributions.metadata import decode_text, header_fields, one_l
 from pypi_assets.distributions.record import AMBIGUOUS, ErrorKind
 
 SCHEMES = frozenset({"purelib", "platlib", "headers", "scripts", "data"})
-"""The folders of a `.data` folder; pip refuses a wheel with another one."""
+"""The possible folders in a `.data` folder. pip rejects a wheel with any other."""
 SITE_SCHEMES = frozenset({"purelib", "platlib"})
 EXACT_FILES = frozenset({"METADATA", "WHEEL", "RECORD", "entry_points.txt", "PKG-INFO", "requires.txt"})
-"""What pip reads of the one `.dist-info` folder."""
+"""The files that pip reads in the only `.dist-info` folder."""
 _DIST_INFO, _DATA = ".dist-info", ".data"
 _MAX_PART_BYTES = 255
-"""Of a file's or a folder's name, on all usual file systems."""
+"""The maximum length of a file's or folder's name on all usual file systems."""
 _SHOWN = 3
 
 
 class RefusedNameError(Exception):
-    """pip refuses a wheel with such a member; the text is why, for a count of them."""
+    """pip rejects a wheel with such a member. The message is the reason, in a form for counting members."""
 
 
 def destination(written: str) -> str:
-    """Where pip installs the file of this name: its path in the wheel in normal form.
+    """Return where pip installs the file with this name, as its normalized path in the wheel.
 
-    That is a path from site-packages, or `NAME.data/SCHEME/` and the path there. Raises RefusedNameError where pip
-    refuses, or where it depends on the folders above site-packages.
+    This is a path relative to site-packages, or `NAME.data/SCHEME/` with a path in it. Raise RefusedNameError if pip
+    rejects the name, or if the result depends on the folders above site-packages.
 
     >>> destination("x.data/purelib/demo/../evil.py")
     'x.data/purelib/evil.py'
@@ -56,7 +56,7 @@ def destination(written: str) -> str:
 
 
 def normal_parts(path: str) -> list[str]:
-    """The parts of a relative path as `os.path.normpath` leaves them, `..` at the start included."""
+    """Return the parts of a relative path as `os.path.normpath` leaves them, including `..` at the start."""
     parts: list[str] = []
     for part in path.split("/"):
         if part == ".." and parts and parts[-1] != "..":
@@ -67,9 +67,10 @@ def normal_parts(path: str) -> list[str]:
 
 
 def site_folder(folder: str) -> str | None:
-    """Where files of this folder of a wheel come under site-packages; of `*.data` only purelib and platlib do.
+    """Return where files of this wheel folder are installed below site-packages, or None if they are not.
 
-    None as well for `.dist-info`, which has no modules.
+    Of `*.data`, only purelib and platlib are installed there. The result is also None for `.dist-info`, which has no
+    modules.
     """
     if ".d" not in folder:
         return folder
@@ -81,28 +82,28 @@ def site_folder(folder: str) -> str | None:
 
 
 class WheelNames(SafeNames):
-    """Collects the names of a wheel's files by their destinations, of which the last one counts, as in pip.
+    """Collects the names of a wheel's files by destination. The last of several members counts, as in pip.
 
-    What pip refuses is left out and noted, and so is what it would install over files of the `.dist-info` folder.
+    Members that pip rejects, or would install over files of the `.dist-info` folder, are skipped with a note.
     """
 
     def __init__(self, extract: Extract, budget: Budget) -> None:
         super().__init__(extract, budget)
         self._wheel = extract
         self._limits = budget
-        self._folders: dict[str, None] = {}  # top folders as written, of names that are no file's destination
+        self._folders: dict[str, None] = {}  # top folders, as written, of names that are not a destination
         self._refused: dict[str, list[str]] = {}
         self._literal: list[str] = []
         self._other_spellings: list[str] = []
         self._over_metadata: list[str] = []
 
     def add(self, written: str, place: int, *, is_file: bool) -> str | None:
-        """The destination of a file; None for folders and for what is left out."""
+        """Add a name and return its destination, or None for folders and skipped names."""
         self._limits.count_member(written)
         if not is_file:
             return None
         name = written
-        if is_odd(written):  # all others stay as they are
+        if is_odd(written):  # all others are unchanged
             try:
                 name = destination(written)
             except RefusedNameError as refusal:
@@ -123,7 +124,7 @@ class WheelNames(SafeNames):
         return name
 
     def add_all(self, names: list[str], places: list[int]) -> None:
-        """Adds `names`, of which those that end in / are folders."""
+        """Add `names`. Names that end with `/` are folders."""
         before = len(self.places)
         super().add_all(names, places)
         if len(self.places) - before < len(names):
@@ -134,7 +135,7 @@ class WheelNames(SafeNames):
                     self._note_spelling(cut)
 
     def finish(self) -> None:
-        """Puts the names into the extract, and notes and errors about them."""
+        """Store the names in the extract, with notes and errors about them."""
         super().finish()
         self._check_tops()
         notes = self._wheel.notes
@@ -168,7 +169,7 @@ class WheelNames(SafeNames):
             self._other_spellings.append(written)
 
     def _check_tops(self) -> None:
-        """What is right at the root: pip counts each `.dist-info`, even a file or an empty folder."""
+        """Check the names at the root. pip counts each `.dist-info`, even if it is a file or an empty folder."""
         members = self._wheel.members
         dist_infos = {top for top in self._folders if top.endswith(_DIST_INFO)}
         with_files: set[str] = set()
@@ -195,7 +196,7 @@ class WheelNames(SafeNames):
 
 
 def _is_other_spelling(path: str) -> bool:
-    """Whether pip, on Python 3.11 and newer, reads this path in .dist-info as one of EXACT_FILES, which it is not."""
+    """Check whether pip on Python 3.11 or newer takes this path in .dist-info for another spelling of EXACT_FILES."""
     if not path.endswith(("/", "/.")) and "./" not in path and "//" not in path:
         return False
     if path.startswith("/"):
@@ -204,7 +205,7 @@ def _is_other_spelling(path: str) -> bool:
 
 
 def _long_parts(members: dict[str, Folder], longest: int) -> int:
-    """In how many folders is a name of more than _MAX_PART_BYTES, that of the folder included."""
+    """Return the number of folders that contain, or have, a name of more than _MAX_PART_BYTES."""
     if longest * 4 <= _MAX_PART_BYTES:
         return 0
     texts = (f"{folder}/{inside.sources.replace('/', '.py/')}{inside.others}" for folder, inside in members.items())
@@ -222,24 +223,27 @@ def _is_long(part: str) -> bool:
 
 
 def _some(names: Iterable[str]) -> str:
-    """The first few names, for a note."""
+    """Return the first few names, for a note."""
     found = list(names)
     return printable(", ".join(found[:_SHOWN]), 150)
 
 
 RECORD = ".dist-info/RECORD"
 MAX_RECORD_BYTES = 1024
-"""Compressed: only such a one is looked into, where it lies in what is read first. A larger one costs too much time."""
+"""The compressed size up to which RECORD is checked, if it lies in the part of the file that is read first.
+
+Larger ones would cost too much time.
+"""
 MAX_RECORD_SIZE = 256 * 1024
-"""Inflated, by its claim: lines of a few characters take twenty times their size."""
+"""The maximum claimed inflated size. Lines of a few characters take twenty times their size in memory."""
 _USUAL_WHEEL = re.compile(rb"Wheel-Version: 1\.0\n(?![ \t])")
 _MAX_DIGITS = 4300
-"""Of a number that Python reads."""
+"""The maximum number of digits of a number that Python accepts."""
 _BOM = b"\xef\xbb\xbf"
 _FOLDED_REQUIREMENT = re.compile(rb"\n(?i:requires-dist):[ \t]*+[^\s][^\n]*+\n[ \t]++[^\s]", re.ASCII)
 _LINE_ENDS = (b"\r", b"\x0b", b"\x0c", b"\x1c", b"\x1d", b"\x1e", b"\xc2\x85", b"\xe2\x80")
 _MAX_FIELD = 131_072
-"""What Python's csv module reads."""
+"""The longest field that Python's csv module accepts."""
 _NAME = re.compile(rb"\n(?i:name):[ \t]*+([^\n]*+)\n([ \t]?)", re.ASCII)
 _VALID_NAME = re.compile(rb"[A-Za-z0-9._-]++")
 _DEPENDENCY = re.compile(rb"\n(?i:requires-dist|provides-extra):([^\n]*+)", re.ASCII)
@@ -249,9 +253,9 @@ _RUN_LINE = ("import ", "import\t")
 
 
 def keep_member(extract: Extract, name: str, content: bytes, budget: Budget) -> None:
-    """Adds a wanted file to `extract`, and notes what is in no part of it that is kept. Raises LimitExceededError.
+    """Add a wanted file to `extract`, and notes on problems that its stored part hides. Raise LimitExceededError.
 
-    WHEEL is kept only where pip refuses it, and RECORD never.
+    WHEEL is stored only if pip rejects it, and RECORD never.
     """
     if name.endswith(RECORD):
         if problem := record_problem(content):
@@ -265,7 +269,7 @@ def keep_member(extract: Extract, name: str, content: bytes, budget: Budget) -> 
 
 
 def is_utf8(content: bytes) -> bool:
-    """Whether `content` is text in UTF-8, with or without a byte order mark."""
+    """Check whether `content` is UTF-8 text, with or without a byte order mark."""
     try:
         return content.isascii() or bool(content.decode())
     except UnicodeDecodeError:
@@ -273,7 +277,7 @@ def is_utf8(content: bytes) -> bool:
 
 
 def wheel_problem(content: bytes) -> str | None:
-    """Why pip refuses a wheel with this WHEEL file; None where it does not."""
+    """Return why pip rejects a wheel with this WHEEL file, or None if it accepts it."""
     if _USUAL_WHEEL.match(content) and content.isascii():
         return None
     if not is_utf8(content):
@@ -286,7 +290,7 @@ def wheel_problem(content: bytes) -> str | None:
 
 
 def record_problem(content: bytes) -> str | None:
-    """Why pip refuses a wheel with this RECORD file; None where it does not."""
+    """Return why pip rejects a wheel with this RECORD file, or None if it accepts it."""
     if not content.translate(None, _USUAL_BYTES) and len(content) <= _MAX_FIELD and b"\n\n" not in content:
         return "RECORD has a blank line" if content.startswith(b"\n") else None
     if not is_utf8(content):
@@ -300,7 +304,7 @@ def record_problem(content: bytes) -> str | None:
 
 
 def metadata_problems(content: bytes) -> Iterator[str]:
-    """Why pip refuses a wheel whose METADATA starts with these headers, in addition to wrong fields."""
+    """Yield further reasons why pip rejects a wheel whose METADATA starts with these headers, besides wrong fields."""
     if b"\r" in content:
         content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if _FOLDED_REQUIREMENT.search(b"\n" + content):
@@ -320,18 +324,18 @@ def metadata_problems(content: bytes) -> Iterator[str]:
 
 
 def has_bom(content: bytes) -> bool:
-    """Whether a byte order mark hides the first line from all who read headers as Python does."""
+    """Check whether a byte order mark hides the first line from all tools that parse headers like Python."""
     return content.startswith(_BOM)
 
 
 def start_up_calls(content: bytes) -> list[str]:
-    """The entry points that a `.start` file names, `module:callable` in each line, which Python calls at each start."""
+    """Return the entry points in a `.start` file, one `module:callable` a line. Python calls them at each start."""
     lines = [line.strip() for line in decode_text(content, "")[0].splitlines()]
     return [one_line(line) for line in lines if line and not line.startswith("#")]
 
 
 def start_up_lines(content: bytes) -> tuple[bool, list[str]]:
-    """Whether a `.pth` file has code, which runs at each start of Python, and the paths that it adds, as written."""
+    """Return whether a `.pth` file has code that Python runs at each start, and the paths that it adds, as written."""
     lines = decode_text(content, "")[0].splitlines()
     lines = [line for line in lines if line.strip() and not line.startswith("#")]
     return any(line.startswith(_RUN_LINE) for line in lines), [

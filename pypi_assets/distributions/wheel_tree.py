@@ -1,7 +1,7 @@
-"""What a wheel's files do once they are installed, though no module of the record shows it, as notes.
+"""Describe, as notes, effects of an installed wheel that the modules of its record do not show.
 
-Code that Python runs when it starts, further folders of modules, scripts, modules of other platforms and versions of
-Python; and trees that no file system can have.
+These are code that Python runs at its start, further folders of modules, scripts, and modules for other platforms and
+versions of Python. Trees that no file system can have are problems.
 """
 
 import re
@@ -26,36 +26,36 @@ from pypi_assets.distributions.wheel_names import (
 
 FURTHER_PATH = "further path:"
 SCRIPTS = "installs scripts:"
-"""How notes begin that name what is run, or found by import, without being a module of the record."""
+"""The starts of notes on files that are run, or found by import, without being modules of the record."""
 
 _SOME_SITE = re.compile(
     r"(?:(?:local/)?lib(?:32|64)?/(?:python|pypy)[0-9.]+t?(?:/(?:(?:site|dist)-packages|lib-dynload))?|lib/site-packages)(?:/(.*))?",
     re.IGNORECASE | re.ASCII | re.DOTALL,
 )
-"""Where modules are, from the prefix of some Python: the `data` scheme is installed below that prefix."""
+"""Folders for modules relative to the prefix of some Python. The `data` scheme is installed below that prefix."""
 _WINDOWS_LIBRARIES = frozenset({"lib", "dlls"})
 _USUAL_DATA = frozenset({"bin", "scripts", "include", "lib32", "lib64", "local", "share", "etc", "man", "doc"})
-"""Folders of the `data` scheme that are looked into for no modules, though on Windows the prefix is a place of them."""
+"""Folders of the `data` scheme that are not searched for modules, although the prefix is a search path on Windows."""
 _DECIDING_FILE = re.compile(
     r"(?:(?:bin|scripts)/)?(?:pyvenv\.cfg|[^/]*\._pth)|(?:lib(?:64)?/)?python[0-9]+\.zip(?:/.*)?",
     re.IGNORECASE | re.ASCII | re.DOTALL,
 )
-"""From the prefix: what decides where a Python looks for modules, or is such a place."""
+"""Files, relative to the prefix, that decide where a Python looks for modules, or are such a place."""
 _IMPORTED_AT_START = ("sitecustomize", "usercustomize")
 METADATA_ENDS = (".dist-info", ".egg-info")
-"""How folders and files end, in any case, that importlib.metadata takes for a distribution, with its entry points."""
+"""The ends, in any case, of folders and files that importlib.metadata takes for a distribution with entry points."""
 _SCRIPT_FOLDERS = frozenset({"bin", "Scripts"})
 _WRITTEN_BY_PIP = "INSTALLER/REQUESTED/RECORD/direct_url.json/"
-"""In the `.dist-info` folder."""
+"""Files that pip writes into the `.dist-info` folder."""
 _MAX_FOLDER_CHARS = 8 * MIB
-"""Honest wheels have a hundredth of it."""
+"""A hundred times more than ordinary wheels have."""
 _MAX_NOTED_CHARACTERS = 200
 _LONG_TEXT = 10_000
-"""A folder with names of more characters is searched by a set of them."""
+"""If the names in a folder are longer than this in total, they are searched by a set."""
 
 
 def installed_tree(members: Mapping[str, Folder]) -> Files:
-    """The folders of a wheel that come into site-packages, by their places there."""
+    """Return the folders of a wheel that are installed into site-packages, by their path there."""
     return [
         (place, each)
         for folder, each in members.items()
@@ -64,7 +64,7 @@ def installed_tree(members: Mapping[str, Folder]) -> Files:
 
 
 def tree_problems(members: Mapping[str, Folder], installed: Files) -> Iterator[str]:
-    """Why pip cannot install a tree: what is a file and a folder, in site-packages or in another scheme's folder."""
+    """Yield why pip cannot install a tree: paths in a scheme, such as site-packages, that are a file and a folder."""
     site = list(installed)
     headers: Files = []
     below_prefix: Files = []
@@ -87,7 +87,7 @@ def tree_problems(members: Mapping[str, Folder], installed: Files) -> Iterator[s
 
 
 def _conflicts(tree: Files) -> Iterator[str]:
-    """What is a file and a folder of one tree."""
+    """Yield the paths that are both a file and a folder of one tree."""
     if _is_plain(tree) or not _may_clash(tree):
         return
     folders: dict[str, list[Folder]] = {}
@@ -111,7 +111,7 @@ def _conflicts(tree: Files) -> Iterator[str]:
 
 
 def _is_plain(tree: Files) -> bool:
-    """Whether a short look at each folder and the one above it shows that no file has the path of a folder."""
+    """Check quickly, by each folder and its parent, that no file has the path of a folder. False means unknown."""
     folders = dict(tree)
     if len(folders) < len(tree) or ".py/" in "/".join((*folders, "")):
         return False
@@ -127,9 +127,9 @@ def _is_plain(tree: Files) -> bool:
 
 
 def _may_clash(tree: Files) -> bool:
-    """Whether a file has the path of a folder, or a folder the name of a `.py` file: few trees have any.
+    """Check whether a file has the path of a folder, or a folder is named like a `.py` file. Few trees have any.
 
-    Raises LimitExceededError where the paths of folders that have no file right in them are absurdly long together.
+    Raise LimitExceededError if the paths of folders without direct files are excessively long in total.
     """
     folders = {place for place, _ in tree}
     parents = above = {place.rpartition("/")[0] for place in folders}
@@ -151,7 +151,7 @@ def _may_clash(tree: Files) -> bool:
 
 
 def tree_notes(extract: Extract, installed: Files, modules: Sequence[str]) -> Iterator[str]:
-    """Notes on what the record's `modules`, which are sorted, do not show."""
+    """Yield notes on effects that the record's `modules`, which are sorted, do not show."""
     members = extract.members
     at_root = [inside.others for place, inside in installed if not place]
     if "-info" in lower("\n".join([*[place for place, _ in installed], *at_root])):
@@ -171,19 +171,19 @@ def tree_notes(extract: Extract, installed: Files, modules: Sequence[str]) -> It
 
 
 def _distribution_notes(installed: Files) -> Iterator[str]:
-    """What Python takes for further distributions in site-packages, but for those that pip refuses."""
+    """Yield a note on further distributions that Python finds in site-packages, except those that pip rejects."""
     if found := [top for top in _metadata_tops(installed) if not top.endswith(".dist-info")]:
         yield f"{AMBIGUOUS} metadata of further distributions are installed: {_listed(found)}"
 
 
 def _metadata_tops(tree: Iterable[tuple[str, Folder]]) -> tuple[str, ...]:
-    """The names right in site-packages that have metadata of a distribution, of a tree of what is installed there."""
+    """Return the names directly in site-packages that have metadata of a distribution."""
     tops = [top for place, inside in tree for top in ([place.partition("/")[0]] if place else inside.other_names)]
     return unique(top for top in tops if lower(top).endswith(METADATA_ENDS))
 
 
 def _windows_notes(members: Mapping[str, Folder], modules: Iterable[str]) -> Iterator[str]:
-    """Backslashes part folders on Windows, and `.pyw` files are modules there."""
+    """Yield notes on Windows, where backslashes separate folders and `.pyw` files are modules."""
     backslashes = sum("\\" in f"{folder}{inside.sources}{inside.others}" for folder, inside in members.items())
     paths = []
     for path in paths_of(members.items()):
@@ -242,7 +242,7 @@ def _data_notes(members: Mapping[str, Folder]) -> Iterator[str]:
 
 
 def _windows_place(path: str) -> str | None:
-    """Where a folder of the `data` scheme is, from a folder in which Python looks for modules on Windows."""
+    """Return the path of a `data` scheme folder relative to a module folder of Python on Windows, or None."""
     first, _, rest = path.partition("/")
     if lower(first) in _WINDOWS_LIBRARIES:
         return rest
@@ -250,13 +250,13 @@ def _windows_place(path: str) -> str | None:
 
 
 def _windows_modules(inside: Folder) -> Folder:
-    """What is a module on Windows, of the files in a folder."""
+    """Return the files of a folder that are modules on Windows."""
     others = [name for name in inside.other_names if name.endswith((".pyc", ".pyd"))]
     return Folder(inside.sources, "".join(f"{name}/" for name in others))
 
 
 def _all_start_up_notes(extract: Extract, installed: Files, modules: Iterable[str]) -> Iterator[str]:
-    """The code comes first, and also which files were not looked into."""
+    """Yield notes on start-up code first, including files that were not checked, and then on further paths."""
     found = {name: content for name, content in extract.files.items() if name.endswith(START_UP_ENDS)}
     for name, content in found.items():
         filename = name.rpartition("/")[2]
@@ -298,7 +298,7 @@ def _path_notes(name: str, content: bytes, installed: Files, modules: Iterable[s
 
 
 def _listed(names: Iterable[str]) -> str:
-    """The names in one line up to the room of a note, and how many more there are."""
+    """Return the names in one line as far as a note has room, and the number of further ones."""
     listed = list(names)
     shown: list[str] = []
     length = 0

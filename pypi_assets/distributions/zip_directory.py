@@ -1,7 +1,7 @@
-"""Finds the central directory of a zip, as each Python's zipfile finds it; where they differ, the zip is refused.
+"""Find the central directory of a zip as each version of Python's zipfile does, and reject the zip if they differ.
 
-Installers read zips by the zipfile of their Python. How that looks for the directory changed with Python 3.13.5 and
-the releases of older versions after it, so both ways are followed here.
+Installers read zips with the zipfile module of their Python. The search for the directory changed with Python 3.13.5
+and later releases of older versions, so both ways are followed here.
 """
 
 import struct
@@ -13,7 +13,7 @@ from pypi_assets.distributions.record import AMBIGUOUS
 from pypi_assets.distributions.sources import RangeSource
 
 BEFORE_DIRECTORY_BYTES = 8 * 1024
-"""Read along with a directory that starts before the tail, since the metadata lie right before it."""
+"""Read together with a directory that starts before the tail, since the metadata lie right before it."""
 
 _END = struct.Struct("<4s4H2LH")
 _END_SIGNATURE = b"PK\x05\x06"
@@ -24,16 +24,16 @@ _LOCATOR64_SIGNATURE = b"PK\x06\x07"
 _ENTRY_SIGNATURE = b"PK\x01\x02"
 _MAX_COMMENT = 0xFFFF
 _OFFSET_OF_FIRST = slice(42, 46)
-"""The offset of the first entry's member: most zips begin with it, so that they lie in no other one's comment."""
+"""The offset of the first entry's member. Most zips begin with it, so they cannot lie in another zip's comment."""
 _UNSET_16, _UNSET_32 = 0xFFFF, 0xFFFFFFFF
 
 
 class BadZipError(Exception):
-    """What is no zip, or is broken; the text names how."""
+    """The content is not a zip, or it is corrupt. The message names the problem."""
 
 
 class TailWindow:
-    """The end of a file, from `start` on; it can be widened to the front, and requests no byte twice."""
+    """The end of a file from `start` on. It can be extended to the front, and no byte is requested twice."""
 
     def __init__(self, source: RangeSource, start: int) -> None:
         self.source = source
@@ -46,14 +46,14 @@ class TailWindow:
             self.start = start
 
     def read(self, start: int, end: int) -> bytes:
-        """The bytes from `start` to `end`, straight from the source."""
+        """Return the bytes from `start` to `end` directly from the source."""
         content = self.source.read_at(start, end - start) if end > start else b""
         if len(content) != end - start:
             raise BadZipError(f"{len(content)} bytes instead of {end - start} at {start}")
         return content
 
     def at(self, start: int, end: int) -> bytes:
-        """The bytes from `start` to `end`, after widening if need be."""
+        """Return the bytes from `start` to `end`, after extending the window if necessary."""
         if not 0 <= start <= end <= self.start + len(self.content):
             raise BadZipError(f"an offset outside the file ({start})")
         if start < self.start:
@@ -61,7 +61,7 @@ class TailWindow:
         return self.content[start - self.start : end - self.start]
 
     def peek(self, start: int, size: int) -> bytes:
-        """Up to `size` bytes from `start`, without widening; none where `start` is not in the file."""
+        """Return up to `size` bytes from `start` without extending the window, or none outside of the file."""
         if start >= self.start:
             return self.content[start - self.start : start - self.start + size]
         return self.read(start, min(start + size, self.source.size)) if start >= 0 else b""
@@ -69,7 +69,7 @@ class TailWindow:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """The central directory: its bytes, where it starts in the file, and how many bytes lie before the zip."""
+    """The central directory: its bytes, its start in the file, the number of bytes before the zip, and its entries."""
 
     content: bytes
     start: int
@@ -79,7 +79,7 @@ class Directory:
 
 @dataclass(frozen=True, slots=True)
 class _DirectoryPlace:
-    """What one way to read the end records makes of them: the directory's size, offset as written, end and entries."""
+    """One interpretation of the end records: the directory's size, offset as written, end, and number of entries."""
 
     size: int
     offset: int
@@ -88,9 +88,9 @@ class _DirectoryPlace:
 
 
 def find_directory(window: TailWindow, budget: Budget, notes: list[str]) -> Directory:
-    """The directory of the zip in `window`; adds to `notes` where some Pythons refuse it.
+    """Return the directory of the zip in `window`, and add to `notes` if some versions of Python reject it.
 
-    Raises BadZipError, also where Pythons or other readers find different directories, and LimitExceededError.
+    Raise BadZipError, also if versions of Python or other readers find different directories, and LimitExceededError.
     """
     end = _find_end(window)
     place = _agreed(window, end, notes)
@@ -111,7 +111,7 @@ def find_directory(window: TailWindow, budget: Budget, notes: list[str]) -> Dire
 
 
 def _find_end(window: TailWindow) -> int:
-    """Where the end record starts: at the file's end, else the last one that a comment's length can lie behind."""
+    """Return the start of the end record: at the end of the file, or else the last one before a possible comment."""
     last = window.source.size - _END.size
     limit = max(last - _MAX_COMMENT, 0)
     for start in (window.start, limit):
@@ -129,9 +129,9 @@ def _find_end(window: TailWindow) -> int:
 
 
 def _check_single(window: TailWindow, chosen: int) -> None:
-    """Raises BadZipError where another end record has a comment that ends with the file, as the format demands.
+    """Raise BadZipError if another end record has a comment that ends with the file, as the format demands.
 
-    Where the chosen one is such a record, only what is read anyway is searched.
+    If the chosen record is of this kind, only the part of the file that is read anyway is searched.
     """
     fits = _comment_end(window, chosen) == window.source.size
     if not fits:
@@ -145,12 +145,12 @@ def _check_single(window: TailWindow, chosen: int) -> None:
 
 
 def _comment_end(window: TailWindow, end: int) -> int:
-    """Where the comment ends by the length in the end record at `end`."""
+    """Return the end of the comment by the length in the end record at `end`."""
     return end + _END.size + int.from_bytes(window.at(end + _END.size - 2, end + _END.size), "little")
 
 
 def _agreed(window: TailWindow, end: int, notes: list[str]) -> _DirectoryPlace:
-    """Where all Pythons find the directory; a note is added where some of them refuse it instead."""
+    """Return the place of the directory on which all versions of Python agree. Add a note if some of them reject it."""
     _, disk, directory_disk, _, count, size, offset, _ = _END.unpack(window.at(end, end + _END.size))
     plain = _DirectoryPlace(size, offset, end, count)
     locator = end - _LOCATOR64.size
@@ -181,7 +181,7 @@ def _agreed(window: TailWindow, end: int, notes: list[str]) -> _DirectoryPlace:
 
 
 def _by_older_pythons(window: TailWindow, plain: _DirectoryPlace, before: int) -> int | None:
-    """Where the zip64 record is up to Python 3.13.4: right before its locator; None where the plain record counts."""
+    """Return the zip64 record up to Python 3.13.4, right before its locator, or None if the plain record counts."""
     if before >= 0 and window.at(before, before + 4) == _END64_SIGNATURE:
         return before
     if before < 0 or plain.end < plain.size:
@@ -190,7 +190,7 @@ def _by_older_pythons(window: TailWindow, plain: _DirectoryPlace, before: int) -
 
 
 def _by_newer_pythons(window: TailWindow, before: int, record_at: int) -> int:
-    """Where it is from Python 3.13.5 on: where the locator puts it, or, without extensible data, right before that."""
+    """Return the zip64 record since Python 3.13.5: at the place in the locator, or else right before the locator."""
     if before < 0 or record_at > before:
         raise BadZipError("newer Pythons refuse it: the zip64 locator points behind itself")
     record = record_at if window.peek(record_at, 4) == _END64_SIGNATURE else before
@@ -203,7 +203,7 @@ def _by_newer_pythons(window: TailWindow, before: int, record_at: int) -> int:
 
 
 def _zip64_place(window: TailWindow, plain: _DirectoryPlace, record: int) -> _DirectoryPlace:
-    """What the zip64 record at `record` claims. Raises BadZipError where the other end record contradicts it."""
+    """Return the place in the zip64 record at `record`. Raise BadZipError if it contradicts the other end record."""
     _, _, _, _, disk, directory_disk, _, count, size, offset = _END64.unpack(window.at(record, record + _END64.size))
     _check_disks(disk, directory_disk)
     for narrow, wide, unset in (
@@ -217,6 +217,6 @@ def _zip64_place(window: TailWindow, plain: _DirectoryPlace, record: int) -> _Di
 
 
 def _check_disks(*disks: int) -> None:
-    """Python's zipfile ignores most of these numbers; other readers look for the rest elsewhere."""
+    """Raise BadZipError for a part of a split zip. zipfile ignores most of these numbers, but other readers do not."""
     if any(disks):
         raise BadZipError("a part of a zip that is split")

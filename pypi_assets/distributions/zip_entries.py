@@ -1,4 +1,4 @@
-"""Walks the central directory of a zip: names, places and sizes of its members, and what zipfile refuses of them."""
+"""Traverse the central directory of a zip: names, places and sizes of members, and entries that zipfile rejects."""
 
 import struct
 from collections.abc import Iterator
@@ -13,17 +13,20 @@ from pypi_assets.distributions.zip_directory import BadZipError, Directory
 
 STORED, DEFLATED, BZIP2, LZMA = 0, 8, 12, 14
 READ_METHODS = frozenset({STORED, DEFLATED, BZIP2, LZMA})
-"""What zipfile reads, and so we do. Zstandard is read by Python 3.14 alone."""
+"""The methods that zipfile supports. Zstandard is missing because only Python 3.14 supports it."""
 LOCAL_SIZE = 30
 ENTRY_SIZE = 46
 UTF8 = 0x800
 
 _ENTRY_SIGNATURE = b"PK\x01\x02"
 _ENTRY_EXTENT = struct.Struct("<12s8xL4xHHL6xL")
-"""What the walk needs of each entry: what is the same in nearly all of them, compressed size, lengths of name and extra
-field, that of the comment with the disk in one number, and the offset."""
+"""The fields that the traversal needs from each entry.
+
+They are the fields that are equal in nearly all entries, the compressed size, the lengths of name and extra field, the
+length of the comment and the disk in one number, and the offset.
+"""
 _ENTRY_KIND = struct.Struct("<4s2xBxHH")
-"""What is the same in nearly all entries: signature, version that is needed, flags, method."""
+"""The fields that are equal in nearly all entries: signature, required version, flags, method."""
 _SIZES = struct.Struct("<20xLLHH10xL")
 _NAME_LENGTH = struct.Struct("<28xH")
 _FIELD = struct.Struct("<HH")
@@ -37,14 +40,14 @@ _BATCH_BYTES = MIB
 
 
 def walk_entries(directory: Directory, members: Names, budget: Budget, extract: Extract) -> dict[int, int] | None:
-    """Adds all members of `directory` to `members`, by their positions in it. Returns, for where each member starts,
-    where the next one does; None where the directory has them in order.
+    """Add all members of `directory` to `members` by their positions in it.
 
-    What zipfile refuses of a single member becomes an error of `extract`. Raises BadZipError where members overlap, or
-    where zipfile refuses the directory, and LimitExceededError.
+    Return the start of the next member by the start of each member, or None if the directory has them in order. A
+    member that zipfile rejects becomes an error of `extract`. Raise BadZipError if members overlap or zipfile rejects
+    the directory, and LimitExceededError.
     """
     content = directory.content
-    # a slice of text is cheaper than one of bytes that is decoded; it starts at the first name
+    # slicing text is cheaper than decoding slices of bytes; it starts at the first name
     text = str(memoryview(content)[ENTRY_SIZE:], "latin-1")
     unpack = _ENTRY_EXTENT.unpack_from
     checks = _Checks(content, extract)
@@ -105,7 +108,7 @@ def _neighbours(directory: bytes, positions: list[int], limit: int) -> dict[int,
 
 
 def reading_problem(flags: int, method: int) -> str | None:
-    """Why zipfile does not open a member with these flags and this method; None where it does."""
+    """Return why zipfile cannot open a member with these flags and this method, or None if it can."""
     if flags & _PATCHED_OR_STRONGLY_ENCRYPTED:
         return "patched or strongly encrypted"
     if flags & _ENCRYPTED:
@@ -114,18 +117,18 @@ def reading_problem(flags: int, method: int) -> str | None:
 
 
 def decoded_name(raw: bytes, flags: int) -> str:
-    """A member's name as zipfile decodes it. Raises UnicodeDecodeError where it claims to be UTF-8 and is not."""
+    """Return a member's name as zipfile decodes it. Raise UnicodeDecodeError if it is marked as UTF-8 and is not."""
     return raw.decode() if flags & UTF8 else raw.decode("cp437")
 
 
 class _OddNames:
-    """Decodes the names that are not ASCII, so that each is valid text, and counts those that were not."""
+    """Decodes names that are not ASCII into valid text, and counts the invalid ones."""
 
     def __init__(self) -> None:
         self._broken = 0
 
     def decoded(self, names: list[str], directory: bytes, positions: list[int]) -> list[str]:
-        """`names`, which are Latin-1 so far, of the entries at `positions`."""
+        """Return `names`, which are decoded as Latin-1 so far, of the entries at `positions`."""
         if "".join(names).isascii():
             return names
         return [
@@ -149,7 +152,7 @@ class _OddNames:
 
 
 class _Checks:
-    """What zipfile looks at in single entries, where they are not as in most zips."""
+    """Checks of zipfile for single entries. They are applied only to entries that are unusual in some way."""
 
     def __init__(self, directory: bytes, extract: Extract) -> None:
         self._directory = directory
@@ -158,10 +161,10 @@ class _Checks:
         self._closed = 0
 
     def is_usual(self, kind: bytes, position: int, directory_start: int) -> bool:
-        """Whether entries of this kind can be read; where not, and it has content, the extract gets an error.
+        """Check whether entries of this kind can be read. If not, and the entry has content, the extract gets an error.
 
-        pip reads all that lies in `.dist-info`, even folders; elsewhere only older versions of it open what is empty.
-        Raises BadZipError where there is no entry at `position`.
+        pip reads everything in `.dist-info`, even folders. Elsewhere only older versions open empty members. Raise
+        BadZipError if there is no entry at `position`.
         """
         signature, version, flags, method = _ENTRY_KIND.unpack(kind)
         if signature != _ENTRY_SIGNATURE:
@@ -179,7 +182,7 @@ class _Checks:
         return False
 
     def check_disk(self, disk: int, position: int) -> None:
-        """Python ignores the number; other readers look for the member elsewhere."""
+        """Add an error if the member is on another disk. Python ignores the number, but other readers use it."""
         if disk not in {0, 0xFFFF}:
             self._fail(position, "in another part of a zip that is split")
 
@@ -188,13 +191,13 @@ class _Checks:
         self._extract.fail(ErrorKind.CORRUPT_ARCHIVE, printable(f"{name}: BadZipFile: {problem}"))
 
     def with_extra(self, position: int, name_end: int, length: int, size: int, start: int) -> tuple[int, int]:
-        """Compressed size and offset of an entry with an extra field of this length."""
+        """Return the compressed size and offset of an entry with an extra field of this length."""
         if name_end + length > len(self._directory):
             raise BadZipError("the last entry of the directory is cut off")
         if length >= 4:
             kind, field_length = _FIELD.unpack_from(self._directory, name_end)
             if field_length + 4 == length and kind not in {_ZIP64_FIELD, _UNICODE_PATH_FIELD}:
-                return size, start  # most entries with an extra field have one of times
+                return size, start  # most extra fields contain times
             for kind, value in extra_fields(self._directory[name_end : name_end + length]):
                 if kind == _UNICODE_PATH_FIELD:
                     self._check_unicode_path(value, position)
@@ -202,7 +205,7 @@ class _Checks:
         return size, start
 
     def _check_unicode_path(self, value: bytes, position: int) -> None:
-        """Newer Pythons take the name from this field, older ones ignore it."""
+        """Check a Unicode Path field: newer versions of Python take the name from it, and older ones ignore it."""
         raw = _raw_name(self._directory, position)
         if len(value) < 5:
             self._refused_paths += 1
@@ -226,7 +229,7 @@ class _Checks:
 
 
 def extra_fields(extra: bytes) -> Iterator[tuple[int, bytes]]:
-    """Kind and content of each extra field. Raises BadZipError where one runs past the end, as zipfile does."""
+    """Yield the kind and content of each extra field. Raise BadZipError if one runs past the end, as zipfile does."""
     while len(extra) >= 4:
         kind, length = _FIELD.unpack_from(extra)
         if length + 4 > len(extra):
@@ -236,9 +239,9 @@ def extra_fields(extra: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def sizes_at(directory: bytes, position: int) -> tuple[int, int, int]:
-    """Inflated size, compressed size and offset of an entry, from its zip64 extra fields where need be.
+    """Return the inflated size, compressed size and offset of an entry, from its zip64 extra fields if necessary.
 
-    Each such field replaces what is still unset, as in zipfile.
+    Each such field replaces values that are still unset, as in zipfile.
     """
     compressed, size, name_length, extra_length, start = _SIZES.unpack_from(directory, position)
     if not extra_length or not (size == _UNSET or compressed == _UNSET or start == _UNSET):
@@ -257,7 +260,7 @@ def sizes_at(directory: bytes, position: int) -> tuple[int, int, int]:
 
 
 def _numbers(value: bytes) -> Iterator[int]:
-    """The numbers of 8 bytes in a zip64 extra field. Raises BadZipError after the last one."""
+    """Yield the 8-byte numbers of a zip64 extra field. Raise BadZipError after the last one."""
     for at in range(0, len(value) - 7, 8):
         yield int.from_bytes(value[at : at + 8], "little")
     raise BadZipError("a zip64 extra field is cut short")
@@ -269,7 +272,7 @@ def _raw_name(directory: bytes, position: int) -> bytes:
 
 
 def _usual_name(directory: bytes, position: int) -> str:
-    """The name as older Pythons have it, and with wrong bytes replaced."""
+    """Return the name as older versions of Python decode it, with invalid bytes replaced."""
     encoding = "utf-8" if _flags(directory, position) & UTF8 else "cp437"
     return _raw_name(directory, position).decode(encoding, "replace")
 

@@ -1,7 +1,7 @@
-"""Takes out of a zip what records are made of: the names of its members and its small metadata files.
+"""Extract from a zip what records are made of: the names of its members and its small metadata files.
 
-Reads the end of the file, where the central directory lies and, in a wheel, the metadata too, and then only what else
-is wanted.
+The end of the file is read first. It has the central directory and, in a wheel, also the metadata. Then only other
+wanted parts are read.
 """
 
 import bz2
@@ -45,13 +45,13 @@ _INFLATE_ERROR = cast("type[Exception]", isal_zlib.error)
 _LZMA_PROPERTIES = 5
 _MIN_DICTIONARY = 4096
 _SMALL_BYTES = 512
-"""Compressed: up to here zlib is the quicker one, since isal's state is larger."""
+"""The compressed size up to which zlib is faster than isal, whose state is larger."""
 _LOOKED_FURTHER = 64 * 1024
-"""How much more than the directory claims is looked at: zipfile refuses what is broken behind that."""
+"""The bytes inflated beyond the claimed size, since zipfile rejects corrupt data there."""
 
 
 class ZipEntry(msgspec.Struct, frozen=True, gc=False):
-    """A member that is wanted. `start` and `end` bound all that is the member's, its local header included."""
+    """A wanted member. `start` and `end` bound all its bytes, including its local header."""
 
     name: str
     raw_name: bytes
@@ -65,23 +65,24 @@ class ZipEntry(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_wheel_metadata(self) -> bool:
-        """Whether this is a wheel's METADATA."""
+        """Check whether this is a wheel's METADATA."""
         return self.name.endswith(".dist-info/METADATA") and self.name.count("/") == 1
 
 
 def likely_size(size: int, compressed: int, budget: Budget) -> int:
-    """The bytes to count of a member before it is read: what the directory claims, if the limits allow that at all.
+    """Return the number of bytes to count for a member before it is read: the claimed size, if the limits allow it.
 
-    A claim beyond them may be untrue: zipfile accepts less. Then the content counts once it is inflated.
+    A larger claim may be wrong, since zipfile accepts members with less content. Then the content is counted after it
+    is inflated.
     """
     return compressed if size > budget.limits.max_metadata_bytes else max(size, compressed)
 
 
 def inflate(entry: ZipEntry, content: bytes, budget: Budget, notes: list[str]) -> bytes:
-    """What the member holds, with the right CRC. `content` starts at its local header.
+    """Return the content of the member after checking its CRC. `content` starts at its local header.
 
-    Adds to `notes` where readers that trust the local header, or the sizes, would read something else. Raises
-    BadZipError, and LimitExceededError.
+    Add to `notes` if readers that trust the local header or the sizes would read something else. Raise BadZipError and
+    LimitExceededError.
     """
     if len(content) < LOCAL_SIZE:
         raise BadZipError("cut off")
@@ -119,7 +120,7 @@ def inflate(entry: ZipEntry, content: bytes, budget: Budget, notes: list[str]) -
 
 
 def _check_name(entry: ZipEntry, raw: bytes, flags: int) -> None:
-    """Raises BadZipError where the local header has another name, by its own flags."""
+    """Raise BadZipError if the local header has another name, decoded by its own flags."""
     try:
         is_same = decoded_name(raw, flags) == decoded_name(entry.raw_name, entry.flags)
     except UnicodeDecodeError:
@@ -129,7 +130,7 @@ def _check_name(entry: ZipEntry, raw: bytes, flags: int) -> None:
 
 
 def _decompress(entry: ZipEntry, compressed: bytes, claimed: int) -> bytes:
-    """At most the `claimed` bytes, and less where the data end early. What follows these must be valid too."""
+    """Return at most the `claimed` bytes, or fewer if the data end early. Data shortly after them must be valid."""
     if entry.method == STORED:
         return compressed[:claimed]
     size = claimed + _LOOKED_FURTHER
@@ -140,7 +141,13 @@ def _decompress(entry: ZipEntry, compressed: bytes, claimed: int) -> bytes:
             inflated = bz2.BZ2Decompressor().decompress(compressed, size)
         else:
             inflated = _decompress_lzma(compressed, size)
-    except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:  # Python may change their texts
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        zlib.error,
+        lzma.LZMAError,
+    ) as error:  # Python may change their messages
         raise BadZipError("broken data: Invalid data stream") from error
     return inflated[:claimed] if len(inflated) > claimed else inflated
 
@@ -150,12 +157,12 @@ def _decompress_deflated(compressed: bytes, size: int) -> bytes:
         return zlib.decompressobj(-zlib.MAX_WBITS).decompress(compressed, size)
     try:
         return isal_zlib.decompressobj(-isal_zlib.MAX_WBITS).decompress(compressed, size)
-    except _INFLATE_ERROR:  # which is stricter in some cases than what installers use
+    except _INFLATE_ERROR:  # isal is stricter in some cases than the zlib of installers
         return zlib.decompressobj(-zlib.MAX_WBITS).decompress(compressed, size)
 
 
 def _decompress_lzma(compressed: bytes, size: int) -> bytes:
-    """Up to `size` bytes of LZMA data with the properties that a zip puts before them."""
+    """Return up to `size` bytes of LZMA data with the properties that a zip stores before them."""
     length = int.from_bytes(compressed[2:4], "little")
     if len(compressed) <= 4 + length:
         return b""
@@ -170,7 +177,7 @@ def _decompress_lzma(compressed: bytes, size: int) -> bytes:
         filters=[
             {
                 "id": lzma.FILTER_LZMA1,
-                "dict_size": max(min(dictionary, size), _MIN_DICTIONARY),  # more would take memory and change nothing
+                "dict_size": max(min(dictionary, size), _MIN_DICTIONARY),  # a larger one takes memory without an effect
                 "lc": literal_context,
                 "lp": literal_position,
                 "pb": position,
@@ -181,32 +188,32 @@ def _decompress_lzma(compressed: bytes, size: int) -> bytes:
 
 
 WHOLE_FILE_BYTES = 32 * 1024
-"""Up to here the first read takes the whole file."""
+"""Up to this size, the first read takes the whole file."""
 MIN_TAIL_BYTES = 16 * 1024
 MAX_TAIL_BYTES = 32 * 1024
 TAIL_SHARE = 0.08
-"""The first read of a larger file: of real wheels 4 of 5 need no other one, and it is under 3% of the bytes."""
+"""The share of a larger file in the first read. It is enough for 4 of 5 real wheels and is under 3% of all bytes."""
 MAX_GAP_BYTES = 64 * 1024
-"""Members that lie closer together are read in one piece: these bytes cost less than a request."""
+"""Members that are closer together are read at once, since these bytes cost less than a request."""
 MAX_PIECE_BYTES = 16 * MIB
 MAX_PIECES = 50
 
 _ENTRY_DETAILS = struct.Struct("<8xHH4xL8xHHHH2xL")
-"""What reading an entry needs: flags, method, CRC, lengths of name, extra field and comment, disk, attributes."""
+"""The fields for reading an entry: flags, method, CRC, lengths of name, extra field and comment, disk, attributes."""
 _SYMLINK = 0o120000
 _MAX_EXTRA = 0xFFFF
 
 Wanted = Callable[[Iterable[str]], Iterable[str]]
-"""Picks the names of those members whose content is wanted."""
+"""Selects the names of members whose content is wanted."""
 
 
 def extract_zip(
     source: RangeSource, wanted: Wanted, budget: Budget, names: Callable[[Extract, Budget], Names] = SafeNames
 ) -> Extract:
-    """The names of all files in the zip, and the content of those that `wanted` picks; of core metadata
-    only the headers. `names` makes what collects the names.
+    """Return the names of all files in the zip, and the content of files that `wanted` selects.
 
-    Raises MismatchError where a wheel's METADATA is not the one that `source` promises, and what `source` raises.
+    Of core metadata, only the headers are stored. `names` creates the collector of the names. Raise MismatchError if a
+    wheel's METADATA is not the one that `source` promises, and the errors of `source`.
     """
     extract = Extract()
     members = names(extract, budget)
@@ -226,7 +233,7 @@ def extract_zip(
 
 
 def first_read_at(size: int) -> int:
-    """From where to its end a zip of `size` bytes is read first."""
+    """Return the offset from which a zip of `size` bytes is read first, up to its end."""
     if size <= WHOLE_FILE_BYTES:
         return 0
     return size - min(MAX_TAIL_BYTES, max(MIN_TAIL_BYTES, int(size * TAIL_SHARE)))
@@ -240,9 +247,9 @@ def _choose(
     budget: Budget,
     extract: Extract,
 ) -> list[ZipEntry]:
-    """The wanted members that can be read, in the order in which they lie in the file. The others fail.
+    """Return the wanted members that can be read, in the order of the file. Other wanted members become errors.
 
-    RECORD is read only where it is small, and among the bytes from `read_from` on, which are there anyway.
+    RECORD is read only if it is small and among the bytes from `read_from` on, which are read anyway.
     """
     chosen = []
     content = directory.content
@@ -255,7 +262,7 @@ def _choose(
         problem = "in another part of a zip that is split" if is_elsewhere else reading_problem(flags, method)
         is_script = is_build_script(name)
         if problem:
-            if not is_script:  # without which a record is whole
+            if not is_script:  # a record does not need it
                 _fail(extract, name, problem)
             continue
         size, compressed, start = sizes_at(content, position)
@@ -280,16 +287,16 @@ def _choose(
 
 
 def _start_at(directory: Directory, position: int) -> int:
-    """Where the member starts whose entry is at `position`, or the directory, where that ends there."""
+    """Return the start of the member whose entry is at `position`, or of the directory if it ends there."""
     if position < len(directory.content):
         return sizes_at(directory.content, position)[2]
     return directory.start - directory.shift
 
 
 def _by_sidecar(entries: list[ZipEntry], window: TailWindow, budget: Budget, extract: Extract) -> list[ZipEntry]:
-    """Takes METADATA from the wheel's sidecar where nothing else is missing, and returns what is left to read.
+    """Take METADATA from the wheel's sidecar if nothing else is missing, and return the entries that are left to read.
 
-    Where more is missing, the range that brings it brings METADATA too.
+    If more is missing, the range for the other members also contains METADATA.
     """
     missing = [entry for entry in entries if entry.start < window.start]
     if len(missing) != 1 or not missing[0].is_wheel_metadata or sum(entry.is_wheel_metadata for entry in entries) > 1:
@@ -305,7 +312,7 @@ def _by_sidecar(entries: list[ZipEntry], window: TailWindow, budget: Budget, ext
 
 
 def _read_members(entries: list[ZipEntry], window: TailWindow, budget: Budget, extract: Extract) -> None:
-    """Puts the content of each into `extract`; one that is broken fails."""
+    """Store the content of each entry in `extract`. A corrupt one becomes an error."""
     promised = window.source.metadata_sha256
     digests = []
     for entry, content in _contents(entries, window, budget):
@@ -324,7 +331,7 @@ def _read_members(entries: list[ZipEntry], window: TailWindow, budget: Budget, e
 
 
 def _contents(entries: list[ZipEntry], window: TailWindow, budget: Budget) -> Iterator[tuple[ZipEntry, bytes]]:
-    """Each member with the bytes from its start to its end, read in few pieces."""
+    """Yield each member with the bytes from its start to its end, read in a few pieces."""
     missing = [entry for entry in entries if entry.start < window.start]
     pieces = list(_pieces(missing))
     to_read = sum(piece[-1].end - piece[0].start for piece in pieces)
@@ -348,7 +355,7 @@ def _contents(entries: list[ZipEntry], window: TailWindow, budget: Budget) -> It
 
 
 def _pieces(entries: list[ZipEntry]) -> Iterator[list[ZipEntry]]:
-    """Groups members that lie close together."""
+    """Yield groups of members that are close together."""
     piece: list[ZipEntry] = []
     for entry in entries:
         if piece and (entry.start - piece[-1].end > MAX_GAP_BYTES or entry.end - piece[0].start > MAX_PIECE_BYTES):
