@@ -1,4 +1,4 @@
-"""Names the small Python files that a setup.py may import or run, and bounds what is kept and followed of them."""
+"""Recognize the small Python files that a setup.py may import or run, and limit how many of them are followed."""
 
 import ast
 import re
@@ -10,17 +10,19 @@ _STARTS = ("setup", "_setup", "build_", "_build_", "ffi_", "_ffi_")
 _ENDS = ("_setup", "_build", "cffi")
 _NO_PART = re.compile(r"/(?:extern|external|third_party|deps|docs?|tests?|testing|examples?|benchmarks?)/", re.ASCII)
 MAX_FOLDERS = 6
-"""How deep such a file lies at the most, the top folder included."""
+"""The greatest depth of such a file, counting the top folder."""
 MAX_WRITTEN_LENGTH = 250
-"""A longer path or dotted name leads to none of them."""
+"""Longer paths and dotted names are ignored."""
 MAX_FOLLOWED = 24
 MAX_FOLLOWED_BYTES = 128 * 1024
-"""Of the files that one setup.py imports or runs, all together, each as often as it is run."""
+"""The maximum total size of the files that one setup.py imports or runs. A file that is run twice counts twice."""
 
 
 def is_build_script(name: str) -> bool:
-    """Whether the member of an sdist has the name of a file that setup.py may use: `demo-1.0/setup_helpers.py`,
-    `demo-1.0/demo/__pkginfo__.py`, `demo-1.0/src/demo/_core_build.py`."""
+    """Check whether a member of an sdist is named like a file that setup.py may use.
+
+    Examples are `demo-1.0/setup_helpers.py`, `demo-1.0/demo/__pkginfo__.py` and `demo-1.0/src/demo/_core_build.py`.
+    """
     if not name.endswith(".py"):
         return False
     stem = name[name.rfind("/") + 1 : -3]
@@ -30,7 +32,7 @@ def is_build_script(name: str) -> bool:
 
 
 def named_scripts(source: bytes, scripts: Mapping[str, bytes]) -> set[str]:
-    """The paths of those of `scripts` whose module the setup.py `source` names, or a script that it names."""
+    """Return the paths of the `scripts` that `source`, a setup.py, names directly or through another script."""
     waiting = [source]
     left = set(scripts)
     while waiting and left:
@@ -48,7 +50,7 @@ def _stem(path: str) -> str:
 
 @dataclass(slots=True)
 class BuildScripts:
-    """The files by their paths from the folder of setup.py, of which each is parsed where it is used."""
+    """The build scripts by their paths relative to the folder of setup.py. Each one is parsed when it is used."""
 
     contents: Mapping[str, bytes] = field(default_factory=dict)
     parse: Callable[[bytes], ast.Module | None] = lambda _: None
@@ -56,14 +58,14 @@ class BuildScripts:
     followed_bytes: int = 0
 
     def path(self, written: str) -> str | None:
-        """The path of the file that `written` leads to, None where there is none."""
+        """Return the path of the file that `written` refers to, or None if there is no such file."""
         if len(written) > MAX_WRITTEN_LENGTH:
             return None
         path = "/".join(part for part in written.replace("\\", "/").split("/") if part not in {"", "."})
         return path if path in self.contents else None
 
     def tree(self, path: str) -> ast.Module | None:
-        """The syntax of a file; None where it is no Python, or too much was followed already."""
+        """Return the syntax tree of a file, or None if it is not valid Python or the limits are reached."""
         content = self.contents[path]
         self.followed += 1
         self.followed_bytes += len(content)

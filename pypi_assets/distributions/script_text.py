@@ -1,8 +1,8 @@
-"""Decodes a setup.py, and rewrites its text into what every supported Python parses alike.
+"""Decode a setup.py and rewrite its text so that each supported version of Python parses it in the same way.
 
-What the oldest of them refuses is refused: f-strings of PEP 701, type parameters, `except A, B:`, template strings. Its
-limits are ours, well below those of any interpreter: how deep it nests, how long its numbers are. f-strings, which each
-version parses in its own way, become templates: `f"a{b}"` is read as `("%s%s"%("a",(b)))`.
+Syntax that the oldest version rejects is rejected: f-strings of PEP 701, type parameters, `except A, B:`, template
+strings. Nesting and the length of numbers have fixed limits, well below the limits of all interpreters. f-strings,
+which each version parses differently, become templates: `f"a{b}"` is read as `("%s%s"%("a",(b)))`.
 """
 
 import codecs
@@ -21,21 +21,19 @@ _CLOSING_BRACKETS = {"(": ")", "[": "]", "{": "}"}
 
 
 class NoFStringError(Exception):
-    """Python 3.11 refuses the f-string."""
+    """Python 3.11 rejects the f-string."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What is in braces: its expression, and those in its format. `is_plain` where it is formatted as str() does it."""
+    """The content of braces: its expression, and expressions in its format. `is_plain` means formatted as by str()."""
 
     expressions: tuple[str, ...]
     is_plain: bool
 
 
 def split_f_string(content: str) -> list[str | Field]:
-    """The texts and fields of an f-string's `content`, without quotes. Backslashes stay as written.
-
-    Raises NoFStringError.
+    """Return the texts and fields of an f-string without its quotes. Backslashes stay as written. Raise NoFStringError.
 
     >>> split_f_string("a{b}")
     ['a', Field(expressions=('b',), is_plain=True)]
@@ -55,13 +53,13 @@ def split_f_string(content: str) -> list[str | Field]:
 
 
 def _field(content: str, at: int, depth: int = 0) -> tuple[Field, int]:
-    """The field whose brace opened before `at`, and where it ends."""
+    """Return the field whose brace opened before `at`, and the position of its end."""
     end = _expression_end(content, at)
     expressions = [content[at:end]]
     if not expressions[0].strip() or "\\" in expressions[0] or depth > 1:
         raise NoFStringError
     is_plain = True
-    if content.startswith("=", end):  # of `{name=}`, which shows the name too
+    if content.startswith("=", end):  # `{name=}` shows the name, too
         is_plain = False
         end += 1
         while content[end : end + 1].isspace():
@@ -86,7 +84,7 @@ def _field(content: str, at: int, depth: int = 0) -> tuple[Field, int]:
 
 
 def _expression_end(content: str, at: int) -> int:
-    """Where the expression that starts at `at` ends: before a `}`, `!`, `:` or `=` outside of brackets and strings."""
+    """Return the end of the expression at `at`: before a `}`, `!`, `:` or `=` outside of brackets and strings."""
     closing: list[str] = []
     while at < len(content):
         char = content[at]
@@ -100,19 +98,22 @@ def _expression_end(content: str, at: int) -> int:
         elif not closing and char in "}!:=":
             return at
         elif char not in "!:=":
-            break  # a quote without its other one, a bracket that closes nothing, a backslash or a comment
+            break  # an unclosed quote, a bracket that closes nothing, a backslash or a comment
         at += 1
     raise NoFStringError
 
 
 MAX_BRACKETS = 60
-"""How deep brackets nest, those of expressions in f-strings included."""
+"""The maximum nesting of brackets, including those of expressions in f-strings."""
 MAX_OPERATORS = 400
-"""Operators and brackets in one expression: a bound of how deep its tree is. Interpreters end at 800 or later."""
+"""The maximum number of operators and brackets in one expression, a limit for the depth of its tree.
+
+Interpreters fail from 800 on.
+"""
 MAX_NESTING_WORDS = 100
-"""How often `elif` and `lambda` occur in a script: each may nest in the one before, over any number of lines."""
+"""The maximum number of `elif` and `lambda` in a script. Each may be nested in the one before."""
 MAX_NUMBER_LENGTH = 600
-"""The least number of digits that an interpreter may be set to refuse is 640."""
+"""Interpreters can be set to reject numbers from 640 digits on."""
 
 _COOKIE = re.compile(rb"(?:[ \t\f]*(?:#[^\r\n]*)?(?:\r\n|\r|\n))??[ \t\f]*#[^\r\n]*?coding[:=][ \t]*([-\w.]+)")
 _KNOWN_ENCODINGS = (
@@ -120,7 +121,7 @@ _KNOWN_ENCODINGS = (
     " gbk gb2312 big5 euc-kr euc-jp shift-jis"
 )
 ENCODINGS = frozenset(_KNOWN_ENCODINGS.split())
-"""Those that a cookie may name, next to UTF-8 and Latin-1: their tables do not change."""
+"""Encodings that a cookie may name in addition to UTF-8 and Latin-1. Their tables do not change."""
 
 _SINGLE = r"'[^'\\\n]*+(?:\\.[^'\\\n]*+)*+'"
 _TRIPLE = r"'''[^'\\]*+(?:'{0,2}+(?:\\.|[^'\\])[^'\\]*+)*+'''"
@@ -148,20 +149,20 @@ _WORDS = (
     " if import in is lambda nonlocal not or pass raise return try while with yield"
 )
 _KEYWORDS = frozenset(_WORDS.split())
-"""Of Python 3.11, and of all that came since."""
+"""The keywords of Python 3.11 and all later versions."""
 _NESTING = frozenset({"elif", "lambda"})
 _CLOSING = frozenset(")]}")
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 
 
 class NoScriptError(Exception):
-    """The text is no script that every supported Python reads."""
+    """At least one supported version of Python cannot parse the text."""
 
 
 def decode_script(content: bytes) -> str:
-    """The text of a setup.py, with `\\n` at the ends of lines, by its byte order mark or its cookie (PEP 263).
+    r"""Return the text of a setup.py with `\\n` line ends, decoded by its byte order mark or its cookie (PEP 263).
 
-    Without them it is UTF-8. Where that is wrong it is Latin-1; an encoding that is not known does not count.
+    Without them it is UTF-8, or Latin-1 if it is not valid UTF-8. Unknown encodings are ignored.
     """
     encoding = "utf-8"
     if not content.startswith(codecs.BOM_UTF8) and (cookie := _COOKIE.match(content)):
@@ -178,17 +179,17 @@ def decode_script(content: bytes) -> str:
 
 
 def common_script(text: str) -> str:
-    """`text`, as `decode_script` gives it, rewritten. Raises NoScriptError and TooLongError."""
+    """Return `text`, a result of `decode_script`, rewritten. Raise NoScriptError and TooLongError."""
     return _Rewriting().rewritten(f"{text}\n")
 
 
 @dataclass(slots=True)
 class _Rewriting:
-    """What is to be rewritten so far, and the state that bounds how deep it nests.
+    """The pending edits of a script, and counters that limit its nesting.
 
-    `edits` are places in the text, in their order, and what replaces them. `operators` counts those of the current
-    expression, `outer` holds for each open bracket what closes it and the count at which it opened. `strings` follow
-    each other with nothing but blanks between; `has_f_string` is whether one of them is an f-string.
+    `edits` are places in the text, in order, with their replacements. `operators` counts the operators of the current
+    expression. `outer` has the closing bracket of each open one and the count when it opened. `strings` are adjacent
+    string literals, and `has_f_string` is True if one of them is an f-string.
     """
 
     edits: list[tuple[int, int, str]] = field(default_factory=list)
@@ -201,7 +202,7 @@ class _Rewriting:
 
     def rewritten(self, text: str) -> str:
         kind = None
-        previous, last = "", "\n"  # the two tokens before
+        previous, last = "", "\n"  # the two previous tokens
         for token in iter(_TOKEN.scanner(text).match, None):  # type: ignore[attr-defined]
             kind = token.lastgroup
             value = token[kind]
@@ -219,7 +220,7 @@ class _Rewriting:
             elif kind == "newline" and self.outer:
                 continue
             elif kind == "continuation":
-                if last == "\n":  # each version indents a line that begins with its continuation differently
+                if last == "\n":  # versions differ in the indentation of a line that begins with its continuation
                     raise NoScriptError
                 continue
             else:
@@ -252,7 +253,7 @@ class _Rewriting:
         if len(number) > MAX_NUMBER_LENGTH or not (following := _AFTER_NUMBER.match(text, end)):
             raise NoScriptError
         if following[0]:
-            self.edits.append((end, end, " "))  # `1if x` has been about to be refused for years
+            self.edits.append((end, end, " "))  # `1if x` is deprecated and may become an error
 
     def add_operator(self, operator: str) -> None:
         if operator in _OPENING:
@@ -293,7 +294,7 @@ class _Rewriting:
             raise TooLongError
 
     def add_unusual_string(self, token: re.Match[str]) -> None:
-        """Adds a string with a prefix, or one that may name characters."""
+        """Add a string with a prefix, or a string that may use character names."""
         prefix = lower(token["prefix"] or "")
         is_f_string = "f" in prefix
         names_characters = "\\N" in token["quoted"] and "r" not in prefix and "b" not in prefix
@@ -302,7 +303,7 @@ class _Rewriting:
         self.has_f_string |= is_f_string
 
     def end_strings(self) -> None:
-        """Rewrites the strings that follow each other, where some are f-strings."""
+        """Rewrite the adjacent strings if any of them is an f-string."""
         if self.has_f_string:
             parts = [part for token in self.strings for part in self.parts_of(token)]
             template = f'("{"%s" * len(parts)}"%({"".join([f"{part}," for part in parts])}))'
@@ -311,7 +312,7 @@ class _Rewriting:
         self.strings.clear()
 
     def parts_of(self, token: re.Match[str]) -> list[str]:
-        """The expressions that a string is made of; one in brackets has no known text."""
+        """Return the expressions that make up a string. An expression in brackets has no known text."""
         prefix, quoted = token["prefix"] or "", token["quoted"]
         if "f" not in lower(prefix):
             return [token["string"]]
@@ -324,7 +325,7 @@ class _Rewriting:
         return [self.expression(each) if isinstance(each, Field) else _literal(raw, quote, each) for each in found]
 
     def expression(self, found: Field) -> str:
-        """What an f-string has in braces, rewritten like the rest of the script."""
+        """Return the content of a field, rewritten like the rest of the script."""
         expressions = []
         for text in found.expressions:
             inside = _Rewriting(outer=[*self.outer, (")", self.operators)], operators=self.operators + 1)
@@ -338,13 +339,13 @@ class _Rewriting:
 
 
 def _has_known_names(text: str) -> bool:
-    """Whether each `\\N{...}` in `text` names a character that all Pythons know by that name."""
+    r"""Check whether each `\\N{...}` in `text` is a character name that all versions of Python know."""
     names = [found[1] for found in _NAMED.finditer(text) if found[0][1] == "N"]
     return all(name and named_character(name) for name in names)
 
 
 def _literal(raw: str, quote: str, text: str) -> str:
-    """`text`, a part of a string between `quote`, as a string of its own; `[]` where that takes more than quotes."""
+    """Return `text`, a part of a string between `quote`, as a string literal, or `[]` if it needs more than quotes."""
     before = text.removesuffix(quote[0])
     is_escaped = (len(before) - len(before.rstrip("\\"))) % 2 == 1
     if before == text and is_escaped:

@@ -1,6 +1,7 @@
-"""Follows the statements of a setup.py, as syntax, to its calls of setup(), and returns their literal arguments.
+"""Follow the statements of a setup.py, as syntax, to its calls of setup(), and return their literal arguments.
 
-Nothing is run. What is done in a branch, a loop or a handler may not be done, and leaves UNKNOWN what it would change.
+Nothing is run. Statements in a branch, a loop or a handler may not be executed, so values that they would change become
+UNKNOWN.
 """
 
 import ast
@@ -29,24 +30,24 @@ from pypi_assets.distributions.setup_values import (
 )
 
 MAX_ROUNDS = 500
-"""Items of a list that a loop runs for, at most; real lists of extension modules have up to a few hundred."""
+"""The maximum number of items that a loop runs for. Real lists of extension modules have up to a few hundred."""
 _LIBRARIES_TEXT = "setuptools distutils os sys glob re io shutil subprocess platform numpy Cython skbuild pkg_resources"
 _LIBRARIES = frozenset(_LIBRARIES_TEXT.split())
-"""Modules that bind none of a script's own names by `from ... import *`."""
+"""Modules whose `from ... import *` binds none of a script's own names."""
 _WITH_SETUP = frozenset({"setuptools", "distutils", "numpy", "skbuild", "paver", "scikits"})
-"""Modules whose setup() is setuptools', or calls it with the same arguments."""
+"""Modules whose setup() is setuptools' setup() or calls it with the same arguments."""
 _OWN_NAMES = frozenset(
     {*FINDERS, "list", "dict", "set", "frozenset", "tuple", "sorted", "sum", "bool", "int", "str", "len"}
 )
-"""What is imported by such a name is not what setuptools, or Python itself, has by it."""
+"""Names of setuptools or Python itself. If another module exports one of them, it is something else."""
 _ENDS = frozenset({"exit", "_exit", "quit", "abort"})
 
 
 def setup_calls(tree: ast.Module, files: BuildScripts) -> list[dict[Any, Any]]:
-    """The arguments of each call of setup(), by name. UNKNOWN among the names stands for any others; ASSUMED is there
-    where the environment decided before. What the script imports or runs of `files` is followed too.
+    """Return the arguments of each call of setup(), by name.
 
-    Raises TooLongError.
+    UNKNOWN as a name stands for any other arguments. ASSUMED is a key if the environment decided a condition before the
+    call. Files of `files` that the script imports or runs are followed, too. Raise TooLongError.
     """
     script = _Script(files=files)
     with suppress(ReturnedError):  # a return outside of a function
@@ -56,7 +57,7 @@ def setup_calls(tree: ast.Module, files: BuildScripts) -> list[dict[Any, Any]]:
 
 @dataclass(slots=True)
 class _Script(Expressions):
-    """Follows the statements of a script, each by the method that _STATEMENTS names for it."""
+    """Follows the statements of a script. _STATEMENTS names the method for each kind of statement."""
 
     def run(self, statements: Iterable[ast.stmt]) -> None:
         self.enter()
@@ -66,7 +67,7 @@ class _Script(Expressions):
         self.leave()
 
     def run_unfollowed(self, statement: ast.stmt) -> None:
-        """A statement of a kind that is not followed may change all that it can reach."""
+        """Handle a statement of an unsupported kind, which may change everything that it can reach."""
         self.reach([statement], later=isinstance(statement, ast.AsyncFunctionDef))
         for name in self.names_bound_in([statement]):
             self.bind(name, UNKNOWN)
@@ -131,8 +132,10 @@ class _Script(Expressions):
         self.run(statement.finalbody)
 
     def _bound_again(self, statements: list[ast.stmt]) -> list[ast.stmt]:
-        """Statements that leave names unknown to which `statements` give more than one value: a handler runs after
-        any of these."""
+        """Return statements that make names unknown which `statements` bind more than once.
+
+        A handler may run after any of these statements.
+        """
         seen: set[str] = set()
         again: dict[str, ast.Name] = {}
         for statement in statements:
@@ -152,11 +155,13 @@ class _Script(Expressions):
         if all(_is_open(item.context_expr) for item in statement.items):
             self.run(statement.body)
         else:
-            self._branch([statement.body, []])  # it may go on after an exception, as suppress() does
+            self._branch([statement.body, []])  # it may continue after an exception, as suppress() does
 
     def run_loop(self, statement: ast.For | ast.While) -> None:
-        """Runs the body for each item of a short list that is known; else once, for the calls and changes in it, and
-        what it binds is unknown, in the first round too."""
+        """Run the body for each item of a short known list.
+
+        Otherwise run it once for its calls and changes. Names that it binds are then unknown, even in the first round.
+        """
         values = self.value(statement.iter) if isinstance(statement, ast.For) else UNKNOWN
         if isinstance(statement, ast.While):
             self.condition(statement.test)
@@ -176,7 +181,7 @@ class _Script(Expressions):
         self.scope.update(unknown)
 
     def _run_rounds(self, statement: ast.For, values: list[Any]) -> None:
-        """Runs the body for each of `values`. Where it can end early, all that it does may not be done."""
+        """Run the body for each of `values`. If it can end early, its effects are uncertain."""
         can_end = self._ends_early(statement.body)
         bound = self.names_bound_in([statement])
         for value in values:
@@ -190,7 +195,7 @@ class _Script(Expressions):
         self.run(statement.orelse)
 
     def _ends_early(self, statements: list[ast.stmt]) -> bool:
-        """Whether a break, continue or return is in `statements`, at whatever depth, or what may contain one."""
+        """Check whether `statements` contain a break, continue or return at any depth, or a match statement."""
         waiting: list[ast.AST] = [*statements]
         while waiting:
             node = waiting.pop()
@@ -207,19 +212,19 @@ class _Script(Expressions):
         for node in (statement.args, statement.returns):  # defaults and annotations
             if node is not None:
                 self.spoil_called(node)
-        if statement.decorator_list or self.scopes:  # it may run by any name, or change names of a function around it
+        if statement.decorator_list or self.scopes:  # it may run under any name, or change names of an outer function
             self.reach([statement], later=True)
         self.bind(statement.name, function)
 
     def _decorate(self, decorators: list[ast.expr]) -> None:
-        """Calls decorators, of which those that are functions of the script are followed."""
+        """Call decorators. Functions of the script are followed."""
         for decorator in decorators:
             function = self.look_up(decorator.id) if isinstance(decorator, ast.Name) else self.value(decorator)
             if isinstance(function, ScriptFunction):
                 self.call_function(function, [UNKNOWN], {})
 
     def _yields(self, statements: list[ast.stmt]) -> bool:
-        """Whether a function of these statements is a generator."""
+        """Check whether a function with these statements is a generator."""
         waiting: list[ast.AST] = [*statements]
         while waiting:
             node = waiting.pop()
@@ -236,7 +241,7 @@ class _Script(Expressions):
             above = self.value(node)
             if isinstance(above, ScriptClass):
                 self.reach([above.node], later=True)
-            else:  # it may call methods of the class when that is made, as enum.Enum does
+            else:  # the base may call methods when the class is created, as enum.Enum does
                 self.reach([each for each in statement.body if _is_special(each)], later=True)
         for each in statement.body:
             run_now = [each.args, *each.decorator_list] if isinstance(each, ast.FunctionDef) else [each]
@@ -273,7 +278,7 @@ class _Script(Expressions):
             self.bind(alias.asname or alias.name, value)
 
     def _import_all(self, module: ScriptModule | None, *, is_known: bool) -> None:
-        """`from module import *`; the finders come from setuptools, else they are the project's own."""
+        """Handle `from module import *`. The finders come from setuptools, or else they are the project's own."""
         for name in FINDERS:
             self.bind(name, Imported(name) if is_known else UNKNOWN)
         for name, value in list(module.names.items()) if module else ():
@@ -307,8 +312,10 @@ class _Script(Expressions):
             self.value(statement.exc)
 
     def _branch_by_version(self, taken: list[ast.stmt], other: list[ast.stmt]) -> None:
-        """Runs the branch that Python 3 takes, or the other where that one ends the script. What it binds may be
-        otherwise."""
+        """Run the branch that Python 3 takes, or the other one if the first ends the script.
+
+        Names that it binds become Maybe.
+        """
         if taken and _leaves(taken[-1]):
             taken = other
         scope = self.scope
@@ -324,9 +331,10 @@ class _Script(Expressions):
                 scope[name] = maybe(value)
 
     def _branch(self, branches: list[list[ast.stmt]]) -> None:
-        """Runs each of `branches` from the same names. Those on which branches that go on disagree become unknown.
+        """Run each of `branches` with the same names. Names whose values then differ become unknown.
 
-        A branch that leaves a name without a value doesn't count for it, since nothing could use the name then.
+        A branch that raises or returns is ignored for all names. A branch that leaves a name without a value is ignored
+        for this name, since nothing could use the name then.
         """
         scope = self.scope
         before = dict(scope)
@@ -346,7 +354,7 @@ class _Script(Expressions):
             self._spoil_aliases(name, [value for value in values if value is not merged_value], ends)
 
     def _spoil_aliases(self, name: str, values: list[Any], ends: list[dict[str, Any]]) -> None:
-        """Spoils the containers in `values` that other names have too: what is done by `name` is done to them."""
+        """Spoil the containers in `values` that have other names, too, since changes by `name` affect them as well."""
         for value in values:
             if isinstance(value, list | dict):
                 self.spend(sum(map(len, ends)))
@@ -377,7 +385,7 @@ _STATEMENTS: dict[type[ast.stmt], Callable[[_Script, Any], None]] = {
 
 
 def _leaves(statement: ast.stmt) -> bool:
-    """Whether what comes after `statement` is not reached: it raises, returns or ends the process."""
+    """Check whether the code after `statement` is unreachable because it raises, returns or ends the process."""
     match statement:
         case ast.Raise() | ast.Return():
             return True
@@ -387,12 +395,12 @@ def _leaves(statement: ast.stmt) -> bool:
 
 
 def _is_special(statement: ast.stmt) -> bool:
-    """Whether `statement` defines a method that nothing calls by its name."""
+    """Check whether `statement` defines a method that is not called by its name."""
     return isinstance(statement, ast.FunctionDef) and statement.name.startswith("_")
 
 
 def _takes_option(statement: ast.stmt) -> bool:
-    """Whether `statement` is `sys.argv.remove(option)` or the like, which fails in a plain build: it has no options."""
+    """Check whether `statement` is like `sys.argv.remove(option)`, which fails in a build without options."""
     match statement:
         case (
             ast.Expr(value=ast.Call(func=ast.Attribute(value=owner, attr=("remove" | "index"))))
@@ -403,7 +411,7 @@ def _takes_option(statement: ast.stmt) -> bool:
 
 
 def _is_open(node: ast.expr) -> bool:
-    """Whether `node` is a call of open(), of io.open() or the like, which hides no exception."""
+    """Check whether `node` calls open(), io.open() or the like. As a context manager, it does not hide exceptions."""
     return isinstance(node, ast.Call) and (
         isinstance(node.func, ast.Name | ast.Attribute)
         and (node.func.id if isinstance(node.func, ast.Name) else node.func.attr) == "open"

@@ -1,5 +1,4 @@
-"""Reads setup.cfg as configparser does, at a small part of its cost: sections, options, values of several lines, and
-`%(option)s` in them."""
+"""Parse setup.cfg like configparser but much faster: sections, options, multi-line values and `%(option)s`."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -9,28 +8,28 @@ from pypi_assets.characters import lowered
 from pypi_assets.distributions.limits import LimitExceededError
 
 MAX_INHERITED = 100_000
-"""Options that all sections have from [DEFAULT] together."""
+"""The maximum number of options that all sections together inherit from [DEFAULT]."""
 MAX_INTERPOLATED_CHARACTERS = 1_000_000
-"""Of all values that others are made of: each can name the others again and again."""
+"""The maximum total length of values used in other values. Values that repeat one another could grow without limit."""
 MAX_INTERPOLATION_DEPTH = 10
 _DEFAULT = "DEFAULT"
 _REFERENCE = re.compile(r"%(?:%|\(([^)]{1,200}+)\)s)")
 
 
 def parse_setup_cfg(text: str, *, names_as_written: bool = False) -> dict[str, dict[str, str]]:
-    """Section to option to value; the lines of a value are stripped.
+    """Return values by section and option. The lines of a value are stripped.
 
-    Option names are lower-case and written with `_`, unless `names_as_written`: setuptools keeps their case, which
-    counts for groups of entry points. Lines that belong to nothing are left out; of repeated options the last counts.
-    All sections have the options of [DEFAULT]. A value that names no option as `%(option)s` stays as written. Raises
-    LimitExceededError where the values that others are made of grow beyond the limit.
+    Option names are lower-case and written with `_`. With `names_as_written` they keep their spelling, as in
+    setuptools, which matters for groups of entry points. Lines outside of sections are skipped, and the last of
+    repeated options counts. All sections inherit the options of [DEFAULT]. A value with an invalid `%(option)s` stays
+    as written. Raise LimitExceededError if interpolated values grow beyond the limit.
     """
     named = str.strip if names_as_written else _option_name
     sections: dict[str, dict[str, list[str]]] = {}
     options: dict[str, list[str]] | None = None
     value: list[str] | None = None
     indent = 0
-    for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):  # other line ends are blanks
+    for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):  # other line ends count as blanks
         stripped = line.strip()
         if not stripped or stripped[0] in "#;":
             continue
@@ -53,7 +52,7 @@ def parse_setup_cfg(text: str, *, names_as_written: bool = False) -> dict[str, d
 
 
 class _InterpolationError(Exception):
-    """configparser refuses the value."""
+    """configparser rejects the value."""
 
 
 def _interpolated(sections: Mapping[str, Mapping[str, str]], named: Callable[[str], str]) -> dict[str, dict[str, str]]:
@@ -71,8 +70,10 @@ def _interpolated(sections: Mapping[str, Mapping[str, str]], named: Callable[[st
 
 @dataclass(slots=True)
 class _Interpolation:
-    """What configparser.BasicInterpolation does; `named` gives the name of an option, `room` are the characters that it
-    may still make."""
+    """Interpolates values like configparser.BasicInterpolation.
+
+    `named` normalizes the name of an option. `room` is the number of characters that may still be used.
+    """
 
     named: Callable[[str], str]
     room: int = MAX_INTERPOLATED_CHARACTERS
@@ -98,7 +99,7 @@ class _Interpolation:
 
 
 def _open_option(options: dict[str, list[str]], line: str, named: Callable[[str], str]) -> list[str] | None:
-    """The lines of the value that begins in `line`, None where it sets no option."""
+    """Return the lines of the value that begins in `line`, or None if the line sets no option."""
     end = min((at for at in (line.find("="), line.find(":")) if at >= 0), default=-1)
     if end <= 0:
         return None
@@ -111,12 +112,12 @@ def _option_name(written: str) -> str:
 
 
 def listed(value: str) -> list[str]:
-    """A list as setup.cfg writes it: one item a line, or separated by commas on one line."""
+    """Return a list in setup.cfg: one item a line, or separated by commas on one line."""
     parts = value.splitlines() if "\n" in value else value.split(",")
     return [part.strip() for part in parts if part.strip()]
 
 
 def mapped(value: str) -> dict[str, str]:
-    """`key = value` items as setup.cfg writes them."""
+    """Return the `key = value` items of a list in setup.cfg."""
     pairs = (item.partition("=") for item in listed(value))
     return {key.strip(): rest.strip() for key, equals, rest in pairs if equals}

@@ -1,6 +1,6 @@
-"""Finds the values of the expressions of a setup.py, as far as they are literal, and follows the calls in them.
+"""Evaluate the expressions of a setup.py as far as they are literal, and follow the calls in them.
 
-Nothing is run. What is not literal is UNKNOWN, and so is all that is made of it.
+Nothing is run. Values that are not literal are UNKNOWN, and so is everything computed from them.
 """
 
 import ast
@@ -51,21 +51,21 @@ MAX_CALL_DEPTH = 8
 MAX_SETUP_CALLS = 20
 FINDERS = ("find_packages", "find_namespace_packages")
 FINDERS_FROM = frozenset({"setuptools", "distutils"})
-"""What is imported as one of FINDERS from elsewhere is the project's own."""
+"""Modules that export FINDERS. If another module exports one of them, it is the project's own function."""
 _READING_TEXT = (
     "print len str repr int bool type isinstance any all min max zip enumerate reversed hasattr exists isfile isdir"
 )
 _READING = frozenset(_READING_TEXT.split())
-"""Functions that leave what they get as it is."""
+"""Functions that do not change their arguments."""
 _TO_OBJECTS = frozenset({"patch", "get_objects", "get_referrers", "get_referents"})
-"""Functions of unittest.mock and gc that reach what they do not name."""
+"""Functions of unittest.mock and gc that reach objects without naming them."""
 _WRITING = frozenset({"append", "insert", "extend", "update", "setdefault", "__setitem__"})
 """Methods that add to sys.argv and os.environ."""
 _HANDING_ON = frozenset({"min", "max", "zip", "enumerate", "reversed"})
-"""Those that return what is in it."""
+"""Functions that return items of their arguments."""
 _READING_METHODS = frozenset({"get", "keys", "items", "copy", "__contains__", "__getitem__"})
 _PATCHED = frozenset({"setuptools", "distutils", "sys", "pkg_resources", "builtins", "__main__"})
-"""Modules by whose parts a script may change what setup() does."""
+"""Modules through whose attributes a script may change what setup() does."""
 
 
 @dataclass(slots=True)
@@ -73,11 +73,11 @@ class Expressions(Additions):
     """Evaluates expressions in the state of a script."""
 
     def truth(self, node: ast.expr) -> bool | None:
-        """Whether `node` is true, None where that is unknown."""
+        """Return whether `node` is true, or None if that is unknown."""
         return self.truth_of(self.value(node))
 
     def condition(self, node: ast.expr) -> Any:
-        """The value of `node`, or Maybe(True) or Maybe(False) where a variable of the environment decides."""
+        """Return the value of `node`, or Maybe(True) or Maybe(False) if an environment variable decides."""
         value = self.value(node)
         if not isinstance(value, Assumed):
             return value
@@ -85,7 +85,7 @@ class Expressions(Additions):
         return Maybe(bool(value.value))
 
     def truth_of(self, value: Any) -> bool | None:
-        """Whether `value` is true, None where that is unknown."""
+        """Return whether `value` is true, or None if that is unknown."""
         if isinstance(value, list | tuple | dict):
             self.spend(len(value))
             items = value.values() if isinstance(value, dict) else value
@@ -94,11 +94,12 @@ class Expressions(Additions):
         return bool(value) if isinstance(value, SCALARS) else None
 
     def value(self, node: ast.expr) -> Any:
-        """The value of `node`: str, bytes, numbers, None, list, tuple, dict, FindPackages, Extension or UNKNOWN.
+        """Return the value of `node`, or UNKNOWN.
 
-        Raises TooLongError, also where `node` is too deep.
+        Values are str, bytes, numbers, None, list, tuple, dict, and the classes of `setup_values`. Raise TooLongError,
+        for example if `node` is nested too deeply.
         """
-        if isinstance(node, ast.BinOp):  # sums can be deep, to the left
+        if isinstance(node, ast.BinOp):  # sums can be nested deeply on the left
             return self._sum(node)
         self.spend()
         match node:
@@ -122,7 +123,7 @@ class Expressions(Additions):
         return value
 
     def _sum(self, node: ast.BinOp) -> Any:
-        """The value of `a + b + c` ..., from left to right."""
+        """Return the value of `a + b + c ...`, evaluated from left to right."""
         operations = [node]
         while isinstance(left := operations[-1].left, ast.BinOp):
             operations.append(left)
@@ -200,7 +201,7 @@ class Expressions(Additions):
         return UNKNOWN
 
     def _attribute(self, node: ast.Attribute) -> Any:
-        """The value of `owner.name`. A method that is not called may be called at any time, by any name."""
+        """Return the value of `owner.name`. A method that is not called here may be called later, under any name."""
         if (value := self.attribute(node)) is not UNBOUND:
             return value
         self.is_open |= node.attr in NAMESPACES
@@ -212,14 +213,14 @@ class Expressions(Additions):
         return Imported(f"{owner.name}.{node.attr}") if is_of_setup else UNKNOWN
 
     def spoil_by_name(self, name: Any) -> None:
-        """Spoils the container that is bound to `name`, or each that is bound to any if that is unknown."""
+        """Spoil the container that is bound to `name`, or all bound containers if the name is unknown."""
         if isinstance(name, str):
             spoil(self.look_up(name))
         else:
             self.spoil_inside([*self.names.values(), *self.scope.values()])
 
     def spoil_inside(self, container: Any) -> None:
-        """Spoils what is in the lists and dicts of `container`, one of which something may be done to."""
+        """Spoil the lists and dicts inside of `container`, since one of them may be changed."""
         items = container.values() if isinstance(container, dict) else container
         if isinstance(container, list | tuple | dict):
             self.spend(len(container))
@@ -227,7 +228,7 @@ class Expressions(Additions):
                 spoil(item)
 
     def _chosen(self, test: Any, body: ast.expr, orelse: ast.expr) -> Any:
-        """`body if test else orelse`"""
+        """Return the value of `body if test else orelse`."""
         truth = self.truth_of(test)
         if truth is not None:
             return self.value(body if truth else orelse)
@@ -236,7 +237,7 @@ class Expressions(Additions):
             return maybe(values[not test.value])
         chosen = one_of(self, values)
         for value in values:
-            if value is not chosen:  # what is done to the one is done to the other
+            if value is not chosen:  # a change of one may be a change of the other
                 spoil(value)
         return chosen
 
@@ -248,7 +249,7 @@ class Expressions(Additions):
         return UNKNOWN if truth is None else not truth
 
     def _combined(self, left: Any, operator: ast.operator, right: Any) -> Any:
-        """`left + right`, `left % right` or `left | right`."""
+        """Return the value of `left + right`, `left % right` or `left | right`."""
         match operator:
             case ast.Add():
                 return add(self, left, right)
@@ -259,8 +260,10 @@ class Expressions(Additions):
         return UNKNOWN
 
     def _decided(self, is_or: bool, operands: list[ast.expr]) -> Any:
-        """The value of `a or b ...` or `a and b ...`: the first that decides, else the last. What comes after one that
-        is not certain may not be reached."""
+        """Return the value of `a or b ...` or `a and b ...`: the first operand that decides, or else the last.
+
+        Operands after an uncertain one may not be reached.
+        """
         value: Any = UNKNOWN
         uncertain = self.uncertain
         is_known = True
@@ -269,7 +272,7 @@ class Expressions(Additions):
             inner = value.value if isinstance(value, Maybe) and isinstance(value.value, bool) else value
             truth = self.truth_of(inner) if isinstance(inner, str | int | None) else None
             if truth is is_or:
-                is_known = True  # whatever came before
+                is_known = True  # regardless of the operands before
                 break
             is_known &= truth is not None
             self.uncertain += truth is None or inner is not value
@@ -281,7 +284,7 @@ class Expressions(Additions):
         return value if is_certain else Assumed(value) if isinstance(value, str) else maybe(value)
 
     def assign(self, target: ast.expr, value: Any) -> None:
-        """`target = value`"""
+        """Follow `target = value`."""
         match target:
             case ast.Name(id=name):
                 self.bind(name, value)
@@ -369,7 +372,7 @@ class Expressions(Additions):
     def _reach_comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, items: list[ast.expr]
     ) -> None:
-        """Leaves unknown what a comprehension that is not followed can change, or makes an item of."""
+        """Make unknown everything that an unsupported comprehension can change or use as an item."""
         self.spoil_called(node)
         self.reach(items)
         for generator in node.generators:
@@ -380,8 +383,6 @@ class Expressions(Additions):
                     self.reach([each])
                 elif isinstance(each, ast.Name):
                     self.spoil_inside(self.look_up(each.id))
-
-    # Calls
 
     def _call(self, node: ast.Call) -> Any:
         function = node.func
@@ -409,7 +410,7 @@ class Expressions(Additions):
         keywords = self._keywords([each for each in node.keywords if not (is_format and _reads_namespace(each.value))])
         if len(keywords) < len(node.keywords) and is_format:
             keywords[UNKNOWN] = UNKNOWN
-        if isinstance(bound, Maybe):  # imported, or None where that failed
+        if isinstance(bound, Maybe):  # imported, or None if the import failed
             bound = bound.value
         if isinstance(bound, ScriptFunction):
             return self.call_function(bound, arguments, keywords)
@@ -431,7 +432,7 @@ class Expressions(Additions):
         return self._call_named(name, arguments, keywords)
 
     def _call_named(self, name: str, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
-        """Calls a function that is imported or built in."""
+        """Call a function that is imported or built in."""
         if name == "setup":
             self._call_setup(arguments, keywords)
             return UNKNOWN
@@ -459,7 +460,7 @@ class Expressions(Additions):
         if known is not None:
             return known(self, arguments, keywords)
         for argument in (*arguments, *keywords.values()):
-            if name not in _READING:  # else it may change what it gets
+            if name not in _READING:  # it may change its arguments
                 self.spoil_value(argument)
                 if isinstance(argument, ScriptClass):
                     self.reach([argument.node], later=True)
@@ -470,7 +471,7 @@ class Expressions(Additions):
     def _call_setup(self, arguments: list[Any], keywords: dict[Any, Any]) -> None:
         if arguments:
             spoil(keywords)
-        if self.is_open:  # by names of other values, or of another function
+        if self.is_open:  # setup may be another function, and names may have other values
             keywords = {UNKNOWN: UNKNOWN}
         if self.has_assumed:
             keywords[ASSUMED] = True
@@ -484,7 +485,7 @@ class Expressions(Additions):
         self.calls.append({key: maybe(value) for key, value in keywords.items()} if self.by_version else dict(keywords))
 
     def _weigh(self, values: Iterable[Any], depth: int = 4) -> None:
-        """Spends steps on the texts in what setup() gets, each as often as it is there: names and lists share them."""
+        """Count steps for the texts in the arguments of setup(), once for each occurrence: lists can share values."""
         for value in values:
             self.spend()
             inner: Iterable[Any] = ()
@@ -505,17 +506,17 @@ class Expressions(Additions):
                 self._weigh(inner, depth - 1)
 
     def _is_environment(self, node: ast.expr) -> bool:
-        """Whether `node` is os.environ."""
+        """Check whether `node` is os.environ."""
         return isinstance(node, ast.Name | ast.Attribute) and self.value(node) == Imported("environ")
 
     def _is_module(self, node: ast.expr) -> bool:
-        """Whether `node` is a module's dotted name, such as `os.path`, as far as one can see."""
+        """Check whether `node` is a module's dotted name such as `os.path`, as far as that is visible."""
         while isinstance(node, ast.Attribute):
             node = node.value
         return isinstance(node, ast.Name) and isinstance(self.look_up(node.id), Imported)
 
     def _has_finders(self, node: ast.expr) -> bool:
-        """Whether a module is setuptools itself."""
+        """Check whether a module is setuptools itself."""
         return isinstance(node, ast.Name) and self.look_up(node.id).name in FINDERS_FROM
 
     def _keywords(self, keywords: list[ast.keyword]) -> dict[Any, Any]:
@@ -530,7 +531,7 @@ class Expressions(Additions):
         return {**merged(self, unpacked), **result} if unpacked else result
 
     def call_function(self, function: ScriptFunction, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
-        """Runs a function of the script, with the arguments that are named; what it returns at its end, if certain."""
+        """Run a function of the script with its named arguments. Return its result if that is certain."""
         if function.is_running or len(self.scopes) >= MAX_CALL_DEPTH or function.node.decorator_list:
             if not function.is_handed_on:
                 function.is_handed_on = True
@@ -558,7 +559,7 @@ class Expressions(Additions):
         return yielded if function.is_generator else result
 
     def _parameters(self, function: ScriptFunction, arguments: list[Any], keywords: dict[Any, Any]) -> dict[str, Any]:
-        """The names that a function of the script has when it is called. All calls share the values of defaults."""
+        """Return the local names of a function of the script at a call. All calls share the values of defaults."""
         parameters = function.node.args
         names = [parameter.arg for parameter in (*parameters.posonlyargs, *parameters.args)]
         scope = dict.fromkeys(names, UNKNOWN)
@@ -581,7 +582,7 @@ class Expressions(Additions):
 
 
 def _reads_namespace(node: ast.expr) -> bool:
-    """Whether `node` is a call of globals(), locals() or vars(), of which this use changes nothing."""
+    """Check whether `node` calls globals(), locals() or vars() in a use that changes nothing."""
     match node:
         case ast.Call(func=ast.Name(id=name), args=[], keywords=[]):
             return name in {"globals", "locals", "vars"}
@@ -589,12 +590,12 @@ def _reads_namespace(node: ast.expr) -> bool:
 
 
 def _names_main(node: ast.expr) -> bool:
-    """Whether `node` is a text that names the script itself, as `mock.patch("__main__.name", ...)` does."""
+    """Check whether `node` is a text that names the script itself, as in `mock.patch("__main__.name", ...)`."""
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and "__main__" in node.value
 
 
 def _written_by(name: str, arguments: list[Any], keywords: dict[Any, Any]) -> list[Any]:
-    """The texts that a method of sys.argv or os.environ adds; None for any."""
+    """Return the texts that a method adds to sys.argv or os.environ. None stands for any text."""
     listed = (arguments or [{}])[-1 if name in {"append", "insert"} else 0]
     if name in {"extend", "update"}:
         return [*(listed if isinstance(listed, list | tuple | dict) else [None]), *keywords]
@@ -602,14 +603,14 @@ def _written_by(name: str, arguments: list[Any], keywords: dict[Any, Any]) -> li
 
 
 def packages_in(walk: Walk) -> FindPackages:
-    """The packages that lie in a folder that the script walks through, itself included."""
+    """Return the packages in a folder that the script traverses, including the folder itself."""
     folder = "/".join(part for part in walk.folder.replace("\\", "/").split("/") if part not in {"", "."})
     parent, _, name = folder.rpartition("/")
     return FindPackages(parent or ".", (name, f"{name}.*") if name else ("*",), is_guess=True)
 
 
 def _version_part(found: Imported, key: ast.expr) -> Any:
-    """`sys.version_info[0]`, or its first parts."""
+    """Return `sys.version_info[0]`, or its first parts."""
     match key:
         case ast.Constant(value=0) if found.name == "version_info":
             return Imported("version_info[0]")

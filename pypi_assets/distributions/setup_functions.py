@@ -1,4 +1,4 @@
-"""Computes the functions and methods that a setup.py calls, where the results are known: os.path.join() ..."""
+"""Compute the results of functions and methods that a setup.py calls, such as os.path.join(), if they are known."""
 
 import re
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def _call_find(state: ScriptState, arguments: list[Any], keywords: dict[Any, Any
     values: dict[Any, Any] = {"where": ".", "exclude": (), "include": ("*",)}
     values |= dict(zip(values, arguments, strict=False)) | keywords
     where, exclude, include = values["where"], values["exclude"], values["include"]
-    # A string for a list is a common slip, which setuptools takes as its letters.
+    # A string in the place of a list is a common mistake. setuptools uses its letters as items.
     exclude, include = (tuple(each) if isinstance(each, str) else each for each in (exclude, include))
     if UNKNOWN in values or not isinstance(where, str) or not (is_texts(exclude) and is_texts(include)):
         return UNKNOWN
@@ -64,14 +64,14 @@ def _call_cythonize(state: ScriptState, arguments: list[Any], keywords: dict[Any
 
 
 def _unnamed_extension(item: Any) -> Any:
-    """The extension module, or several, made of what one item of cythonize()'s list names."""
+    """Return the extension module, or several, that one item of cythonize()'s list stands for."""
     if isinstance(item, Maybe) and isinstance(item.value, str):
         return Maybe(Extension(None, (item.value,)))
     return Extension(None, (item,)) if isinstance(item, str) else item
 
 
 def _call_join(state: ScriptState, arguments: list[Any], _: dict[Any, Any]) -> Any:
-    """os.path.join, with / on every platform."""
+    """Compute os.path.join(), with `/` on every platform."""
     if not all(isinstance(argument, str) for argument in arguments):
         return UNKNOWN
     parts = [argument for argument in arguments if argument]
@@ -79,7 +79,7 @@ def _call_join(state: ScriptState, arguments: list[Any], _: dict[Any, Any]) -> A
 
 
 def _call_same(_: ScriptState, arguments: list[Any], __: dict[Any, Any]) -> Any:
-    """abspath, realpath and normpath: paths stay relative to the folder of setup.py."""
+    """Compute abspath, realpath and normpath. Paths stay relative to the folder of setup.py."""
     return arguments[0] if len(arguments) == 1 and isinstance(arguments[0], str) else UNKNOWN
 
 
@@ -101,7 +101,7 @@ def _call_list(state: ScriptState, arguments: list[Any], _: dict[Any, Any]) -> A
 
 
 def _call_chain(state: ScriptState, arguments: list[Any], _: dict[Any, Any]) -> Any:
-    """itertools.chain()"""
+    """Compute itertools.chain()."""
     result: list[Any] = []
     for argument in arguments:
         extend(state, result, argument)
@@ -114,7 +114,7 @@ def _call_tuple(state: ScriptState, arguments: list[Any], keywords: dict[Any, An
 
 
 def _call_set(state: ScriptState, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
-    """Each item once, in the order they came in."""
+    """Return the distinct items in their order."""
     items = _call_list(state, arguments, keywords)
     if not isinstance(items, list) or not all(isinstance(item, str | FindPackages | Maybe) for item in items):
         return UNKNOWN
@@ -122,7 +122,7 @@ def _call_set(state: ScriptState, arguments: list[Any], keywords: dict[Any, Any]
 
 
 def _call_sum(state: ScriptState, arguments: list[Any], _: dict[Any, Any]) -> Any:
-    """sum(lists, [])"""
+    """Compute sum(lists, [])."""
     if len(arguments) != 2 or not isinstance(arguments[0], list | tuple):
         return UNKNOWN
     result = _call_list(state, arguments[1:], {})
@@ -135,7 +135,7 @@ def _call_sum(state: ScriptState, arguments: list[Any], _: dict[Any, Any]) -> An
 
 
 def _call_dict(state: ScriptState, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
-    """dict(), and OrderedDict()"""
+    """Compute dict() and OrderedDict()."""
     items = arguments[0] if len(arguments) == 1 else None
     if isinstance(items, list | tuple) and all(isinstance(item, tuple) and len(item) == 2 for item in items):
         state.spend(len(items))
@@ -145,7 +145,7 @@ def _call_dict(state: ScriptState, arguments: list[Any], keywords: dict[Any, Any
 
 
 def _call_getenv(state: ScriptState, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
-    """os.getenv(), and os.environ.get()"""
+    """Compute os.getenv() and os.environ.get()."""
     default = arguments[1] if len(arguments) > 1 else keywords.get("default")
     is_known = isinstance(default, SCALARS) and bool(arguments) and isinstance(arguments[0], str)
     is_known = is_known and not state.is_written("environ", arguments[0])
@@ -171,12 +171,12 @@ def _call_int(_: ScriptState, arguments: list[Any], __: dict[Any, Any]) -> Any:
 
 
 def _call_compile(_: ScriptState, arguments: list[Any], __: dict[Any, Any]) -> Any:
-    """compile() of a file's text, for exec()"""
+    """Return the text of a file for compile(), whose result exec() gets."""
     return arguments[0] if arguments and isinstance(arguments[0], FileText) else UNKNOWN
 
 
 def _call_ffi(_: ScriptState, __: list[Any], ___: dict[Any, Any]) -> Any:
-    """cffi.FFI()"""
+    """Compute cffi.FFI()."""
     return Ffi()
 
 
@@ -203,17 +203,20 @@ FUNCTIONS: dict[str, Callable[[ScriptState, list[Any], dict[Any, Any]], Any]] = 
     "compile": _call_compile,
     "FFI": _call_ffi,
 }
-"""By name. Each gets the state of the script, the arguments and the keywords."""
+"""Functions by name. Each gets the state of the script, the arguments and the keywords."""
 
 
 _READING = frozenset({"index", "count", "copy", "get", "keys", "values", "items", "has_key", "__contains__", "__len__"})
-"""Methods of lists and dicts that leave them as they are; all others may change them."""
+"""Methods of lists and dicts that do not change them. All others may."""
 
 _FIELD = re.compile(r"\{(\w*+)\}", re.ASCII)
 
 
 def call_method(state: ScriptState, owner: Any, name: str, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
-    """What `owner.name(*arguments, **keywords)` returns. It is done to `owner`, or spoils what it may change."""
+    """Return the result of `owner.name(*arguments, **keywords)`, and apply its changes to `owner`.
+
+    An unsupported method spoils everything that it may change.
+    """
     if isinstance(owner, Maybe):
         owner = owner.value
     if isinstance(owner, Assumed) and isinstance(owner.value, str):
@@ -245,13 +248,13 @@ def call_method(state: ScriptState, owner: Any, name: str, arguments: list[Any],
 
 
 def _spoil_all(arguments: list[Any], keywords: dict[Any, Any]) -> None:
-    """Spoils what a method gets that is not followed: it may keep it, or hand it on."""
+    """Spoil the arguments of an unsupported method, which may store them or pass them on."""
     for argument in (*arguments, *keywords.values()):
         spoil(argument)
 
 
 def _ffi_method(owner: Ffi, name: str, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
-    """set_source(module, ...) names the module, distutils_extension() is the extension module of that name."""
+    """Follow set_source(module, ...), which names the module, and distutils_extension(), which returns it."""
     if name == "set_source":
         module = arguments[0] if arguments else keywords.get("module_name")
         owner.module = module if isinstance(module, str) else None
@@ -307,7 +310,7 @@ def _text_method(state: ScriptState, text: str, name: str, arguments: list[Any],
             return getattr(text, name)(*arguments)
         case ("splitlines", []):
             result = text.splitlines()
-        case (("lower" | "upper" | "title"), []) if text.isascii():  # others have no letters that all Pythons agree on
+        case (("lower" | "upper" | "title"), []) if text.isascii():  # Python versions differ for other letters
             result = getattr(text, name)()
         case "replace", [str(old), str(new)] if old and len(new) <= len(old):
             result = text.replace(old, new)
@@ -318,7 +321,7 @@ def _text_method(state: ScriptState, text: str, name: str, arguments: list[Any],
 
 
 def _format(state: ScriptState, template: str, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
-    """str.format() with {}, {0} and {name} only."""
+    """Compute str.format() for {}, {0} and {name}."""
     state.spend(len(template) // 16)
     pieces = _FIELD.split(template)
     if any("{" in text or "}" in text for text in pieces[::2]):

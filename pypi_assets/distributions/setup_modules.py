@@ -1,4 +1,4 @@
-"""Follows the files that a setup.py imports or runs, and adds what plug-ins and own commands pass to setup()."""
+"""Follow the files that a setup.py imports or runs, and add arguments of plug-ins and commands to setup()."""
 
 import ast
 from collections.abc import Iterable
@@ -29,22 +29,24 @@ class ReturnedError(Exception):
 
 @dataclass(slots=True)
 class Modules(ScriptState):
-    """Runs files in the state of a script. `modules` are those that were imported, by path; None is one that cannot be
-    followed."""
+    """Runs files in the state of a script. `modules` are the imported files by path, or None for unsupported ones."""
 
     files: BuildScripts = field(default_factory=BuildScripts)
     modules: dict[str, ScriptModule | None] = field(default_factory=dict)
 
     def run(self, statements: Iterable[ast.stmt]) -> None:
-        """Follows statements."""
+        """Follow statements."""
         raise NotImplementedError
 
     def module(self, name: str) -> ScriptModule | None:
-        """The module of the dotted `name`, None where it is no file that can be followed."""
+        """Return the module with the dotted `name`, or None if it is not a file that can be followed."""
         return self.module_at(f"{name.replace('.', '/')}.py", name)
 
     def module_at(self, written: str, name: str = "") -> ScriptModule | None:
-        """The module in a file, which runs at its first use. An import of it from itself gets what it has so far."""
+        """Return the module in a file, which runs at its first use.
+
+        If the file imports itself, it gets the names that are bound so far.
+        """
         path = self.files.path(written)
         if path is None:
             return None
@@ -55,13 +57,13 @@ class Modules(ScriptState):
         return self.modules[path]
 
     def attribute(self, node: ast.Attribute) -> Any:
-        """The value of `module.name`, UNKNOWN where that has none, UNBOUND where `module` is not a followed file."""
+        """Return the value of `module.name`, UNKNOWN if it has none, or UNBOUND if `module` is not a followed file."""
         owner = self.look_up(node.value.id) if isinstance(node.value, ast.Name) else None
         owner = owner.value if isinstance(owner, Maybe) else owner
         return owner.names.get(node.attr, UNKNOWN) if isinstance(owner, ScriptModule) else UNBOUND
 
     def execute(self, source: Any, namespaces: list[Any]) -> None:
-        """`exec(source)`, or `exec(source, namespace)`. What is not followed may change whatever it gets."""
+        """Run `exec(source)` or `exec(source, namespace)`. Code that is not followed may change everything it gets."""
         self.spend(len(self.names) + len(self.scope))
         names = namespaces[0] if namespaces else {**self.names, **self.scope}
         is_known = isinstance(names, dict) and UNKNOWN not in names and not self.uncertain
@@ -76,7 +78,7 @@ class Modules(ScriptState):
             self.open_names_of(self.names)
 
     def _run_file(self, path: str, names: dict[str, Any]) -> bool:
-        """Runs a file with `names` as its globals, whatever is uncertain around; returns whether it is followed."""
+        """Run a file with `names` as its globals, as if no branch were around it. Return whether it is followed."""
         tree = self.files.tree(path)
         if tree is None:
             return False
@@ -93,23 +95,23 @@ class Modules(ScriptState):
 
 
 MAX_COPIED = 50
-"""Folders that commands copy, at most."""
+"""The maximum number of folders that commands copy."""
 _INSTALLING = ("build_py", "install", "install_lib")
-"""Commands that run in a build of a wheel and lay out what is in it."""
+"""Commands that run when a wheel is built and decide about its files."""
 
 
 @dataclass(slots=True)
 class Additions(Modules):
-    """`copied` are the folders that the commands which run copy by copytree()."""
+    """Adds arguments of setup(). `copied` are the folders that the commands copy by copytree()."""
 
     copied: list[str] = field(default_factory=list)
 
     def call_function(self, function: ScriptFunction, arguments: list[Any], keywords: dict[Any, Any]) -> Any:
-        """What a function returns."""
+        """Return the result of a function."""
         raise NotImplementedError
 
     def add_ffi_modules(self, keywords: dict[Any, Any]) -> None:
-        """Adds the modules that cffi builds to `ext_modules`: `cffi_modules` has items such as `path_build.py:ffi`."""
+        """Add the modules that cffi builds to `ext_modules`. Items of `cffi_modules` are like `path_build.py:ffi`."""
         written = keywords["cffi_modules"]
         items = [written] if isinstance(written, str | Maybe) else written
         found = []
@@ -127,7 +129,7 @@ class Additions(Modules):
             keywords["ext_modules"] = [*(listed if isinstance(listed, list | tuple) else [UNKNOWN]), *found]
 
     def packages_extensions(self) -> list[Any]:
-        """get_extensions() of astropy's helpers: the extension modules of each setup_package.py, and each .pyx."""
+        """Return the result of get_extensions() in astropy's helpers: modules of each setup_package.py, and UNKNOWN."""
         found: list[Any] = [UNKNOWN]
         for path in sorted(self.files.contents):
             self.spend()
@@ -138,7 +140,7 @@ class Additions(Modules):
         return found
 
     def copied_by_commands(self, commands: Any) -> list[str]:
-        """The folders that the script's own commands copy when they run; they are installed at the same path."""
+        """Return the folders that the script's own commands copy when they run. They are installed at the same path."""
         outer, self.copied = self.copied, []
         for name in _INSTALLING if isinstance(commands, dict) else ():
             command = commands.get(name)
@@ -151,6 +153,6 @@ class Additions(Modules):
         return copied
 
     def copy_folder(self, arguments: list[Any]) -> None:
-        """`copytree(folder, target)`"""
+        """Follow `copytree(folder, target)`."""
         if arguments and isinstance(arguments[0], str) and len(self.copied) < MAX_COPIED:
             self.copied.append(arguments[0])

@@ -1,4 +1,4 @@
-"""What Python's operators make of the values of a setup.py. Each function counts its steps in the script's state."""
+"""Apply Python's operators to the values of a setup.py. Each function counts its steps in the script's state."""
 
 import ast
 import re
@@ -24,7 +24,7 @@ _CONVERSION = re.compile(r"%(?:\((\w++)\))?([sd%])", re.ASCII)
 
 
 def set_item(state: ScriptState, container: Any, key: Any, value: Any) -> None:
-    """`container[key] = value`"""
+    """Follow `container[key] = value`."""
     if isinstance(container, Imported):
         state.write(container, [key if container.name == "environ" else value])
     elif isinstance(container, dict) and isinstance(key, str):
@@ -36,7 +36,7 @@ def set_item(state: ScriptState, container: Any, key: Any, value: Any) -> None:
 
 
 def extend(state: ScriptState, old: list[Any], new: Any) -> None:
-    """`old += new` of a list. What is not known leaves the known items there, next to UNKNOWN."""
+    """Follow `old += new` for a list. For an unknown value, the known items stay, and UNKNOWN is added."""
     is_certain = not state.uncertain and not isinstance(new, Maybe)
     new = new.value if isinstance(new, Maybe) else new
     items = new if isinstance(new, list | tuple) else [UNKNOWN]
@@ -47,7 +47,7 @@ def extend(state: ScriptState, old: list[Any], new: Any) -> None:
 
 
 def update(state: ScriptState, old: dict[Any, Any], new: Any) -> None:
-    """`old |= new` of a dict."""
+    """Follow `old |= new` for a dict."""
     if not isinstance(new, dict):
         spoil(old)
         return
@@ -62,14 +62,17 @@ def update(state: ScriptState, old: dict[Any, Any], new: Any) -> None:
 
 
 def one_of(state: ScriptState, values: list[Any], depth: int = 3) -> Any:
-    """The value of what is one of `values`. Of lists, and of the values of dicts, those that only some of them have may
-    be missing; None is one without any."""
+    """Return one value for a choice of `values`.
+
+    Items of lists and values of dicts that only some of the values have become Maybe. None counts as an empty
+    container.
+    """
     first = values[0]
     if all(is_same(state, first, other) for other in values[1:]):
         return first
     state.spend(len(values))
     if all(isinstance(value, Imported) and value.name.endswith("Extension") for value in values):
-        return first  # each of the classes makes a module of the name that it gets
+        return first  # each of these classes creates a module of the given name
     filled = [value.value if isinstance(value, Maybe) else value for value in values if value is not None]
     if filled and depth and all(isinstance(value, list | tuple) for value in filled):
         return _items_of_any(state, [value if isinstance(value, list | tuple) else () for value in values])
@@ -79,7 +82,7 @@ def one_of(state: ScriptState, values: list[Any], depth: int = 3) -> Any:
 
 
 def _items_of_any(state: ScriptState, lists: list[list[Any] | tuple[Any, ...]]) -> list[Any]:
-    """The items that all of `lists` begin with, and then all others, each as one that may be missing."""
+    """Return the common first items of all `lists`, followed by all other items as Maybe."""
     shortest = min(map(len, lists))
     state.spend(sum(map(len, lists)) + shortest * len(lists))
     same = 0
@@ -108,7 +111,7 @@ def _keys_of_any(state: ScriptState, dicts: list[dict[Any, Any]], depth: int) ->
 
 
 def join(state: ScriptState, result: dict[Any, Any], value: Any) -> None:
-    """Adds `value` to a `result` to which the script has no other reference."""
+    """Add `value` to a `result` that the script does not refer to elsewhere."""
     if isinstance(value, Maybe) and isinstance(value.value, dict):
         value = {key: maybe(each) for key, each in value.value.items()}
     if not isinstance(value, dict) or UNKNOWN in value:
@@ -119,7 +122,7 @@ def join(state: ScriptState, result: dict[Any, Any], value: Any) -> None:
 
 
 def merged(state: ScriptState, values: list[Any]) -> dict[Any, Any]:
-    """A new dict of all `values`."""
+    """Return a new dict with all `values`."""
     result: dict[Any, Any] = {}
     for value in values:
         join(state, result, value)
@@ -127,7 +130,7 @@ def merged(state: ScriptState, values: list[Any]) -> dict[Any, Any]:
 
 
 def add(state: ScriptState, left: Any, right: Any) -> Any:
-    """`left + right` of texts, lists and tuples."""
+    """Return `left + right` for texts, lists and tuples."""
     if isinstance(left, str) and isinstance(right, str | FindPackages):
         return concatenated(state, [left, right])
     if isinstance(left, list) and isinstance(right, Maybe) and isinstance(right.value, list):
@@ -139,7 +142,7 @@ def add(state: ScriptState, left: Any, right: Any) -> Any:
 
 
 def is_same(state: ScriptState, one: Any, other: Any) -> bool:
-    """Whether two values are known and equal. Of containers only the scalars right in them are compared."""
+    """Check whether two values are known and equal. For containers, only scalars directly in them are compared."""
     if one is other:
         return True
     if isinstance(one, list | tuple) and type(one) is type(other) and len(one) == len(other):
@@ -149,7 +152,7 @@ def is_same(state: ScriptState, one: Any, other: Any) -> bool:
 
 
 def compared(state: ScriptState, left: Any, operator: ast.cmpop, right: Any) -> Any:
-    """`left == right` and the like, True or False where both sides are known."""
+    """Return the result of `left == right` and other comparisons if both sides are known, or UNKNOWN."""
     if isinstance(left, Imported):
         is_known = ("version_info", None) not in state.written
         return _compared_version(left.name, operator, right) if is_known else UNKNOWN
@@ -186,7 +189,7 @@ def _has_known_items(item: Any, container: list[Any] | tuple[Any, ...] | dict[An
 
 
 def _is_in_invocation(text: Any, operator: ast.cmpop, name: str) -> Any:
-    """`text in os.environ` and `text in sys.argv`: no variable is set, and a wheel is built."""
+    """Return the result of `text in os.environ` or `text in sys.argv` for a build of a wheel without set variables."""
     is_known = isinstance(text, str) and name in {"environ", "argv"} and isinstance(operator, ast.In | ast.NotIn)
     is_there = name == "argv" and text == "bdist_wheel"
     return Maybe(is_there is isinstance(operator, ast.In)) if is_known else UNKNOWN
@@ -200,11 +203,14 @@ _ORDERED: dict[type[ast.cmpop], tuple[bool, bool]] = {
     ast.Eq: (False, False),
     ast.NotEq: (True, True),
 }
-"""What a comparison gives where its left side is less than its right, and where it is greater."""
+"""The result of a comparison if its left side is less than its right side, and if it is greater."""
 
 
 def _compared_version(name: str, operator: ast.cmpop, right: Any) -> Any:
-    """`sys.version_info >= (3,)` and the like: Maybe(True) or Maybe(False) where all versions of Python 3 agree."""
+    """Return the result of comparisons such as `sys.version_info >= (3,)`.
+
+    It is Maybe(True) or Maybe(False) if all versions of Python 3 agree, and UNKNOWN otherwise.
+    """
     if type(operator) not in _ORDERED:
         return UNKNOWN
     if_less, if_greater = _ORDERED[type(operator)]
@@ -221,7 +227,7 @@ def _compared_version(name: str, operator: ast.cmpop, right: Any) -> Any:
 
 
 def item_of(state: ScriptState, container: Any, key: Any) -> Any:
-    """`container[key]`"""
+    """Return the value of `container[key]`."""
     if isinstance(container, dict):
         return container.get(key, UNKNOWN) if isinstance(key, str) else UNKNOWN
     if not isinstance(container, str | list | tuple) or not isinstance(key, int):
@@ -232,7 +238,10 @@ def item_of(state: ScriptState, container: Any, key: Any) -> Any:
 
 
 def concatenated(state: ScriptState, parts: list[Any]) -> Any:
-    """One text of `parts`, UNKNOWN unless all of them are texts. The last may be packages, which get a prefix."""
+    """Return the concatenated `parts`, or UNKNOWN if one of them is not a text.
+
+    The last part may be packages, which then get the other parts as a prefix.
+    """
     while parts and parts[-1] == "":
         parts = parts[:-1]
     if parts and isinstance(parts[-1], FindPackages):
@@ -245,7 +254,7 @@ def concatenated(state: ScriptState, parts: list[Any]) -> Any:
 
 
 def percent(state: ScriptState, template: Any, values: Any) -> Any:
-    """`template % values` with %s, %d and %(name)s only: widths could make gigabytes."""
+    """Return `template % values` for %s, %d and %(name)s. Widths are not supported: they could create huge texts."""
     if not isinstance(template, str):
         return UNKNOWN
     state.spend(len(template) // 16)

@@ -1,4 +1,4 @@
-"""Reads the literal arguments of setup() in a setup.py. The script is read as syntax and never run."""
+"""Read the literal arguments of setup() in a setup.py. The script is parsed and never run."""
 
 import ast
 import re
@@ -18,31 +18,33 @@ __all__ = ["FindPackages", "SetupArguments", "read_setup_script"]
 
 MAX_SOURCE_BYTES = 128 * 1024
 MAX_EXT_PACKAGE_LENGTH = 250
-"""It comes before the name of each extension module; a longer one is no real name."""
+"""The maximum length of the prefix of all extension modules. A longer one is not a real name."""
 _MODULES = ("packages", "py_modules", "package_dir", "ext_modules")
 """Arguments that decide about modules."""
 _SETUP = re.compile(rb"\bsetup\b")
 
 
 _WITH_METADATA = frozenset({"egg_info", "dist_info"})
-"""Commands that make the metadata."""
+"""Commands that create the metadata."""
 
 
 class SetupArguments(msgspec.Struct, frozen=True, array_like=True):
-    """The arguments of setup(); None is what is not literal, or not given at all.
+    """The arguments of setup(). None means that an argument is not literal or not given.
 
-    `given` holds the names of all arguments that are given, `is_complete` is whether these are all (there is no
-    `**unknown`, and exactly one kind of call): what a complete call doesn't give, has setuptools' default.
-    `ext_modules` are dotted names, `cython_sources` the files and patterns that are given to cythonize() without a
-    name, `cython_modules` those of `ext_modules` whose sources are Cython's. Keys of `extras_require` are as written,
-    such as `test` or `:python_version < "3"`. `problem` is the reason where nothing is known.
+    `given` are the names of all given arguments. `is_complete` is True if there can be no others: the call has no
+    `**unknown`, and there is only one kind of call. An argument missing in a complete call has the default of
+    setuptools. `ext_modules` are dotted names, `cython_sources` the files and patterns passed to cythonize() without a
+    name, and `cython_modules` those `ext_modules` that have Cython sources. Keys of `extras_require` are as written,
+    such as `test` or `:python_version < "3"`. `problem` is the reason if nothing is known.
 
-    `uncertain` names those of `packages`, `py_modules`, `package_dir` and `ext_modules` of which a condition decides:
-    what may be there is listed. `environment` is among them where variables of the environment decide: what is there
-    without them is listed. `partial` names those that have a further, unknown part; only `ext_modules` are then there.
-    `commands` are the keys of cmdclass, None where they are not literal. `ext_package` is what the names of
-    `ext_modules` already begin with. `copied` are folders that the script's own commands copy to where they install.
-    `options` are those of commands, by command, with extra_path; None if any of them is not literal.
+    `uncertain` names the arguments among `packages`, `py_modules`, `package_dir` and `ext_modules` that depend on a
+    condition. All possible values are listed. It contains `environment` if environment variables decide. Then the
+    values without these variables are listed. `partial` names arguments with a further, unknown part. Of these, only
+    `ext_modules` and `package_data` have their known part here.
+
+    `commands` are the keys of cmdclass, or None if they are not literal. `ext_package` is the prefix that the names of
+    `ext_modules` already have. `copied` are folders that the script's own commands copy into the installation.
+    `options` are the options of commands, by command, with extra_path. They are None if any of them is not literal.
     """
 
     name: str | None = None
@@ -71,15 +73,15 @@ class SetupArguments(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def changes_metadata(self) -> bool:
-        """Whether a class of the project's own makes the metadata, and may change what the arguments have."""
+        """Check whether a class of the project creates the metadata and so may change the values of the arguments."""
         return "distclass" in self.given or not _WITH_METADATA.isdisjoint(self.commands or ())
 
 
 def read_setup_script(source: bytes | str, files: Mapping[str, bytes] | None = None) -> SetupArguments:
-    """The literal arguments of the setup() call in `source`. Never raises: `problem` describes what is wrong.
+    """Return the literal arguments of the setup() call in `source`. Never raise an error: `problem` describes it.
 
-    Python 2's print, except and raise statements are read over. `files` are those that the script may import or run,
-    by their paths from its folder. Time is linear in the size of the source.
+    Print, except and raise statements of Python 2 are accepted. `files` are files that the script may import or run, by
+    path relative to its folder. The time is linear in the size of the source.
     """
     content = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
     if len(content) > MAX_SOURCE_BYTES:
@@ -101,12 +103,12 @@ def read_setup_script(source: bytes | str, files: Mapping[str, bytes] | None = N
 
 
 def _is_lost(arguments: SetupArguments, others: SetupArguments, name: str) -> bool:
-    """Whether an argument is known by `others` alone."""
+    """Check whether only `others` has a value for an argument."""
     return getattr(arguments, name) is None and getattr(others, name) is not None
 
 
 def _followed(tree: ast.Module, scripts: BuildScripts) -> SetupArguments:
-    """What setup() gets, where the script uses `scripts`."""
+    """Return the arguments of setup() if the script uses `scripts`."""
     try:
         calls = setup_calls(tree, scripts)
     except TooLongError:
@@ -117,26 +119,26 @@ def _followed(tree: ast.Module, scripts: BuildScripts) -> SetupArguments:
 
 
 def _parse_file(content: bytes) -> ast.Module | None:
-    """The syntax tree of a script of Python 3 or 2, None where it is neither. Raises TooLongError."""
+    """Return the syntax tree of a script of Python 3 or 2, or None if it is neither. Raise TooLongError."""
     text = decode_script(content)
     return _parse(text) or _parse(_as_python3(text))
 
 
 def _parse(text: str) -> ast.Module | None:
-    """The syntax tree of `text`; None where not every supported Python reads it. Raises TooLongError."""
+    """Return the syntax tree of `text`, or None if it is not valid in all supported versions. Raise TooLongError."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # on escapes such as "\d"; they are the author's
+        warnings.simplefilter("ignore")  # the script may have invalid escapes such as "\d"
         try:
             return ast.parse(common_script(text))
         except (NoScriptError, SyntaxError, ValueError):
             return None
-        except (RecursionError, MemoryError) as error:  # of an interpreter with less room than any that is known
+        except (RecursionError, MemoryError) as error:  # an interpreter with less stack than all known ones
             raise TooLongError from error
 
 
 _EACH_LINE = re.MULTILINE | re.ASCII
 _START = r"^([ \t]*+(?:(?:if|elif|else|for|while|try|except|finally)\b[^\"'#\n]*:[ \t]*+)?)"
-"""Where a statement begins: in a line of its own, or behind the colon of another."""
+"""Where a statement begins: at the start of a line, or after the colon of another statement."""
 _PYTHON2 = (
     (re.compile(_START + r"print[ \t]*+>>[^,\n]*+,?", _EACH_LINE), r"\1_ = 0,"),
     (re.compile(_START + r"print[ \t]++(?=[^=(\s>])", _EACH_LINE), r"\1_ = "),
@@ -152,15 +154,15 @@ _PYTHON2 = (
 )
 _UNEQUAL = re.compile(r"(?<=[\w)\]\"'])[ \t]?<>[ \t]?(?=[\w(\"'])", re.ASCII)
 _TAB = 8
-"""Columns of a tab, for Python 2; Python 3 refuses indentation that depends on it."""
+"""The columns of a tab in Python 2. Python 3 rejects indentation that depends on them."""
 
 
 def _as_python3(text: str) -> str:
-    """The text with the commonest of Python 2's statements rewritten; the setup() call itself looks alike in both."""
+    """Return the text with the most frequent statements of Python 2 rewritten. Calls of setup() need no change."""
     text = text.expandtabs(_TAB)
     for pattern, replacement in _PYTHON2:
         text = pattern.sub(replacement, text)
-    return text if "barry_as_FLUFL" in text else _UNEQUAL.sub(" != ", text)  # then newer parsers refuse `!=`
+    return text if "barry_as_FLUFL" in text else _UNEQUAL.sub(" != ", text)  # newer parsers then reject `!=`
 
 
 def _arguments(call: dict[Any, Any]) -> SetupArguments:
@@ -203,7 +205,7 @@ def _arguments(call: dict[Any, Any]) -> SetupArguments:
 
 
 def _certain(name: str, value: Any, uncertain: set[str]) -> Any:
-    """`value` as if each condition in it held; `name` is added to `uncertain` where there is one."""
+    """Return `value` as if each condition in it were true. If it has any, add `name` to `uncertain`."""
     if isinstance(value, Maybe):
         uncertain.add(name)
         return _certain(name, value.value, uncertain)
@@ -217,8 +219,10 @@ def _certain(name: str, value: Any, uncertain: set[str]) -> Any:
 
 
 def _agreed(found: list[SetupArguments]) -> SetupArguments:
-    """What all calls of setup() agree on: scripts have several for different cases. Of packages and modules, all that
-    any of them names."""
+    """Return the values on which all calls of setup() agree. Scripts have several calls for different cases.
+
+    Packages and modules of all calls are combined.
+    """
     first = found[0]
     if len(found) == 1:
         return first
@@ -246,7 +250,7 @@ def _agreed(found: list[SetupArguments]) -> SetupArguments:
 
 
 def _extensions(call: dict[Any, Any], uncertain: set[str], partial: set[str]) -> list[Extension] | None:
-    """The extension modules that are known, None where none are given, or none of those that are."""
+    """Return the known extension modules, or None if none are given or all are unknown."""
     given = [call[name] for name in ("ext_modules", "rust_extensions") if name in call]
     listed = [_certain("ext_modules", value, uncertain) for value in given]
     items: list[Any] = [item for each in listed for item in (each if isinstance(each, list | tuple) else [UNKNOWN])]
@@ -269,7 +273,7 @@ def _texts(value: Any) -> tuple[str, ...] | None:
 
 
 def _lines(value: Any) -> tuple[str, ...] | None:
-    """Requirements: a list of strings or one string, of one requirement a line each."""
+    """Return requirements from a list of strings or one string, with one requirement a line."""
     texts = _texts(value)
     return None if texts is None else tuple(line for text in texts for line in text.splitlines() if line.strip())
 
@@ -286,8 +290,10 @@ def _text_dict(value: Any) -> dict[str, str] | None:
 
 
 def _options(value: Any, extra_path: Any) -> dict[str, dict[str, str]] | None:
-    """Return the options of commands as setup.cfg would have them; an option of None has its default. The argument
-    extra_path is an option of `install`."""
+    """Return the options of commands in the form of setup.cfg.
+
+    An option with the value None has its default and is skipped. The argument extra_path is an option of `install`.
+    """
     options: dict[str, dict[str, str]] = {}
     if extra_path is not None:
         if (names := _texts(extra_path)) is None:
@@ -310,7 +316,7 @@ def _options(value: Any, extra_path: Any) -> dict[str, dict[str, str]] | None:
 
 
 def _known_lists(value: Any, partial: set[str]) -> dict[str, tuple[str, ...]] | None:
-    """The items of package_data that are known, since each adds files. Where others are not, it is `partial`."""
+    """Return the known items of package_data, since each one adds files. If others are unknown, add it to `partial`."""
     if not isinstance(value, dict):
         return None
     known: dict[str, tuple[str, ...]] = {}
@@ -333,7 +339,7 @@ def _lists(value: Any) -> dict[str, tuple[str, ...]] | None:
 
 
 SETUP_SCRIPT_VERSION = 7
-"""Raised whenever the same setup.py would lead to other arguments, or to other bytes of them."""
+"""The version of these rules. It is increased when the same setup.py would lead to other arguments or other bytes."""
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -347,22 +353,22 @@ _arguments_decoder = msgspec.msgpack.Decoder(SetupArguments)
 
 
 def keep_arguments(source: bytes, files: Mapping[str, bytes] | None = None) -> bytes:
-    """The arguments in the setup.py `source`, which may use `files`, as MessagePack: `[version, arguments]`.
+    """Return the arguments in the setup.py `source`, which may use `files`, as MessagePack: `[version, arguments]`.
 
-    Empty where it takes more room than `source`, as lists that are made by repetition do, and where there was a
-    problem, which is found again as quickly.
+    The result is empty if it would be longer than `source`, as for lists made by repetition, or if there was a problem,
+    which is found again as quickly.
     """
     arguments = read_setup_script(source, files)
     if arguments.problem is not None:
         return b""
-    # Sets are written in their order, so that the same source always gives the same bytes.
+    # Sets are sorted, so that the same source always gives the same bytes.
     values = [sorted(value) if isinstance(value, frozenset) else value for value in msgspec.structs.astuple(arguments)]
     encoded = _encoder.encode((SETUP_SCRIPT_VERSION, values))
     return encoded if len(encoded) <= len(source) else b""
 
 
 def kept_arguments(kept: bytes) -> SetupArguments | None:
-    """What `keep_arguments` kept; None where that is nothing, or not by today's rules."""
+    """Return the arguments that `keep_arguments` stored, or None if there are none or they follow older rules."""
     if not kept:
         return None
     found = _kept_decoder.decode(kept)

@@ -1,4 +1,4 @@
-"""What is known while a setup.py is followed: its names, the calls of setup() so far, and the steps that it took."""
+"""Hold the state while a setup.py is followed: its names, the calls of setup() so far, and the steps taken."""
 
 import ast
 from collections.abc import Iterable
@@ -18,42 +18,43 @@ from pypi_assets.distributions.setup_values import (
 )
 
 MAX_STEPS = 200_000
-"""Statements, expressions and items of lists that are looked at, at most: a longer script stays unknown."""
+"""The maximum number of statements, expressions and items of lists that are visited. A longer script stays unknown."""
 MAX_DEPTH = 120
-"""How deep statements and expressions nest, also in functions that call each other: so little that no interpreter ends
-before, wherever its own stack is when it begins."""
+"""The maximum nesting of statements and expressions, including function calls.
+
+It is small enough that no interpreter reaches its own limit before, however deep its stack is at the start.
+"""
 TO_NAMESPACES = frozenset({"globals", "locals", "vars", "eval", "setattr", "delattr", "__builtins__"})
-"""Functions that reach names which they do not name."""
+"""Functions that can change names without naming them."""
 IMPORTING = frozenset({"__import__", "import_module"})
 NAMESPACES = frozenset({"__dict__", "__globals__", "__builtins__", "__code__", "__closure__", "f_globals", "f_locals"})
-"""Attributes that do."""
+"""Attributes that can change names without naming them."""
 _HARMLESS_TEXT = (
     "sys os warnings logging socket ssl multiprocessing locale codecs time tempfile platform subprocess numpy np string"
 )
 _HARMLESS = frozenset(_HARMLESS_TEXT.split())
-"""Modules with attributes that a script may set without an effect on what setup() does."""
+"""Modules whose attributes a script may set without an effect on setup()."""
 _OF_INVOCATION = frozenset({"argv", "environ", "version_info"})
 _NAMES = {"__name__": "__main__", "__file__": "setup.py"}
 
 
 class TooLongError(Exception):
-    """MAX_STEPS are done, or MAX_DEPTH is reached."""
+    """MAX_STEPS or MAX_DEPTH is exceeded."""
 
 
 @dataclass(slots=True)
 class ScriptState:
-    """The names of a script and of its functions that run (`scopes`). Containers are kept by reference, as Python does,
-    so that aliases agree.
+    """The names of a script, and of its running functions (`scopes`), with all other state.
 
-    `uncertain` counts the branches and loops around the current statement: what is done there may not be done. `base`
-    counts those of them that are around the call of the function that runs, which returns `result` or has `yielded`
-    items. `by_version` counts those that are taken on Python 3. `walked` are the packages of the folder that a loop
-    around the statement walks through: what is put into a list there may be their names. `has_assumed` is whether an
-    expression was decided by what the environment of a plain build is.
+    Containers are shared by reference, so that aliases agree. `uncertain` counts the branches and loops around the
+    current statement, which may not be executed. `base` counts how many of them are around the call of the running
+    function, which returns `result` or has `yielded` items. `by_version` counts branches that Python 3 takes. `walked`
+    are the packages of the folder that a loop traverses: values that the loop adds to a list may be their names.
+    `has_assumed` is True if an expression was decided by the environment of a plain build.
 
-    What is not followed leaves unknown all that it can reach. `open_names` are those that code which runs at any time
-    may change. The script `is_open` since code may have changed any name, or setup() itself. `written` are the texts
-    that it may have put into sys.argv and os.environ, with the name of either; None is any text.
+    Code that is not followed makes everything unknown that it can reach. `open_names` may be changed by code that runs
+    at any time. `is_open` is True once code may have changed any name, or setup() itself. `written` are texts that the
+    script may have put into sys.argv and os.environ, each with the name of its target. None stands for any text.
     """
 
     names: dict[str, Any] = field(default_factory=lambda: dict(_NAMES))
@@ -73,13 +74,13 @@ class ScriptState:
     written: set[tuple[str, str | None]] = field(default_factory=set)
 
     def spend(self, count: int = 1) -> None:
-        """Counts `count` steps. Raises TooLongError."""
+        """Count `count` steps. Raise TooLongError."""
         self.steps += count
         if self.steps > MAX_STEPS:
             raise TooLongError
 
     def enter(self) -> None:
-        """Goes one level deeper, until `leave` is called. Raises TooLongError."""
+        """Go one level deeper until `leave` is called. Raise TooLongError."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise TooLongError
@@ -98,15 +99,17 @@ class ScriptState:
             self.scope[name] = value
 
     def look_up(self, name: str) -> Any:
-        """The value of `name`, UNBOUND where it has none."""
+        """Return the value of `name`, or UNBOUND if it has none."""
         value = self.scope.get(name, self.names) if self.scopes else self.names
         value = self.names.get(name, UNBOUND) if value is self.names else value
         return UNKNOWN if name in self.open_names and value is not UNBOUND and is_data(value) else value
 
     def reach(self, nodes: Iterable[ast.AST], *, later: bool = False) -> None:
-        """Leaves unknown all that `nodes`, which are not followed, can reach: what is in the containers that they name,
-        what the functions that they name reach, and any name by globals() and the like. `later`: they may run at any
-        time, so what they name stays unknown."""
+        """Make unknown everything that `nodes`, which are not followed, can reach.
+
+        These are the containers that they name, everything that named functions reach, and any name if they use
+        globals() and the like. With `later` they may run at any time, so the names stay unknown.
+        """
         waiting = list(nodes)
         local = {name for node in waiting for name in self._local_names(node)} if later else set()
         seen: set[int] = set()
@@ -134,7 +137,7 @@ class ScriptState:
                         self.set_attribute(owner, attribute)
 
     def _local_names(self, node: ast.AST) -> set[str]:
-        """The names of a function's own, which differ from those outside."""
+        """Return the local names of a function, which differ from outer names."""
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             return set()
         arguments = {each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)}
@@ -142,13 +145,13 @@ class ScriptState:
         return arguments | (self.names_bound_in(body) - _declared_outer(node))
 
     def spoil_value(self, value: Any) -> None:
-        """Leaves unknown what is in a container, or in a followed module."""
+        """Make the content of a container or of a followed module unknown."""
         spoil(value)
         if isinstance(value, ScriptModule):
             self.open_names_of(value.names)
 
     def open_names_of(self, names: dict[str, Any]) -> None:
-        """Leaves unknown all data that `names` bind."""
+        """Make all data bound in `names` unknown."""
         self.spend(len(names))
         for name, value in names.items():
             if is_data(value):
@@ -156,16 +159,16 @@ class ScriptState:
                 names[name] = UNKNOWN
 
     def write(self, owner: Any, texts: Iterable[Any]) -> None:
-        """Records that a script puts `texts` into what is `owner`, if that is sys.argv or os.environ."""
+        """Record that a script adds `texts` to `owner`, if that is sys.argv or os.environ."""
         if isinstance(owner, Imported) and owner.name in _OF_INVOCATION:
             self.written.update((owner.name, text if isinstance(text, str) else None) for text in texts)
 
     def is_written(self, name: str, text: str) -> bool:
-        """Whether a script may have put `text` into sys.argv or os.environ."""
+        """Check whether a script may have added `text` to sys.argv or os.environ."""
         return not self.written.isdisjoint({(name, text), (name, None)})
 
     def set_attribute(self, owner: ast.expr, attribute: str) -> None:
-        """`owner.attribute = ...`: of a module or class that is imported, it may change what setup() does."""
+        """Follow `owner.attribute = ...`, which may change setup() if the owner is an imported module or class."""
         self.write(Imported(attribute), [None])
         while isinstance(owner, ast.Attribute | ast.Subscript | ast.Call):
             called = owner.func if isinstance(owner, ast.Call) else None
@@ -181,14 +184,14 @@ class ScriptState:
         return isinstance(target, ast.Name) and isinstance(self.look_up(target.id), list | dict)
 
     def spoil_called(self, node: ast.AST) -> None:
-        """Leaves unknown what the calls in `node`, which are not followed, can reach."""
+        """Make unknown everything that the calls in `node`, which are not followed, can reach."""
         for each in ast.walk(node):
             self.spend()
             if isinstance(each, ast.Call | ast.NamedExpr | ast.Lambda):
                 self.reach([each], later=isinstance(each, ast.Lambda))
 
     def names_bound_in(self, statements: Iterable[ast.AST]) -> set[str]:
-        """The names that `statements` bind. `+=` changes a list or dict in place, and binds nothing."""
+        """Return the names that `statements` bind. `+=` changes a list or dict in place and binds nothing."""
         names = set()
         waiting: list[ast.AST] = list(statements)
         while waiting:
@@ -203,7 +206,7 @@ class ScriptState:
 
 
 def _bound_by(node: ast.AST) -> list[str]:
-    """The names that a node binds itself, whatever kind it is of: a target, a definition, an import, a pattern ..."""
+    """Return the names that a node of any kind binds itself, such as a target, a definition, an import or a pattern."""
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
             return [name]

@@ -1,4 +1,4 @@
-"""The values of a setup.py as far as they are literal, and what stands for all others."""
+"""Define the values that a setup.py can have for its reader: literals, and markers for all other values."""
 
 import ast
 from dataclasses import dataclass, field
@@ -8,9 +8,11 @@ import msgspec
 
 
 class FindPackages(msgspec.Struct, frozen=True, array_like=True):
-    """A call of find_packages(), or of find_namespace_packages() where `namespaces`; `where` "." is the top. Where it
-    `is_guess`, the script walks through a folder, and may leave out some of its packages. `prefix` comes before each of
-    the names."""
+    """A call of find_packages(), or of find_namespace_packages() with `namespaces`.
+
+    `where` is "." for the top. `is_guess` is True if the script traverses a folder itself and may skip some of its
+    packages. `prefix` precedes each name.
+    """
 
     where: str = "."
     include: tuple[str, ...] = ("*",)
@@ -21,11 +23,11 @@ class FindPackages(msgspec.Struct, frozen=True, array_like=True):
 
 
 UNKNOWN: Any = object()
-"""What is not literal. Also the key of a dict that may have any other key."""
+"""A value that is not literal. As a key of a dict, it stands for any other keys."""
 UNBOUND: Any = object()
-"""The value of a name that nothing binds."""
+"""The value of a name that is not bound."""
 ASSUMED: Any = object()
-"""A key among the arguments of setup() where the environment decided on the way to it."""
+"""A key among the arguments of setup() if the environment decided a condition before the call."""
 COPIED: Any = object()
 """A key among the arguments of setup() for the folders that the script's commands copy."""
 SCALARS = str | int | float | None
@@ -33,29 +35,31 @@ SCALARS = str | int | float | None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Maybe:
-    """What depends on a condition: an item of a list, or the value of a key of a dict, that may be missing. Where
-    `value` is True or False, it is a condition that holds, or does not, on Python 3."""
+    """A value that depends on a condition: an item of a list, or a value of a dict, that may be missing.
+
+    With True or False as its `value`, it is a condition with this result on Python 3.
+    """
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Assumed:
-    """What a variable of the environment decides: the value that it has where none is set, as in a plain build."""
+    """A value that an environment variable decides. `value` is the one if no variable is set, as in a plain build."""
 
     value: str | int | float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """os.walk() of a folder that is known."""
+    """An os.walk() of a known folder."""
 
     folder: str
 
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """Extension("name", ...), or an item of cythonize(), whose name is "*" or missing."""
+    """A call of Extension("name", ...), or an item of cythonize(). The name of an item is "*" or missing."""
 
     name: str | None
     sources: tuple[str, ...] = ()
@@ -63,15 +67,18 @@ class Extension:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import statement binds, by its own name."""
+    """The object that an import statement binds, by its original name."""
 
     name: str
 
 
 @dataclass(slots=True)
 class ScriptFunction:
-    """A function of the script, or of a file that it imports or runs; `names` are the globals of it, `defaults` the
-    values of parameters that a call has left out. One that `is_handed_on` may be called at any time."""
+    """A function of the script, or of a file that it imports or runs.
+
+    `names` are its globals, and `defaults` the values of parameters that a call has omitted. With `is_handed_on`, it
+    may be called at any time.
+    """
 
     node: ast.FunctionDef
     names: dict[str, Any]
@@ -83,7 +90,7 @@ class ScriptFunction:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScriptClass:
-    """A class of the script, or of a file that it imports or runs; `names` are the globals of it."""
+    """A class of the script, or of a file that it imports or runs. `names` are its globals."""
 
     node: ast.ClassDef
     names: dict[str, Any]
@@ -91,28 +98,28 @@ class ScriptClass:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScriptModule:
-    """A file that the script imports, by the names that it binds."""
+    """A file that the script imports, with the names that it binds."""
 
     names: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class OpenFile:
-    """What open() returns for a file that can be followed."""
+    """The result of open() for a file that can be followed."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """What a file that can be followed contains, read or compiled."""
+    """The content of a file that can be followed, as text or compiled."""
 
     path: str
 
 
 @dataclass(slots=True, eq=False)
 class Ffi:
-    """A builder of cffi, and the name of the module that it builds, as far as set_source() got one that is known."""
+    """A builder of cffi, and the name of its module if set_source() got a known one."""
 
     module: str | None = None
 
@@ -121,7 +128,7 @@ _HOLDING = (list, dict, tuple, Maybe)
 
 
 def spoil(container: Any) -> None:
-    """Records in a list or dict, and in all that it holds, that something unknown has been done to it."""
+    """Mark a list or dict, and everything in it, as changed in an unknown way."""
     waiting = [container]
     tuples: set[int] = set()
     while waiting:
@@ -141,17 +148,17 @@ def spoil(container: Any) -> None:
 
 
 def maybe(value: Any) -> Any:
-    """`value` as one that may be missing."""
+    """Return `value` as Maybe, unless it is UNKNOWN or Maybe already."""
     return value if value is UNKNOWN or isinstance(value, Maybe) else Maybe(value)
 
 
 def is_data(value: Any) -> bool:
-    """Whether `value` is no function, class or module."""
+    """Check whether `value` is not a function, class or module."""
     return not isinstance(value, Imported | ScriptFunction | ScriptClass | ScriptModule)
 
 
 def is_same_scalar(one: Any, other: Any) -> bool:
-    """Whether two values are known, of one type and equal; False for containers."""
+    """Check whether two values are known, of the same type and equal. Containers are never the same."""
     return (
         type(one) is type(other)
         and isinstance(one, str | int | float | None | FindPackages | Imported)
@@ -160,7 +167,7 @@ def is_same_scalar(one: Any, other: Any) -> bool:
 
 
 def is_encodable(text: str) -> bool:
-    """Whether `text` has no half of a surrogate pair, which a literal can name, but no file can hold."""
+    """Check whether `text` has no half of a surrogate pair. A literal can contain one, but a file cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -169,13 +176,15 @@ def is_encodable(text: str) -> bool:
 
 
 def as_text(value: Any) -> Any:
-    """What %s makes of `value`; a number of thousands of digits is refused by str() itself. Packages stay what they
-    are."""
+    """Return the result of %s for `value`. Packages stay as they are.
+
+    Numbers with many digits are UNKNOWN, since str() rejects numbers with thousands of digits.
+    """
     if isinstance(value, FindPackages):
         return value
     return str(value) if isinstance(value, str) or (isinstance(value, int) and abs(value) < 1 << 62) else UNKNOWN
 
 
 def is_texts(value: Any) -> bool:
-    """Whether `value` is a list or tuple of nothing but texts."""
+    """Check whether `value` is a list or tuple that contains only texts."""
     return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
