@@ -1,1 +1,1 @@
-"""Reads one wheel, sdist or egg into a record, never running any of it. It takes a source of bytes, not a URL."""
+"""Read one wheel, sdist or egg from a source of bytes and build its record. Code of the distribution is never run."""

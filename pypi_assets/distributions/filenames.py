@@ -1,4 +1,4 @@
-"""Parses the filename of a distribution: its kind, project, version and tags. Nothing here looks into the file."""
+"""Parse the filename of a distribution into kind, project, version and tags. The file itself is never opened."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ SDIST_SUFFIXES = (
     *(".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz", ".tlz", ".tar.lz", ".tar.lzma", ".tar.z", ".tar"),
     ".zip",
 )
-"""Those that pip takes, and the `.tar.Z` of old."""
+"""The suffixes that pip accepts, and the historic `.tar.Z`."""
 _SUFFIX_KINDS = {
     ".whl": DistributionKind.WHEEL,
     **dict.fromkeys(SDIST_SUFFIXES, DistributionKind.SDIST),
@@ -51,11 +51,11 @@ _DMG = re.compile(r"(?P<release>.+?)(?:-(?P<python>py\d[\d.]*))?(?:[.-](?P<platf
 
 
 def parse_filename(filename: str, project: str | None = None) -> FilenameParts:
-    """The parts of `filename`; those that it does not have are None. Never raises.
+    """Return the parts of `filename`, with None for missing parts. Never raise an error.
 
-    `project` (as displayed or normalized) is the project that the file belongs to, where that is known: the names of
-    sdists can be split at more than one dash, and then it decides. A name with a character that is not printable, or
-    with a path separator, or of more than 1,000 characters, is UNKNOWN; such characters are replaced in the result.
+    `project`, as displayed or normalized, is the project that the file belongs to, if known. It decides how to split
+    the name of an sdist that has more than one dash. A filename is UNKNOWN if it has more than 1,000 characters, an
+    unprintable character or a path separator. Such a character is replaced in the result.
     """
     if not is_printable(filename) or "/" in filename or "\\" in filename:
         cleaned = replace_unprintable(filename, "\ufffd").replace("/", "\ufffd").replace("\\", "\ufffd")
@@ -94,9 +94,10 @@ def _parse_release(
 
 
 def _parse_wheel(filename: str, stem: str, project: str | None) -> FilenameParts:
-    """PEP 427: `{name}-{version}(-{build})?-{python}-{abi}-{platform}`; historic names have dashes in them.
+    """Parse `{name}-{version}(-{build})?-{python}-{abi}-{platform}` (PEP 427).
 
-    A wheel variant has a label behind the platform (PEP 825). A name that no standard covers has no version.
+    Names of historic wheels may contain dashes. A wheel variant has a label after the platform (PEP 825). A name that
+    no standard covers has no version.
     """
     parts = stem.split("-")
     if len(parts) < 5:
@@ -113,18 +114,21 @@ def _parse_wheel(filename: str, stem: str, project: str | None) -> FilenameParts
 
 
 def _has_variant(parts: Sequence[str]) -> bool:
-    """Check whether the last part is the label of a variant: a Python tag stands where else version or build do."""
+    """Check whether the last part is the label of a variant.
+
+    With a label, the Python tag is the fourth part from the end, in the place of the version or build.
+    """
     return len(parts) > 5 and bool(_PYTHON_TAG.fullmatch(parts[-4]) and _VARIANT.fullmatch(parts[-1]))
 
 
 def _split_valid(stem: str, project: str | None) -> tuple[str | None, str | None]:
-    """Split `{name}-{version}` like `split_release`, but return no version that is not valid by PEP 440."""
+    """Split `{name}-{version}` like `split_release`, but drop versions that are not valid by PEP 440."""
     name, version = split_release(stem, project)
     return name, version if version is not None and is_version(version) else None
 
 
 def wheel_problems(filename: str) -> Iterator[str]:
-    """Why versions of pip refuse a wheel of this name, whatever is in it (PEP 427)."""
+    """Yield the reasons why versions of pip reject a wheel with this name, regardless of its content (PEP 427)."""
     if not filename.endswith(".whl"):
         yield "the filename does not end in .whl in small letters"
     elif not (match := _WHEEL.fullmatch(filename)) or not is_version(match["version"]):
@@ -132,10 +136,10 @@ def wheel_problems(filename: str) -> Iterator[str]:
 
 
 def split_release(stem: str, project: str | None = None) -> tuple[str | None, str | None]:
-    """`{name}-{version}` as (name, version), or (None, None) where no dash parts the two.
+    """Split `{name}-{version}` into (name, version), or return (None, None) if no dash separates them.
 
-    Where `project` is known, the dash after it counts. Else the last dash before a valid version, where `1.0-1` is a
-    post-release of old; else the last dash before a digit.
+    If `project` is known, the dash after it is used. Otherwise it is the last dash before a valid version, where
+    `1.0-1` is an old spelling of a post-release, or else the last dash before a digit.
     """
     splits = list(_splits(stem))
     if project is not None:
@@ -160,5 +164,5 @@ def _splits(stem: str) -> Iterator[tuple[str, str]]:
 
 
 def _comparable(name: str) -> str:
-    """Old tools replaced any run of other characters by one dash, spaces included."""
+    """Return the name in a comparable form. Old tools replaced runs of other characters, even spaces, by one dash."""
     return _OTHERS.sub("-", lower(name)).strip("-")

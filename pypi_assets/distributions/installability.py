@@ -1,4 +1,4 @@
-"""Which installers take a file, by the `refusals` of its record."""
+"""Decide which installers accept a file, from the `refusals` of its record."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
@@ -8,7 +8,7 @@ _INSTALLERS = ("pip", "uv")
 
 
 def action_of(refusals: Iterable[str] | None, installer: str) -> str | None:
-    """Return what `installer` (pip or uv) does if it does not take the file, such as `skips`; None if it takes it.
+    """Return what `installer` (pip or uv) does if it rejects the file, such as `skips`, or None if it accepts the file.
 
     >>> action_of(["uv fails: the metadata have the Name other"], "uv")
     'fails'
@@ -19,7 +19,7 @@ def action_of(refusals: Iterable[str] | None, installer: str) -> str | None:
 
 
 def is_installable(refusals: Iterable[str] | None) -> bool:
-    """Check whether any installer takes the file. `refusals` that are not known (None) count as none.
+    """Check whether at least one installer accepts the file. Unknown `refusals` (None) count as none.
 
     >>> is_installable(["pip skips: the metadata have the Version 2"])
     True
@@ -28,10 +28,13 @@ def is_installable(refusals: Iterable[str] | None) -> bool:
 
 
 def installable_or_all(files: Sequence[File], refusals_of: Callable[[File], Iterable[str] | None]) -> Sequence[File]:
-    """Return the files that an installer takes; all of them if no installer takes any."""
+    """Return the files that an installer accepts, or all of them if none is accepted."""
     return accepted_or_all(files, lambda file: not is_installable(refusals_of(file)))
 
 
 def accepted_or_all(files: Sequence[File], is_rejected: Callable[[File], bool]) -> Sequence[File]:
-    """Return the same of files of which it is known whether each `is_rejected` by all installers."""
+    """Return the files for which `is_rejected` is False, or all of them if none is left.
+
+    `is_rejected` says whether all installers reject a file.
+    """
     return [file for file in files if not is_rejected(file)] or files

@@ -1,6 +1,6 @@
-"""Decides whether pip and uv skip a file or fail at it, since its name or its metadata are wrong.
+"""Decide whether pip and uv skip a file or fail because its name or metadata are invalid.
 
-These are the rules of pip 26.3 and uv 0.13. `served_metadata.py` decides which metadata they see.
+These are the rules of pip 26.3 and uv 0.13. `served_metadata.py` decides which metadata the installers see.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ _OTHER_VERSION = "the metadata have the Version"
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The action of pip and of uv on a file, each empty if it takes the file, and the reason."""
+    """The actions of pip and uv on a file, and the reason. An action is empty if the installer accepts the file."""
 
     pip: str
     uv: str
@@ -30,13 +30,13 @@ class Refusal:
 
 
 def refused_name(parts: FilenameParts) -> Iterator[Refusal]:
-    """Yield why installers do not take a wheel of this name."""
+    """Yield the reasons why installers reject a wheel with this name."""
     for problem in wheel_problems(parts.filename):
         yield Refusal(SKIPS, SKIPS, problem)
 
 
 def refused_metadata(parts: FilenameParts, metadata: CoreMetadata) -> Iterator[Refusal]:
-    """Yield why installers do not take a file by metadata that they have without a build."""
+    """Yield the reasons why installers reject a file by the metadata that they see without a build."""
     if metadata.name is None:
         yield Refusal(FAILS, SKIPS, "the metadata have no Name")
     if metadata.version is None or not is_version(metadata.version):
@@ -46,8 +46,7 @@ def refused_metadata(parts: FilenameParts, metadata: CoreMetadata) -> Iterator[R
 
 
 def refused_requirement(metadata: CoreMetadata) -> Iterator[Refusal]:
-    """Yield why pip does not take a wheel with a line of Requires-Dist that is not a requirement. uv repairs some of
-    them."""
+    """Yield the reasons why pip rejects a wheel with an invalid Requires-Dist. uv repairs some of these lines."""
     for requirement in refused_requirements(metadata.requires_dist):
         if not is_requirement(requirement):
             reason = f"the metadata have a Requires-Dist that is not a requirement: {printable(requirement, 100)}"
@@ -55,7 +54,7 @@ def refused_requirement(metadata: CoreMetadata) -> Iterator[Refusal]:
 
 
 def contradictions(parts: FilenameParts, metadata: CoreMetadata) -> Iterator[str]:
-    """Yield the name and the version of the metadata if they differ from those in the filename."""
+    """Yield the name and the version of the metadata if they differ from the filename."""
     if has_other_name(parts, metadata):
         yield f"the metadata have the Name {metadata.name}"
     if metadata.version and parts.version and not same_version(metadata.version, parts.version):
@@ -63,20 +62,20 @@ def contradictions(parts: FilenameParts, metadata: CoreMetadata) -> Iterator[str
 
 
 def has_other_name(parts: FilenameParts, metadata: CoreMetadata) -> bool:
-    """Check whether the metadata are of another project than the filename."""
+    """Check whether the metadata belong to another project than the filename."""
     if not metadata.name or not parts.project:
         return False
     return normalized_name(metadata.name) != normalized_name(parts.project)
 
 
 def is_static(metadata: CoreMetadata) -> bool:
-    """Check whether a build cannot change the name and the version in the metadata of an sdist (metadata 2.2)."""
+    """Check whether an sdist's metadata guarantee that a build keeps its name and version (metadata 2.2 or later)."""
     major, _, minor = (metadata.metadata_version or "").partition(".")
     return is_digits(major) and is_digits(minor) and (int(major[:9]), int(minor[:9])) >= (2, 2)
 
 
 def written_refusals(refusals: Iterable[Refusal]) -> tuple[str, ...]:
-    """Return the first action of each installer with its reason, as records have it."""
+    """Return the first action of each installer with its reason, in the format of records."""
     by_installer: dict[str, str] = {}
     for refusal in sorted(refusals, key=lambda refusal: refusal.is_late):
         for installer, action in (("pip", refusal.pip), ("uv", refusal.uv)):

@@ -1,6 +1,6 @@
-"""Parses the small metadata files: core metadata, requires.txt, entry_points.txt and top_level.txt.
+"""Parse the small metadata files: core metadata, requires.txt, entry_points.txt and top_level.txt.
 
-Lenient: a broken field leads to a note, and is never fatal. Requirements stay as written.
+Parsing is lenient: an invalid field leads to a note and never to an error. Requirements stay as written.
 """
 
 import codecs
@@ -19,9 +19,9 @@ from pypi_assets.distributions.requirements import is_requirement, is_specifier,
 
 @dataclass(frozen=True, slots=True)
 class CoreMetadata:
-    """The fields of a METADATA or PKG-INFO file that records keep, as DistributionRecord describes them.
+    """The fields of a METADATA or PKG-INFO file that records store. DistributionRecord describes them.
 
-    `dynamic` holds lower-case field names.
+    `dynamic` has lower-case field names.
     """
 
     metadata_version: str | None = None
@@ -41,18 +41,20 @@ class CoreMetadata:
 
     @property
     def is_empty(self) -> bool:
-        """Whether none of the three required fields is there: then it is no core metadata at all."""
+        """Check whether all three required fields are missing. Then the file is not core metadata at all."""
         return self.metadata_version is None and self.name is None and self.version is None
 
     @property
     def declared_names(self) -> tuple[str, ...]:
-        """`import_names` without the mark of private ones, which follows a semicolon (PEP 794)."""
+        """Return `import_names` without the mark of private names, which follows a semicolon (PEP 794)."""
         return unique(name.partition(";")[0].strip() for name in self.import_names or ())
 
 
 def decode_text(content: bytes, name: str, *, keep_mark: bool = False) -> tuple[str, tuple[str, ...]]:
-    """The text of a file named `name`, and notes on what had to be replaced. It holds no NUL and no surrogate, and no
-    byte order mark at its start, unless `keep_mark`."""
+    """Return the text of a file and notes on replaced bytes. `name` is the file's name in the notes.
+
+    The text has no NUL and no surrogate, and no byte order mark at its start unless `keep_mark` is set.
+    """
     notes = []
     content = content if keep_mark else content.removeprefix(codecs.BOM_UTF8)
     try:
@@ -67,7 +69,7 @@ def decode_text(content: bytes, name: str, *, keep_mark: bool = False) -> tuple[
 
 
 MAX_ODD_HEADERS = 2 * 1024**2
-"""In characters: their lines take fifty times their size where they are short."""
+"""The maximum number of characters that are parsed. Short lines take fifty times their size in memory."""
 _BLANK_LINE = re.compile(rb"(?:\A|(?>\r\n|\r|\n))(?>\r\n|\r|\n)")
 _LINE = re.compile(r"[^\r\n]*+(?:\r\n|\r|\n)|[^\r\n]+")
 _HEADER_LINE = re.compile(r"From |[!-9;-~]*+:|[\t ]")
@@ -78,11 +80,11 @@ _READ_FIELDS = frozenset(
     | {"license", "license-expression", "classifier", "project-url", "home-page", "download-url"}
 )
 _MAYBE_READ = re.compile(r"\n([DHILMNPRSVdhilmnprsv][A-Za-z-]++|[Cc][A-Za-z-]++(?=:.*License)):(.*)")
-"""A field with the first letter of one that is read. Of the many classifiers only those of a licence count."""
+"""Matches fields that begin like a field that is used. Only the licence classifiers match among the many others."""
 
 
 def headers_of(content: bytes) -> bytes:
-    """The start of core metadata up to the first blank line, behind which no reader looks for headers."""
+    """Return the start of core metadata up to the first blank line. No reader looks for headers after it."""
     end = content.find(b"\n\n") + 2
     headers = content[:end] if end > 1 else content
     if b"\r" in headers or headers.startswith(b"\n"):
@@ -92,9 +94,9 @@ def headers_of(content: bytes) -> bytes:
 
 
 def parse_metadata(content: bytes, name: str) -> CoreMetadata:
-    """The core metadata in `content`; `name` names the file in notes.
+    """Return the core metadata in `content`. `name` is the file's name in notes.
 
-    The headers end where an installer, which uses the email package of its Python, sees their end.
+    The headers end at the place where the email package of Python, which installers use, ends them.
     """
     text, decode_notes = decode_text(headers_of(content), name)
     notes = list(decode_notes)
@@ -111,7 +113,7 @@ def parse_metadata(content: bytes, name: str) -> CoreMetadata:
 
 
 def _core_metadata(fields: Mapping[str, list[str]], name: str, notes: list[str]) -> CoreMetadata:
-    """The metadata that `fields`, by their lower-case names, hold; adds to `notes`."""
+    """Return the metadata in `fields`, which have lower-case names, and add to `notes`."""
     lines = {
         key: [line for value in values if (line := one_line(value))]
         for key, values in fields.items()
@@ -139,7 +141,7 @@ def _core_metadata(fields: Mapping[str, list[str]], name: str, notes: list[str])
         provides_extra=unique(lines.get("provides-extra", ())),
         dynamic=frozenset(map(lower, lines.get("dynamic", ()))),
     )
-    import_names = None  # an empty field declares that there is nothing to import (PEP 794)
+    import_names = None  # an empty field declares that the project has nothing to import (PEP 794)
     if "import-name" in lines or "import-namespace" in lines:
         import_names = [*lines.get("import-name", ()), *lines.get("import-namespace", ())]
     return with_facts(
@@ -165,9 +167,9 @@ def with_facts(
     project_urls: Iterable[str] = (),
     import_names: Iterable[str] | None = None,
 ) -> CoreMetadata:
-    """`metadata` with these values, within the limits of a record, and with `notes`.
+    """Return `metadata` with these values, limited as a record requires, and with `notes`.
 
-    The values are single lines. A note on what is left out names `source`.
+    The values are single lines. Notes on skipped values name `source`.
     """
 
     def limited(field: str, values: Iterable[str]) -> tuple[str, ...]:
@@ -190,7 +192,7 @@ def with_facts(
 
 
 def _plain_fields(text: str) -> dict[str, list[str]] | None:
-    """What `_any_fields` gives of the fields that are read, several times as fast; None where anything is unusual."""
+    """Return the same fields as `_any_fields` several times as fast, or None if anything is unusual."""
     if "\r" in text:
         text = text.replace("\r\n", "\n")
     if "\r" in text or (headers := _PLAIN_HEADERS.match(text)) is None:
@@ -205,16 +207,16 @@ def _plain_fields(text: str) -> dict[str, list[str]] | None:
         else:
             written[key] = [value]
     fields = {lower(key): values for key, values in written.items()}
-    return fields if len(fields) == len(written) else None  # else a field is written in two ways
+    return fields if len(fields) == len(written) else None  # otherwise a field occurs in two spellings
 
 
 def header_fields(text: str) -> dict[str, list[str]]:
-    """The values of each header in `text` by its lower-case name, as the email package of Python reads them."""
+    """Return the values of each header in `text` by lower-case name, as the email package of Python reads them."""
     return _any_fields(text)[0]
 
 
 def _any_fields(text: str) -> tuple[dict[str, list[str]], str | None]:
-    """The values of each field by its lower-case name, and the name of the first defect, as an installer reads them."""
+    """Return the values of each field by lower-case name, and the name of the first defect, as installers read them."""
     lines, defects = _header_lines(text)
     fields: dict[str, list[list[str]]] = {}
     value: list[str] | None = None
@@ -239,7 +241,7 @@ def _any_fields(text: str) -> tuple[dict[str, list[str]], str | None]:
 
 
 def _header_lines(text: str) -> tuple[list[str], list[str]]:
-    """The lines of `text` before the first that belongs to no header, and the defect where that one is not blank."""
+    """Return the header lines of `text`, and the defect if the first line after them is not blank."""
     lines: list[str] = []
     for found in _LINE.finditer(text):
         if not _HEADER_LINE.match(line := found[0]):
@@ -249,8 +251,8 @@ def _header_lines(text: str) -> tuple[list[str], list[str]]:
 
 
 def one_line(value: str) -> str:
-    """One line without control characters: folded headers are joined by a space."""
-    value = value.strip()  # mostly a line's end alone is not printable
+    """Return `value` as one line without control characters. Folded headers are joined by a space."""
+    value = value.strip()  # most values have no unprintable character except a final line end
     if not is_printable(value):
         value = replace_unprintable(value, " ")
     elif "  " not in value:
@@ -259,12 +261,15 @@ def one_line(value: str) -> str:
 
 
 def unique(values: Iterable[str]) -> tuple[str, ...]:
-    """`values` in their order, each once and without empty ones."""
+    """Return `values` without duplicates and empty ones, in their order."""
     return tuple([value for value in dict.fromkeys(values) if value])
 
 
 def plain_requirement() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """What most requirements and most specifiers look like; `packaging` accepts all that match, and far more."""
+    """Return patterns for the most frequent forms of requirements and of specifiers.
+
+    `packaging` accepts all matches, and many other forms.
+    """
     release = r"[0-9]{1,9}(?:\.[0-9]{1,9})*"
     suffix = r"(?:(?:a|b|rc)(?:\.?[0-9]{1,9})?)?(?:(?:\.post|-)[0-9]{1,9})?(?:\.dev[0-9]{1,9})?"
     clause = rf"(?:[=!]= ?{release}(?:\.\*|{suffix})|[<>]=? ?{release}{suffix}|~= ?[0-9]{{1,9}}\.{release}{suffix})"
@@ -288,11 +293,11 @@ def plain_requirement() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 _PLAIN_REQUIREMENT, _PLAIN_SPECIFIERS = plain_requirement()
 MAX_CHECKED_CHARACTERS = 4096
-"""What is longer is not checked: a requirement of megabytes costs `packaging` hundreds of them."""
+"""Longer texts are not checked: for a requirement of some megabytes, `packaging` takes hundreds of megabytes."""
 
 
 def requirement_notes(requires_dist: Iterable[str], requires_python: str | None) -> tuple[str, ...]:
-    """Notes on what is neither PEP 508 nor PEP 440 (nor a form that `packaging` still accepts)."""
+    """Return notes on requirements and specifiers that are invalid by PEP 508 or 440 and by the lenient `packaging`."""
     notes = []
     for requirement in requires_dist:
         if len(requirement) > MAX_CHECKED_CHARACTERS:
@@ -312,7 +317,7 @@ def requirement_notes(requires_dist: Iterable[str], requires_python: str | None)
 
 
 def refused_requirements(requires_dist: Iterable[str]) -> list[str]:
-    """The requirements at which today's pip refuses a wheel: no requirement, or a marker that it cannot evaluate."""
+    """Return the requirements for which pip rejects a wheel: invalid ones, or ones whose marker it cannot evaluate."""
     return [
         requirement
         for requirement in requires_dist
@@ -326,14 +331,14 @@ _COMMENT = re.compile(r"(?:^|\s)#")
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The lines that are more than a comment, stripped; `#` starts a comment at a line's start or after a space."""
+    """Yield the lines without comments and blanks. `#` begins a comment at the start of a line or after a space."""
     for line in text.splitlines():
         if stripped := (_COMMENT.split(line, maxsplit=1)[0] if "#" in line else line).strip():
             yield one_line(stripped)
 
 
 def _sections(text: str) -> Iterator[tuple[str | None, str]]:
-    """Each line with its section (`[section]`), None before the first. A section without lines gives one empty line."""
+    """Yield each line with its `[section]`, which is None before the first header. A header yields an empty line."""
     section = None
     for line in _lines(text):
         if line.startswith("[") and line.endswith("]"):
@@ -348,7 +353,7 @@ def parse_top_level(content: bytes) -> tuple[str, ...]:
 
 
 def parse_entry_points(content: bytes) -> dict[str, dict[str, str]]:
-    """Group to name to object reference, without empty groups; lines that are no entry are left out."""
+    """Return object references by group and name, without empty groups. Invalid lines are skipped."""
     groups: dict[str, dict[str, str]] = {}
     for group, line in _sections(decode_text(content, "entry_points.txt")[0]):
         name, equals, reference = line.partition("=")
@@ -358,23 +363,23 @@ def parse_entry_points(content: bytes) -> dict[str, dict[str, str]]:
 
 
 def parse_requires_txt(content: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """setuptools' requires.txt as (PEP 508 requirements, extras), as setuptools writes them into METADATA."""
+    """Return setuptools' requires.txt as (PEP 508 requirements, extras), as setuptools writes them into METADATA."""
     lines = _sections(decode_text(content, "requires.txt")[0])
     sections = groupby(lines, key=itemgetter(0))
     return requirements_of_extras((section or "", [line for _, line in group]) for section, group in sections)
 
 
 MAX_REQUIREMENTS_CHARACTERS = 4 * 1024**2
-"""Each requirement repeats the extra and the marker of its section, so that a small file could fill the memory."""
+"""Each requirement repeats the extra and the marker of its section, so a small file could otherwise fill the memory."""
 
 
 def requirements_of_extras(
     sections: Iterable[tuple[str, Iterable[str]]],
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(PEP 508 requirements, extras) of all sections.
+    """Return (PEP 508 requirements, extras) of all sections.
 
     A section is `""`, an extra, `:marker` or `extra:marker`, as in requires.txt and in setuptools' `extras_require`.
-    Raises LimitExceededError where they are longer than MAX_REQUIREMENTS_CHARACTERS together.
+    Raise LimitExceededError if all of them are longer than MAX_REQUIREMENTS_CHARACTERS together.
     """
     requirements = []
     extras = []
@@ -396,7 +401,7 @@ _NOT_IN_EXTRAS = re.compile(r"[^a-z0-9]+")
 
 
 def normalized_extra(extra: str) -> str:
-    """An extra's name as PEP 685 has it, and so today's build backends write it."""
+    """Return the normalized name of an extra (PEP 685), as current build backends write it."""
     return _NOT_IN_EXTRAS.sub("-", lower(extra.strip())).strip("-")
 
 
@@ -406,9 +411,9 @@ _COMPOUND = re.compile(r"\b(?:and|or)\b", re.ASCII)
 
 
 def conditional(requirement: str, marker: str = "", extra: str = "") -> str:
-    """`requirement` (which may have a marker of its own) under one more marker and one extra, as PEP 508 writes it."""
+    """Return `requirement`, which may have a marker, with another marker and an extra, in the syntax of PEP 508."""
     if "@" in requirement and _URL.match(requirement):
-        separator = " ; "  # a URL may have a semicolon of its own
+        separator = " ; "  # a URL may contain a semicolon
         requirement, own, *_ = *_BEFORE_URL_MARKER.split(requirement, maxsplit=1), ""
     else:
         separator = "; "

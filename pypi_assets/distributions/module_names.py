@@ -1,20 +1,21 @@
-"""Which modules a tree of files provides: the dotted names that `import` finds once the tree is on sys.path.
+"""Find the modules in a tree of files: the dotted names that `import` finds if the tree is on sys.path.
 
-What a module is:
-- A source file (`a/b.py` is `a.b`), a sourceless `.pyc` file, or an extension module (`.so`, `.pyd`) without its ABI
-  tag, whatever interpreter and platform it is made for: `a/_b.cpython-311-x86_64-linux-gnu.so` is `a._b`.
-- A folder with an `__init__` (source, bytecode or extension module) is a package; a folder without is a namespace
-  package (PEP 420) if a module lies somewhere below it. Folders that hold nothing but data are not listed, although
-  Python would import them as empty namespaces.
-- Each part of the name is an identifier, by the same Unicode on each Python (characters.py). So private names count,
-  and keywords too, which importlib finds. Module files with another path (`my-app/x.py`, `libs/libfoo-1a2b.so`) are
-  counted and no more.
-- A package comes before a module of the same name, and a module before a namespace package: `a.py` hides `a/b.py`
-  where `a` has no `__init__`.
-- `__init__` itself is not listed, nor what lies in `__pycache__` or in an egg's EGG-INFO, nor a `__main__` at the root.
+Rules for modules:
 
-Stub files (`.pyi`) are no modules: they are listed as stubs, by the module that they describe. In a stub-only package
-(`foo-stubs/bar.pyi`, PEP 561) that is `foo.bar`; elsewhere a stub counts where no module of its name is in the tree.
+- A source file (`a/b.py` is `a.b`), a `.pyc` file without source, or an extension module (`.so`, `.pyd`) is a module.
+  The ABI tag is ignored, for any interpreter and platform: `a/_b.cpython-311-x86_64-linux-gnu.so` is `a._b`.
+- A folder with an `__init__` (source, bytecode or extension module) is a package. A folder without it is a namespace
+  package (PEP 420) if it contains a module at any depth. Folders with only data are not listed, although Python would
+  import them as empty namespaces.
+- Each part of the name is an identifier by one fixed version of Unicode (characters.py). Private names count, and so do
+  keywords, which importlib finds. Files with other paths (`my-app/x.py`, `libs/libfoo-1a2b.so`) are only counted.
+- A package has priority over a module of the same name, and a module over a namespace package: `a.py` hides `a/b.py` if
+  `a` has no `__init__`.
+- `__init__` itself is not listed, nor are files in `__pycache__` or in an egg's EGG-INFO, nor a `__main__` at the root.
+
+Stub files (`.pyi`) are not modules. They are listed as stubs under the module that they describe. In a stub-only
+package (`foo-stubs/bar.pyi`, PEP 561) that is `foo.bar`. Elsewhere a stub counts only if the tree has no module of its
+name.
 """
 
 import re
@@ -30,8 +31,10 @@ MAX_DEPTH = 32
 MAX_NAME_LENGTH = 500
 MAX_MODULES = 250_000
 MAX_CHARACTERS = 16 * 1024**2
-"""Of all names together, but for their last parts. Both are ten times what the largest distributions have. Each module
-brings the names of its parents along, so that without these bounds a small hostile file would give names without end.
+"""The maximum total length of all names, without their last parts.
+
+This limit and MAX_MODULES are ten times the values of the largest distributions. Each module adds the names of its
+parents, so a small hostile file could otherwise create an unlimited number of names.
 """
 
 _ABI_TAG = re.compile(r"abi\d+t?|(?:cpython|pypy|pyston|graalpy|cp|pp)-?\d.*", re.ASCII)
@@ -39,13 +42,16 @@ _COMPILED_SUFFIXES = (".pyc", ".so", ".pyd")
 _LEFT_OUT_FOLDERS = frozenset({"__pycache__", "__init__", "EGG-INFO"})
 _STUB_ONLY = "-stubs"
 _LEFT_OUT = "."
-"""Stands for the prefix of a folder in which nothing is a module; no real one looks like it."""
+"""Stands for the prefix of a folder that contains no modules. It cannot be a real prefix."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleNames:
-    """`names` and `stubs` sorted; `unnameable` counts module files whose path is no dotted name, `shadowed` those that
-    another module of the same tree hides from import, and `too_deep` those beyond MAX_DEPTH or MAX_NAME_LENGTH."""
+    """The modules of a tree.
+
+    `names` and `stubs` are sorted. `unnameable` counts module files whose path is not a dotted name, `shadowed` counts
+    modules hidden by another module of the tree, and `too_deep` counts modules beyond MAX_DEPTH or MAX_NAME_LENGTH.
+    """
 
     names: tuple[str, ...]
     stubs: tuple[str, ...] = ()
@@ -68,9 +74,9 @@ class ModuleNames:
 
 
 def find_modules(files: Iterable[tuple[str, Folder]]) -> ModuleNames:
-    """The modules in a tree of `files`, whose folders are relative to its root, with `/`.
+    """Return the modules in a tree of `files`, whose folders are relative to its root and use `/`.
 
-    Raises LimitExceededError where there are more than MAX_MODULES, or of more than MAX_CHARACTERS.
+    Raise LimitExceededError for more than MAX_MODULES modules or MAX_CHARACTERS characters.
 
     >>> find_modules(by_folder(["demo/__init__.py", "demo/part.py"])).names
     ('demo', 'demo.part')
@@ -93,9 +99,10 @@ def find_modules(files: Iterable[tuple[str, Folder]]) -> ModuleNames:
 
 @dataclass(slots=True)
 class _FoundModules:
-    """The modules of a tree so far, and the `folders` that have any somewhere below, by their dotted names.
+    """The modules of a tree so far, and the dotted names of the `folders` that contain any at some depth.
 
-    `inits` are the modules `__init__`, `prefixes` the dotted names of folders with modules in them, each with a dot.
+    `inits` are the modules named `__init__`. `prefixes` are the dotted names of folders with modules, each with a final
+    dot.
     """
 
     modules: list[str] = field(default_factory=list)
@@ -107,12 +114,12 @@ class _FoundModules:
     characters: int = 0
 
     def add(self, folder: str, inside: Folder, stems: list[str]) -> None:
-        """Adds what is `inside` a folder: `stems` are the names of its modules. Raises LimitExceededError."""
+        """Add the modules `inside` a folder. `stems` are their names. Raise LimitExceededError."""
         parent, _, last = folder.rpartition("/")
         above = self.prefixes.get(parent)
         prefix: str | None
         if above and is_identifier(last) and last not in _LEFT_OUT_FOLDERS and folder.count("/") < MAX_DEPTH - 1:
-            prefix = f"{above}{last}."  # most folders lie in a package that came before
+            prefix = f"{above}{last}."  # the package above is known for most folders
         elif (prefix := _prefix(folder.split("/"))) == _LEFT_OUT:
             return
         if prefix is None:
@@ -144,12 +151,12 @@ class _FoundModules:
             raise LimitExceededError(f"the names of modules are longer than {MAX_CHARACTERS} characters together")
 
     def importable(self) -> tuple[Collection[str], int]:
-        """The names of all modules and packages that no other one hides, and how many modules are hidden."""
-        modules = dict.fromkeys(self.modules)  # no set, since what is nearly in order is sorted sooner
+        """Return the names of all modules and packages that are not hidden, and the number of hidden modules."""
+        modules = dict.fromkeys(self.modules)  # not a set, since a nearly ordered list is sorted faster
         for name in (*self.inits, "__main__"):
             modules.pop(name, None)
         if modules.keys().isdisjoint(self.folders):
-            modules |= self.folders  # packages are folders too
+            modules |= self.folders  # packages are folders, too
             return modules, 0
         packages = {name.removesuffix(".__init__") for name in self.inits}
         hiding = modules.keys() & self.folders.keys() - packages
@@ -159,7 +166,7 @@ class _FoundModules:
 
 
 def _compiled_stem(filename: str) -> str:
-    """`_speedups` of `_speedups.cpython-311-x86_64-linux-gnu.so`."""
+    """Return `_speedups` for `_speedups.cpython-311-x86_64-linux-gnu.so`."""
     stem, _, suffix = filename.rpartition(".")
     name, _, tag = stem.partition(".")
     return name if suffix != "pyc" and _ABI_TAG.fullmatch(tag) else stem
@@ -183,7 +190,7 @@ def _stubs(stub_stems: Iterable[tuple[str, list[str]]], names: Container[str]) -
 
 
 def _prefix(parts: list[str]) -> str | None:
-    """`a.b.` for the folder `a/b`; None where that is no dotted name, _LEFT_OUT where nothing in it is a module."""
+    """Return `a.b.` for the folder `a/b`, None if it is not a dotted name, or _LEFT_OUT if it cannot have modules."""
     if parts == [""]:
         return ""
     if not _LEFT_OUT_FOLDERS.isdisjoint(parts) or parts[0] == "__main__":
@@ -193,6 +200,6 @@ def _prefix(parts: list[str]) -> str | None:
 
 
 def ancestry(name: str) -> list[str]:
-    """`a.b.c` as a, a.b and a.b.c."""
+    """Return `a`, `a.b` and `a.b.c` for `a.b.c`."""
     parts = name.split(".")
     return [".".join(parts[:end]) for end in range(1, len(parts) + 1)]

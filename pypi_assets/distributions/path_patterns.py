@@ -1,4 +1,4 @@
-"""Matches paths against the patterns of build backends: lines of .gitignore files, and globs from a folder."""
+"""Match paths against the patterns of build backends: lines of .gitignore files, and globs relative to a folder."""
 
 import re
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ _SET = re.compile(r"\[(!?+)(\]?+[^\]]*+)\]")
 
 
 def matches_glob(name: str, pattern: str) -> bool:
-    """Whether all of `name` matches `pattern`; case counts, and `*` stands for slashes too.
+    """Check whether the whole `name` matches `pattern`. Matching is case-sensitive, and `*` matches slashes, too.
 
     >>> matches_glob("demo.tests", "*.test[a-z]")
     True
@@ -24,7 +24,10 @@ def matches_glob(name: str, pattern: str) -> bool:
 
 @lru_cache(4096)
 def _compiled_glob(pattern: str) -> re.Pattern[str]:
-    """Each star but the last takes what is shortest, once and for all, so that no name takes long."""
+    """Return the pattern as a regular expression.
+
+    Each star but the last takes the shortest match without backtracking, so that no name takes long.
+    """
     pieces: list[str] = []
     starts: list[int] = []
     at, last_end = 0, pattern.rfind("]")
@@ -49,7 +52,7 @@ def _compiled_glob(pattern: str) -> re.Pattern[str]:
 
 
 def _set(members: str, *, negated: bool) -> str:
-    """The class of a regular expression for what is in brackets. A range that ends before it starts is empty."""
+    """Return a regular expression class for the content of brackets. A range that ends before it starts is empty."""
     parts = []
     at = 0
     while at < len(members):
@@ -67,12 +70,15 @@ def _set(members: str, *, negated: bool) -> str:
 
 
 MAX_STEPS = 1_000_000
-"""What finding the modules of one sdist may take: comparisons of a path with a pattern, and paths that settings name,
-one path again and again included. A hundred times what the largest real distributions need."""
+"""The effort for finding the modules of one sdist, a hundred times more than the largest real distributions need.
+
+A step is a comparison of a path with a pattern, or a path that a setting names. A path that is named again counts
+again.
+"""
 MAX_PATTERN_LENGTH = 2048
 _STEPS_TO_COMPILE = 50
 _CHARACTERS_IN_A_STEP = 2048
-"""That are searched through for a fixed text."""
+"""Searching this many characters for a fixed text costs one step."""
 _START = re.compile(r"[^*?\[]+")
 _END = re.compile(r"[^*?\[\]]+\Z")
 _NEGATED_SET = re.compile(r"(?<!\\)\[\^")
@@ -80,11 +86,13 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 class Patterns(Enum):
-    """How patterns are read. A line of a .gitignore (`!` negates, `#` begins a comment) and a GLOB take all that is
-    below a folder that they match; a FILE_GLOB takes just the files that it matches.
+    """The kinds of patterns.
 
-    Of the lines of a .gitignore, the last one that matches a file decides; if none does, the last one that matches a
-    folder above it. So does the library by which build backends read them.
+    A line of a .gitignore (`!` negates, `#` begins a comment) and a GLOB match everything below a folder that they
+    match. A FILE_GLOB matches only files.
+
+    For the lines of a .gitignore, the last line that matches a file decides. If there is none, the last line that
+    matches a folder above it decides. The library that build backends use has the same order.
     """
 
     GITIGNORE = auto()
@@ -94,10 +102,13 @@ class Patterns(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """`segments` are its parts, `start` is the start of all paths that it matches, `plain` is the path where it is no
-    more than one. `folders` and `files` are whether it may match a folder above a file, or the file. `regex` is the
-    same where the pattern is so simple that no path takes it long. Each path that it matches has all `needles` in it,
-    with a slash at both ends."""
+    """A compiled pattern.
+
+    `segments` are its parts, and `start` is the common start of all paths that it matches. `plain` is the path if the
+    pattern matches only one. `folders` and `files` say whether it may match a folder above a file, or the file itself.
+    `regex` is an equivalent regular expression if the pattern is simple enough to match any path quickly. Each matching
+    path contains all `needles` if it has a slash at both ends.
+    """
 
     segments: tuple[str, ...]
     start: str
@@ -124,7 +135,7 @@ def _compiled_pattern(pattern: str, kind: Patterns) -> _Pattern:
         parts.insert(0, "**")
     collapsed = [part for part, before in zip(parts, ["", *parts], strict=False) if (part, before) != ("**", "**")]
     if is_gitignore and body.endswith("/**/") and len(collapsed) > 1:
-        collapsed.pop()  # what is in any folder below, or in none
+        collapsed.pop()  # all files below, at any depth
     fixed = list(takewhile(lambda part: not set(part) & set("*?["), collapsed[:-1]))
     found = _Pattern(
         tuple(collapsed),
@@ -139,7 +150,7 @@ def _compiled_pattern(pattern: str, kind: Patterns) -> _Pattern:
 
 
 def _needles(part: str) -> list[str]:
-    """The fixed start and end of a part of a pattern, next to the slashes around it."""
+    """Return the fixed start and end of a pattern's part, with the slashes next to them."""
     start, end = _START.match(part), _END.search(part)
     if start and start.end() == len(part):
         return [f"/{part}/"]
@@ -147,14 +158,13 @@ def _needles(part: str) -> list[str]:
 
 
 def _unescaped(pattern: str) -> str:
-    r"""The pattern without its backslashes, and `[^a]` as `[!a]`: `\*` is a star, which is in brackets then, and `\#`
-    is a number sign."""
+    r"""Return the pattern without backslashes and with `[!a]` for `[^a]`. `\*` becomes `[*]`, and `\#` becomes `#`."""
     pattern = _NEGATED_SET.sub("[!", pattern)
     return _ESCAPED.sub(lambda found: f"[{found[1]}]" if found[1] in "*?[" else found[1], pattern)
 
 
 def _simple_regex(pattern: _Pattern) -> re.Pattern[str] | None:
-    """The pattern as a regular expression, if it has no more than one `**`, and one `*` in each other part."""
+    """Return the pattern as a regular expression if it has at most one `**`, and at most one `*` in each other part."""
     if pattern.segments.count("**") > 1 or not all(part == "**" or _is_simple(part) for part in pattern.segments):
         return None
     *parents, last = pattern.segments or ("",)
@@ -173,7 +183,7 @@ def _one_part(part: str) -> str:
 
 
 class Effort:
-    """Counts the steps that one record takes; `spend` raises LimitExceededError where there are more than MAX_STEPS."""
+    """Counts the steps for one record. `spend` raises LimitExceededError after MAX_STEPS."""
 
     def __init__(self) -> None:
         self._left = MAX_STEPS
@@ -185,13 +195,13 @@ class Effort:
 
 
 def _possible(patterns: list[_Pattern], text: str, effort: Effort) -> list[_Pattern]:
-    """The patterns that may match a path in `text`, in which each folder and each file has a slash at both ends."""
+    """Return the patterns that may match a path in `text`, which has a slash at both ends of each folder and file."""
     effort.spend((4 + len(patterns)) * (1 + len(text) // _CHARACTERS_IN_A_STEP))
     return [pattern for pattern in patterns if all(needle in text for needle in pattern.needles)]
 
 
 def _matched(pattern: _Pattern, paths: list[str], effort: Effort) -> set[str]:
-    """Those of `paths` that `pattern` matches, or of which it matches a folder above."""
+    """Return the `paths` that `pattern` matches, directly or by a folder above."""
     if pattern.plain is not None:
         start = f"{pattern.plain}/"
         matched = {path for path in paths if path.startswith(start)} if pattern.folders else set()
@@ -204,10 +214,9 @@ def _matched(pattern: _Pattern, paths: list[str], effort: Effort) -> set[str]:
 
 
 def _matches(pattern: _Pattern, path: str, effort: Effort) -> bool:
-    """Whether `pattern` matches `path`, which begins with its start, or a folder above.
+    """Check whether `pattern` matches `path` or a folder above. `path` begins with the pattern's start.
 
-    All positions in the pattern that a part can be at are followed at once, so that the time is bounded by the product
-    of both lengths.
+    All possible positions in the pattern are followed at once, so the time is bounded by the product of both lengths.
     """
     parts = path.split("/")
     segments = pattern.segments
@@ -223,7 +232,7 @@ def _matches(pattern: _Pattern, path: str, effort: Effort) -> bool:
                 if position + 1 == last:
                     reached.add(last)
                     continue
-                position += 1  # ** may also stand for no folder
+                position += 1  # `**` may also match no folder
             if segments[position] == part or matches_glob(part, segments[position]):
                 reached.add(position + 1)
         if last in reached and (pattern.files if is_file else pattern.folders):
@@ -235,18 +244,20 @@ def _matches(pattern: _Pattern, path: str, effort: Effort) -> bool:
 
 
 def matching_paths(paths: list[str], patterns: Iterable[str], kind: Patterns, effort: Effort) -> list[str]:
-    """Those of `paths` that the patterns name, in their order. Raises LimitExceededError where that takes more than is
-    left of `effort`, the record's."""
+    """Return the `paths` that the patterns match, in their order.
+
+    Raise LimitExceededError if that takes more than the rest of `effort`, which belongs to one record.
+    """
     return _named(paths, _all_compiled(patterns, kind, effort), effort) if paths else []
 
 
 def matching(files: Files, patterns: Iterable[str], kind: Patterns, effort: Effort) -> Files:
-    """Those of `files` that the patterns name; raises as `matching_paths` does."""
+    """Return the `files` that the patterns match. Raise the same errors as `matching_paths`."""
     return by_folder(_named_in(files, _all_compiled(patterns, kind, effort), effort)) if files else []
 
 
 def without(files: Files, patterns: list[str], kind: Patterns, effort: Effort) -> Files:
-    """`files` without those that the patterns name; raises as `matching_paths` does."""
+    """Return the `files` that the patterns do not match. Raise the same errors as `matching_paths`."""
     if not files or not patterns:
         return files
     compiled = _all_compiled(patterns, kind, effort)
@@ -265,7 +276,7 @@ def without(files: Files, patterns: list[str], kind: Patterns, effort: Effort) -
 
 
 def _named_in(files: Files, patterns: list[_Pattern], effort: Effort) -> list[str]:
-    """The paths of those of `files` that the patterns name; of folders that none of them is near, no path is made."""
+    """Return the paths of the `files` that the patterns match. Folders that no pattern can match are skipped early."""
     if not patterns:
         return []
     names = [f"{folder}/{inside.sources.replace('/', '.py/')}{inside.others}" for folder, inside in files]
@@ -287,13 +298,13 @@ def _all_compiled(patterns: Iterable[str], kind: Patterns, effort: Effort) -> li
 
 
 def _line(pattern: str) -> str:
-    """A line of a .gitignore without the blanks behind it, of which a backslash keeps one."""
+    """Return a line of a .gitignore without trailing blanks. A backslash keeps one blank."""
     stripped = pattern.rstrip()
     return f"{stripped} " if stripped.endswith("\\") and pattern != stripped else stripped
 
 
 def _of_files(pattern: _Pattern) -> _Pattern:
-    """`pattern` where it matches a file itself, and not a folder above."""
+    """Return `pattern` limited to files themselves, without folders above them."""
     found = replace(pattern, folders=False)
     return replace(found, regex=_simple_regex(found))
 

@@ -1,6 +1,6 @@
-"""What pip makes of one file, compared with the record that is read from it: for people who want to see, and for tests.
+"""Compare the record of a file with what pip makes of the same file, for manual checks and for tests.
 
-Readers make the records. pip runs in a process of its own and writes into a scratch folder alone. No crawl uses this.
+Readers make the records. pip runs in a separate process and writes only into a scratch folder. Crawls do not use this.
 """
 
 import json
@@ -37,12 +37,15 @@ _SCRIPT_GROUPS = ("console_scripts", "gui_scripts")
 
 
 class NoPipError(ExpectedError):
-    """pip could not be run at all, whatever the file; the text names why."""
+    """pip could not be run, regardless of the file. The message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgainstPip:
-    """The record of one file, why pip refuses the file (None where it does not), and in what both differ."""
+    """The record of one file compared with the result of pip.
+
+    `refusal` is the reason why pip rejects the file, or None. `differences` describes each difference in one line.
+    """
 
     record: DistributionRecord
     pip_version: str
@@ -51,24 +54,24 @@ class AgainstPip:
 
     @property
     def is_silent(self) -> bool:
-        """Whether there is a difference of which the record gives no sign: neither an error nor a note."""
+        """Check whether there is a difference that the record gives no sign of by an error or a note."""
         return bool(self.differences) and not has_doubt(self.record)
 
 
 def has_doubt(record: DistributionRecord) -> bool:
-    """Whether the record has an error, or notes that readers see different things in the file."""
+    """Check whether the record has an error, or notes that different tools read the file differently."""
     return record.error is not None or any(note.startswith(AMBIGUOUS) for note in record.notes)
 
 
 def compare_wheel(path: Path, readers: ReaderPool, *, python: str = sys.executable) -> AgainstPip:
-    """Compares the record of the wheel at `path` with what the pip of `python` installs of it and resolves from it.
+    """Compare the record of the wheel at `path` with the requirements and files that the pip of `python` finds in it.
 
-    pip gets the wheel under a name for every platform. Nothing of the wheel is run. Raises NoPipError, OSError where
-    the file cannot be read, and ReaderStartError.
+    pip gets the wheel under a name for all platforms. No code of the wheel is run. Raise NoPipError, OSError if the
+    file cannot be read, and ReaderStartError.
     """
     record = read_local(path, readers).record
     if scripts := _scripts_outside(record):
-        return AgainstPip(record, "?", f"not tried, since old versions of pip would write outside: {scripts}", ())
+        return AgainstPip(record, "?", f"not run, because old versions of pip would write outside: {scripts}", ())
     with tempfile.TemporaryDirectory(prefix="against-pip-") as folder:
         found = _run_pip(path, Path(folder), python, readers.limits.max_inflated_bytes)
         differences = tuple(differences_from(record, found)) if found["refusal"] is None else _without_sign(record)
@@ -76,9 +79,9 @@ def compare_wheel(path: Path, readers: ReaderPool, *, python: str = sys.executab
 
 
 def compare_sdist(path: Path, readers: ReaderPool, *, python: str = sys.executable) -> AgainstPip:
-    """Compares the record of the sdist at `path` with one of the tree that the pip of `python` unpacks of it.
+    """Compare the record of the sdist at `path` with a record of the tree that the pip of `python` unpacks from it.
 
-    Nothing is built, and nothing of the sdist is run; a reader makes both records. Raises NoPipError, OSError where the
+    Nothing is built, and no code of the sdist is run. A reader makes both records. Raise NoPipError, OSError if the
     file cannot be read, and ReaderStartError.
     """
     finished = read_local(path, readers)
@@ -96,16 +99,16 @@ def compare_sdist(path: Path, readers: ReaderPool, *, python: str = sys.executab
 
 
 def _without_sign(record: DistributionRecord) -> tuple[str, ...]:
-    """The difference, where pip refuses a file."""
-    return () if has_doubt(record) else ("pip refuses the file, and the record has no sign of it",)
+    """Return the difference if pip rejects a file."""
+    return () if has_doubt(record) else ("pip rejects the file, but the record has no sign of it",)
 
 
 def _extract_of(root: Path, most_bytes: int) -> Extract:
-    """What a reader would take out of the files below `root`; of the small ones at most `most_bytes` together."""
+    """Return the extract of the files below `root`, with at most `most_bytes` of content of small files."""
     paths = [path for path in sorted(_files_below(root)) if (root / path).is_file()]
     extract = Extract(folders_of(readable(path) for path in paths))
     for path in paths:
-        if not (sdists.is_wanted(path) or is_build_script(f"./{path}")):  # of the latter none is at the very top
+        if not (sdists.is_wanted(path) or is_build_script(f"./{path}")):  # build scripts are not at the very top
             continue
         most_bytes -= (root / path).stat().st_size
         if most_bytes >= 0:
@@ -114,13 +117,17 @@ def _extract_of(root: Path, most_bytes: int) -> Extract:
 
 
 def _kept(path: str, content: bytes) -> bytes:
-    """What is kept of a small file. TOML that looks like JSON, as which extracts keep it, is broken as TOML."""
+    """Return the stored content of a small file.
+
+    Extracts store pyproject.toml as JSON. A file that begins like JSON is invalid TOML and gets a line end in front, so
+    that it is not mistaken for the stored form.
+    """
     content = trimmed(path, content)
     return b"\n" + content if path.endswith("pyproject.toml") and content.startswith(b"{") else content
 
 
 def _below_top(paths: list[str]) -> list[str]:
-    """`paths` without the folder that all are in, as pip leaves it out."""
+    """Return `paths` without their common top folder, which pip removes."""
     tops = {path.partition("/")[0] if "/" in path else "" for path in paths}
     cut = len(next(iter(tops))) + 1 if len(tops) == 1 and tops != {""} else 0
     return [path[cut:] for path in paths]
@@ -128,7 +135,7 @@ def _below_top(paths: list[str]) -> list[str]:
 
 def _record_differences(theirs: DistributionRecord | ReaderFailure | None, ours: DistributionRecord) -> Iterator[str]:
     if isinstance(theirs, ReaderFailure):
-        yield f"what pip unpacks cannot be read: {printable(theirs.text)}"
+        yield f"the tree that pip unpacks cannot be read: {printable(theirs.text)}"
         return
     for field in _SDIST_FIELDS:
         values = [getattr(record, field) for record in (theirs, ours)]
@@ -138,24 +145,27 @@ def _record_differences(theirs: DistributionRecord | ReaderFailure | None, ours:
 
 
 def compare(path: Path, readers: ReaderPool, *, python: str = sys.executable) -> AgainstPip:
-    """Compares a wheel or an sdist, by its name. Raises NoPipError for other kinds too, and what these raise."""
+    """Compare a wheel or an sdist, chosen by its filename.
+
+    Raise NoPipError for other kinds, and the errors of `compare_wheel` and `compare_sdist`.
+    """
     kind = parse_filename(path.name).kind
     if kind == DistributionKind.WHEEL:
         return compare_wheel(path, readers, python=python)
     if kind == DistributionKind.SDIST:
         return compare_sdist(path, readers, python=python)
-    raise NoPipError(f"{printable(path.name)} is neither a wheel nor an sdist: pip has nothing to install or unpack")
+    raise NoPipError(f"{printable(path.name)} is not a wheel or an sdist: pip cannot install or unpack it")
 
 
 def _scripts_outside(record: DistributionRecord) -> str:
-    """Names of scripts with a path in them."""
+    """Return the names of scripts that contain a path separator."""
     groups = record.entry_points or {}
     names = [name for group in _SCRIPT_GROUPS for name in groups.get(group, ()) if "/" in name or "\\" in name]
     return printable(", ".join(names))
 
 
 def _run_pip(path: Path, folder: Path, python: str, max_file_bytes: int) -> dict[str, Any]:
-    """What the driver below writes of the wheel, with a `refusal` and the paths in site-packages."""
+    """Run pip on the wheel, and return the answer of the driver below with a `refusal` and the installed paths."""
     parts = parse_filename(path.name)
     wheel = folder / "wheel" / f"{parts.project}-{parts.version}-py3-none-any.whl"
     wheel.parent.mkdir()
@@ -167,19 +177,23 @@ def _run_pip(path: Path, folder: Path, python: str, max_file_bytes: int) -> dict
 
 
 def _bounded(driver: str, max_file_bytes: int) -> str:
-    """A driver that writes no larger file: a sparse file of a small sdist fills a disk with some Pythons."""
+    """Return a driver that cannot write files larger than `max_file_bytes`.
+
+    With some versions of Python, a small sdist with a sparse file could otherwise fill the disk.
+    """
     return f"max_file_bytes = {max_file_bytes}\n{_BOUND}{driver}"
 
 
 def _run_driver(python: str, folder: Path, driver: str, *arguments: str) -> dict[str, Any]:
-    """What a `driver` writes into the file that is its last argument, with a `refusal` if it fails later.
+    """Run `driver` and return its answer, with a `refusal` if it fails later.
 
-    pip is not contained as readers are. So it gets no setting, no password and no proxy.
+    A driver writes its answer into the file named by its last argument. pip is not contained like readers, so it gets
+    no settings, passwords or proxies from the environment.
     """
     answer = folder / "answer.json"
     variables = {name: value for name, value in os.environ.items() if name in INHERITED}
     try:
-        done = subprocess.run(  # noqa: S603 - the interpreter is the caller's, and the rest is ours
+        done = subprocess.run(  # noqa: S603 - the caller chooses the interpreter, and this module the arguments
             [python, "-I", "-c", driver, *arguments, str(answer)],
             cwd=folder,
             env=variables | {"HOME": str(folder), "TMPDIR": str(folder), "LC_ALL": "C.UTF-8"},
@@ -195,7 +209,7 @@ def _run_driver(python: str, folder: Path, driver: str, *arguments: str) -> dict
     if not answer.exists():
         if done.returncode < 0:
             return _NOTHING_FOUND | {"refusal": f"pip died: signal {signal.Signals(-done.returncode).name}"}
-        raise NoPipError(f"pip did not run with {python}: {printable(done.stderr.strip().rpartition(chr(10))[2])}")
+        raise NoPipError(f"cannot run pip with {python}: {printable(done.stderr.strip().rpartition(chr(10))[2])}")
     found: dict[str, Any] = json.loads(answer.read_text())
     if found["refusal"] is None and done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
@@ -205,15 +219,17 @@ def _run_driver(python: str, folder: Path, driver: str, *arguments: str) -> dict
 
 
 def _files_below(root: Path) -> Iterator[str]:
-    """The files below `root`, by their paths from there."""
+    """Yield the paths of the files below `root`, relative to it."""
     for folder, _, names in os.walk(root):
         for name in names:
             yield (Path(folder) / name).relative_to(root).as_posix()
 
 
 def differences_from(record: DistributionRecord, found: Mapping[str, Any]) -> Iterator[str]:
-    """In what the record differs from what pip was `found` to make of a wheel: `requires_dist`, `provides_extra`,
-    `entry_points` (triples of group, name and reference), and the `paths` in site-packages.
+    """Yield the differences between the record and the result of pip for a wheel.
+
+    `found` has `requires_dist`, `provides_extra`, `entry_points` (triples of group, name and reference) and the `paths`
+    in site-packages.
     """
     files = by_folder(name for name in found["paths"] if not name.partition("/")[0].endswith(".dist-info"))
     modules = find_modules(files)
@@ -237,12 +253,12 @@ def _extras(record: DistributionRecord) -> list[str]:
 
 
 def _joined(value: str) -> str:
-    """A value in one line, as records have it."""
+    """Return a value as one line, as in records."""
     return " ".join(value.split())
 
 
 def _one_sided(field: str, pips: Iterable[str], ours: Iterable[str]) -> Iterator[str]:
-    """A line for each value that one side alone has, at most a few of each side."""
+    """Yield a line for each value that only one side has, limited to some for each side."""
     by_pip, read = set(pips), set(ours)
     for values, where in ((by_pip - read, "by pip, not in the record"), (read - by_pip, "in the record, not by pip")):
         for value in sorted(values)[:_SHOWN]:

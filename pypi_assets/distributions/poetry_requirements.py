@@ -1,7 +1,7 @@
-"""Converts the requirements that Poetry's own tables state ([tool.poetry.dependencies]) to PEP 508.
+"""Convert the requirements in Poetry's own table [tool.poetry.dependencies] to PEP 508.
 
-PEP 508 has no form for a path on the packager's disk or for a choice of version ranges. Where one requirement is of
-that kind, none is converted: half of them would be wrong.
+PEP 508 cannot express a path on the packager's disk or alternative version ranges. If one requirement needs that, none
+is converted, since a partial list would be wrong.
 """
 
 import re
@@ -19,15 +19,15 @@ _RELEASE = re.compile(r"[0-9]++(?:\.[0-9]++)*+")
 _SCP_URL = re.compile(r"(?P<user>[\w.-]++@)(?P<host>[\w.-]++):(?P<path>[^/].*+)", re.ASCII)
 _COMPOUND = re.compile(r"\b(?:and|or)\b", re.ASCII)
 Bounds = list[tuple[str, str]]
-"""(operator, version) pairs that hold together."""
+"""Pairs of (operator, version) that must all hold."""
 
 
 class _InexpressibleError(ValueError):
-    """PEP 508 has no words for it."""
+    """PEP 508 cannot express the requirement."""
 
 
 def poetry_requirements(poetry: Mapping[str, Any]) -> tuple[list[str], list[str]] | None:
-    """(PEP 508 requirements, extras) of the table [tool.poetry]; None where one of them can't be converted."""
+    """Return (PEP 508 requirements, extras) of the table [tool.poetry], or None if one of them cannot be converted."""
     extras_of: dict[str, list[str]] = {}
     extras = table(poetry, "extras")
     for extra, members in extras.items():
@@ -57,7 +57,7 @@ def _requirement(name: str, details: Mapping[str, Any], in_extras: Iterable[str]
         requirement += f" @ {_git_url(details) if 'git' in details else _text(details, 'url')}"
     elif "version" in details:
         requirement += _specifiers(_text(details, "version"))
-    else:  # a path, or nothing at all
+    else:  # a path, or no version at all
         raise _InexpressibleError
     markers = [python_marker(_text(details, "python"))] if "python" in details else []
     if "platform" in details:
@@ -87,7 +87,9 @@ def _git_url(details: Mapping[str, Any]) -> str:
 
 
 def required_python(constraint: str) -> str | None:
-    """Return Requires-Python of a constraint on Python, None if any fits. Raises ValueError for one that has no form.
+    """Return Requires-Python for a Poetry constraint on Python, or None if any version fits.
+
+    Raise ValueError if it cannot be expressed.
 
     >>> required_python("^3.9")
     '>=3.9,<4.0'
@@ -100,7 +102,7 @@ def _specifiers(constraint: str) -> str:
 
 
 def _alternatives(constraint: str) -> list[Bounds]:
-    """The version ranges of which one has to hold (`||`)."""
+    """Return the version ranges separated by `||`. One of them has to hold."""
     found = []
     for choice in map(str.strip, _OR.split(constraint)):
         bounds: Bounds = []
@@ -138,7 +140,7 @@ def _bounds(operator: str, version: str) -> Bounds:
 
 
 def _joined(alternatives: list[Bounds]) -> Bounds:
-    """One range for alternatives that follow each other without a gap, such as `^1.0 || ^2.0`."""
+    """Return one range for alternatives that follow each other without a gap, such as `^1.0 || ^2.0`."""
     joined = alternatives[0]
     for bounds in alternatives[1:]:
         if not ([each[0] for each in (*joined, *bounds)] == [">=", "<"] * 2 and joined[1][1] == bounds[0][1]):
@@ -148,7 +150,9 @@ def _joined(alternatives: list[Bounds]) -> Bounds:
 
 
 def python_marker(constraint: str) -> str:
-    """Return the marker of a constraint on Python, empty if any fits. Raises ValueError for one that has no marker.
+    """Return the marker for a Poetry constraint on Python, or "" if any version fits.
+
+    Raise ValueError if it cannot be expressed.
 
     >>> python_marker("^3.9")
     'python_version >= "3.9" and python_version < "4.0"'
@@ -160,7 +164,10 @@ def python_marker(constraint: str) -> str:
 
 
 def _python_condition(operator: str, version: str) -> str:
-    """python_version has two parts, so that `>`, `<=` and `!=` of it would mean something else."""
+    """Return the marker of one comparison.
+
+    python_version has only two parts, so `>`, `<=` and `!=` need python_full_version.
+    """
     stem = version.removesuffix(".*")
     if stem != version and is_digits(stem):
         if len(stem) > 9:

@@ -1,7 +1,7 @@
-"""Licence, links and import names of core metadata, brought into the form and within the limits of a record.
+"""Bring licences, links and import names of core metadata into the form of records, within their limits.
 
-Values come in as single lines without control characters. Nothing is parsed here: a licence expression or a URL can be
-wrong, and stays as the project wrote it.
+Values are single lines without control characters. Nothing is parsed: an invalid licence expression or URL stays as the
+project wrote it.
 """
 
 import string
@@ -10,25 +10,25 @@ from collections.abc import Iterable
 from pypi_assets.characters import lower
 
 MAX_LICENSE_BYTES = 1024
-"""Of the License field in UTF-8: many projects put the whole text of their licence there."""
+"""The maximum length of the License field in UTF-8. Many projects put the whole text of their licence there."""
 MAX_VALUES = 1000
 MAX_VALUE_CHARACTERS = 2000
-"""A field keeps the first MAX_VALUES of its values that are no longer than this."""
+"""Longer values are skipped, and of the others a field keeps the first MAX_VALUES."""
 LICENSE_CLASSIFIER = "License ::"
 _NOT_IN_LABELS = str.maketrans("", "", string.punctuation + string.whitespace)
 _UNKNOWN = "UNKNOWN"
-"""What distutils and old setuptools write into a field that the project leaves empty."""
+"""The value that distutils and old setuptools write into a field that the project leaves empty."""
 
 
 def cut_license(text: str | None) -> str | None:
-    """The start of `text`: at most MAX_LICENSE_BYTES, and no part of a character."""
+    """Return at most MAX_LICENSE_BYTES from the start of `text`, without cutting a character."""
     if text is None or len(text) * 4 <= MAX_LICENSE_BYTES:
         return text
     return text.encode()[:MAX_LICENSE_BYTES].decode(errors="ignore").rstrip()
 
 
 def bounded(values: Iterable[str], field: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The distinct `values` in their order, within the limits, and a note where some of them are left out."""
+    """Return the distinct `values` in their order, within the limits, and a note if some are skipped."""
     distinct = dict.fromkeys(values)
     kept = tuple([value for value in distinct if len(value) <= MAX_VALUE_CHARACTERS][:MAX_VALUES])
     if len(kept) == len(distinct):
@@ -38,15 +38,15 @@ def bounded(values: Iterable[str], field: str) -> tuple[tuple[str, ...], tuple[s
 
 
 def license_classifiers(classifiers: Iterable[str]) -> list[str]:
-    """Those of `classifiers` that name a licence."""
+    """Return the classifiers that name a licence."""
     return [classifier for classifier in classifiers if classifier.startswith(LICENSE_CLASSIFIER)]
 
 
 def join_urls(project_urls: Iterable[str], home_page: str | None, download_url: str | None) -> list[str]:
-    """`label, URL` of each link of a project, in the order of the index's own JSON.
+    """Return `label, URL` for each link of a project, in the order of the index's JSON.
 
-    Home-page and Download-URL come first, as `Homepage` and `Download`. Each is left out if it is UNKNOWN, or if one of
-    `project_urls` has the same URL under such a label, by the rule of PEP 753 for equal labels.
+    Home-page and Download-URL come first, as `Homepage` and `Download`. A link is skipped if its value is UNKNOWN, or
+    if `project_urls` has the same URL under an equal label by the rule of PEP 753.
 
     >>> join_urls(["Home Page, https://example.org"], "https://example.org", "https://example.org/files")
     ['Download, https://example.org/files', 'Home Page, https://example.org']

@@ -1,4 +1,4 @@
-"""Reads pyproject.toml and looks into it: its values can be of any kind."""
+"""Parse pyproject.toml within limits, and look up values that may have any type."""
 
 import re
 from collections.abc import Mapping
@@ -8,13 +8,15 @@ from typing import Any
 import tomli
 
 MAX_TOML_CHARACTERS = 512 * 1024
-"""Ten times the longest honest files; parsing some text of this length takes a second."""
+"""Ten times the longest ordinary files. Parsing some texts of this length takes a second."""
 
 MAX_TOML_DEPTH = 100
-"""Ten times what honest files have. Brackets in texts count too, before anything is parsed."""
+"""Ten times the depth of ordinary files. Brackets in strings count, since the text is checked before it is parsed."""
 MAX_KEY_PARTS = 32
-"""Of a key, and of a table's name: several times what honest files have. In texts, words with dots between count too.
-Parsing takes the product of both for each key."""
+"""The maximum number of parts of a key and of a table's name, several times more than in ordinary files.
+
+Words with dots in strings count, too. The time to parse a key grows with the product of both numbers.
+"""
 _BRACKET = re.compile(r"[\[\]{}]")
 _DEEPER = {"[": 1, "{": 1, "]": -1, "}": -1}
 _KEY_PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+"""
@@ -23,7 +25,7 @@ _TOO_DEEP = f"it nests more than {MAX_TOML_DEPTH} levels deep"
 
 
 def parse_toml(text: str, longest: int = MAX_TOML_CHARACTERS) -> dict[str, Any]:
-    """The tables of `text`. Raises ValueError, whose text is the same for the same `text` on each Python."""
+    """Return the tables of `text`. Raise ValueError with a message that is the same on each version of Python."""
     if len(text) > longest:
         raise ValueError(f"it is longer than {longest} characters")
     steps = [_DEEPER[bracket] for bracket in _BRACKET.findall(text)]
@@ -38,7 +40,7 @@ def parse_toml(text: str, longest: int = MAX_TOML_CHARACTERS) -> dict[str, Any]:
         raise ValueError(str(error)) from None
     except ValueError:
         raise ValueError("it has a number with thousands of digits") from None
-    except RecursionError:  # of keys with a thousand parts
+    except RecursionError:  # caused by keys with a thousand parts
         raise ValueError(_TOO_DEEP) from None
     if _depth(tables) > MAX_TOML_DEPTH:
         raise ValueError(_TOO_DEEP)
@@ -46,7 +48,7 @@ def parse_toml(text: str, longest: int = MAX_TOML_CHARACTERS) -> dict[str, Any]:
 
 
 def _has_long_key(text: str) -> bool:
-    """Whether a key has more than MAX_KEY_PARTS parts. Few texts have a line with that many dots."""
+    """Check whether a key has more than MAX_KEY_PARTS parts. Few texts have a line with so many dots."""
     dots = MAX_KEY_PARTS
     if text.count(".") < dots or max([line.count(".") for line in text.split("\n")]) < dots:
         return False
@@ -58,7 +60,7 @@ def _deeper(depth: int, step: int) -> int:
 
 
 def _depth(value: object) -> int:
-    """How deep tables and arrays nest in `value`."""
+    """Return how deep tables and arrays are nested in `value`."""
     level: list[Any] = [value]
     depth = 0
     while level := [
@@ -72,7 +74,7 @@ def _depth(value: object) -> int:
 
 
 def table(parent: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
-    """The table at `keys`, empty where there is none."""
+    """Return the table at `keys`, or an empty one if it is missing."""
     value: object = parent
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
@@ -80,17 +82,17 @@ def table(parent: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
 
 
 def strings(value: object) -> list[str]:
-    """A string or an array of strings, as a list; what is no string is left out."""
+    """Return a string or an array of strings as a list. Other values are skipped."""
     if isinstance(value, str):
         return [value]
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def items(value: object) -> list[tuple[str, Any]]:
-    """The keys and values of a table; none where it is no table."""
+    """Return the keys and values of a table, or an empty list if `value` is not a table."""
     return list(value.items()) if isinstance(value, dict) else []
 
 
 def text_items(value: object) -> list[tuple[str, str]]:
-    """Those of a table whose values are texts."""
+    """Return the keys and values of a table whose values are strings."""
     return [(key, text) for key, text in items(value) if isinstance(text, str)]

@@ -1,21 +1,24 @@
-"""What is known of one distribution file: its kind by name, and the record of what was read from it."""
+"""Define the kinds of distribution files and the record of the facts read from one file."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 EXTRACTOR_VERSION = 11
-"""Raised whenever the same bytes would lead to another record; stored with each result."""
+"""The version of the rules, stored with each result. It is increased when the same bytes lead to another record."""
 SKIPS, FAILS, FAILS_LATE = "skips", "fails", "fails to install"
 AMBIGUOUS = "ambiguous archive:"
-"""How a note begins where readers of an archive, or versions of pip or Python, see different things in it."""
+"""The start of notes on archives that tools, or versions of pip or Python, read differently."""
 START_UP_CODE = "start-up code:"
-"""How a note begins about what Python runs at each start."""
+"""The start of notes on code that Python runs at each start."""
 START_UP_ENDS = (".pth", ".start")
-"""Of files right in site-packages by which Python runs code at each start: `.start` since Python 3.15 (PEP 829)."""
+"""Suffixes of files in the root of site-packages that make Python run code at each start.
+
+Python 3.15 introduces `.start` (PEP 829).
+"""
 
 
 class DistributionKind(StrEnum):
-    """The kind of file, by its name. Those after EGG hold no metadata that we read."""
+    """The kind of a file, by its name. Kinds after EGG have no metadata that readers support."""
 
     WHEEL = "wheel"
     SDIST = "sdist"
@@ -33,10 +36,11 @@ READABLE_KINDS = frozenset({DistributionKind.WHEEL, DistributionKind.SDIST, Dist
 
 
 class ErrorKind(StrEnum):
-    """Why a file could not be read. The same bytes would fail again.
+    """The reason why a file could not be read. The same bytes would fail again.
 
-    A reader process that dies or falls silent is no proof of that: a machine short of memory kills others too. A crawl
-    records it (READER_FAILURE, or LIMIT_EXCEEDED for the time) only after a second reader has ended in the same way.
+    A reader process that dies or falls silent does not prove that, since a machine that runs out of memory kills
+    readers of harmless files, too. So a crawl stores such an error (READER_FAILURE, or LIMIT_EXCEEDED for the time)
+    only after a second reader has ended in the same way.
     """
 
     CORRUPT_ARCHIVE = "corrupt archive"
@@ -48,11 +52,13 @@ class ErrorKind(StrEnum):
 
 
 class ModulesGrade(StrEnum):
-    """How far the modules of a record can be trusted, the surest first.
+    """The certainty of the modules in a record, most certain first.
 
-    EXACT: they are in the archive of a wheel or egg, or an sdist declares them and the rules of its build backend were
-    followed wholly. DERIVED: the rules were followed, with an assumption: what a condition decides, or what compilers
-    and hooks of a build add. GUESSED: what was found may be something else, or only a part.
+    - EXACT: the modules are in the archive of a wheel or egg, or an sdist declares them and all rules of its build
+      backend were followed.
+    - DERIVED: the rules were followed with an assumption, such as the result of a condition, or what compilers and
+      build hooks add.
+    - GUESSED: the real modules may be different or more.
     """
 
     EXACT = "exact"
@@ -62,7 +68,7 @@ class ModulesGrade(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReadError:
-    """An error record: the kind, and a text that names what is wrong."""
+    """The error of a record: its kind, and a text that describes it."""
 
     kind: ErrorKind
     text: str
@@ -70,7 +76,7 @@ class ReadError:
 
 @dataclass(frozen=True, slots=True)
 class FilenameParts:
-    """The parts of a distribution's filename (PEP 427, 625 and what came before them). `version` is as written.
+    """The parts of a distribution's filename (PEP 427, PEP 625 and earlier forms). `version` is as written.
 
     `variant` is the label of a wheel variant (PEP 825).
     """
@@ -88,30 +94,31 @@ class FilenameParts:
 
 @dataclass(frozen=True, slots=True)
 class DistributionRecord:
-    """What was read from one distribution.
+    """The facts that were read from one distribution.
 
-    `requires_dist` None means unknown, an empty tuple means none. `entry_points` are object references by group and
-    name: None means unknown, an empty dict none. `modules` are dotted import names, sorted.
-    `modules_by` and `requires_by` name the rule by which they are known (`archive`, `METADATA`, `find packages` ...),
-    None where they are unknown. `modules_grade` is how sure the modules are, None where they are unknown. `stubs` are
-    the modules that its stub files describe, `left_out` counts module files whose paths no import statement can name.
-    `declared` are top-level names as the project declares them (top_level.txt, Import-Name). `error` is None where the
-    file could be read; a partly read file keeps what was found, and `notes` describe what was odd.
+    `requires_dist` is None if unknown and an empty tuple if nothing is required. `entry_points` are object references
+    by group and name, None if unknown and an empty dict if there are none. `modules` are sorted dotted import names.
+    `modules_by` and `requires_by` name the rule that found them (`archive`, `METADATA`, `find packages` ...), or are
+    None if they are unknown. `modules_grade` is the certainty of the modules. `stubs` are the modules that stub files
+    describe, and `left_out` counts module files whose paths cannot be imported. `declared` are top-level names that the
+    project declares (top_level.txt, Import-Name). `error` is None if the file could be read. A partly read file keeps
+    the facts found, and `notes` describe anything unusual.
 
-    `license_expression` is SPDX's (PEP 639), `license` the free text of older metadata, at most 1 KiB of UTF-8, and
-    `license_classifiers` begin with `License ::`. `project_urls` are `label, URL`, with Home-page and Download-URL as
-    `Homepage` and `Download`. `import_names` are Import-Name and Import-Namespace as written (PEP 794): None where
-    none is declared, an empty tuple where the project declares that there is nothing to import. `start_up_paths` are
-    the `.pth` and `.start` files that a wheel or egg puts into the root of site-packages, by which Python runs code at
-    each start; an sdist has none, since only a build shows them. `variant` is the label of a wheel variant (PEP 825).
-    `refusals` are what pip and uv do if they do not take the file, each as `INSTALLER ACTION: REASON`. The installer
+    `license_expression` is SPDX (PEP 639), `license` is the free text of older metadata with at most 1 KiB of UTF-8,
+    and `license_classifiers` begin with `License ::`. `project_urls` are `label, URL`, with Home-page and Download-URL
+    as `Homepage` and `Download`. `import_names` are Import-Name and Import-Namespace as written (PEP 794): None if none
+    is declared, and an empty tuple if the project declares that there is nothing to import. `start_up_paths` are the
+    `.pth` and `.start` files that a wheel or egg puts into the root of site-packages, where Python runs their code at
+    each start. An sdist has none, since only a build shows them. `variant` is the label of a wheel variant (PEP 825).
+
+    `refusals` are the actions of pip and uv if they reject the file, as `INSTALLER ACTION: REASON`. The installer
     `skips` the file and takes the next one, `fails`, or `fails to install` what it has resolved.
 
-    Installers resolve by the metadata that the index serves next to a wheel (PEP 658), and pip does so for an sdist. If
-    these are not the file's own, `requires_python`, `requires_dist` and `provides_extra` are from there. Then
-    `installed_metadata` has the lines of METADATA with these fields, the name and the version, as the file's own have
-    them; it is None if both have the same lines. Of an sdist, `Dynamic: Requires-Dist` is a line if its own
-    requirements are unknown.
+    Installers resolve by the metadata that the index serves next to a wheel (PEP 658), and pip also does so for an
+    sdist. If these are not the file's own metadata, `requires_python`, `requires_dist` and `provides_extra` come from
+    there. Then `installed_metadata` has the lines of the file's own METADATA with these fields, the name and the
+    version. It is None if both have the same lines. For an sdist, `Dynamic: Requires-Dist` is one of the lines if its
+    own requirements are unknown.
     """
 
     filename: str

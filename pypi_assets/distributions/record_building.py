@@ -1,4 +1,4 @@
-"""Puts a record together from its parts, and writes it as JSON values."""
+"""Build a record from its parts, and convert it to JSON values."""
 
 import hashlib
 from collections.abc import Collection, Iterable
@@ -48,11 +48,11 @@ def build_record(
     notes: Iterable[str] = (),
     resolved: Resolved | None = None,
 ) -> DistributionRecord:
-    """The record; where the metadata lack name or version, the filename's count, and `project` where it has none.
+    """Return the record. If the metadata lack a name or version, the filename's count, and then `project` as the name.
 
-    `resolved` is what installers resolve by, if that can be something else than `metadata`.
-    `at_root` are the folders whose files are installed right in site-packages. Where the extract has an error, the file
-    that has entry points may be missing: then no entry points are unknown ones, and modules are guessed.
+    `resolved` are the metadata that installers resolve by, if they can differ from `metadata`. `at_root` are the
+    folders whose files are installed directly into site-packages. If the extract has an error, files may be missing:
+    then an empty set of entry points means unknown, and modules are guessed.
     """
     start_up_paths, start_up_notes = _start_up_paths(at_root)
     resolved = resolved or Resolved(metadata)
@@ -91,15 +91,17 @@ def build_record(
 
 
 def _start_up_paths(at_root: Iterable[Folder]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The start-up files among those of `at_root`, sorted, and a note where some of them are left out."""
+    """Return the sorted start-up files in the folders of `at_root`, and a note if some are skipped."""
     some = [folder for folder in at_root if ".pth/" in folder.others or ".start/" in folder.others]
     names = {printable(name) for folder in some for name in folder.other_names if name.endswith(START_UP_ENDS)}
     return bounded(sorted(names), ".pth files")
 
 
 def _limited_notes(notes: Collection[str]) -> tuple[str, ...]:
-    """The first MAX_NOTES of `notes`, each once and printable, and how many more there are. Then those come first that
-    queries search for, so that no number of others hides them."""
+    """Return the first MAX_NOTES of `notes`, distinct and printable, and the number of further ones.
+
+    If there are too many, notes that queries search for come first, so that other notes cannot push them out.
+    """
     kept = list(notes)
     if len(kept) > MAX_NOTES:
         kept = sorted(kept, key=lambda note: not note.startswith((AMBIGUOUS, START_UP_CODE)))[:MAX_NOTES]
@@ -109,7 +111,7 @@ def _limited_notes(notes: Collection[str]) -> tuple[str, ...]:
 
 
 def _metadata_notes(parts: FilenameParts, metadata: CoreMetadata, requires_dist: Iterable[str]) -> list[str]:
-    """Where the metadata and the filename differ, and which requirements are none."""
+    """Return notes on differences between the metadata and the filename, and on invalid requirements."""
     names = [] if metadata.is_empty else _name_notes(parts, metadata)
     return [*names, *requirement_notes(requires_dist, metadata.requires_python)]
 
@@ -128,12 +130,12 @@ def _name_notes(parts: FilenameParts, metadata: CoreMetadata) -> list[str]:
 
 
 def record_digest(record: DistributionRecord) -> str:
-    """A hash of all values of `record`, in hex: two records are equal if their digests are."""
+    """Return a hash of all values of `record` in hex. Records with equal digests are equal."""
     return hashlib.blake2b(_encoder.encode(record), digest_size=16).hexdigest()
 
 
 def record_to_json(record: DistributionRecord, *, yanked: bool = False) -> dict[str, object]:
-    """The record as JSON values, in the column names of the data dumps. `yanked` is known to the index alone."""
+    """Return the record as JSON values with the column names of the data dumps. Only the index knows `yanked`."""
     return {
         "filename": record.filename,
         "project": record.project,

@@ -1,7 +1,7 @@
-"""What `packaging` decides of versions, specifiers and requirements, of texts that it reads alike on each Python.
+"""Check versions, specifiers and requirements with `packaging`, with the same result on each version of Python.
 
-It reads quoted texts by the interpreter's own parser, recurses into parentheses, and looks at neighbouring letters by
-the interpreter's Unicode tables. So none of that reaches it.
+`packaging` evaluates quoted texts with the interpreter's parser, recurses into parentheses, and looks up neighbouring
+characters in the interpreter's Unicode tables. So texts are changed or rejected before it sees any of that.
 """
 
 import re
@@ -16,14 +16,14 @@ from packaging.version import Version
 from pypi_assets.characters import lower, normalized_name
 
 MAX_PARENTHESES = 50
-"""Of one requirement: more of them are no marker that was written to be read."""
+"""The maximum number of parentheses in one requirement. No real marker has more."""
 _ALTERNATIVES = "os_name sys_platform platform_machine platform_python_implementation platform_release platform_system"
 _VARIABLES_TEXT = f"{_ALTERNATIVES} platform_version python_version python_full_version implementation_name extra"
 _VARIABLES = frozenset(
     {*_VARIABLES_TEXT.split(), "implementation_version", "os.name", "sys.platform", "platform.version"}
     | {"platform.machine", "platform.python_implementation", "python_implementation"}
 )
-"""Of markers, those that an installer knows of a requirement."""
+"""The variables of markers that an installer can evaluate for a requirement."""
 _MARKER_WORD = re.compile(r"'[^']*+'|\"[^\"]*+\"|~=|[A-Za-z_][\w.]*+", re.ASCII)
 _QUOTES = ("'", '"')
 _COMPATIBLE = re.compile(r"['\"]\s*+v?[0-9]{1,9}(?:\.[0-9]{1,9})++[^*'\"]*+['\"]")
@@ -32,7 +32,7 @@ _PLAIN_VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})*")
 
 
 def is_version(text: str) -> bool:
-    """Whether `text` is a version of PEP 440."""
+    """Check whether `text` is a version by PEP 440."""
     if _PLAIN_VERSION.fullmatch(text):
         return True
     if not text.isascii():
@@ -45,7 +45,7 @@ def is_version(text: str) -> bool:
 
 
 def comparable_version(text: str) -> str:
-    """`text` as PEP 440 normalizes it, without the zeros at its end; as it is, where it is no version."""
+    """Return `text` normalized by PEP 440 without trailing zeros, or unchanged if it is not a version."""
     if not text.isascii():
         return text
     try:
@@ -55,7 +55,7 @@ def comparable_version(text: str) -> str:
 
 
 def same_version(one: str, other: str) -> bool:
-    """Check whether both write the same version; filenames may have `_` for what a version has as `-` or `+`."""
+    """Check whether both texts are the same version. Filenames may have `_` in the place of `-` or `+`."""
     return one == other or _comparable_version(one) == _comparable_version(other)
 
 
@@ -64,7 +64,7 @@ def _comparable_version(version: str) -> str:
 
 
 def is_requirement(text: str) -> bool:
-    """Whether `text` is a requirement of PEP 508, or of a form that `packaging` still accepts."""
+    """Check whether `text` is a requirement by PEP 508 or in a form that `packaging` still accepts."""
     if text.count("(") > MAX_PARENTHESES:
         return False
     try:
@@ -75,7 +75,7 @@ def is_requirement(text: str) -> bool:
 
 
 def comparable_requirement(text: str) -> str:
-    """Return `text` in the one spelling of equal requirements; as it is if it is not a requirement."""
+    """Return a canonical spelling that equal requirements share, or `text` itself if it is not a requirement."""
     if not text.isascii() or "\\" in text or not is_requirement(text):
         return text
     requirement = Requirement(text)
@@ -84,8 +84,10 @@ def comparable_requirement(text: str) -> str:
 
 
 def is_usable_marker(requirement: str) -> bool:
-    """Whether an installer can evaluate the marker of a valid requirement: each comparison has one known variable, and
-    `~=` a version of at least two numbers."""
+    """Check whether an installer can evaluate the marker of a valid requirement.
+
+    Each comparison needs one known variable, and `~=` needs a version with at least two numbers.
+    """
     _, _, marker = requirement.partition(" ;" if "@" in requirement.partition(";")[0] else ";")
     words = [word for word in _MARKER_WORD.findall(marker) if word not in {"in", "not"}]
     operands: list[str] = []
@@ -104,7 +106,7 @@ def is_usable_marker(requirement: str) -> bool:
 
 
 def is_specifier(text: str) -> bool:
-    """Whether `text` is a list of version specifiers of PEP 440."""
+    """Check whether `text` is a list of version specifiers by PEP 440."""
     try:
         SpecifierSet(_neutral(text))
     except (InvalidSpecifier, ValueError):
@@ -113,14 +115,14 @@ def is_specifier(text: str) -> bool:
 
 
 def _neutral(text: str) -> str:
-    """`text` with an `é` for each character outside of ASCII, and without backslashes.
+    """Return `text` with `é` for each non-ASCII character and `/` for each backslash.
 
-    Both are as good as any other character where they may be at all: in quotes, URLs and after `===`.
+    These characters are allowed only in quotes, in URLs and after `===`, where any other character is as good.
     """
     return _NOT_ASCII.sub("é", text.replace("\\", "/"))
 
 
-# PEP 508's name and extras, and what may follow: a version, bare or in parentheses, a marker, a URL.
+# The name and extras of PEP 508. A version, bare or in parentheses, a marker or a URL may follow.
 
 
 _EXTRA_OR_NAME = re.compile(r"\s*+([A-Za-z0-9][A-Za-z0-9._-]*+)\s*+(?:\[([^\]]*+)\])?\s*+(.*+)", re.DOTALL)
@@ -130,7 +132,7 @@ _NOT_IN_MARKERS = re.compile(r"[\s()\"']+")
 
 
 def differ(some: Iterable[str], others: Iterable[str], *, with_markers: bool = True) -> bool:
-    """Return whether one of the lists has a requirement that the other does not have."""
+    """Check whether the two lists have different requirements, regardless of order and spelling."""
     return {_comparable(each, with_markers) for each in some} != {_comparable(each, with_markers) for each in others}
 
 

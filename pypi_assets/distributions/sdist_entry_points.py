@@ -1,6 +1,6 @@
-"""Finds the entry points that a build of an sdist would declare, without building it.
+"""Find the entry points that a build of an sdist would declare, without building it.
 
-What no file decides is unknown, which differs from no entry point.
+If no file determines them, they are unknown, which is not the same as having no entry points.
 """
 
 from collections.abc import Mapping
@@ -19,19 +19,21 @@ from pypi_assets.distributions.source_tree import SourceTree
 Groups = dict[str, dict[str, str]]
 _DYNAMIC = frozenset({"scripts", "gui-scripts", "entry-points"})
 _PLUGINS = frozenset({"pbr", "d2to1", "configuration"})
-"""Arguments of setup() by which others than setuptools may add entry points."""
+"""Arguments of setup() with which tools other than setuptools may add entry points."""
 
 
 _NOTE = f"{AMBIGUOUS} its .egg-info has other entry points than the files that pip builds it from"
 
 
 def find_entry_points(tree: SourceTree) -> tuple[Groups | None, str | None]:
-    """Object references by group and name, from entry_points.txt of the .egg-info, else from what declares them; and a
-    note where the two differ, since pip builds from the latter.
+    """Return object references by group and name, or None if only a build shows them, and a note or None.
 
-    What declares them is [project], with what Poetry's own tables add to it; flit's tables; setup.cfg; setup.py.
-    setuptools' files count next to [project] where that leaves some of them dynamic (PEP 621). An .egg-info without
-    entry_points.txt was written where there are none. None where they are unknown: only a build shows them.
+    They come from entry_points.txt of the .egg-info, or else from the files that declare them. If the two differ, the
+    declaring files count, since pip builds from them, and the note says so.
+
+    Declaring files are [project] with the additions in Poetry's own tables, flit's tables, setup.cfg and setup.py. The
+    files of setuptools count in addition to [project] if that leaves some entry points dynamic (PEP 621). An .egg-info
+    without entry_points.txt means that there are none.
     """
     content = tree.files.get(f"{tree.egg_info}/entry_points.txt")
     found, are_all = _of_pyproject(tree)
@@ -42,14 +44,14 @@ def find_entry_points(tree: SourceTree) -> tuple[Groups | None, str | None]:
     if content is None and f"{tree.egg_info}/PKG-INFO" not in tree.files:
         return built, None
     stated = found if content is None else parse_entry_points(content)
-    has_others = not {"poetry", "flit"}.isdisjoint(tree.table("tool"))  # which setuptools does not read
+    has_others = not {"poetry", "flit"}.isdisjoint(tree.table("tool"))  # setuptools does not read these tables
     if built is None or (has_others and tree.is_built_by_setuptools) or _comparable(stated) == _comparable(built):
         return stated, None
     return built, _NOTE
 
 
 def _comparable(groups: Groups) -> Groups:
-    """`groups` without those that are empty, and without blanks in references."""
+    """Return `groups` without empty groups and without blanks in references."""
     return {
         group: {name: "".join(reference.split()) for name, reference in entries.items()}
         for group, entries in groups.items()
@@ -58,9 +60,9 @@ def _comparable(groups: Groups) -> Groups:
 
 
 def _of_pyproject(tree: SourceTree) -> tuple[Groups, bool]:
-    """Those of the tables of pyproject.toml, and whether there can be no others.
+    """Return the entry points in the tables of pyproject.toml, and whether they are complete.
 
-    That follows from entry points in such a table, and from a table that describes a project without any.
+    They are complete if such a table has entry points, or if a table describes a project without any.
     """
     project, poetry, flit = tree.table("project"), tree.table("tool", "poetry"), tree.table("tool", "flit")
     found: Groups = {}
@@ -79,13 +81,13 @@ def _of_pyproject(tree: SourceTree) -> tuple[Groups, bool]:
 
 
 def _has_flit_file(tree: SourceTree, metadata: Mapping[str, object]) -> bool:
-    """Whether flit takes the entry points from a file, which is none of those that are read."""
+    """Check whether flit reads the entry points from a file. Such a file is not supported."""
     at_top = tree.members.get(tree.top[:-1], Folder())
     return "entry-points-file" in metadata or "entry_points.txt" in at_top
 
 
 def _of_tables(settings: Mapping[str, Any], others: str) -> dict[str, dict[str, object]]:
-    """The groups of `scripts`, of `gui-scripts` and of the tables in `others`."""
+    """Return the groups of `scripts`, of `gui-scripts` and of the tables in `others`."""
     return {
         "console_scripts": {**table(settings, "scripts")},
         "gui_scripts": {**table(settings, "gui-scripts")},
@@ -94,7 +96,7 @@ def _of_tables(settings: Mapping[str, Any], others: str) -> dict[str, dict[str, 
 
 
 def _of_poetry(poetry: Mapping[str, Any]) -> dict[str, dict[str, object]]:
-    """Poetry's scripts and plugins. A script can be a table; of the type `file` it is no entry point."""
+    """Return Poetry's scripts and plugins. A script can be a table, but one of type `file` is not an entry point."""
     groups = {group: {**table(poetry, "plugins", group)} for group in table(poetry, "plugins")}
     scripts: dict[str, object] = {}
     for name, script in table(poetry, "scripts").items():
@@ -109,7 +111,7 @@ def _of_poetry(poetry: Mapping[str, Any]) -> dict[str, dict[str, object]]:
 
 
 def _of_setuptools(tree: SourceTree) -> Groups | None:
-    """Those of setup.cfg, else the literal ones of setup.py; of flit.ini where that is there instead."""
+    """Return the entry points of setup.cfg, or else the literal ones of setup.py. Without both, use flit.ini."""
     if "flit.ini" in tree.files and not {"setup.cfg", "setup.py"} & tree.files.keys():
         sections = _as_written(tree, "flit.ini")
         groups = _groups({"console_scripts": {**sections.get("scripts", {})}})
@@ -122,10 +124,10 @@ def _of_setuptools(tree: SourceTree) -> Groups | None:
 
 
 def _of_setup_script(tree: SourceTree) -> Groups | None:
-    """The literal ones of setup.py.
+    """Return the literal entry points of setup.py, or None if they are unknown.
 
-    There are none where it was followed to its call of setup(), which does not pass any, and where nothing else
-    that setuptools takes them from is there.
+    There are none if the script was understood up to a call of setup() that does not pass any, and if no other file
+    that setuptools reads has any.
     """
     script = _setup_arguments(tree)
     if script.changes_metadata:
@@ -140,7 +142,7 @@ def _of_setup_script(tree: SourceTree) -> Groups | None:
 
 
 def _setup_arguments(tree: SourceTree) -> SetupArguments:
-    """What setup.py passes to setup(); complete without it, where other files are setuptools' own."""
+    """Return the arguments of setup() in setup.py. Without setup.py they are complete if setuptools has other files."""
     if "setup.py" in tree.files:
         return tree.read_setup_script() or SetupArguments()
     has_options = any(section.startswith("options") for section in tree.setup_cfg)
@@ -148,7 +150,7 @@ def _setup_arguments(tree: SourceTree) -> SetupArguments:
 
 
 def _as_written(tree: SourceTree, name: str) -> Mapping[str, Mapping[str, str]]:
-    """The sections of a file like setup.cfg; names of groups and scripts keep their case and their dashes."""
+    """Return the sections of a file like setup.cfg. Names of groups and scripts keep their case and dashes."""
     return parse_setup_cfg(decode_text(tree.files[name], name)[0], names_as_written=True)
 
 
@@ -158,7 +160,7 @@ def _of_sections(sections: Mapping[str, str]) -> Groups:
 
 
 def _groups(tables: Mapping[str, Mapping[str, object]]) -> Groups:
-    """`tables` without what is no text, and without groups that are empty then."""
+    """Return `tables` without values that are not strings, and without groups that are then empty."""
     groups = {}
     for group, entries in tables.items():
         kept = {printable(name): printable(text) for name, text in entries.items() if isinstance(text, str)}

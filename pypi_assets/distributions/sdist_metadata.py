@@ -1,6 +1,4 @@
-"""Reads the metadata of an sdist: name, version, licence, links and the like, from the first of its files that has
-them.
-"""
+"""Read the metadata of an sdist, such as name, version, licence and links, from its first file that has them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -32,9 +30,10 @@ def read_metadata(
     extract: Extract,
     notes: list[str],
 ) -> CoreMetadata:
-    """PKG-INFO at the top, else the .egg-info's, else the literal values of pyproject.toml, setup.cfg or setup.py.
+    """Return the metadata in PKG-INFO at the top, in the .egg-info, or in pyproject.toml, setup.cfg or setup.py.
 
-    Adds to `notes` which file it is, unless it is the first. Without any the extract fails.
+    The last three need literal values. Add the file to `notes` unless it is the first of these. If no file has
+    metadata, the extract fails.
     """
     for name in ("PKG-INFO", f"{egg_info}/PKG-INFO"):
         if name in files:
@@ -66,7 +65,7 @@ def read_metadata(
 
 
 def _project_facts(project: Mapping[str, Any]) -> dict[str, Any]:
-    """Of [project]: PEP 621, with the licence expression of PEP 639 and the import names of PEP 794."""
+    """Return the values of [project] (PEP 621), with licence expressions (PEP 639) and import names (PEP 794)."""
     written = project.get("license")
     names = [*_lines(project.get("import-names")), *_lines(project.get("import-namespaces"))]
     return {
@@ -124,7 +123,7 @@ def _lines(value: object) -> list[str]:
 
 
 def _links(links: Mapping[str, object]) -> list[str]:
-    """Each of `links` as `label, URL`."""
+    """Return each of `links` as `label, URL`."""
     return [
         f"{written_label}, {written_url}"
         for label, url in links.items()
@@ -137,10 +136,9 @@ _NOTE = f"{AMBIGUOUS} PKG-INFO has another Requires-Python than the files that p
 
 
 def with_built_python(tree: SourceTree, metadata: CoreMetadata) -> tuple[CoreMetadata, str | None]:
-    """Return `metadata` with the Requires-Python of the files that pip builds the sdist from, and a note if they state
-    another one.
+    """Return `metadata` with the Requires-Python that pip builds from the sdist's files, and a note if it differs.
 
-    Metadata older than 2.2 can lack the field, since setuptools did not write it. There is no note then.
+    Metadata older than 2.2 can lack the field because setuptools did not write it. Then the note is None.
     """
     built = _built(tree)
     if built is _UNKNOWN or not _differ(metadata.requires_python, built):
@@ -154,7 +152,7 @@ def _differ(one: str | None, other: str | None) -> bool:
 
 
 def _built(tree: SourceTree) -> Any:
-    """The text, None where there is none, or _UNKNOWN."""
+    """Return Requires-Python, None if there is none, or _UNKNOWN."""
     project, poetry = tree.table("project"), tree.table("tool", "poetry")
     is_dynamic = "requires-python" in strings(project.get("dynamic"))
     if tree.is_built_by(backend_names.POETRY) and not is_dynamic and "requires-python" not in project:
@@ -168,7 +166,7 @@ def _built(tree: SourceTree) -> Any:
 
 
 def _of_poetry(constraint: object) -> Any:
-    """Poetry's constraint in the form of metadata. Its versions write wildcards differently."""
+    """Return Poetry's constraint as Requires-Python, or _UNKNOWN. Versions of Poetry write wildcards differently."""
     try:
         found = required_python(constraint) if isinstance(constraint, str) else None
     except ValueError:
@@ -177,7 +175,7 @@ def _of_poetry(constraint: object) -> Any:
 
 
 def _of_setuptools(tree: SourceTree) -> Any:
-    """python_requires of setup.py, else that of setup.cfg."""
+    """Return python_requires of setup.py, or else of setup.cfg, or _UNKNOWN."""
     if not {"setup.py", "setup.cfg"} & tree.files.keys() or uses_pbr(tree):
         return _UNKNOWN
     options = tree.setup_cfg.get("options", {})

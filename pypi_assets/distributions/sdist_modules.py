@@ -1,8 +1,8 @@
-"""Finds the modules that an sdist would install, from its files and without building it.
+"""Find the modules that an sdist would install, from its files and without building it.
 
-The build backend that pyproject.toml names decides, by its settings and its defaults (backends/). Where these name
-none, the declared import names count. The layout of the tree counts where the backend is unknown or not named.
-Settings can make a backend run any code: what only a build makes is not seen.
+The build backend in pyproject.toml decides, by its settings and defaults (backends/). If they select nothing, the
+declared import names count. If the backend is unknown or missing, the layout of the tree counts. Settings can make a
+backend run any code, and modules that only a build creates are not found.
 """
 
 from collections.abc import Callable
@@ -39,13 +39,15 @@ _NOT_INSTALLED = (
     " typings notebooks recipe etc debian"
 )
 NOT_INSTALLED = frozenset(_NOT_INSTALLED.split())
-"""Names at the top that lie next to a project's modules and are not installed."""
+"""Top-level names that often lie next to a project's modules but are not installed."""
 _SOURCE_FOLDERS = ("src", "lib", "python")
 
 
 def installed_by_layout(tree: SourceTree) -> Installed | None:
-    """The package of the project's name, in a source folder or at the top; else the source folder's content; else
-    packages, else modules at the top."""
+    """Return the package of the project's name, or all files of a source folder, or packages or modules at the top.
+
+    The package of the project's name may lie in a source folder or at the top.
+    """
     named = module_name(tree.project or "")
     at_top = tree.named("", named) if named else None
     if at_top in tree.packages and not any(tree.named(folder, named) for folder in _SOURCE_FOLDERS):
@@ -63,7 +65,7 @@ def installed_by_layout(tree: SourceTree) -> Installed | None:
 
 
 def declared_names(tree: SourceTree) -> Installed | None:
-    """What lies under the import names that the metadata declare (PEP 794), wherever it lies."""
+    """Return the files of the import names that the metadata declare (PEP 794), wherever they lie."""
     found: Files = []
     for name in tree.declared:
         path = name.replace(".", "/")
@@ -100,20 +102,24 @@ _BACKENDS: tuple[tuple[frozenset[str], str, Rule], ...] = (
     (frozenset({"enscons.api"}), "enscons", named_package.enscons),
     (frozenset({"sphinx_theme_builder"}), "sphinx-theme-builder", named_package.sphinx_theme_builder),
 )
-"""The modules by which a backend is named, the table of its settings below [tool], and its rule.
+"""The module names of each backend, the table of its settings below [tool], and its rule.
 
-Only the exact names count. A backend is named here, unless `backend_names` has it for other readers, too.
+Only exact names count. Names that other readers need, too, are in `backend_names`.
 """
 
 
 _REQUIREMENTS = frozenset({"dependencies", "optional-dependencies"})
 _PLUGIN_GROUPS = ("setuptools.", "distutils.", "egg_info.")
-"""How groups of entry points begin that setuptools calls in a build."""
+"""The starts of entry point groups that setuptools calls during a build."""
 
 
 @dataclass(frozen=True, slots=True)
 class SdistModules:
-    """`names` are None where no rule finds them, `by` names the rule. The rest is as in a DistributionRecord."""
+    """The modules of an sdist.
+
+    `names` are None if no rule finds them, and `by` is the name of the rule. The other fields are as in
+    DistributionRecord.
+    """
 
     names: tuple[str, ...] | None = None
     by: str | None = None
@@ -124,7 +130,7 @@ class SdistModules:
 
 
 def find_sdist_modules(tree: SourceTree) -> SdistModules:
-    """The modules that a build of `tree` would install."""
+    """Return the modules that a build of `tree` would install."""
     named = _named_rule(tree)
     rules = (named, declared_names) if named else (*_likely_rules(tree), declared_names, installed_by_layout)
     for rule in rules:
@@ -137,7 +143,7 @@ def find_sdist_modules(tree: SourceTree) -> SdistModules:
 
 
 def _doubt(tree: SourceTree, installed: Installed, found: ModuleNames) -> ModulesGrade:
-    """What speaks against the modules, whatever rule found them."""
+    """Return the certainty of the modules by reasons that do not depend on the rule that found them."""
     if installed.by == cmeel.RULE:
         return ModulesGrade.EXACT
     if not (found.names or found.stubs):
@@ -150,28 +156,28 @@ def _doubt(tree: SourceTree, installed: Installed, found: ModuleNames) -> Module
 
 
 def _named_rule(tree: SourceTree) -> Rule | None:
-    """The rule of the named backend; None where that lies in the sdist, is unknown, or none is named."""
+    """Return the rule of the declared backend, or None if it lies in the sdist, is unknown, or none is declared."""
     if tree.has_own_backend:
         return None
     return next((rule for names, _, rule in _BACKENDS if tree.backend in names), None)
 
 
 def backend_note(tree: SourceTree) -> str | None:
-    """A note about a build backend that may build anything: none that is followed, or one in the sdist itself."""
+    """Return a note if the build backend is not supported or lies in the sdist itself, since it may build anything."""
     if not tree.backend or _named_rule(tree):
         return None
     return f"{AMBIGUOUS} a build may differ: its build backend {printable(tree.backend, 100)} is not followed"
 
 
 def plugin_note(tree: SourceTree) -> str | None:
-    """A note about an .egg-info by which setuptools runs code of the sdist as a plug-in of its own."""
+    """Return a note if an .egg-info makes setuptools run code of the sdist as a plug-in."""
     if not _has_own_plugins(tree):
         return None
     return f"{AMBIGUOUS} a build may differ: setuptools runs plug-ins that lie in the sdist"
 
 
 def hook_note(tree: SourceTree) -> str | None:
-    """A note about a hook in the sdist by which PDM's backend or hatchling may make other requirements."""
+    """Return a note if the sdist has a hook by which the backend of PDM or hatchling may change the requirements."""
     if tree.is_built_by(backend_names.PDM):
         has_hook = tree.has_file("pdm_build.py") or "custom-hook" in tree.table("tool", "pdm", "build")
     elif tree.is_built_by(backend_names.HATCHLING):
@@ -197,9 +203,9 @@ def _has_own_plugins(tree: SourceTree) -> bool:
 
 
 def _likely_rules(tree: SourceTree) -> tuple[Rule, ...]:
-    """setuptools' rule where no backend is named, else the rules of those that have settings.
+    """Return the rule of setuptools if no backend is declared, or else the rules of backends that have settings.
 
-    An .egg-info with a top_level.txt was written by setuptools, whatever wraps it.
+    An .egg-info with a top_level.txt was written by setuptools, even if another tool called it.
     """
     if not tree.backend or tree.top_level is not None:
         return (setuptools.installed,)
@@ -208,7 +214,7 @@ def _likely_rules(tree: SourceTree) -> tuple[Rule, ...]:
 
 
 def as_built(tree: SourceTree, installed: Installed) -> Files:
-    """The installed files as a build leaves them: with compiled modules for Cython's sources and extensions."""
+    """Return the installed files as a build leaves them, with compiled modules for Cython sources and extensions."""
     files = installed.files
     if installed.compiles_all and tree.uses_cython and _has_cython(files):
         files = [(folder, Folder(inside.sources, inside.others.replace(".pyx/", ".so/"))) for folder, inside in files]

@@ -1,7 +1,7 @@
-"""Finds what an sdist requires, from the first of its files that has it literally. None of them is run.
+"""Find the requirements of an sdist in the first of its files that has them as literals. No file is run.
 
-The rules are in the order of their trust. A rule that knows only a part of the requirements knows none: then the next
-one counts. No rule guesses. So what no rule finds is unknown, which differs from no requirement.
+The rules are in the order of their reliability. If a rule finds only a part of the requirements, it returns nothing,
+and the next rule is tried. No rule guesses: requirements that no rule finds are unknown, which is not the same as none.
 """
 
 import re
@@ -29,15 +29,17 @@ from pypi_assets.distributions.setup_script import SetupArguments
 from pypi_assets.distributions.source_tree import SourceTree
 
 _COMMENT = re.compile(r"(?:^|\s)#.*")
-"""setuptools drops it wherever it reads requirements."""
+"""A comment. setuptools removes it wherever it reads requirements."""
 _OLD_POETRY = re.compile(r"(?:<=?1|<2(?:\.0)*\b(?!\.)|[=~]=1\.|===1\.|<2,|<2\.0\.0)")
 _VARIABLE = re.compile(r"\$\{.")
 
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """PEP 508 requirements and the names of extras, each once, and the rule that found them. None are `is_given` where
-    nothing states that there are none, so that a plug-in may add some."""
+    """Distinct PEP 508 requirements and extras, and the rule that found them.
+
+    If there are no requirements, `is_given` is False if no file states this explicitly. Then a plug-in may add some.
+    """
 
     requires_dist: tuple[str, ...]
     extras: tuple[str, ...]
@@ -47,10 +49,10 @@ class Requirements:
 
 
 def find_requirements(tree: SourceTree, metadata: CoreMetadata) -> Requirements | None:
-    """The requirements by the first rule that finds them; None where they are unknown.
+    """Return the requirements by the first rule that finds them, or None if they are unknown.
 
-    pip takes what the build backend makes of its own files, whatever the metadata in the sdist state. So that counts
-    where the two differ, and a note describes it.
+    pip builds an sdist, so the files that the build backend reads decide. If the metadata in the sdist state other
+    requirements, the backend's files count, and a note says so.
     """
     if _are_computed(tree):
         return None
@@ -68,7 +70,7 @@ def find_requirements(tree: SourceTree, metadata: CoreMetadata) -> Requirements 
 
 
 def _as_built(tree: SourceTree) -> Requirements | None:
-    """The requirements that the build backend takes from its own files; None where they are unknown."""
+    """Return the requirements that the build backend takes from its own files, or None if they are unknown."""
     if tree.is_built_by(backend_names.POETRY):
         return _poetry_with_project(tree)
     if (declared := _pyproject(tree, CoreMetadata())) is not None:
@@ -77,13 +79,16 @@ def _as_built(tree: SourceTree) -> Requirements | None:
         return _flit(tree, CoreMetadata())
     if tree.is_built_by_setuptools and {"setup.py", "setup.cfg", "pyproject.toml"} & tree.files.keys():
         found = _setuptools(tree, CoreMetadata())
-        return found if found is not None and found.is_given else None  # else a plug-in may give them
+        return found if found is not None and found.is_given else None  # otherwise a plug-in may add them
     return None
 
 
 def _poetry_with_project(tree: SourceTree) -> Requirements | None:
-    """What poetry-core makes of [project] and [tool.poetry]: before version 2 it knows its own table alone. Since then
-    that one counts where [project] has no requirements; where it leaves some of them dynamic, both may count."""
+    """Return the requirements that poetry-core makes of [project] and [tool.poetry].
+
+    Before version 2, poetry-core reads only its own table. Since then, its table counts if [project] has no
+    requirements. If [project] leaves some of them dynamic, both may count.
+    """
     project, own = tree.table("project"), _poetry(tree, CoreMetadata())
     required = strings(tree.table("build-system").get("requires"))
     if not project or (own and required and all(_OLD_POETRY.search(each.replace(" ", "")) for each in required)):
@@ -96,7 +101,10 @@ def _poetry_with_project(tree: SourceTree) -> Requirements | None:
 
 
 def _static_pkg_info(_: SourceTree, metadata: CoreMetadata) -> Requirements | None:
-    """PEP 643: since metadata 2.2, what is not named as dynamic is the same in every wheel of this sdist."""
+    """Return the requirements of static metadata.
+
+    Since metadata 2.2 (PEP 643), fields that are not listed as dynamic are the same in every wheel of the sdist.
+    """
     version = (metadata.metadata_version or "").split(".")
     if not all(is_digits(part) and len(part) < 10 for part in version) or [int(part) for part in version] < [2, 2]:
         return None
@@ -106,15 +114,18 @@ def _static_pkg_info(_: SourceTree, metadata: CoreMetadata) -> Requirements | No
 
 
 def _pyproject(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
-    """[project], next to which poetry-core reads its own table."""
+    """Return the requirements of [project]. poetry-core reads its own table in addition."""
     if tree.is_built_by(backend_names.POETRY):
         return _poetry_with_project(tree) if tree.table("project") else None
     return _declared(tree)
 
 
 def _declared(tree: SourceTree, *, with_extras: bool = True) -> Requirements | None:
-    """PEP 621: `dependencies` and `optional-dependencies` of [project], unless either is dynamic. What is missing and
-    not dynamic, is none. `with_extras`: what extras of the project's own stand for, as hatchling writes it today."""
+    """Return `dependencies` and `optional-dependencies` of [project] (PEP 621), or None if either is dynamic.
+
+    A field that is missing and not dynamic means no requirements. With `with_extras`, requirements on the project's own
+    extras are replaced by their contents, as current hatchling writes them.
+    """
     project = tree.table("project")
     if "name" not in project or {"dependencies", "optional-dependencies"} & set(strings(project.get("dynamic"))):
         return None
@@ -133,8 +144,10 @@ def _declared(tree: SourceTree, *, with_extras: bool = True) -> Requirements | N
 
 
 def _are_computed(tree: SourceTree) -> bool:
-    """Whether the backend fills in a part of a requirement that depends on the machine: `{root:uri}` for hatchling,
-    `${PROJECT_ROOT}` and variables of the environment for PDM's."""
+    """Check whether the backend fills in a part of a requirement that depends on the machine.
+
+    Examples are `{root:uri}` for hatchling, and `${PROJECT_ROOT}` and environment variables for PDM.
+    """
     project = tree.table("project")
     listed = [project.get("dependencies"), *table(project, "optional-dependencies").values()]
     if tree.is_built_by(backend_names.HATCHLING):
@@ -145,14 +158,14 @@ def _are_computed(tree: SourceTree) -> bool:
 
 
 def _poetry_alone(tree: SourceTree, metadata: CoreMetadata) -> Requirements | None:
-    """[tool.poetry], unless [project] has a part of the requirements."""
+    """Return the requirements of [tool.poetry] unless [project] has a part of them."""
     project = tree.table("project")
     has_part = _texts(project.get("dependencies")) or table(project, "optional-dependencies")
     return None if has_part and tree.is_built_by(backend_names.POETRY) else _poetry(tree, metadata)
 
 
 def _poetry(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
-    """[tool.poetry.dependencies] converted, where [project] doesn't state them or leaves them to Poetry."""
+    """Return the converted [tool.poetry.dependencies] if [project] does not state them or leaves them to Poetry."""
     poetry = tree.table("tool", "poetry")
     if "name" not in poetry and "dependencies" not in poetry:
         return None
@@ -163,7 +176,7 @@ def _poetry(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
 
 
 def _flit(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
-    """[tool.flit.metadata], flit's table from before [project]: `dev-requires` is the extra dev."""
+    """Return the requirements of [tool.flit.metadata], flit's table before [project]. `dev-requires` is an extra."""
     metadata = tree.table("tool", "flit", "metadata")
     if not metadata:
         return None
@@ -174,20 +187,20 @@ def _flit(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
 
 
 def _requires_txt(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
-    """The .egg-info's requires.txt, which setuptools itself makes METADATA of."""
+    """Return the requirements in requires.txt of the .egg-info, from which setuptools itself makes METADATA."""
     content = tree.files.get(f"{tree.egg_info}/requires.txt")
     return None if content is None else Requirements(*parse_requires_txt(content), "requires.txt")
 
 
 def _egg_info_without_requires(tree: SourceTree, metadata: CoreMetadata) -> Requirements | None:
-    """setuptools removes requires.txt where nothing is required."""
+    """Return no requirements if an .egg-info lacks requires.txt, which setuptools removes if nothing is required."""
     if f"{tree.egg_info}/PKG-INFO" not in tree.files or metadata.requires_dist:
         return None
     return Requirements((), metadata.provides_extra, ".egg-info without requires.txt")
 
 
 def _pbr(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
-    """pbr takes the requirements from requirements.txt, and extras from [extras] of setup.cfg."""
+    """Return the requirements of pbr, which come from requirements.txt. Extras in setup.cfg make them unknown."""
     if not uses_pbr(tree) or "extras" in tree.setup_cfg:
         return None
     lines = _requirements_files(tree, ["requirements.txt"])
@@ -195,16 +208,16 @@ def _pbr(tree: SourceTree, _: CoreMetadata) -> Requirements | None:
 
 
 def uses_pbr(tree: SourceTree) -> bool:
-    """Whether pbr makes the metadata, of files of its own."""
+    """Check whether pbr makes the metadata from its own files."""
     return "files" in tree.setup_cfg or b"pbr" in tree.files.get("setup.py", b"")
 
 
 def _setuptools(tree: SourceTree, metadata: CoreMetadata) -> Requirements | None:
-    """What setuptools takes from [tool.setuptools.dynamic], else from setup.py, else from setup.cfg, which also counts
-    where setup.py gives an empty list.
+    """Return what setuptools takes from [tool.setuptools.dynamic], or else from setup.py, or else from setup.cfg.
 
-    What a call of setup() that is understood doesn't give, is none; not so where it has `**unknown`, where pbr or
-    another build backend may give it, or where PKG-INFO has some.
+    setup.cfg also counts if setup.py gives an empty list. An argument that is missing in a call of setup() means no
+    requirements. It is unknown instead if the call has `**unknown`, if pbr or another build backend may give it, or if
+    PKG-INFO has requirements.
     """
     project = tree.table("project")
     if uses_pbr(tree) or not tree.is_built_by_setuptools or (project and "name" not in project):
@@ -235,7 +248,7 @@ Lines = Sequence[str] | None
 
 
 def _install_requires(tree: SourceTree, script: SetupArguments, options: Mapping[str, str]) -> tuple[Lines, str]:
-    """The requirements without extras (None where they are unknown), and where they are from."""
+    """Return the requirements without extras, or None if they are unknown, and the file that they come from."""
     project = tree.table("project")
     dynamic = tree.table("tool", "setuptools", "dynamic")
     if project and "dependencies" not in strings(project.get("dynamic")):
@@ -255,7 +268,7 @@ def _install_requires(tree: SourceTree, script: SetupArguments, options: Mapping
 def _extras_require(
     tree: SourceTree, script: SetupArguments, options: Mapping[str, str]
 ) -> tuple[Mapping[str, Lines] | None, str]:
-    """The requirements of each extra, as far as they are known, and where they are from."""
+    """Return the requirements of each extra, as far as they are known, and the file that they come from."""
     project = tree.table("project")
     dynamic = table(tree.table("tool", "setuptools", "dynamic"), "optional-dependencies")
     if project and "optional-dependencies" not in strings(project.get("dynamic")):
@@ -275,9 +288,9 @@ def _extras_require(
 
 
 def _setup_cfg_lines(tree: SourceTree, value: str) -> Lines:
-    """A list of setup.cfg: one requirement a line, or separated by `;` on one line, or the name of a file.
+    """Return the items of a list in setup.cfg: one requirement a line, or separated by `;`, or the name of a file.
 
-    A marker has quotes, so a line with quotes is one requirement. None where it names an option that there is not.
+    Markers have quotes, so a line with quotes is one requirement. Return None if the list uses interpolation.
     """
     if "%(" in value:
         return None
@@ -289,7 +302,7 @@ def _setup_cfg_lines(tree: SourceTree, value: str) -> Lines:
 
 
 def _requirements_files(tree: SourceTree, names: Sequence[str]) -> Lines:
-    """The lines of requirements files; None where one isn't kept, or has options or lines that go on."""
+    """Return the lines of requirements files, or None if a file was not stored, or has options or continued lines."""
     found = []
     for name in names:
         if name not in tree.files:
@@ -303,7 +316,10 @@ def _requirements_files(tree: SourceTree, names: Sequence[str]) -> Lines:
 
 
 def _pkg_info(_: SourceTree, metadata: CoreMetadata) -> Requirements | None:
-    """PKG-INFO from before 2.2 promises nothing, but what it names was true where the sdist was made."""
+    """Return the requirements of PKG-INFO before metadata 2.2.
+
+    They are not guaranteed, but they were true on the machine that made the sdist.
+    """
     if not metadata.requires_dist:
         return None
     return Requirements(unique(metadata.requires_dist), metadata.provides_extra, "PKG-INFO")

@@ -1,6 +1,6 @@
-"""Makes the record of an sdist from the files in it, none of which is run.
+"""Make the record of an sdist from its files. None of them is run.
 
-Each kind of facts has a module of its own: sdist_metadata, sdist_entry_points, sdist_requirements and sdist_modules.
+Each kind of fact has its own module: sdist_metadata, sdist_entry_points, sdist_requirements and sdist_modules.
 """
 
 import re
@@ -40,9 +40,9 @@ _AT_TOP_TEXT = (
 _AT_TOP = frozenset(_AT_TOP_TEXT.split())
 _OF_HATCHLING = frozenset({"hatch.toml", ".gitignore", ".hgignore"})
 _PROJECT_FILES = ("setup.py", "pyproject.toml")
-"""What makes a folder a project to pip."""
+"""Files that make a folder a project for pip."""
 _IN_FOLDERS = {"meson.build": 6, "Cargo.toml": 3, "CMakeLists.txt": 4, "setup.py": 6}
-"""Build files that lie in folders too, and how deep at the most, the top folder included."""
+"""Build files that may lie in folders, and their greatest depth including the top folder."""
 _VENDORED = ("/subprojects/", "/vendored-meson/", "/vendor/", "/test cases/")
 _NO_PART = re.compile(
     r"/(?:extern|external|third[_-]?party|3rd[_-]?party|deps|docs?|tests?|examples?|benchmarks?)/",
@@ -54,12 +54,12 @@ _IN_EGG_INFO = frozenset({"PKG-INFO", "SOURCES.txt", "requires.txt", "top_level.
 _READ_NAMES = _AT_TOP | _IN_FOLDERS.keys() | _IN_EGG_INFO
 _pyproject_decoder = msgspec.json.Decoder(dict[str, Any])
 MAX_EGG_INFO_DEPTH = 4
-"""Folders above and with the .egg-info: `demo-1.0/src/demo.egg-info` is 3. Deeper ones are test data."""
+"""The maximum depth of the .egg-info. `demo-1.0/src/demo.egg-info` has depth 3. Deeper ones are test data."""
 
 
 def is_wanted(name: str) -> bool:
-    """Whether an sdist's record may need the content of this member; the top folder is not known yet."""
-    if name[name.rfind("/") + 1 :] not in _READ_NAMES:  # as nearly all
+    """Check whether the record of an sdist may need the content of this member. The top folder is not known yet."""
+    if name[name.rfind("/") + 1 :] not in _READ_NAMES:  # true for nearly all members
         return is_build_script(name)
     *folders, filename = name.split("/")
     if len(folders) <= 1 and filename in _AT_TOP:
@@ -71,22 +71,23 @@ def is_wanted(name: str) -> bool:
 
 
 def wanted(names: Iterable[str]) -> list[str]:
-    """Those of the members' names for which `is_wanted` holds."""
+    """Return the member names for which `is_wanted` is true."""
     return [name for name in names if is_wanted(name)]
 
 
 def condense(extract: Extract) -> None:
-    """Prepares what is slow to read, in place. pyproject.toml is kept as JSON; a broken one stays, without a brace in
-    front. The arguments of the only setup.py are kept next to it, whether a rule of today needs them or not, and so are
-    those files that it may use and names.
+    """Condense the files of an extract in place, so that records can be made from it quickly.
 
-    Other kinds of distributions keep no such files. Raises what the parsers raise; the extract is good either way.
+    pyproject.toml is stored as JSON. An invalid one is stored unchanged, but never with a brace at its start. The
+    arguments of the only setup.py are stored, even those that no rule needs today, together with the files that it may
+    use and that it names. Other kinds of distributions have no such files. Raise the errors of the parsers. The extract
+    is valid even then.
     """
     for name, content in extract.files.items():
         if name.rpartition("/")[2] == "pyproject.toml":
             try:
                 extract.files[name] = msgspec.json.encode(parse_toml(content.decode()))
-            except (ValueError, OverflowError):  # OverflowError: a number that JSON has not
+            except (ValueError, OverflowError):  # OverflowError: a number that JSON lacks
                 extract.files[name] = b"\n" + content if content.startswith(b"{") else content
     filenames = {name: name.rpartition("/")[2] for name in extract.files}
     if not any(b"hatch" in extract.files[name] for name, filename in filenames.items() if filename == "pyproject.toml"):
@@ -104,7 +105,7 @@ def condense(extract: Extract) -> None:
 
 
 def _keep_named(script: str, files: dict[str, bytes]) -> dict[str, bytes]:
-    """Drops the files that the only setup.py could use by their names, and does not name. Returns those it names."""
+    """Delete the files that the only setup.py could use but does not name, and return the named ones."""
     top = script.removesuffix("setup.py")
     found = _files_next_to(script, files)
     named = named_scripts(files[script], found)
@@ -114,7 +115,7 @@ def _keep_named(script: str, files: dict[str, bytes]) -> dict[str, bytes]:
 
 
 def _files_next_to(script: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The files that a setup.py may import or run, by their paths from its folder."""
+    """Return the files that a setup.py may import or run, by path relative to its folder."""
     top = script.removesuffix("setup.py")
     return {
         name[len(top) :]: content
@@ -124,7 +125,7 @@ def _files_next_to(script: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) -> DistributionRecord:
-    """The record of an sdist; `requires_by` and `modules_by` name the rules by which they are known."""
+    """Return the record of an sdist. `requires_by` and `modules_by` name the rules that found the values."""
     notes: list[str] = []
     members, top = _below_top(parts, extract, notes)
     files = {name[len(top) :]: content for name, content in extract.files.items() if name.startswith(top)}
@@ -183,8 +184,10 @@ def sdist_record(parts: FilenameParts, project: str | None, extract: Extract) ->
 
 @dataclass(slots=True)
 class _SetupScript:
-    """setup.py (None where there is none), the files that it may use, and what was `kept` of it: it is read once, where
-    a rule needs it."""
+    """A setup.py, or None if there is none, the files that it may use, and its stored arguments as `kept`.
+
+    It is read once, when a rule needs it.
+    """
 
     source: bytes | None
     files: Mapping[str, bytes]
@@ -193,7 +196,7 @@ class _SetupScript:
     arguments: SetupArguments | None = None
 
     def read(self) -> SetupArguments | None:
-        """Its arguments, None where there is none; a problem is added to the notes."""
+        """Return its arguments, or None if there is no setup.py. A problem is added to the notes."""
         if self.arguments is None and self.source is not None:
             self.arguments = kept_arguments(self.kept) or read_setup_script(self.source, self.files)
             if self.arguments.problem:
@@ -202,7 +205,7 @@ class _SetupScript:
 
 
 def _below_top(parts: FilenameParts, extract: Extract, notes: list[str]) -> tuple[dict[str, Folder], str]:
-    """The members in the sdist's one top folder and its name with a slash; all and nothing where there is none."""
+    """Return the members in the only top folder with its name and a slash, or all members and "" if there is none."""
     members = extract.members
     if _is_lone_file(members):
         notes.append(f"{AMBIGUOUS} its only file lies in no folder: pip refuses it")
@@ -227,14 +230,14 @@ def _is_lone_file(members: Mapping[str, Folder]) -> bool:
 
 
 def _outside(members: dict[str, Folder], top: str) -> set[str]:
-    """The folders of `members` that are neither `top` itself nor below."""
+    """Return the folders of `members` that are neither `top` itself nor below it."""
     return {folder for folder in members if not folder.startswith(top)} - {top[:-1]}
 
 
 def _choose_top(parts: FilenameParts, extract: Extract) -> str | None:
-    """The folder that is the sdist's own among other files at the root; None where that is the root.
+    """Return the folder that is the sdist's own if there are other files at the root, or None for the root itself.
 
-    pip leaves no folder out where there is more, and finds the project at the root or not at all.
+    If there is more than one folder, pip removes none and finds the project at the root or not at all.
     """
     if any(name in extract.members.get("", Folder()) for name in _PROJECT_FILES):
         return None
@@ -250,7 +253,7 @@ def _choose_top(parts: FilenameParts, extract: Extract) -> str | None:
 
 
 def _read_pyproject(files: Mapping[str, bytes], notes: list[str]) -> dict[str, Any]:
-    """pyproject.toml as `condense` leaves it."""
+    """Return pyproject.toml in the form in which `condense` stores it."""
     content = files.get("pyproject.toml", b"{}")
     try:
         if content.startswith(b"{"):
@@ -266,7 +269,7 @@ def _read_pyproject(files: Mapping[str, bytes], notes: list[str]) -> dict[str, A
 
 
 def _name_in(files: Mapping[str, bytes], name: str) -> str | None:
-    """The project that core metadata are of."""
+    """Return the project name in core metadata."""
     return parse_metadata(files[name], name).name if name in files else None
 
 
@@ -278,7 +281,7 @@ def _choose_egg_info(
     files: Mapping[str, bytes],
     notes: list[str],
 ) -> str | None:
-    """The folder of the .egg-info that is this sdist's own: the shallowest of its name, or the only one."""
+    """Return the folder of the sdist's own .egg-info: the shallowest with its name, or the only one."""
     kept_in = [name.rpartition("/")[0] for name in files if ".egg-info/" in name]
     kept_in = kept_in or [folder[len(top) :] for folder in members if folder.endswith(".egg-info")]
     if not kept_in:

@@ -1,7 +1,7 @@
-"""Compares the metadata that an index serves next to a file with the file's own (PEP 658).
+"""Compare the metadata that an index serves next to a file with the file's own metadata (PEP 658).
 
-pip and uv resolve a wheel by the served metadata and install its own. pip does so with an sdist too. uv never requests
-the served metadata of an sdist. How they are fetched does not belong here.
+pip and uv resolve a wheel by the served metadata but install its own. pip also does so with an sdist. uv never requests
+the served metadata of an sdist. Fetching does not belong here.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from pypi_assets.distributions.record import AMBIGUOUS, FAILS, FAILS_LATE, SKIPS
 from pypi_assets.distributions.requirements import comparable_requirement, comparable_version, differ
 
 SERVED_METADATA = "served metadata"
-"""The rule by which requirements are known that an index serves next to a file."""
+"""The name of the rule for requirements in metadata that an index serves next to a file."""
 _WHICH = "the metadata that the index serves next to it"
 _REQUIREMENTS = "requires-dist"
 
@@ -36,7 +36,7 @@ _REQUIREMENTS = "requires-dist"
 class Resolved:
     """The `metadata` that installers resolve by.
 
-    `installed` are the lines of the file's own metadata if the served metadata state other fields, else None.
+    `installed` are the lines of the file's own metadata if the served metadata have other fields, and None otherwise.
     """
 
     metadata: CoreMetadata
@@ -46,7 +46,7 @@ class Resolved:
 
 
 def resolved_wheel(parts: FilenameParts, own: CoreMetadata, served: ServedMetadata | None) -> Resolved:
-    """Return the metadata by which installers resolve a wheel whose METADATA are `own`."""
+    """Return the metadata by which installers resolve a wheel. `own` is its METADATA."""
     resolved = Resolved(own) if served is None else _served_wheel(own, served)
     of_metadata = (*refused_metadata(parts, resolved.metadata), *refused_requirement(resolved.metadata))
     return replace(resolved, refusals=(*refused_name(parts), *resolved.refusals, *of_metadata))
@@ -61,8 +61,8 @@ def resolved_sdist(
 ) -> Resolved:
     """Return the metadata by which pip resolves an sdist, or uv if pip rejects them.
 
-    `requires_dist` is None if the sdist's own requirements are unknown. pip reads the served metadata alone, and builds
-    the sdist later. Name and version of the sdist's own metadata count if they are static.
+    `requires_dist` is None if the sdist's own requirements are unknown. pip reads only the served metadata and builds
+    the sdist later. The name and version in the sdist's own metadata count if they are static.
     """
     reasons = list(contradictions(parts, own)) if is_static(own) else []
     if served is None:
@@ -93,9 +93,10 @@ def resolved_sdist(
 
 
 def own_requirements(installed: Iterable[str]) -> tuple[str | None, list[str] | None]:
-    """Return Requires-Python and Requires-Dist of the lines that a record has as `installed_metadata`.
+    """Return Requires-Python and Requires-Dist in the lines of a record's `installed_metadata`.
 
-    Each is None if the lines do not state it. Requirements are an empty list if there are none.
+    Requires-Python is None if there is none. Requirements are None if they are dynamic and an empty list if there are
+    none.
 
     >>> own_requirements(["Name: demo", "Requires-Dist: attrs"])
     (None, ['attrs'])
@@ -105,7 +106,7 @@ def own_requirements(installed: Iterable[str]) -> tuple[str | None, list[str] | 
 
 
 def _parsed(served: ServedMetadata) -> tuple[CoreMetadata | None, list[str]]:
-    """Return the served metadata and the reasons why pip fails at them; None if the index does not have the file."""
+    """Return the served metadata, or None if the index does not have the file, and the reasons why pip fails."""
     if served.content is None:
         return None, [f"{_WHICH}, as its page states, are missing"]
     found = parse_metadata(served.content, "served METADATA")
@@ -133,7 +134,7 @@ def _served_wheel(own: CoreMetadata, served: ServedMetadata) -> Resolved:
 
 
 def _differing(own: CoreMetadata, served: CoreMetadata) -> Iterator[str]:
-    """Yield the fields that pip compares before it installs a wheel, and finds to be different."""
+    """Yield the differing fields that pip compares before it installs a wheel."""
     yield from _differing_names(own, served)
     if set(map(comparable_requirement, own.requires_dist)) != set(map(comparable_requirement, served.requires_dist)):
         yield "Requires-Dist"
@@ -144,7 +145,7 @@ def _differing(own: CoreMetadata, served: CoreMetadata) -> Iterator[str]:
 
 
 def _differing_sdist(own: CoreMetadata, served: CoreMetadata) -> Iterator[str]:
-    """Yield the known fields of an sdist's own metadata from which the served ones differ."""
+    """Yield the known fields of an sdist's own metadata that differ in the served metadata."""
     yield from _differing_names(own, served)
     if _REQUIREMENTS not in own.dynamic and differ(own.requires_dist, served.requires_dist):
         yield "Requires-Dist"
@@ -175,26 +176,26 @@ METADATA_COLUMNS = (
     *("project", "version", "filename", "kind", "outcome", "requires_python", "requires_dist", "provides_extra"),
     *("requires_by", "notes"),
 )
-"""The columns of a row of a dump from which it follows whether metadata are rendered, and which."""
+"""The columns of a dump row that decide whether its metadata are rendered, and with which values."""
 METADATA_VERSION = "2.2"
-"""The first in which fields that are not named as dynamic are the same in each wheel of an sdist (PEP 643)."""
+"""The first version in which fields that are not dynamic are the same in each wheel of an sdist (PEP 643)."""
 _READ = "data"
 _TRUSTED = {DistributionKind.WHEEL.value: "METADATA", DistributionKind.SDIST.value: "static PKG-INFO"}
-"""By kind, the rule by which the requirements are those that installers see."""
+"""By kind, the rule for requirements that are the same as what installers see."""
 _SOURCES = ("METADATA", "PKG-INFO")
 _ODD = (AMBIGUOUS, "the metadata ", *_SOURCES)
-"""How notes begin that can be of metadata which installers see otherwise."""
+"""The starts of notes on metadata that installers may read differently."""
 _NOT_RENDERED = ("License-Expression", "Classifier", "Project-URL", "Import-Name")
 _HARMLESS = tuple(f"{source}: {field}" for source in _SOURCES for field in _NOT_RENDERED)
 _FIRST_COUNTS = " fields; the first one counts"
-"""For installers too."""
+"""The end of a note on repeated fields. Installers use the first one, too."""
 _NOTES_LEFT_OUT = " more notes are left out"
 _USUAL_PARTS = 5
-"""Of the name of a wheel without a build tag, between dashes."""
+"""The number of parts between dashes in the name of a wheel without a build tag."""
 
 
 def metadata_of_row(row: Mapping[str, Any]) -> bytes | None:
-    """The metadata of the file of a row of a dump, which needs METADATA_COLUMNS; None where none are rendered."""
+    """Return the metadata of the file in a dump row with METADATA_COLUMNS, or None if none are rendered."""
     if row["outcome"] != _READ or row["requires_dist"] is None or row["requires_by"] != _TRUSTED.get(row["kind"]):
         return None
     if any(map(_is_odd, row["notes"] or ())):
@@ -209,7 +210,7 @@ def metadata_of_row(row: Mapping[str, Any]) -> bytes | None:
 
 
 def metadata_sha256(row: Mapping[str, Any]) -> str | None:
-    """The sha256 of `metadata_of_row`, in hex."""
+    """Return the sha256 of `metadata_of_row` in hex."""
     content = metadata_of_row(row)
     return None if content is None else hashlib.sha256(content).hexdigest()
 
@@ -221,7 +222,7 @@ def render_metadata(
     requires_dist: Iterable[str],
     provides_extra: Iterable[str],
 ) -> bytes | None:
-    """These fields as core metadata; None where a value is not one printable line.
+    r"""Return these fields as core metadata, or None if a value is not one printable line.
 
     >>> render_metadata("Demo", "1.0", None, ["other>=2"], [])
     b'Metadata-Version: 2.2\\nName: Demo\\nVersion: 1.0\\nRequires-Dist: other>=2\\n'
@@ -238,7 +239,7 @@ def render_metadata(
 
 @lru_cache(maxsize=16_384)
 def file_version(filename: str, release: str, project: str) -> str:
-    """The version of a file as its name writes it, which can differ in spelling from that of its release."""
+    """Return the version of a file as its name writes it. Its spelling can differ from the version of the release."""
     parts = filename.split("-")
     has_build = len(parts) == _USUAL_PARTS + 1 and is_digits(parts[1][:1]) and is_digits(parts[2][:1])
     if filename.endswith(".whl") and (len(parts) == _USUAL_PARTS or has_build):

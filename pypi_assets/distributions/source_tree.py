@@ -1,4 +1,4 @@
-"""The files of an sdist as build backends look at them, and what a backend would install of them."""
+"""Present the files of an sdist to the rules of build backends, and describe the files that a build would install."""
 
 import re
 from bisect import bisect_left
@@ -20,25 +20,30 @@ from pypi_assets.distributions.setup_cfg import parse_setup_cfg
 from pypi_assets.distributions.setup_script import SetupArguments
 
 MAX_PATH_LENGTH = 4096
-"""No file or package with a longer path or dotted name is looked for: readers refuse members with such names."""
+"""Longer paths and dotted names are never looked up, since readers reject members with such names."""
 MAX_TARGET_LENGTH = 250
-"""Of the name of a folder that files are moved to, so that many files in it take no memory without end; the longest
-real ones have a hundred characters."""
+"""The maximum length of the folder that files are moved to, so that many files take no unlimited memory.
+
+The longest real folders have a hundred characters.
+"""
 _FEW = 500
-"""Characters of the names in a folder that are looked through faster than they are made a set of."""
+"""The length of names in a folder up to which a search is faster than building a set."""
 _AFTER_SLASH = chr(ord("/") + 1)
 _COMPILED = (".so", ".pyd")
 _UNCOMPILED = (".pyi", ".pyx")
 _MODULES = (*_UNCOMPILED, *_COMPILED)
-"""Suffixes of what can be a module or a stub, next to `.py`."""
+"""Suffixes of files that can be modules or stubs, in addition to `.py`."""
 COMPILED_SOURCES = (".c", ".cc", ".cpp", ".cxx", ".pyx", ".rs", ".f", ".f90", ".i", ".m", ".go", ".cu")
 
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """What a build would install. `files` are relative to site-packages, `extensions` are the dotted names of modules
-    that are compiled, `by` names the rule that found them. Where `compiles_all`, a build with Cython makes a module of
-    each .pyx among the files, else of none that `extensions` lack."""
+    """The files that a build would install.
+
+    `files` are relative to site-packages, `extensions` are dotted names of compiled modules, and `by` names the rule
+    that found them. With `compiles_all`, a build with Cython compiles each .pyx in the files. Otherwise it compiles
+    only those in `extensions`.
+    """
 
     by: str
     files: Files
@@ -48,19 +53,19 @@ class Installed:
 
 
 def least_sure(*grades: ModulesGrade) -> ModulesGrade:
-    """The grade of what was found with several doubts."""
+    """Return the least certain of the grades."""
     return max(grades, key=[*ModulesGrade].index)
 
 
 @dataclass(frozen=True)
 class SourceTree:
-    """What the rules look at; paths are relative to the sdist's top folder, `""` is the top.
+    """The files of an sdist as rules see them. Paths are relative to the sdist's top folder, which is `""`.
 
-    Only the folders of `members`, all its files, are named as in the archive: they are `top` without its slash, or
-    begin with `top`. `files` are the small files that were kept. `declared` are the import names
-    that the metadata declare (PEP 794), `egg_info` is the folder of the .egg-info, `read_setup_script` reads setup.py
-    where a rule needs it. What rules look at is counted in `effort`, all of them together: its methods raise
-    LimitExceededError where that is far too much.
+    Only the folders in `members`, which has all files, are named as in the archive: they equal `top` without its slash,
+    or begin with `top`. `files` are the small files whose content was stored. `declared` are the import names that the
+    metadata declare (PEP 794), `egg_info` is the folder of the .egg-info, and `read_setup_script` reads setup.py when a
+    rule needs it. `effort` counts the work of all rules together. Its methods raise LimitExceededError if it is
+    excessive.
     """
 
     members: Mapping[str, Folder]
@@ -75,7 +80,7 @@ class SourceTree:
 
     @cached_property
     def sources(self) -> dict[str, Folder]:
-        """The files that can be modules or stubs, by the folder that they lie in."""
+        """The files that can be modules or stubs, by folder."""
         cut = len(self.top)
         found = {}
         for folder, inside in self.members.items():
@@ -96,7 +101,7 @@ class SourceTree:
 
     @cached_property
     def _sets(self) -> dict[str, frozenset[str]]:
-        """The names in large folders, for those that were looked into."""
+        """The names in large folders, cached when a folder is first searched."""
         return {}
 
     @cached_property
@@ -105,12 +110,12 @@ class SourceTree:
 
     @cached_property
     def packages(self) -> dict[str, Folder]:
-        """The folders with an `__init__.py`, but for the top."""
+        """The folders with an `__init__.py`, without the top."""
         return {folder: inside for folder, inside in self.sources.items() if folder and inside.is_package}
 
     @cached_property
     def folders(self) -> set[str]:
-        """The folders that have a module or a stub somewhere below."""
+        """The folders that contain a module or a stub at any depth."""
         found = {""}
         for source in self.sources:
             folder = source
@@ -129,14 +134,16 @@ class SourceTree:
 
     @cached_property
     def top_level(self) -> tuple[str, ...] | None:
-        """The names in top_level.txt, None where there is no such file."""
+        """The names in top_level.txt, or None if there is no such file."""
         content = self.files.get(f"{self.egg_info}/top_level.txt")
         return None if content is None else parse_top_level(content)
 
     @cached_property
     def uses_cython(self) -> bool:
-        """Whether a build has Cython, so that .pyx files become modules: only what is required is there, and what a
-        backend of the project's own may require."""
+        """Check whether a build has Cython, so that .pyx files become modules.
+
+        A build has only its required packages, and packages that the project's own backend may require.
+        """
         required = strings(self.table("build-system").get("requires"))
         script = self.files.get("setup.py", b"")
         is_offered = not required or b"setup_requires" in script
@@ -148,22 +155,22 @@ class SourceTree:
 
     @property
     def has_own_backend(self) -> bool:
-        """Whether the build backend lies in the sdist itself, so that it may do anything."""
+        """Check whether the build backend lies in the sdist itself, so that it may do anything."""
         return "backend-path" in self.table("build-system")
 
     @property
     def backend(self) -> str:
-        """The build backend that pyproject.toml names, without its object; empty if it names none."""
+        """The build backend in pyproject.toml without its object, or "" if there is none."""
         backend = self.table("build-system").get("build-backend")
         return backend.partition(":")[0] if isinstance(backend, str) else ""
 
     def is_built_by(self, backends: frozenset[str]) -> bool:
-        """Whether pyproject.toml names one of these modules as the backend, and it does not lie in the sdist."""
+        """Check whether pyproject.toml names one of these modules as the backend, and it is not part of the sdist."""
         return self.backend in backends and not self.has_own_backend
 
     @property
     def is_built_by_setuptools(self) -> bool:
-        """Whether setuptools is the backend, as it is if none is named."""
+        """Check whether setuptools is the backend. It is the default if none is named."""
         return not self.backend or self.is_built_by(backend_names.SETUPTOOLS)
 
     @cached_property
@@ -175,29 +182,29 @@ class SourceTree:
         return _has_any(COMPILED_SOURCES, self.members)
 
     def table(self, *keys: str) -> Mapping[str, Any]:
-        """A table of pyproject.toml, empty where there is none."""
+        """Return a table of pyproject.toml, or an empty one."""
         return table(self.pyproject, *keys)
 
     def has_folder(self, folder: str) -> bool:
-        """Whether anything lies below `folder`, a module or not."""
+        """Check whether `folder` contains a file of any kind at any depth."""
         start = f"{self.top}{folder}/"
         return any(f"{each}/".startswith(start) for each in self.members)
 
     def has_member(self, path: str) -> bool:
-        """Whether a file of any kind lies at `path`."""
+        """Check whether a file of any kind has this path."""
         folder, _, name = path.rpartition("/")
         return name in self.members.get(joined(self.top.removesuffix("/"), folder), Folder())
 
     def has_unread(self, *paths: str) -> bool:
-        """Whether one of these files is there, and its content was not kept: not by earlier versions, for one."""
+        """Check whether one of these files exists but its content was not stored, for example by an earlier version."""
         return any(path not in self.files and self.has_member(path) for path in paths)
 
     def has_any(self, path: str) -> bool:
-        """Whether a file, or a folder with a file of any kind below it, lies at `path`."""
+        """Check whether `path` is a file, or a folder that contains a file of any kind."""
         return self.has_member(path) or self.has_folder(path)
 
     def has_file(self, path: str) -> bool:
-        """Whether a module, a stub or a compiled module lies at `path`."""
+        """Check whether a module, a stub or a compiled module has this path."""
         folder, _, name = path.rpartition("/")
         inside = self.sources.get(folder, Folder())
         if len(inside.sources) + len(inside.others) < _FEW:
@@ -207,18 +214,18 @@ class SourceTree:
         return name in self._sets[folder]
 
     def right_in(self, folders: Iterable[str]) -> Files:
-        """The modules right in each of `folders`, without what is already compiled."""
+        """Return the modules directly in each of `folders`, without compiled ones."""
         found = [(folder, self.sources[folder]) for folder in folders if folder in self.sources]
         self.effort.spend(len(found) + sum([len(inside) for _, inside in found]))
         return self.uncompiled(found)
 
     @cached_property
     def modules_at_top(self) -> list[str]:
-        """The names of the `.py` files at the top, without that suffix."""
+        """The names of the `.py` files at the top, without the suffix."""
         return [stem for _, inside in self.right_in([""]) for stem in inside.stems]
 
     def uncompiled(self, files: Files) -> Files:
-        """`files` without what is already compiled."""
+        """Return `files` without compiled modules."""
         if not self.has_compiled_modules:
             return files
         left = [(folder, _only(_UNCOMPILED, inside)) for folder, inside in files]
@@ -226,11 +233,11 @@ class SourceTree:
 
     @cached_property
     def tops(self) -> list[str]:
-        """The folders at the top that have a module or a stub somewhere below."""
+        """The top-level folders that contain a module or a stub at any depth."""
         return sorted({folder.partition("/")[0] for folder in self.sources if folder})
 
     def below(self, folder: str) -> Files:
-        """All modules and stubs in `folder` and its folders."""
+        """Return all modules and stubs in `folder` and its subfolders."""
         if folder:
             first = bisect_left(self._ordered, (f"{folder}/",))
             end = bisect_left(self._ordered, (f"{folder}{_AFTER_SLASH}",), first)
@@ -243,13 +250,13 @@ class SourceTree:
         return found
 
     def bytecode(self, folder: str) -> Files:
-        """The `.pyc` files in `folder` and its folders, which most build backends leave out."""
+        """Return the `.pyc` files in `folder` and its subfolders. Most build backends skip them."""
         found = [each for each in self._all_bytecode if f"{each[0]}/".startswith(f"{folder}/" if folder else "")]
         self.effort.spend(len(self._all_bytecode) + sum(starmap(_steps, found)))
         return found
 
     def _has_modules(self, folder: str) -> bool:
-        """Whether `folder` is the top or has a module or a stub somewhere below."""
+        """Check whether `folder` is the top or contains a module or a stub at any depth."""
         if not folder or folder in self.sources:
             return True
         start = f"{folder}/"
@@ -257,20 +264,25 @@ class SourceTree:
         return at < len(self._ordered) and self._ordered[at][0].startswith(start)
 
     def at(self, path: str) -> Files:
-        """The module at `path`, or all that is below, where it is a folder."""
+        """Return the module at `path`, or all files below it if it is a folder."""
         if not (path.endswith((".py", *_MODULES)) and self.has_file(path)):
             return self.below(path)
         self.effort.spend(4 + len(path) // 32)
         return by_folder([path])
 
     def named(self, folder: str, name: str) -> str | None:
-        """The path of the package or of the single module `name` in `folder`; its case is ignored where it has to be,
-        as file systems that ignore it let it be built."""
+        """Return the path of the package or single module `name` in `folder`, or None.
+
+        An exact match is preferred. Otherwise case is ignored, since a build on a case-insensitive file system works
+        that way.
+        """
         return self.first_named([folder], name)
 
     def first_named(self, folders: Iterable[str], name: str) -> str | None:
-        """The path of the package or of the single module `name` in the first of `folders` that has one, with that
-        case, else with any."""
+        """Return the path of the package or single module `name` in the first of `folders` that has it, or None.
+
+        An exact match in any of them is preferred to a match that ignores case.
+        """
         paths = [joined(folder, f"{name}{suffix}") for folder in folders for suffix in ("", ".py")]
         if exact := next((path for path in paths if self._has_modules(path) or self.has_file(path)), None):
             return exact
@@ -282,14 +294,14 @@ class SourceTree:
 
 
 def _steps(folder: str, inside: Folder) -> int:
-    """What it takes to have these files in a list: more where paths are long, as it is memory that they take."""
+    """Return the cost of these files in a list. It grows with the length of paths, since they take memory."""
     sources, others = inside.sources, inside.others
     count = sources.count("/") + others.count("/")
     return 4 + count * (4 + len(folder) // 32) + (len(sources) + len(others)) // 32
 
 
 def _only(suffixes: tuple[str, ...], inside: Folder) -> Folder:
-    """`inside` with no others than those with one of `suffixes`."""
+    """Return `inside` with all sources, and only those other files that have one of `suffixes`."""
     return Folder(inside.sources, "".join([f"{name}/" for name in inside.other_names if name.endswith(suffixes)]))
 
 
@@ -299,7 +311,7 @@ def _has_any(suffixes: tuple[str, ...], folders: Mapping[str, Folder]) -> bool:
 
 
 def clean_path(path: str) -> str:
-    """`./src//demo/` as `src/demo`. What is so long that no file lies there is cut."""
+    """Return `src/demo` for `./src//demo/`. The path is cut at a length that no file has."""
     path = path[: 2 * MAX_PATH_LENGTH]
     if "\\" in path:
         path = path.replace("\\", "/")
@@ -307,8 +319,10 @@ def clean_path(path: str) -> str:
 
 
 def moved(files: Files, folder: str, target: str = "") -> Files:
-    """`files`, which lie in or below `folder`, as they are where that folder's content comes to lie in `target`. Raises
-    LimitExceededError where that is longer than MAX_TARGET_LENGTH."""
+    """Return `files`, which lie in or below `folder`, at their paths after its content is moved to `target`.
+
+    Raise LimitExceededError if `target` is longer than MAX_TARGET_LENGTH.
+    """
     if folder == target or not files:
         return files
     if len(target) > MAX_TARGET_LENGTH:
@@ -318,7 +332,7 @@ def moved(files: Files, folder: str, target: str = "") -> Files:
 
 
 def joined(folder: str, path: str) -> str:
-    """The path of `path` below `folder`; either may be empty."""
+    """Return the path of `path` below `folder`. Either may be empty."""
     return f"{folder}/{path}" if folder and path else folder or path
 
 
@@ -326,5 +340,5 @@ _SEPARATORS = re.compile(r"[-_.]+")
 
 
 def module_name(project: str) -> str:
-    """The project's normalized name as a module has it."""
+    """Return the project's normalized name in the form of a module name."""
     return lower(_SEPARATORS.sub("_", project))

@@ -1,4 +1,4 @@
-"""Makes the record of a wheel: METADATA, entry points and modules (PEP 427, PEP 491), as pip sees it."""
+"""Make the record of a wheel from METADATA, entry points and modules, as pip sees them (PEP 427, PEP 491)."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,15 +41,15 @@ _USUAL_REFERENCE = re.compile(
 _BLANK = re.compile(r"\s")
 _MAX_REFERENCE = 4096
 _MAX_NAME_BYTES = 255
-"""Of a file's name, on all usual file systems."""
+"""The maximum length of a file's name on all usual file systems."""
 _NAMED_BY_VERSION = frozenset({"pip", "easy_install"})
-"""Scripts that pip installs under further names too, such as `pip3.11`, and `pip3` for no other reference."""
+"""Scripts that pip installs under further names, such as `pip3.11`. An entry point `pip3` is replaced."""
 _THEIR_PROJECTS = frozenset({"pip", "setuptools", "distribute"})
 _SHOWN = 3
 
 
 class InstalledEntryPoints(NamedTuple):
-    """Object references by group and name; why pip refuses the wheel; and what else differs from `groups`."""
+    """Object references by group and name, reasons why pip rejects the wheel, and other differences from `groups`."""
 
     groups: dict[str, dict[str, str]]
     problems: list[str]
@@ -57,10 +57,10 @@ class InstalledEntryPoints(NamedTuple):
 
 
 def installed_entry_points(content: bytes, project: str | None = None) -> InstalledEntryPoints:
-    """What pip makes of entry_points.txt with this `content`, in a wheel of `project` (normalized).
+    """Return what pip makes of an entry_points.txt with this `content` in a wheel of `project`, a normalized name.
 
-    A comment is a line of its own, and a byte order mark is no blank. Lines in no group count for nothing. Of two entry
-    points of one name the last one counts.
+    A comment needs its own line, and a byte order mark is not a blank. Lines outside of groups are ignored. If two
+    entry points have the same name, the last one counts.
     """
     if not content:
         return InstalledEntryPoints({}, [], [])
@@ -132,7 +132,7 @@ def _script_doubts(groups: Mapping[str, Mapping[str, str]], project: str | None)
 
 
 def _is_usual(name: str, reference: str) -> bool:
-    """Whether pip makes a script of this name, for this reference."""
+    """Check whether pip makes a script with this name for this reference."""
     return (
         not name.startswith("[")
         and not _BLANK.search(name)
@@ -142,7 +142,7 @@ def _is_usual(name: str, reference: str) -> bool:
 
 
 MAX_START_UP_FILES = 40
-"""Of `.pth` and `.start` files that are looked into: each may lie in a place of its own. A note names the others."""
+"""The maximum number of `.pth` and `.start` files that are checked. Each may lie elsewhere. A note names others."""
 _KEPT = tuple(
     f".dist-info/{name}" for name in ("METADATA", "WHEEL", "entry_points.txt", "top_level.txt", "requires.txt")
 )
@@ -151,15 +151,15 @@ _EMPTY = Folder()
 
 
 def wanted(names: Iterable[str]) -> list[str]:
-    """Those of the members' names whose content a wheel's record needs."""
-    # quicker than to look at their ends
+    """Return the names of members whose content a wheel's record needs."""
+    # faster than checking how each one ends
     found = [name for name in names if ".dist-info/" in name or ".pth" in name or ".start" in name]
     start_up = [name for name in found if name.endswith(START_UP_ENDS) and site_folder(name.rpartition("/")[0]) == ""]
     return [name for name in found if name.endswith(_READ) and name.count("/") == 1] + start_up[:MAX_START_UP_FILES]
 
 
 def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) -> DistributionRecord:
-    """The record of a wheel: what is in the archive is the truth."""
+    """Return the record of a wheel. The content of the archive is authoritative."""
     notes: list[str] = []
     files = extract.files
     dist_info = _choose_dist_info(parts, extract, notes)
@@ -215,7 +215,7 @@ def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) ->
 def _requirements(
     metadata: CoreMetadata, requires_txt: bytes | None, notes: list[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...], str]:
-    """Requirements, extras, and where they are from: pip takes what METADATA lacks of them from a requires.txt."""
+    """Return the requirements, the extras and their source. pip takes what METADATA lacks from a requires.txt."""
     requires_dist, extras = unique(metadata.requires_dist), metadata.provides_extra
     if requires_txt is None or (requires_dist and extras):
         return requires_dist, extras, "METADATA"
@@ -229,7 +229,7 @@ def _requirements(
 def _dist_info_problems(
     parts: FilenameParts, extract: Extract, dist_info: str, metadata: CoreMetadata
 ) -> Iterator[str]:
-    """What pip misses in the `.dist-info` folder, or finds to be of another project or version than the file."""
+    """Yield files that pip misses in the `.dist-info` folder, and values that belong to another project or version."""
     inside = f"/{extract.members.get(dist_info, _EMPTY).others}"
     yield from [f"no {name} in {dist_info}" for name in ("WHEEL", "RECORD") if f"/{name}/" not in inside]
     wheel = extract.files.get(f"{dist_info}/WHEEL")
@@ -252,7 +252,7 @@ def _dist_info_problems(
 
 
 def _choose_dist_info(parts: FilenameParts, extract: Extract, notes: list[str]) -> str | None:
-    """The `.dist-info` folder at the root that fits the filename, or the only one; else the extract gets an error."""
+    """Return the `.dist-info` folder at the root that fits the filename, or the only one. Other cases are an error."""
     tops = [folder.partition("/")[0] for folder in extract.members if ".dist-info" in folder]
     folders = unique(top for top in tops if top.endswith(".dist-info"))
     fitting = [folder for folder in folders if _fits(folder, parts)]
