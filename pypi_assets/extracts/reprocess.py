@@ -60,9 +60,9 @@ class Reprocessed:
     no new one could be made. `problems` has the first reasons, and `broken_packs` the packs that are missing or
     corrupt. `examples` are a few changes of each kind.
 
-    `not_supplied` are live files that keep the record of an older extractor because no stored extract supplies a new
-    one: the `unread` ones, and files without an extract. `not_supplied_files` are the first of them. `queued` of them
-    are queued for reading.
+    `not_supplied` counts live files that keep the record of an older extractor because no stored extract supplies a new
+    one: the `unread` ones, and files without an extract. `not_supplied_files` are the first of them. `queued` counts
+    the files that were queued for reading.
     """
 
     looked_at: int = 0

@@ -1,4 +1,4 @@
-"""Read lock files: the version of each project that they pin, with files and hashes, and the environment.
+"""Read lock files: the version of each project that they pin, its files and hashes, and the environments they support.
 
 What an index knows about the pinned versions belongs to `lookup/`.
 """

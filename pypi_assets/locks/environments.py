@@ -141,7 +141,7 @@ class Environment:
 
 @lru_cache(64)
 def _places(python: tuple[int, int, int], platforms: tuple[str, ...]) -> Mapping[Tag, int]:
-    """Return the position of each tag, best first, for a Python and a platform. There are some hundred tags."""
+    """Return the position of each tag, best first, for a Python and a platform. There are a few hundred tags."""
     return {tag: place for place, tag in enumerate(_tags(python, platforms))}
 
 

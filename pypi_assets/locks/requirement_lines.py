@@ -149,7 +149,10 @@ def _lines(path: Path, kind: LineKind, through: tuple[Path, ...]) -> Iterator[Re
 
 
 def _decoded(content: bytes, path: Path) -> str:
-    """Return the text of a file in UTF-8, or in the encoding that a byte order mark or a comment in two lines names."""
+    """Return the text of a file in UTF-8, or in the encoding of its byte order mark or of a comment at its start.
+
+    As in pip, the comment `# -*- coding: NAME -*-` has to be in the first two lines.
+    """
     marked = next((mark for mark in _BYTE_ORDER_MARKS if content.startswith(mark)), b"")
     declared = (_ENCODING.match(line) for line in content.split(b"\n", 2)[:2])
     encoding = next((match[1].decode() for match in declared if match), "utf-8")
