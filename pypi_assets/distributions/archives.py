@@ -120,8 +120,8 @@ def _colliding(members: dict[str, Folder]) -> int:
         paths = paths_of(members.items())
         return len(paths) - len(set(map(fold, paths)))
     folded = zip(members.values(), texts, map(fold, texts), strict=True)
-    some = [inside.names for inside, text, each in folded if text != each]
-    return sum([len(names) - len(set(map(fold, names))) for names in some])
+    differing = [inside.names for inside, text, each in folded if text != each]
+    return sum([len(names) - len(set(map(fold, names))) for names in differing])
 
 
 def keep(extract: Extract, name: str, content: bytes, budget: Budget) -> None:

@@ -14,8 +14,8 @@ def action_of(refusals: Iterable[str] | None, installer: str) -> str | None:
     'fails'
     """
     begins = f"{installer} "
-    found = next((one for one in refusals or () if one.startswith(begins)), None)
-    return None if found is None else found.removeprefix(begins).partition(":")[0]
+    refusal = next((one for one in refusals or () if one.startswith(begins)), None)
+    return None if refusal is None else refusal.removeprefix(begins).partition(":")[0]
 
 
 def is_installable(refusals: Iterable[str] | None) -> bool:

@@ -243,8 +243,8 @@ def _any_fields(text: str) -> tuple[dict[str, list[str]], str | None]:
 def _header_lines(text: str) -> tuple[list[str], list[str]]:
     """Return the header lines of `text`, and the defect if the first line after them is not blank."""
     lines: list[str] = []
-    for found in _LINE.finditer(text):
-        if not _HEADER_LINE.match(line := found[0]):
+    for match in _LINE.finditer(text):
+        if not _HEADER_LINE.match(line := match[0]):
             return lines, ["MissingHeaderBodySeparatorDefect"] if line[0] not in "\r\n" else []
         lines.append(line)
     return lines, []

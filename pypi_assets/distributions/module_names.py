@@ -81,7 +81,7 @@ def find_modules(files: Iterable[tuple[str, Folder]]) -> ModuleNames:
     >>> find_modules(by_folder(["demo/__init__.py", "demo/part.py"])).names
     ('demo', 'demo.part')
     """
-    found = _FoundModules()
+    modules = _FoundModules()
     stubs: list[tuple[str, list[str]]] = []
     for folder, inside in files:
         stems = inside.stems
@@ -91,10 +91,12 @@ def find_modules(files: Iterable[tuple[str, Folder]]) -> ModuleNames:
             if stub_stems := [name.removesuffix(".pyi") for name in names if name.endswith(".pyi")]:
                 stubs.append((folder, stub_stems))
         if stems:
-            found.add(folder, inside, stems)
-    importable, shadowed = found.importable()
+            modules.add(folder, inside, stems)
+    importable, shadowed = modules.importable()
     stub_names = _stubs(stubs, importable)
-    return ModuleNames(tuple(sorted(importable)), tuple(sorted(stub_names)), found.unnameable, shadowed, found.too_deep)
+    return ModuleNames(
+        tuple(sorted(importable)), tuple(sorted(stub_names)), modules.unnameable, shadowed, modules.too_deep
+    )
 
 
 @dataclass(slots=True)
@@ -174,14 +176,14 @@ def _compiled_stem(filename: str) -> str:
 
 def _stubs(stub_stems: Iterable[tuple[str, list[str]]], names: Container[str]) -> set[str]:
     stubs = set()
-    for folder, found in stub_stems:
+    for folder, stems in stub_stems:
         parts = folder.split("/")
         is_stub_only = parts[0].endswith(_STUB_ONLY)
         parts[0] = parts[0].removesuffix(_STUB_ONLY)
         prefix = _prefix(parts)
         if prefix is None or prefix == _LEFT_OUT:
             continue
-        for stem in found:
+        for stem in stems:
             if is_identifier(stem) and len(prefix) + len(stem) <= MAX_NAME_LENGTH:
                 name = prefix[:-1] if stem == "__init__" else f"{prefix}{stem}"
                 if name and (is_stub_only or name not in names):

@@ -39,9 +39,9 @@ def _compiled_glob(pattern: str) -> re.Pattern[str]:
                 starts.append(len(pieces))
         elif char == "?":
             pieces.append(".")
-        elif char == "[" and at <= last_end and (found := _SET.match(pattern, at - 1)):
-            pieces.append(_set(found[2], negated=bool(found[1])))
-            at = found.end()
+        elif char == "[" and at <= last_end and (brackets := _SET.match(pattern, at - 1)):
+            pieces.append(_set(brackets[2], negated=bool(brackets[1])))
+            at = brackets.end()
         else:
             pieces.append(re.escape(char))
     if not starts:
@@ -137,7 +137,7 @@ def _compiled_pattern(pattern: str, kind: Patterns) -> _Pattern:
     if is_gitignore and body.endswith("/**/") and len(collapsed) > 1:
         collapsed.pop()  # all files below, at any depth
     fixed = list(takewhile(lambda part: not set(part) & set("*?["), collapsed[:-1]))
-    found = _Pattern(
+    compiled = _Pattern(
         tuple(collapsed),
         "".join(f"{part}/" for part in fixed),
         None if set(body) & set("*?[") or "**" in parts else "/".join(parts),
@@ -146,7 +146,7 @@ def _compiled_pattern(pattern: str, kind: Patterns) -> _Pattern:
         files=not (is_gitignore and body.endswith("/")),
         needles=tuple([needle for part in collapsed if part != "**" for needle in _needles(part)]),
     )
-    return replace(found, regex=_simple_regex(found))
+    return replace(compiled, regex=_simple_regex(compiled))
 
 
 def _needles(part: str) -> list[str]:
@@ -262,8 +262,8 @@ def without(files: Files, patterns: list[str], kind: Patterns, effort: Effort) -
         return files
     compiled = _all_compiled(patterns, kind, effort)
     if not any(pattern.negates for pattern in compiled):
-        gone = tuple([f"{pattern.plain}/" for pattern in compiled if pattern.plain is not None and pattern.folders])
-        files = [each for each in files if not f"{each[0]}/".startswith(gone)]
+        excluded = tuple([f"{pattern.plain}/" for pattern in compiled if pattern.plain is not None and pattern.folders])
+        files = [each for each in files if not f"{each[0]}/".startswith(excluded)]
     named = set(_named_in(files, compiled, effort))
     changed = {path.rpartition("/")[0] for path in named}
     kept: Files = []
@@ -294,7 +294,7 @@ def _all_compiled(patterns: Iterable[str], kind: Patterns, effort: Effort) -> li
     else:
         stripped = [pattern.strip() for pattern in patterns]
     effort.spend(3 * sum(map(len, stripped)) + len(stripped) * _STEPS_TO_COMPILE)
-    return [found for pattern in stripped if (found := _compiled_pattern(pattern, kind)).segments]
+    return [compiled for pattern in stripped if (compiled := _compiled_pattern(pattern, kind)).segments]
 
 
 def _line(pattern: str) -> str:
@@ -305,8 +305,8 @@ def _line(pattern: str) -> str:
 
 def _of_files(pattern: _Pattern) -> _Pattern:
     """Return `pattern` limited to files themselves, without folders above them."""
-    found = replace(pattern, folders=False)
-    return replace(found, regex=_simple_regex(found))
+    file_pattern = replace(pattern, folders=False)
+    return replace(file_pattern, regex=_simple_regex(file_pattern))
 
 
 def _named(paths: list[str], patterns: list[_Pattern], effort: Effort) -> list[str]:

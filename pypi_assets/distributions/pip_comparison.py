@@ -73,9 +73,9 @@ def compare_wheel(path: Path, readers: ReaderPool, *, python: str = sys.executab
     if scripts := _scripts_outside(record):
         return AgainstPip(record, "?", f"not run, because old versions of pip would write outside: {scripts}", ())
     with tempfile.TemporaryDirectory(prefix="against-pip-") as folder:
-        found = _run_pip(path, Path(folder), python, readers.limits.max_inflated_bytes)
-        differences = tuple(differences_from(record, found)) if found["refusal"] is None else _without_sign(record)
-    return AgainstPip(record, found["version"], found["refusal"], differences)
+        answer = _run_pip(path, Path(folder), python, readers.limits.max_inflated_bytes)
+        differences = tuple(differences_from(record, answer)) if answer["refusal"] is None else _without_sign(record)
+    return AgainstPip(record, answer["version"], answer["refusal"], differences)
 
 
 def compare_sdist(path: Path, readers: ReaderPool, *, python: str = sys.executable) -> AgainstPip:
@@ -88,14 +88,14 @@ def compare_sdist(path: Path, readers: ReaderPool, *, python: str = sys.executab
     record = finished.record
     with tempfile.TemporaryDirectory(prefix="against-pip-") as folder:
         driver = _bounded(_UNPACKING, readers.limits.max_inflated_bytes)
-        found = _run_driver(python, Path(folder), driver, str(path.resolve()), str(Path(folder) / "tree"))
-        if found["refusal"] is not None:
-            return AgainstPip(record, found["version"], found["refusal"], _without_sign(record))
+        answer = _run_driver(python, Path(folder), driver, str(path.resolve()), str(Path(folder) / "tree"))
+        if answer["refusal"] is not None:
+            return AgainstPip(record, answer["version"], answer["refusal"], _without_sign(record))
         tree = _extract_of(Path(folder) / "tree", readers.limits.max_wanted_bytes)
     extract = Extract() if finished.extract is None else decode_extract(finished.extract)
     paths = _one_sided("files", tree.paths, _below_top(extract.paths))
     [theirs] = readers.judge([StoredExtract(path.name, None, encode_extract(tree))])
-    return AgainstPip(record, found["version"], None, (*paths, *_record_differences(theirs, record)))
+    return AgainstPip(record, answer["version"], None, (*paths, *_record_differences(theirs, record)))
 
 
 def _without_sign(record: DistributionRecord) -> tuple[str, ...]:
@@ -171,9 +171,9 @@ def _run_pip(path: Path, folder: Path, python: str, max_file_bytes: int) -> dict
     wheel.parent.mkdir()
     wheel.symlink_to(path.resolve())
     driver = _bounded(_DRIVER, max_file_bytes)
-    found = _run_driver(python, folder, driver, str(parts.project), str(wheel), str(folder / "prefix"))
-    found["paths"] = sorted({name for site in found["sites"] for name in _files_below(Path(site))})
-    return found
+    answer = _run_driver(python, folder, driver, str(parts.project), str(wheel), str(folder / "prefix"))
+    answer["paths"] = sorted({name for site in answer["sites"] for name in _files_below(Path(site))})
+    return answer
 
 
 def _bounded(driver: str, max_file_bytes: int) -> str:
@@ -210,12 +210,12 @@ def _run_driver(python: str, folder: Path, driver: str, *arguments: str) -> dict
         if done.returncode < 0:
             return _NOTHING_FOUND | {"refusal": f"pip died: signal {signal.Signals(-done.returncode).name}"}
         raise NoPipError(f"cannot run pip with {python}: {printable(done.stderr.strip().rpartition(chr(10))[2])}")
-    found: dict[str, Any] = json.loads(answer.read_text())
-    if found["refusal"] is None and done.returncode:
+    result: dict[str, Any] = json.loads(answer.read_text())
+    if result["refusal"] is None and done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         errors = [line for line in lines if "ERROR:" in line or "Error" in line] or lines or ["no reason is given"]
-        found["refusal"] = printable(errors[-1].strip())
-    return found
+        result["refusal"] = printable(errors[-1].strip())
+    return result
 
 
 def _files_below(root: Path) -> Iterator[str]:

@@ -103,7 +103,7 @@ def _specifiers(constraint: str) -> str:
 
 def _alternatives(constraint: str) -> list[Bounds]:
     """Return the version ranges separated by `||`. One of them has to hold."""
-    found = []
+    ranges = []
     for choice in map(str.strip, _OR.split(constraint)):
         bounds: Bounds = []
         at = 0
@@ -112,8 +112,8 @@ def _alternatives(constraint: str) -> list[Bounds]:
                 raise _InexpressibleError
             bounds += _bounds(match[1], match[2])
             at = match.end()
-        found.append(bounds)
-    return found
+        ranges.append(bounds)
+    return ranges
 
 
 def _bounds(operator: str, version: str) -> Bounds:

@@ -92,8 +92,8 @@ def build_record(
 
 def _start_up_paths(at_root: Iterable[Folder]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the sorted start-up files in the folders of `at_root`, and a note if some are skipped."""
-    some = [folder for folder in at_root if ".pth/" in folder.others or ".start/" in folder.others]
-    names = {printable(name) for folder in some for name in folder.other_names if name.endswith(START_UP_ENDS)}
+    candidates = [folder for folder in at_root if ".pth/" in folder.others or ".start/" in folder.others]
+    names = {printable(name) for folder in candidates for name in folder.other_names if name.endswith(START_UP_ENDS)}
     return bounded(sorted(names), ".pth files")
 
 

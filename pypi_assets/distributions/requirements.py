@@ -137,10 +137,10 @@ def differ(some: Iterable[str], others: Iterable[str], *, with_markers: bool = T
 
 
 def _comparable(requirement: str, with_markers: bool) -> tuple[object, ...]:
-    found = _EXTRA_OR_NAME.match(requirement)
-    if found is None:
+    match = _EXTRA_OR_NAME.match(requirement)
+    if match is None:
         return (requirement.strip(),)
-    name, extras, rest = normalized_name(found[1]), found[2] or "", found[3]
+    name, extras, rest = normalized_name(match[1]), match[2] or "", match[3]
     separator = " ;" if rest.startswith("@") else ";"
     wanted, _, marker = rest.partition(separator)
     listed = frozenset(normalized_name(extra.strip()) for extra in extras.split(",") if extra.strip())
@@ -159,8 +159,8 @@ def _extras_in(marker: str) -> list[str]:
 
 
 def _clause(written: str) -> tuple[str, str]:
-    found = _OPERATOR.match(written := written.strip())
-    operator = found[0] if found else ""
+    match = _OPERATOR.match(written := written.strip())
+    operator = match[0] if match else ""
     version = written[len(operator) :].strip()
     ends = ".*" if version.endswith(".*") else ""
     version = version.removesuffix(".*")

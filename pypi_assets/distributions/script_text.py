@@ -38,18 +38,18 @@ def split_f_string(content: str) -> list[str | Field]:
     >>> split_f_string("a{b}")
     ['a', Field(expressions=('b',), is_plain=True)]
     """
-    found: list[str | Field] = []
+    pieces: list[str | Field] = []
     at = 0
     while at < len(content):
         if literal := _LITERAL.match(content, at):
-            found.append(literal[0].replace("{{", "{").replace("}}", "}"))
+            pieces.append(literal[0].replace("{{", "{").replace("}}", "}"))
             at = literal.end()
         elif content[at] == "{":
             each, at = _field(content, at + 1)
-            found.append(each)
+            pieces.append(each)
         else:
             raise NoFStringError
-    return found
+    return pieces
 
 
 def _field(content: str, at: int, depth: int = 0) -> tuple[Field, int]:
@@ -88,8 +88,8 @@ def _expression_end(content: str, at: int) -> int:
     closing: list[str] = []
     while at < len(content):
         char = content[at]
-        if found := _UNSPECIAL.match(content, at) or _STRING.match(content, at):
-            at = found.end()
+        if skipped := _UNSPECIAL.match(content, at) or _STRING.match(content, at):
+            at = skipped.end()
             continue
         if char in _CLOSING_BRACKETS:
             closing.append(_CLOSING_BRACKETS[char])
@@ -318,11 +318,11 @@ class _Rewriting:
             return [token["string"]]
         quote = quoted[:3] if quoted[:3] in {"'''", '"""'} else quoted[0]
         try:
-            found = split_f_string(quoted[len(quote) : -len(quote)])
+            pieces = split_f_string(quoted[len(quote) : -len(quote)])
         except NoFStringError:
             raise NoScriptError from None
         raw = "r" if "r" in lower(prefix) else ""
-        return [self.expression(each) if isinstance(each, Field) else _literal(raw, quote, each) for each in found]
+        return [self.expression(each) if isinstance(each, Field) else _literal(raw, quote, each) for each in pieces]
 
     def expression(self, found: Field) -> str:
         """Return the content of a field, rewritten like the rest of the script."""
@@ -340,7 +340,7 @@ class _Rewriting:
 
 def _has_known_names(text: str) -> bool:
     r"""Check whether each `\\N{...}` in `text` is a character name that all versions of Python know."""
-    names = [found[1] for found in _NAMED.finditer(text) if found[0][1] == "N"]
+    names = [match[1] for match in _NAMED.finditer(text) if match[0][1] == "N"]
     return all(name and named_character(name) for name in names)
 
 

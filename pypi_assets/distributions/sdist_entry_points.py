@@ -36,14 +36,14 @@ def find_entry_points(tree: SourceTree) -> tuple[Groups | None, str | None]:
     without entry_points.txt means that there are none.
     """
     content = tree.files.get(f"{tree.egg_info}/entry_points.txt")
-    found, are_all = _of_pyproject(tree)
-    built: Groups | None = found
+    declared, are_all = _of_pyproject(tree)
+    built: Groups | None = declared
     if not are_all:
         others = _of_setuptools(tree)
-        built = None if others is None else others | found
+        built = None if others is None else others | declared
     if content is None and f"{tree.egg_info}/PKG-INFO" not in tree.files:
         return built, None
-    stated = found if content is None else parse_entry_points(content)
+    stated = declared if content is None else parse_entry_points(content)
     has_others = not {"poetry", "flit"}.isdisjoint(tree.table("tool"))  # setuptools does not read these tables
     if built is None or (has_others and tree.is_built_by_setuptools) or _comparable(stated) == _comparable(built):
         return stated, None
@@ -65,19 +65,19 @@ def _of_pyproject(tree: SourceTree) -> tuple[Groups, bool]:
     They are complete if such a table has entry points, or if a table describes a project without any.
     """
     project, poetry, flit = tree.table("project"), tree.table("tool", "poetry"), tree.table("tool", "flit")
-    found: Groups = {}
+    groups: Groups = {}
     if poetry:
-        found = _groups(_of_poetry(poetry))
+        groups = _groups(_of_poetry(poetry))
     elif flit and not project:
-        found = _groups(_of_tables(flit, "entrypoints"))
+        groups = _groups(_of_tables(flit, "entrypoints"))
     if project:
-        found |= _groups(_of_tables(project, "entry-points"))
+        groups |= _groups(_of_tables(project, "entry-points"))
     if _DYNAMIC & set(strings(project.get("dynamic"))):
-        return found, bool(poetry) and tree.is_built_by(backend_names.POETRY)
-    if found or "name" in project:
-        return found, True
+        return groups, bool(poetry) and tree.is_built_by(backend_names.POETRY)
+    if groups or "name" in project:
+        return groups, True
     described = "name" in poetry or ("metadata" in flit and not _has_flit_file(tree, table(flit, "metadata")))
-    return found, described and not tree.is_built_by(backend_names.SETUPTOOLS)
+    return groups, described and not tree.is_built_by(backend_names.SETUPTOOLS)
 
 
 def _has_flit_file(tree: SourceTree, metadata: Mapping[str, object]) -> bool:

@@ -168,10 +168,10 @@ def _built(tree: SourceTree) -> Any:
 def _of_poetry(constraint: object) -> Any:
     """Return Poetry's constraint as Requires-Python, or _UNKNOWN. Versions of Poetry write wildcards differently."""
     try:
-        found = required_python(constraint) if isinstance(constraint, str) else None
+        specifiers = required_python(constraint) if isinstance(constraint, str) else None
     except ValueError:
         return _UNKNOWN
-    return _UNKNOWN if found and "*" in found else found
+    return _UNKNOWN if specifiers and "*" in specifiers else specifiers
 
 
 def _of_setuptools(tree: SourceTree) -> Any:

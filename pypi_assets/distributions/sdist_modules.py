@@ -53,28 +53,28 @@ def installed_by_layout(tree: SourceTree) -> Installed | None:
     if at_top in tree.packages and not any(tree.named(folder, named) for folder in _SOURCE_FOLDERS):
         return Installed("project's name", tree.at(str(at_top)), grade=ModulesGrade.GUESSED)
     for folder in _SOURCE_FOLDERS:
-        if folder not in tree.packages and (found := tree.below(folder)):
-            return Installed(f"{folder} layout", moved(found, folder), grade=ModulesGrade.GUESSED)
-    if named and (path := tree.named("", named)) and (found := tree.at(path)):
-        return Installed("project's name", found, grade=ModulesGrade.GUESSED)
+        if folder not in tree.packages and (files := tree.below(folder)):
+            return Installed(f"{folder} layout", moved(files, folder), grade=ModulesGrade.GUESSED)
+    if named and (path := tree.named("", named)) and (files := tree.at(path)):
+        return Installed("project's name", files, grade=ModulesGrade.GUESSED)
     tops = set(tree.tops) - NOT_INSTALLED
-    found = [each for top in sorted(tops & tree.packages.keys()) for each in tree.below(top)]
-    found = found or by_folder(f"{name}.py" for name in tree.modules_at_top if name not in NOT_INSTALLED)
-    found = found or [each for top in sorted(tops) for each in tree.below(top)]
-    return Installed("flat layout", found, grade=ModulesGrade.GUESSED) if found else None
+    files = [each for top in sorted(tops & tree.packages.keys()) for each in tree.below(top)]
+    files = files or by_folder(f"{name}.py" for name in tree.modules_at_top if name not in NOT_INSTALLED)
+    files = files or [each for top in sorted(tops) for each in tree.below(top)]
+    return Installed("flat layout", files, grade=ModulesGrade.GUESSED) if files else None
 
 
 def declared_names(tree: SourceTree) -> Installed | None:
     """Return the files of the import names that the metadata declare (PEP 794), wherever they lie."""
-    found: Files = []
+    files: Files = []
     for name in tree.declared:
         path = name.replace(".", "/")
         for folder in ("", *_SOURCE_FOLDERS):
             start = f"{folder}/{path}".lstrip("/")
             if below := tree.below(start) or tree.at(f"{start}.py"):
-                found += moved(below, folder)
+                files += moved(below, folder)
                 break
-    return Installed("Import-Name", found, grade=ModulesGrade.DERIVED) if found else None
+    return Installed("Import-Name", files, grade=ModulesGrade.DERIVED) if files else None
 
 
 Rule = Callable[[SourceTree], Installed | None]
@@ -135,10 +135,12 @@ def find_sdist_modules(tree: SourceTree) -> SdistModules:
     rules = (named, declared_names) if named else (*_likely_rules(tree), declared_names, installed_by_layout)
     for rule in rules:
         if (installed := rule(tree)) is not None:
-            found = find_modules(as_built(tree, installed))
-            if found.names or found.stubs or rule in {named, setuptools.installed}:
-                grade = least_sure(installed.grade, _doubt(tree, installed, found))
-                return SdistModules(found.names, installed.by, grade, found.stubs, found.unnameable, found.notes)
+            modules = find_modules(as_built(tree, installed))
+            if modules.names or modules.stubs or rule in {named, setuptools.installed}:
+                grade = least_sure(installed.grade, _doubt(tree, installed, modules))
+                return SdistModules(
+                    modules.names, installed.by, grade, modules.stubs, modules.unnameable, modules.notes
+                )
     return SdistModules()
 
 

@@ -43,18 +43,18 @@ def are_usual(files: Collection[str], folders: Collection[str]) -> bool:
 
 def _all_folders(files: Iterable[str], folders: Iterable[str]) -> set[str] | None:
     """Return all folders below the top, listed in the archive or not, or None if their paths are excessively long."""
-    found = set(folders)
-    found.update([name.rpartition("/")[0] for name in files])
+    all_folders = set(folders)
+    all_folders.update([name.rpartition("/")[0] for name in files])
     chars = 0
-    for folder in list(found):
+    for folder in list(all_folders):
         above = folder.rpartition("/")[0]
-        while above and above not in found:
-            found.add(above)
+        while above and above not in all_folders:
+            all_folders.add(above)
             chars += len(above)
             if chars > _MAX_FOLDER_CHARS:
                 return None
             above = above.rpartition("/")[0]
-    return found - {""}
+    return all_folders - {""}
 
 
 def put_names(extract: Extract, files: Mapping[str, int]) -> None:

@@ -78,8 +78,10 @@ def _as_built(tree: SourceTree) -> Requirements | None:
     if tree.is_built_by(backend_names.FLIT):
         return _flit(tree, CoreMetadata())
     if tree.is_built_by_setuptools and {"setup.py", "setup.cfg", "pyproject.toml"} & tree.files.keys():
-        found = _setuptools(tree, CoreMetadata())
-        return found if found is not None and found.is_given else None  # otherwise a plug-in may add them
+        requirements = _setuptools(tree, CoreMetadata())
+        return (
+            requirements if requirements is not None and requirements.is_given else None
+        )  # otherwise a plug-in may add them
     return None
 
 
@@ -130,17 +132,17 @@ def _declared(tree: SourceTree, *, with_extras: bool = True) -> Requirements | N
     if "name" not in project or {"dependencies", "optional-dependencies"} & set(strings(project.get("dynamic"))):
         return None
     optional = table(project, "optional-dependencies")
-    found = _of_extras(project.get("dependencies"), optional, "pyproject.toml")
+    requirements = _of_extras(project.get("dependencies"), optional, "pyproject.toml")
     if not tree.is_built_by(backend_names.HATCHLING):
-        return found
+        return requirements
     if with_extras and optional:
         texts = {normalized_extra(extra): _texts(each) for extra, each in optional.items()}
         optional = with_own_extras(str(project["name"]), texts)
-        found = _of_extras(project.get("dependencies"), optional, "pyproject.toml")
-    resolved = [resolve_fields(requirement) or requirement for requirement in found.requires_dist]
-    is_certain = not any(map(depends_on_environment, found.requires_dist))
+        requirements = _of_extras(project.get("dependencies"), optional, "pyproject.toml")
+    resolved = [resolve_fields(requirement) or requirement for requirement in requirements.requires_dist]
+    is_certain = not any(map(depends_on_environment, requirements.requires_dist))
     text = f"{AMBIGUOUS} variables of the environment decide about requirements, and none is taken to be set"
-    return Requirements(unique(resolved), found.extras, found.by, note=None if is_certain else text)
+    return Requirements(unique(resolved), requirements.extras, requirements.by, note=None if is_certain else text)
 
 
 def _are_computed(tree: SourceTree) -> bool:
@@ -238,10 +240,10 @@ def _setuptools(tree: SourceTree, metadata: CoreMetadata) -> Requirements | None
         return None
     sections = [("", install_requires), *extras_require.items()]
     cleaned = ((section, [one_line(_COMMENT.sub("", line)) for line in lines or ()]) for section, lines in sections)
-    found = Requirements(*requirements_of_extras(cleaned), by or extras_by or "setup.py")
+    requirements = Requirements(*requirements_of_extras(cleaned), by or extras_by or "setup.py")
     given = {"dependencies": by, "optional-dependencies": extras_by}
     are_given = all(given.get(name, "given") for name in strings(project.get("dynamic")))
-    return found if (by or extras_by) and are_given else replace(found, is_given=False)
+    return requirements if (by or extras_by) and are_given else replace(requirements, is_given=False)
 
 
 Lines = Sequence[str] | None
@@ -303,7 +305,7 @@ def _setup_cfg_lines(tree: SourceTree, value: str) -> Lines:
 
 def _requirements_files(tree: SourceTree, names: Sequence[str]) -> Lines:
     """Return the lines of requirements files, or None if a file was not stored, or has options or continued lines."""
-    found = []
+    requirements = []
     for name in names:
         if name not in tree.files:
             return None
@@ -311,8 +313,8 @@ def _requirements_files(tree: SourceTree, names: Sequence[str]) -> Lines:
             requirement = _COMMENT.sub("", line).strip()
             if requirement.startswith("-") or requirement.endswith("\\"):
                 return None
-            found.append(requirement)
-    return [each for each in found if each] if names else None
+            requirements.append(requirement)
+    return [each for each in requirements if each] if names else None
 
 
 def _pkg_info(_: SourceTree, metadata: CoreMetadata) -> Requirements | None:

@@ -107,11 +107,11 @@ def condense(extract: Extract) -> None:
 def _keep_named(script: str, files: dict[str, bytes]) -> dict[str, bytes]:
     """Delete the files that the only setup.py could use but does not name, and return the named ones."""
     top = script.removesuffix("setup.py")
-    found = _files_next_to(script, files)
-    named = named_scripts(files[script], found)
-    for path in found.keys() - named:
+    candidates = _files_next_to(script, files)
+    named = named_scripts(files[script], candidates)
+    for path in candidates.keys() - named:
         del files[f"{top}{path}"]
-    return {path: content for path, content in found.items() if path in named}
+    return {path: content for path, content in candidates.items() if path in named}
 
 
 def _files_next_to(script: str, files: Mapping[str, bytes]) -> dict[str, bytes]:

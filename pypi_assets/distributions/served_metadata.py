@@ -101,16 +101,16 @@ def own_requirements(installed: Iterable[str]) -> tuple[str | None, list[str] | 
     >>> own_requirements(["Name: demo", "Requires-Dist: attrs"])
     (None, ['attrs'])
     """
-    found = parse_metadata("\n".join(installed).encode(), "installed metadata")
-    return found.requires_python, None if _REQUIREMENTS in found.dynamic else list(found.requires_dist)
+    metadata = parse_metadata("\n".join(installed).encode(), "installed metadata")
+    return metadata.requires_python, None if _REQUIREMENTS in metadata.dynamic else list(metadata.requires_dist)
 
 
 def _parsed(served: ServedMetadata) -> tuple[CoreMetadata | None, list[str]]:
     """Return the served metadata, or None if the index does not have the file, and the reasons why pip fails."""
     if served.content is None:
         return None, [f"{_WHICH}, as its page states, are missing"]
-    found = parse_metadata(served.content, "served METADATA")
-    return found, [] if served.is_as_stated else [f"{_WHICH} have another sha256 than its page states"]
+    metadata = parse_metadata(served.content, "served METADATA")
+    return metadata, [] if served.is_as_stated else [f"{_WHICH} have another sha256 than its page states"]
 
 
 def _served_wheel(own: CoreMetadata, served: ServedMetadata) -> Resolved:
@@ -163,9 +163,9 @@ def _differing_names(own: CoreMetadata, served: CoreMetadata) -> Iterator[str]:
 
 def _lines(metadata: CoreMetadata) -> tuple[str, ...]:
     """Return the fields that installers resolve by as lines of METADATA."""
-    one = {"Name": metadata.name, "Version": metadata.version, "Requires-Python": metadata.requires_python}
+    single_values = {"Name": metadata.name, "Version": metadata.version, "Requires-Python": metadata.requires_python}
     return (
-        *(f"{field}: {value}" for field, value in one.items() if value is not None),
+        *(f"{field}: {value}" for field, value in single_values.items() if value is not None),
         *(f"Requires-Dist: {requirement}" for requirement in metadata.requires_dist),
         *(f"Provides-Extra: {extra}" for extra in metadata.provides_extra),
         *(["Dynamic: Requires-Dist"] if _REQUIREMENTS in metadata.dynamic else ()),

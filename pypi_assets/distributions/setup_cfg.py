@@ -57,15 +57,15 @@ class _InterpolationError(Exception):
 
 def _interpolated(sections: Mapping[str, Mapping[str, str]], named: Callable[[str], str]) -> dict[str, dict[str, str]]:
     interpolation = _Interpolation(named)
-    found: dict[str, dict[str, str]] = {}
+    interpolated: dict[str, dict[str, str]] = {}
     for name, options in sections.items():
-        found[name] = {}
+        interpolated[name] = {}
         for option, value in options.items():
             try:
-                found[name][option] = interpolation.of(value, options)
+                interpolated[name][option] = interpolation.of(value, options)
             except _InterpolationError:
-                found[name][option] = value
-    return found
+                interpolated[name][option] = value
+    return interpolated
 
 
 @dataclass(slots=True)

@@ -114,7 +114,7 @@ class Additions(Modules):
         """Add the modules that cffi builds to `ext_modules`. Items of `cffi_modules` are like `path_build.py:ffi`."""
         written = keywords["cffi_modules"]
         items = [written] if isinstance(written, str | Maybe) else written
-        found = []
+        extensions = []
         for item in items if isinstance(items, list | tuple) else ():
             self.spend()
             path, _, name = str(item.value if isinstance(item, Maybe) else item).partition(":")
@@ -123,21 +123,21 @@ class Additions(Modules):
             if isinstance(builder, ScriptFunction):
                 builder = self.call_function(builder, [], {})
             if isinstance(builder, Ffi) and builder.module is not None:
-                found.append(Extension(builder.module))
-        if found:
+                extensions.append(Extension(builder.module))
+        if extensions:
             listed = keywords.get("ext_modules", ())
-            keywords["ext_modules"] = [*(listed if isinstance(listed, list | tuple) else [UNKNOWN]), *found]
+            keywords["ext_modules"] = [*(listed if isinstance(listed, list | tuple) else [UNKNOWN]), *extensions]
 
     def packages_extensions(self) -> list[Any]:
         """Return the result of get_extensions() in astropy's helpers: modules of each setup_package.py, and UNKNOWN."""
-        found: list[Any] = [UNKNOWN]
+        extensions: list[Any] = [UNKNOWN]
         for path in sorted(self.files.contents):
             self.spend()
             if path.endswith("/setup_package.py") and (module := self.module_at(path)):
                 function = module.names.get("get_extensions")
                 if isinstance(function, ScriptFunction):
-                    extend(self, found, self.call_function(function, [], {}))
-        return found
+                    extend(self, extensions, self.call_function(function, [], {}))
+        return extensions
 
     def copied_by_commands(self, commands: Any) -> list[str]:
         """Return the folders that the script's own commands copy when they run. They are installed at the same path."""

@@ -104,9 +104,9 @@ def _is_identical(one: Any, other: Any) -> bool:
 def _keys_of_any(state: ScriptState, dicts: list[dict[Any, Any]], depth: int) -> dict[Any, Any]:
     result: dict[Any, Any] = {}
     for key in dict.fromkeys(key for each in dicts for key in each):
-        found = [each[key] for each in dicts if key in each]
-        value = one_of(state, found, depth - 1)
-        result[key] = value if len(found) == len(dicts) else maybe(value)
+        values = [each[key] for each in dicts if key in each]
+        value = one_of(state, values, depth - 1)
+        result[key] = value if len(values) == len(dicts) else maybe(value)
     return result
 
 

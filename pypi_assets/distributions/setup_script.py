@@ -371,5 +371,5 @@ def kept_arguments(kept: bytes) -> SetupArguments | None:
     """Return the arguments that `keep_arguments` stored, or None if there are none or they follow older rules."""
     if not kept:
         return None
-    found = _kept_decoder.decode(kept)
-    return _arguments_decoder.decode(found.arguments) if found.version == SETUP_SCRIPT_VERSION else None
+    script = _kept_decoder.decode(kept)
+    return _arguments_decoder.decode(script.arguments) if script.version == SETUP_SCRIPT_VERSION else None

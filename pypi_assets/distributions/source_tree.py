@@ -82,22 +82,22 @@ class SourceTree:
     def sources(self) -> dict[str, Folder]:
         """The files that can be modules or stubs, by folder."""
         cut = len(self.top)
-        found = {}
+        sources = {}
         for folder, inside in self.members.items():
             if not inside.others:
-                found[folder[cut:]] = inside
+                sources[folder[cut:]] = inside
             elif not inside.others_are_data:
                 if modules := _only(_MODULES, inside):
-                    found[folder[cut:]] = modules
+                    sources[folder[cut:]] = modules
             elif inside.sources:
-                found[folder[cut:]] = Folder(inside.sources)
-        return found
+                sources[folder[cut:]] = Folder(inside.sources)
+        return sources
 
     @cached_property
     def _all_bytecode(self) -> Files:
         cut = len(self.top)
-        found = [(folder[cut:], inside) for folder, inside in self.members.items() if ".pyc/" in inside.others]
-        return sorted((folder, _only((".pyc",), inside)) for folder, inside in found)
+        folders = [(folder[cut:], inside) for folder, inside in self.members.items() if ".pyc/" in inside.others]
+        return sorted((folder, _only((".pyc",), inside)) for folder, inside in folders)
 
     @cached_property
     def _sets(self) -> dict[str, frozenset[str]]:
@@ -116,13 +116,13 @@ class SourceTree:
     @cached_property
     def folders(self) -> set[str]:
         """The folders that contain a module or a stub at any depth."""
-        found = {""}
+        folders = {""}
         for source in self.sources:
             folder = source
-            while folder not in found:
-                found.add(folder)
+            while folder not in folders:
+                folders.add(folder)
                 folder = folder.rpartition("/")[0]
-        return found
+        return folders
 
     @cached_property
     def setup_cfg(self) -> Mapping[str, Mapping[str, str]]:
@@ -215,9 +215,9 @@ class SourceTree:
 
     def right_in(self, folders: Iterable[str]) -> Files:
         """Return the modules directly in each of `folders`, without compiled ones."""
-        found = [(folder, self.sources[folder]) for folder in folders if folder in self.sources]
-        self.effort.spend(len(found) + sum([len(inside) for _, inside in found]))
-        return self.uncompiled(found)
+        files = [(folder, self.sources[folder]) for folder in folders if folder in self.sources]
+        self.effort.spend(len(files) + sum([len(inside) for _, inside in files]))
+        return self.uncompiled(files)
 
     @cached_property
     def modules_at_top(self) -> list[str]:
@@ -241,19 +241,19 @@ class SourceTree:
         if folder:
             first = bisect_left(self._ordered, (f"{folder}/",))
             end = bisect_left(self._ordered, (f"{folder}{_AFTER_SLASH}",), first)
-            found = self._ordered[first:end]
+            files = self._ordered[first:end]
             if folder in self.sources:
-                found.insert(0, (folder, self.sources[folder]))
+                files.insert(0, (folder, self.sources[folder]))
         else:
-            found = list(self._ordered)
-        self.effort.spend(4 + sum(starmap(_steps, found)))
-        return found
+            files = list(self._ordered)
+        self.effort.spend(4 + sum(starmap(_steps, files)))
+        return files
 
     def bytecode(self, folder: str) -> Files:
         """Return the `.pyc` files in `folder` and its subfolders. Most build backends skip them."""
-        found = [each for each in self._all_bytecode if f"{each[0]}/".startswith(f"{folder}/" if folder else "")]
-        self.effort.spend(len(self._all_bytecode) + sum(starmap(_steps, found)))
-        return found
+        files = [each for each in self._all_bytecode if f"{each[0]}/".startswith(f"{folder}/" if folder else "")]
+        self.effort.spend(len(self._all_bytecode) + sum(starmap(_steps, files)))
+        return files
 
     def _has_modules(self, folder: str) -> bool:
         """Check whether `folder` is the top or contains a module or a stub at any depth."""

@@ -385,8 +385,8 @@ def _pax_fields(content: bytes, doubts: Doubts) -> tuple[dict[bytes, bytes], lis
     pairs = max(len(offsets), len(lengths))
     if not pairs:
         return fields, []
-    found = (content.count(b" %s=" % _SPARSE_OFFSET), content.count(b" %s=" % _SPARSE_LENGTH))
-    if found != (pairs, pairs) or len(offsets) != len(lengths):
+    counts = (content.count(b" %s=" % _SPARSE_OFFSET), content.count(b" %s=" % _SPARSE_LENGTH))
+    if counts != (pairs, pairs) or len(offsets) != len(lengths):
         raise BadTarError("a sparse file whose map is not in pairs")
     _check_regions(pairs)
     fields.setdefault(_SPARSE_OFFSET, b"")

@@ -114,9 +114,9 @@ def _next_part(source: SequentialSource, unused: bytes) -> tuple[bytes, bool]:
     data = unused.lstrip(b"\0")
     has_zeros = len(data) < len(unused)
     while len(data) < _MAGIC_BYTES and (more := source.read(PIECE)):
-        found = data + more
-        data = found.lstrip(b"\0")
-        has_zeros = has_zeros or len(data) < len(found)
+        joined = data + more
+        data = joined.lstrip(b"\0")
+        has_zeros = has_zeros or len(data) < len(joined)
     return data, has_zeros
 
 

@@ -113,13 +113,13 @@ def split_leading_folder(name: str) -> tuple[str, str]:
 
 def leading_folder(names: Iterable[str]) -> str | None:
     """Return the first part that all `names` share, or None if they differ."""
-    found = None
+    top = None
     for name in names:
         first, _ = split_leading_folder(name)
-        if not first or (found is not None and first != found):
+        if not first or (top is not None and first != top):
             return None
-        found = first
-    return found
+        top = first
+    return top
 
 
 def unpacked_tar(members: Sequence[Member], doubts: Doubts) -> UnpackedTree:
@@ -434,7 +434,7 @@ class _Builder:
 
     def files(self) -> dict[str, int]:
         """Return the place of each file by path. Files behind links are listed again."""
-        found: dict[str, int] = {}
+        places: dict[str, int] = {}
         linked_chars = 0
         pending = [_Visit("", self._root, None, is_linked=False)]
         while pending:
@@ -447,12 +447,12 @@ class _Builder:
                 if isinstance(node, _Folder):
                     below.append(_Visit(path, node, visit, is_linked=is_linked))
                 elif isinstance(node, _FileContent):
-                    found[path] = node.place
+                    places[path] = node.place
                 linked_chars += len(path) if is_linked else 0
                 if linked_chars > MAX_LINKED_CHARACTERS:
                     raise LimitExceededError("links to folders repeat too many files")
             pending += reversed(below)
-        return found
+        return places
 
     def _linked(self, visit: "_Visit", link: _TreeLink) -> "_FileContent | _Folder | None":
         """Return the target of a symbolic link as newer versions of Python resolve it, even if older ones differ."""

@@ -224,8 +224,8 @@ def _is_long(part: str) -> bool:
 
 def _some(names: Iterable[str]) -> str:
     """Return the first few names, for a note."""
-    found = list(names)
-    return printable(", ".join(found[:_SHOWN]), 150)
+    listed = list(names)
+    return printable(", ".join(listed[:_SHOWN]), 150)
 
 
 RECORD = ".dist-info/RECORD"
@@ -315,7 +315,7 @@ def metadata_problems(content: bytes) -> Iterator[str]:
         yield "Name in METADATA has characters that none can have"
     if content.translate(None, _USUAL_BYTES):
         values = (
-            found[1].decode(errors="replace").replace("\t", " ") for found in _DEPENDENCY.finditer(b"\n" + content)
+            match[1].decode(errors="replace").replace("\t", " ") for match in _DEPENDENCY.finditer(b"\n" + content)
         )
         if not all(is_printable(value.strip()) for value in values):
             yield "a requirement or an extra in METADATA has characters that none can have"

@@ -78,8 +78,8 @@ def tree_problems(members: Mapping[str, Folder], installed: Files) -> Iterator[s
                 headers.append((path, inside))
             elif scheme in {"scripts", "data"}:
                 below_prefix.append((f"bin/{path}".rstrip("/") if scheme == "scripts" else path, inside))
-                if scheme == "data" and (found := _SOME_SITE.fullmatch(path)):
-                    site.append((found[1] or "", inside))
+                if scheme == "data" and (match := _SOME_SITE.fullmatch(path)):
+                    site.append((match[1] or "", inside))
     yield from _conflicts(site)
     if headers or below_prefix:
         yield from _conflicts(headers)
@@ -172,8 +172,8 @@ def tree_notes(extract: Extract, installed: Files, modules: Sequence[str]) -> It
 
 def _distribution_notes(installed: Files) -> Iterator[str]:
     """Yield a note on further distributions that Python finds in site-packages, except those that pip rejects."""
-    if found := [top for top in _metadata_tops(installed) if not top.endswith(".dist-info")]:
-        yield f"{AMBIGUOUS} metadata of further distributions are installed: {_listed(found)}"
+    if tops := [top for top in _metadata_tops(installed) if not top.endswith(".dist-info")]:
+        yield f"{AMBIGUOUS} metadata of further distributions are installed: {_listed(tops)}"
 
 
 def _metadata_tops(tree: Iterable[tuple[str, Folder]]) -> tuple[str, ...]:
@@ -192,8 +192,8 @@ def _windows_notes(members: Mapping[str, Folder], modules: Iterable[str]) -> Ite
         except RefusedNameError:
             continue
         paths.append(f"{there[:-1]}" if there.endswith(".pyw") else there)
-    found = find_modules(installed_tree(dict(by_folder(paths)))).names
-    if further := sorted(set(found) - set(modules)):
+    modules_there = find_modules(installed_tree(dict(by_folder(paths)))).names
+    if further := sorted(set(modules_there) - set(modules)):
         yield f"{AMBIGUOUS} modules on Windows alone: {_listed(further)}"
     elif backslashes:
         yield f"{AMBIGUOUS} names in {backslashes} folders have a backslash, which parts folders on Windows alone"
@@ -215,8 +215,8 @@ def _data_notes(members: Mapping[str, Folder]) -> Iterator[str]:
             scripts += inside.names
         place = site_folder(folder)
         if scheme == "data":
-            if found := _SOME_SITE.fullmatch(path):
-                place = found[1] or ""
+            if match := _SOME_SITE.fullmatch(path):
+                place = match[1] or ""
                 sites.append((place, inside))
                 start_up += [name for name in inside.other_names if not place and name.endswith(START_UP_ENDS)]
             elif (place := _windows_place(path)) is not None:
@@ -257,8 +257,8 @@ def _windows_modules(inside: Folder) -> Folder:
 
 def _all_start_up_notes(extract: Extract, installed: Files, modules: Iterable[str]) -> Iterator[str]:
     """Yield notes on start-up code first, including files that were not checked, and then on further paths."""
-    found = {name: content for name, content in extract.files.items() if name.endswith(START_UP_ENDS)}
-    for name, content in found.items():
+    checked = {name: content for name, content in extract.files.items() if name.endswith(START_UP_ENDS)}
+    for name, content in checked.items():
         filename = name.rpartition("/")[2]
         if name.endswith(".start"):
             if calls := start_up_calls(content):
@@ -270,11 +270,11 @@ def _all_start_up_notes(extract: Extract, installed: Files, modules: Iterable[st
         for folder, inside in extract.members.items()
         if (".pth/" in inside.others or ".start/" in inside.others) and site_folder(folder) == ""
         for name in inside.other_names
-        if name.endswith(START_UP_ENDS) and (f"{folder}/{name}" if folder else name) not in found
+        if name.endswith(START_UP_ENDS) and (f"{folder}/{name}" if folder else name) not in checked
     ]
     if unread:
         yield f"{START_UP_CODE} perhaps, in files that were not looked into: {_listed(sorted(unread))}"
-    for name, content in found.items():
+    for name, content in checked.items():
         if name.endswith(".pth"):
             yield from _path_notes(name, content, installed, modules)
 
@@ -293,8 +293,8 @@ def _path_notes(name: str, content: bytes, installed: Files, modules: Iterable[s
             if f"{folder}/".startswith(f"{place}/")
         ]
         further = sorted(set(find_modules(below).names) - set(modules))
-        found = f", with the modules {_listed(further)}" if further else ""
-        yield f"{FURTHER_PATH} {filename}: {printable(path, 100)}{found}"
+        suffix = f", with the modules {_listed(further)}" if further else ""
+        yield f"{FURTHER_PATH} {filename}: {printable(path, 100)}{suffix}"
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -153,9 +153,9 @@ _EMPTY = Folder()
 def wanted(names: Iterable[str]) -> list[str]:
     """Return the names of members whose content a wheel's record needs."""
     # faster than checking how each one ends
-    found = [name for name in names if ".dist-info/" in name or ".pth" in name or ".start" in name]
-    start_up = [name for name in found if name.endswith(START_UP_ENDS) and site_folder(name.rpartition("/")[0]) == ""]
-    return [name for name in found if name.endswith(_READ) and name.count("/") == 1] + start_up[:MAX_START_UP_FILES]
+    likely = [name for name in names if ".dist-info/" in name or ".pth" in name or ".start" in name]
+    start_up = [name for name in likely if name.endswith(START_UP_ENDS) and site_folder(name.rpartition("/")[0]) == ""]
+    return [name for name in likely if name.endswith(_READ) and name.count("/") == 1] + start_up[:MAX_START_UP_FILES]
 
 
 def wheel_record(parts: FilenameParts, project: str | None, extract: Extract) -> DistributionRecord:

@@ -118,11 +118,11 @@ def _find_end(window: TailWindow) -> int:
         window.widen(start)
         if window.content.startswith(_END_SIGNATURE, max(last - window.start, 0)) and window.content.endswith(b"\0\0"):
             return last
-        found = window.content.rfind(_END_SIGNATURE, max(limit - window.start, 0))
-        if found >= 0:
-            if found + _END.size > len(window.content):
+        at = window.content.rfind(_END_SIGNATURE, max(limit - window.start, 0))
+        if at >= 0:
+            if at + _END.size > len(window.content):
                 raise BadZipError("the directory's end is cut off")
-            return window.start + found
+            return window.start + at
     if limit and window.at(limit - 1, limit + 3) == _END_SIGNATURE:
         raise BadZipError(f"{AMBIGUOUS} the end record lies one byte further than newer Pythons look for it")
     raise BadZipError("File is not a zip file")
@@ -136,12 +136,12 @@ def _check_single(window: TailWindow, chosen: int) -> None:
     fits = _comment_end(window, chosen) == window.source.size
     if not fits:
         window.widen(max(window.source.size - _END.size - _MAX_COMMENT, 0))
-    found = window.content.find(_END_SIGNATURE)
-    while found >= 0:
-        at = window.start + found
+    position = window.content.find(_END_SIGNATURE)
+    while position >= 0:
+        at = window.start + position
         if at != chosen and at + _END.size <= window.source.size and _comment_end(window, at) == window.source.size:
             raise BadZipError(f"{AMBIGUOUS} two end records, each of which may be the one that counts")
-        found = window.content.find(_END_SIGNATURE, found + 1)
+        position = window.content.find(_END_SIGNATURE, position + 1)
 
 
 def _comment_end(window: TailWindow, end: int) -> int:
@@ -159,7 +159,7 @@ def _agreed(window: TailWindow, end: int, notes: list[str]) -> _DirectoryPlace:
         return plain
     _, locator_disk, record_at, disks = _LOCATOR64.unpack(window.at(locator, end))
     _check_disks(locator_disk, disks > 1)
-    found: set[int | None] = set()
+    records: set[int | None] = set()
     problems: list[str] = []
     before = locator - _END64.size
     ways: tuple[Callable[[], int | None], ...] = (
@@ -168,15 +168,15 @@ def _agreed(window: TailWindow, end: int, notes: list[str]) -> _DirectoryPlace:
     )
     for way in ways:
         try:
-            found.add(way())
+            records.add(way())
         except BadZipError as problem:
             problems.append(str(problem))
-    if not found:
+    if not records:
         raise BadZipError("no zip64 end record before its locator")
-    if len(found) > 1:
+    if len(records) > 1:
         raise BadZipError(f"{AMBIGUOUS} older and newer Pythons find different directories by its zip64 records")
     notes += [f"{AMBIGUOUS} {problem}" for problem in problems]
-    record = found.pop()
+    record = records.pop()
     return plain if record is None else _zip64_place(window, plain, record)
 
 

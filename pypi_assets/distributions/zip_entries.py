@@ -220,12 +220,12 @@ class _Checks:
 
     @property
     def notes(self) -> list[str]:
-        found = []
+        notes = []
         if self._refused_paths:
-            found.append(f"{AMBIGUOUS} newer Pythons refuse it: {self._refused_paths} broken Unicode Path extra fields")
+            notes.append(f"{AMBIGUOUS} newer Pythons refuse it: {self._refused_paths} broken Unicode Path extra fields")
         if self._closed:
-            found.append(f"{AMBIGUOUS} some readers refuse it: {self._closed} empty members that zipfile does not open")
-        return found
+            notes.append(f"{AMBIGUOUS} some readers refuse it: {self._closed} empty members that zipfile does not open")
+        return notes
 
 
 def extra_fields(extra: bytes) -> Iterator[tuple[int, bytes]]:

@@ -141,16 +141,16 @@ def clean_packs(catalog: Catalog, storage: Storage, *, dry_run: bool = False) ->
     """
     old = deletion_deadlines(catalog, dry_run=dry_run).old
     used = _used(catalog)  # before the listing, because a pack is stored before it is referred to
-    found = _listed(storage)
-    _check_that_they_belong_together(used, found, storage)
+    stored = _listed(storage)
+    _check_that_they_belong_together(used, stored, storage)
     deleted: dict[str, StoredObject] = {}
-    for name in sorted(found.keys() - used):
-        if not is_older(found[name], old) or not _is_superseded(catalog, storage, name):
+    for name in sorted(stored.keys() - used):
+        if not is_older(stored[name], old) or not _is_superseded(catalog, storage, name):
             continue
         if dry_run or catalog.transact(partial(forget_pack, name=name)):
-            sweep_objects(storage, [found[name]], dry_run=dry_run)
-            deleted[name] = found[name]
-    return CleanedPacks(len(found), tuple(deleted), sum(pack.size for pack in deleted.values()))
+            sweep_objects(storage, [stored[name]], dry_run=dry_run)
+            deleted[name] = stored[name]
+    return CleanedPacks(len(stored), tuple(deleted), sum(pack.size for pack in deleted.values()))
 
 
 def _used(catalog: Catalog) -> set[str]:
@@ -191,4 +191,4 @@ def _is_superseded(catalog: Catalog, storage: Storage, name: str) -> bool:
 
 def _listed(storage: Storage) -> dict[str, StoredObject]:
     """Return the packs in the storage by name. Other objects are ignored."""
-    return {match[1]: found for found in storage.list(EXTRACTS) if (match := _PATH.fullmatch(found.path))}
+    return {match[1]: stored for stored in storage.list(EXTRACTS) if (match := _PATH.fullmatch(stored.path))}

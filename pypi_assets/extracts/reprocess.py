@@ -190,7 +190,7 @@ def _batches(catalog: Catalog, older_than: int, project_id: int | None) -> Itera
 
 def _judge(storage: Storage, readers: ReaderPool, records: Sequence[StoredRecord]) -> _RemadeRecords:
     judged = _RemadeRecords([], [], [])
-    found: list[tuple[StoredRecord, StoredExtract]] = []
+    extracts: list[tuple[StoredRecord, StoredExtract]] = []
     for pack, of_pack in groupby(records, key=lambda record: record.place.pack):
         olds = list(of_pack)
         try:
@@ -202,8 +202,10 @@ def _judge(storage: Storage, readers: ReaderPool, records: Sequence[StoredRecord
             judged.problems.append(f"{error}; {len(olds)} distributions keep their records")
             continue
         for old, content in zip(olds, contents, strict=True):
-            found.append((old, StoredExtract(old.place.filename, old.place.project, content, old.digest)))
-    for old, new in zip([old for old, _ in found], _records(readers, [extract for _, extract in found]), strict=True):
+            extracts.append((old, StoredExtract(old.place.filename, old.place.project, content, old.digest)))
+    for old, new in zip(
+        [old for old, _ in extracts], _records(readers, [extract for _, extract in extracts]), strict=True
+    ):
         if isinstance(new, ReaderFailure):
             judged.problems.append(f"{old.place.filename} in pack {old.place.pack}: {new.text}")
         else:

@@ -90,7 +90,7 @@ class Environment:
 
         Ranks are equal if the environment is not completely known.
         """
-        found = {}
+        ranks = {}
         for filename in filenames:
             parts = filename.split("-", 2)
             if len(parts) < 3 or not _is_wheel_of(parts[0], parts[1]):
@@ -99,8 +99,8 @@ class Environment:
             if rank is _MISSING:
                 rank = self._ranks[parts[2]] = self._rank(parts[2])
             if rank is not None:
-                found[filename] = rank
-        return found
+                ranks[filename] = rank
+        return ranks
 
     @cached_property
     def _ranks(self) -> dict[str, Any]:
@@ -280,8 +280,8 @@ def _divided(markers: Sequence[Any]) -> _Conditions:
 
 
 def _holds(conditions: _Conditions, variables: Mapping[str, str]) -> bool | None:
-    found = [_all(_holds_part(part, variables) for part in parts) for parts in conditions]
-    return True if True in found else None if None in found else False
+    results = [_all(_holds_part(part, variables) for part in parts) for parts in conditions]
+    return True if True in results else None if None in results else False
 
 
 def _all(found: Iterable[bool | None]) -> bool | None:

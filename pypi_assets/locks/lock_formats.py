@@ -123,8 +123,8 @@ def _pylock_version(package: Package) -> str | None:
     if package.version is not None:
         return str(package.version)
     files = [*([package.sdist] if package.sdist else ()), *(package.wheels or ())]
-    found = (parse_filename(file.filename, package.name).version for file in files)
-    versions = {version for version in found if version is not None}
+    parsed = (parse_filename(file.filename, package.name).version for file in files)
+    versions = {version for version in parsed if version is not None}
     if len(versions) > 1:
         raise LockError(f"package {package.name}: has no version, but files of several versions: {', '.join(versions)}")
     return versions.pop() if versions else None
@@ -180,14 +180,14 @@ def uv_graph(content: Mapping[str, Any]) -> Graph | None:
         nodes.setdefault(node[0], []).append(node)
         if not table_at(package, "source", f"{where}: ").keys().isdisjoint(_OF_ROOTS):
             roots.append(node)
-    known = {node for some in nodes.values() for node in some}
+    known = {node for versions in nodes.values() for node in versions}
     for where, package in _uv_packages(content):
         requires[_node(package, where)] = tuple(
-            one
-            for one in _required(package, where)
-            if one.node in known or (one.node[1] is None and one.node[0] in nodes)
+            required
+            for required in _required(package, where)
+            if required.node in known or (required.node[1] is None and required.node[0] in nodes)
         )
-    return Graph(tuple(roots), requires, {name: tuple(some) for name, some in nodes.items()}) if roots else None
+    return Graph(tuple(roots), requires, {name: tuple(versions) for name, versions in nodes.items()}) if roots else None
 
 
 def _uv_packages(content: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -210,11 +210,11 @@ def _required(package: Mapping[str, Any], where: str) -> Iterator[Requires]:
     for group in groups:
         lists[f"dev-dependencies.{group}"] = None, tables_at(groups, group, f"{where}: dev-dependencies.")
     for key, (by_extra, required) in lists.items():
-        for number, one in enumerate(required, start=1):
+        for number, entry in enumerate(required, start=1):
             place = f"{where}: {key} {number}"
-            name, version = canonicalize_name(required_name(one, place)), text_at(one, "version", f"{place}: ")
-            marker = checked_marker(text_at(one, "marker", f"{place}: "), f"{place}: ")
-            wanted = frozenset(texts_at(one, "extra", f"{place}: "))
+            name, version = canonicalize_name(required_name(entry, place)), text_at(entry, "version", f"{place}: ")
+            marker = checked_marker(text_at(entry, "marker", f"{place}: "), f"{place}: ")
+            wanted = frozenset(texts_at(entry, "extra", f"{place}: "))
             yield Requires((name, version), wanted, marker, by_extra)
 
 

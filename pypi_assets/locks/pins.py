@@ -243,28 +243,30 @@ def _reached(graph: Graph, environment: Environment) -> set[Node]:
 
     For a root all extras count, and for other packages only the required extras.
     """
-    every_extra = {node: {one.by_extra for one in graph.requires[node] if one.by_extra} for node in graph.roots}
+    every_extra = {
+        node: {required.by_extra for required in graph.requires[node] if required.by_extra} for node in graph.roots
+    }
     todo = deque((node, extra) for node in graph.roots for extra in (None, *sorted(every_extra[node])))
-    found = set(todo)
+    reached = set(todo)
     while todo:
         node, by_extra = todo.popleft()
         if node[1] is None:
-            new = {(version, by_extra) for version in graph.versions[node[0]]} - found
-            found |= new
+            new = {(version, by_extra) for version in graph.versions[node[0]]} - reached
+            reached |= new
             todo.extend(new)
             continue
-        for one in graph.requires[node]:
-            if one.by_extra == by_extra and environment.holds(one.marker) is not False:
-                new = {(one.node, extra) for extra in (None, *one.extras)} - found
-                found |= new
+        for required in graph.requires[node]:
+            if required.by_extra == by_extra and environment.holds(required.marker) is not False:
+                new = {(required.node, extra) for extra in (None, *required.extras)} - reached
+                reached |= new
                 todo.extend(new)
-    return {node for node, _ in found}
+    return {node for node, _ in reached}
 
 
 def _two_versions(pins: tuple[Pin, ...], environment: Environment, *, has_graph: bool) -> Iterator[Remark]:
     """Yield remarks on pins that no installer could install together. In a graph, extras can exclude each other."""
-    for one, other in pairwise(pins):
-        is_for_all = one.marker is None and other.marker is None and not has_graph
-        if one.normalized == other.normalized and (environment.is_whole or is_for_all):
-            text = f"{one.text} and {other.text} are pinned for the same environment"
-            yield Remark(RemarkKind.TWO_VERSIONS, text, one.normalized)
+    for first, second in pairwise(pins):
+        is_for_all = first.marker is None and second.marker is None and not has_graph
+        if first.normalized == second.normalized and (environment.is_whole or is_for_all):
+            text = f"{first.text} and {second.text} are pinned for the same environment"
+            yield Remark(RemarkKind.TWO_VERSIONS, text, first.normalized)

@@ -251,7 +251,7 @@ def _name_of(location: str) -> str | None:
         parts = urlsplit(location)
     except ValueError:  # brackets that are not an address
         return None
-    egg = next((one.removeprefix("egg=") for one in parts.fragment.split("&") if one.startswith("egg=")), "")
+    egg = next((option.removeprefix("egg=") for option in parts.fragment.split("&") if option.startswith("egg=")), "")
     filename = unquote(PurePosixPath(parts.path.replace("\\", "/")).name)
     return egg.partition("[")[0] or (filename.partition("-")[0] if filename.endswith(".whl") else None) or None
 

@@ -195,10 +195,10 @@ def _run_branches(build: _CMakeBuild, scope: _Scope, commands: list[Command], at
         branch = commands[start]
         holds = True
         if branch.name != "else":
-            found = truth(branch.arguments, scope.variables, build.doubtful, partial(_exists, scope))
-            if found is False:
+            condition = truth(branch.arguments, scope.variables, build.doubtful, partial(_exists, scope))
+            if condition is False:
                 continue
-            holds = found is True
+            holds = condition is True
         if (
             not holds
             and truth(branch.arguments, scope.variables | _LINUX, build.doubtful, partial(_exists, scope)) is False
@@ -374,7 +374,7 @@ def _file(scope: _Scope, texts: list[str]) -> None:
         del patterns[index : index + 2]
     patterns = [pattern for pattern in patterns if pattern not in {"CONFIGURE_DEPENDS", "LIST_DIRECTORIES"}]
     top = len(scope.build.tree.top)
-    found: list[str] = []
+    matches: list[str] = []
     for pattern in patterns:
         if (path := source_path(scope.folder, pattern)) is None:
             continue
@@ -389,10 +389,12 @@ def _file(scope: _Scope, texts: list[str]) -> None:
             for file in inside.names
         ]
         scope.build.spend(len(scope.build.tree.members) // 4 + len(paths) // 4)
-        found += matching_paths(paths, [path], Patterns.FILE_GLOB, scope.build.tree.effort)
+        matches += matching_paths(paths, [path], Patterns.FILE_GLOB, scope.build.tree.effort)
     start = (source_path("", base) or "") if base != "<source>" else None
     cut = len(start) + 1 if start else 0
-    scope.variables[name] = _joined([each[cut:] if start is not None else f"<source>/{each}" for each in sorted(found)])
+    scope.variables[name] = _joined(
+        [each[cut:] if start is not None else f"<source>/{each}" for each in sorted(matches)]
+    )
 
 
 def _project(scope: _Scope, texts: list[str]) -> None:

@@ -119,9 +119,9 @@ class Installs:
         effort = self.tree.effort
         if "FILES_MATCHING" in rest:
             paths = matching_paths(paths, matched, Patterns.FILE_GLOB, effort)
-        gone = set(matching_paths(paths, excluded, Patterns.GLOB, effort)) if excluded else set()
+        skipped = set(matching_paths(paths, excluded, Patterns.GLOB, effort)) if excluded else set()
         for path in paths:
-            if path not in gone and len(self._paths) < MAX_INSTALLED:
+            if path not in skipped and len(self._paths) < MAX_INSTALLED:
                 self._paths[joined(inside, path)] = None
 
 

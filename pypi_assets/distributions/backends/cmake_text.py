@@ -215,8 +215,8 @@ class _CMakeCondition:
             return None
         if self.at < len(self.arguments) and (name := self._next_word()) in {"STREQUAL", "EQUAL"}:
             self.at += 1
-            one, other = self._value(first), self._value(self._next() if self.at < len(self.arguments) else first)
-            return None if one is None or other is None else one == other
+            left, right = self._value(first), self._value(self._next() if self.at < len(self.arguments) else first)
+            return None if left is None or right is None else left == right
         if self.at < len(self.arguments) and name not in {"AND", "OR", ")"}:
             self.at += 2
             return None
@@ -254,6 +254,6 @@ class _CMakeCondition:
 
     def _takes(self, word: str) -> bool:
         """Check whether `word` is next, and consume it if so."""
-        found = self.at < len(self.arguments) and self._next_word() == word
-        self.at += found
-        return found
+        is_next = self.at < len(self.arguments) and self._next_word() == word
+        self.at += is_next
+        return is_next

@@ -10,9 +10,9 @@ def installed(tree: SourceTree) -> Installed | None:
 
     It lies at the top or in `src`.
     """
-    if not (name := _module(tree)) or not (found := tree.first_named(("", "src"), name.replace(".", "/"))):
+    if not (name := _module(tree)) or not (path := tree.first_named(("", "src"), name.replace(".", "/"))):
         return None
-    return Installed("flit module", moved(tree.at(found), "src" if found.startswith("src/") else ""))
+    return Installed("flit module", moved(tree.at(path), "src" if path.startswith("src/") else ""))
 
 
 def _module(tree: SourceTree) -> str | None:

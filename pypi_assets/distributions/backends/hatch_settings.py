@@ -125,28 +125,28 @@ def with_own_extras(project: str, optional: Mapping[str, Sequence[str]]) -> dict
     own = {extra: [_extras_of(project, each) for each in listed] for extra, listed in optional.items()}
     if len(own) > _MAX_EXTRAS or not any(each is not None for listed in own.values() for each in listed):
         return as_written
-    found: dict[str, list[str]] = {}
+    resolved: dict[str, list[str]] = {}
     waiting, size = list(own), 0
     while waiting:
-        before = len(found)
+        before = len(resolved)
         for extra in waiting:
             named = [each for extras in own[extra] for each in extras or ()]
-            if found.keys() >= {*named}:
+            if resolved.keys() >= {*named}:
                 others = [each for each, extras in zip(optional[extra], own[extra], strict=True) if extras is None]
-                found[extra] = list(dict.fromkeys([*others, *(each for name in named for each in found[name])]))
-                size += len(named) + len(found[extra])
+                resolved[extra] = list(dict.fromkeys([*others, *(each for name in named for each in resolved[name])]))
+                size += len(named) + len(resolved[extra])
                 if size > _MAX_REQUIREMENTS:
                     return as_written
-        waiting = [extra for extra in waiting if extra not in found]
-        if len(found) == before:
+        waiting = [extra for extra in waiting if extra not in resolved]
+        if len(resolved) == before:
             return as_written
-    return {extra: found[extra] for extra in optional}
+    return {extra: resolved[extra] for extra in optional}
 
 
 def _extras_of(project: str, requirement: str) -> list[str] | None:
     """Return the extras in a requirement on the project itself, or None if it requires another project."""
-    found = parse_requirement(requirement)
-    if found is None or found[0] != normalized_name(project):
+    parsed = parse_requirement(requirement)
+    if parsed is None or parsed[0] != normalized_name(project):
         return None
     listed = _EXTRAS.match(requirement)
     return [normalized_name(each.strip()) for each in listed[1].split(",") if each.strip()] if listed else []

@@ -61,13 +61,15 @@ def installed(tree: SourceTree) -> Installed | None:
     sources = _sources(settings.get("sources"), packages)
     forced = _Forced.of(tree, settings.get("force-include"), sources)
     roots = dict.fromkeys(only or packages)
-    found = [each for root in roots for each in tree.at(root)]
+    candidates = [each for root in roots for each in tree.at(root)]
     if not roots and takes_all:
-        found = forced.outside(tree.below(""))
+        candidates = forced.outside(tree.below(""))
     ignored = IgnoredPatterns() if settings.get("ignore-vcs") is True else ignored_patterns(tree)
-    written = [path for path in _written(all_settings) if not tree.has_file(path) and _is_walked(path, roots, found)]
-    selected = _selected(tree, settings, found, roots, ignored.patterns)
-    unignored = selected if ignored.count_everywhere else _selected(tree, settings, found, roots, ())
+    written = [
+        path for path in _written(all_settings) if not tree.has_file(path) and _is_walked(path, roots, candidates)
+    ]
+    selected = _selected(tree, settings, candidates, roots, ignored.patterns)
+    unignored = selected if ignored.count_everywhere else _selected(tree, settings, candidates, roots, ())
     tree.effort.spend((len(unignored) + len(forced.files)) * len(sources))
     unplaced = merged([*unignored, *by_folder(written)])
     files = forced.left_in([(_moved_by(sources, folder), inside) for folder, inside in unplaced])
@@ -81,7 +83,7 @@ def installed(tree: SourceTree) -> Installed | None:
     )
     # the selected files may not be modules, and the patterns may exclude everything
     is_chosen = settings.get("bypass-selection") is True or bool(
-        strings(settings.get("artifacts")) or forced.sources or found
+        strings(settings.get("artifacts")) or forced.sources or candidates
     )
     return Installed(by, files, grade=least_sure(*doubts)) if files or is_chosen else None
 

@@ -46,10 +46,10 @@ def manifest_files(tree: SourceTree, paths: list[str]) -> tuple[set[str], bool]:
     """
     named = _named_by_sources(tree, paths)
     are_read = named is not None and not tree.has_unread("MANIFEST.in")
-    found = {*paths} if named is None else named
+    included = {*paths} if named is None else named
     for line in _template_lines(tree.files.get("MANIFEST.in", b"")):
-        found = apply_line(found, paths, line.split(), tree.effort)
-    return found, are_read
+        included = apply_line(included, paths, line.split(), tree.effort)
+    return included, are_read
 
 
 def apply_line(found: set[str], paths: list[str], words: list[str], effort: Effort) -> set[str]:

@@ -230,8 +230,8 @@ def _statement(build: _MesonBuild, folder: str, tokens: list[Token], at: int) ->
             value = joined_values(old, value)
         build.names[word] = value
         is_short = following[1] == "=" and end - at <= MAX_CONDITION
-        found = truth(tokens[at + 2 : end], build.options, build.truths) if is_short else None
-        build.truths[word] = found if build.is_sure or build.truths.get(word, found) == found else None
+        condition = truth(tokens[at + 2 : end], build.options, build.truths) if is_short else None
+        build.truths[word] = condition if build.is_sure or build.truths.get(word, condition) == condition else None
         return at + 2  # the expression may itself be a call that installs
     if following == ("mark", "(") and (word in _INSTALLING or word == "subdir"):
         arguments, keywords, end = _arguments(build, tokens, at + 2)
@@ -281,9 +281,9 @@ def _install_to(build: _MesonBuild, folder: str, call: str, texts: list[str], ke
     for text in texts:
         source = clean_path(f"{folder}/{text}")
         inside = target if "strip_directory" in keywords else f"{target}/{source.rpartition('/')[2]}".lstrip("/")
-        gone = [clean_path(each) for key in _EXCLUDING for each in keywords.get(key, Value()).texts]
-        found = without(moved(build.tree.below(source), source), gone, Patterns.GLOB, build.tree.effort)
-        build.paths |= dict.fromkeys(paths_of(moved(found, "", inside)))
+        excluded = [clean_path(each) for key in _EXCLUDING for each in keywords.get(key, Value()).texts]
+        files = without(moved(build.tree.below(source), source), excluded, Patterns.GLOB, build.tree.effort)
+        build.paths |= dict.fromkeys(paths_of(moved(files, "", inside)))
 
 
 def _folder(value: Value) -> str:

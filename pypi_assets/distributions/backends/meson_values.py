@@ -30,7 +30,7 @@ def read_options(text: str, arguments: list[str]) -> dict[str, str]:
             options[name] = value[1] if value[1] is not None else value[2]
         elif kind and kind[1] == "boolean":
             options[name] = "true"
-    options |= {found[1]: found[2] for argument in arguments if (found := _SETTING.fullmatch(argument))}
+    options |= {match[1]: match[2] for argument in arguments if (match := _SETTING.fullmatch(argument))}
     return options
 
 
@@ -118,9 +118,9 @@ class _MesonCondition:
 
     def _takes(self, token: Token) -> bool:
         """Check whether `token` is next, and consume it if so."""
-        found = self.at < len(self.tokens) and self.tokens[self.at] == token
-        self.at += found
-        return found
+        is_next = self.at < len(self.tokens) and self.tokens[self.at] == token
+        self.at += is_next
+        return is_next
 
 
 MAX_NAMES = 20_000
@@ -176,13 +176,13 @@ class MesonReader:
     def value(self, tokens: list[Token], nesting: int = 0) -> Value:
         """Return the value of an expression."""
         self.spend(len(tokens))
-        found: Value | None = None
+        total: Value | None = None
         for term in split(tokens, "+"):
             value = self._term(term, nesting)
-            if found is not None:
-                self.spend(4 * (len(found.texts) + len(value.texts)))
-            found = value if found is None else joined_values(found, value)
-        return found or Value()
+            if total is not None:
+                self.spend(4 * (len(total.texts) + len(value.texts)))
+            total = value if total is None else joined_values(total, value)
+        return total or Value()
 
     def _term(self, tokens: list[Token], nesting: int) -> Value:
         if not tokens:
@@ -205,8 +205,8 @@ class MesonReader:
         ):
             given = [self.value(each, nesting + 1) for each in split(tokens[4:-1], ",")]
             return self._formatted(text, {str(index): value for index, value in enumerate(given)})
-        if kind == "word" and text in self.names and (found := self._looked_up(tokens)) is not None:
-            return found
+        if kind == "word" and text in self.names and (item := self._looked_up(tokens)) is not None:
+            return item
         return self._flat(tokens)
 
     def _bracket(self, tokens: list[Token], nesting: int) -> Value:
@@ -242,8 +242,8 @@ class MesonReader:
             return known.item(rest[1][1])
         if rest[:3] == [("mark", "."), ("word", "get"), ("mark", "(")] and len(rest) > 4:
             arguments = list(split(rest[3:-1], ","))
-            found = known.item(arguments[0][0][1]) if arguments[0] else None
-            return found or (self.value(arguments[1], MAX_NESTING) if len(arguments) > 1 else None)
+            item = known.item(arguments[0][0][1]) if arguments[0] else None
+            return item or (self.value(arguments[1], MAX_NESTING) if len(arguments) > 1 else None)
         return None
 
     def _flat(self, tokens: list[Token]) -> Value:

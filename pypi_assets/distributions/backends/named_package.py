@@ -29,10 +29,10 @@ def whey(tree: SourceTree) -> Installed | None:
     default = stem.replace("-", "_") + project[len(stem) :]
     package = clean_path(_text(settings.get("package"), default).replace(".", "/"))
     files = tree.below(joined(folder, package))
-    found, everything = {*paths_of(files)}, paths_of(tree.below(""))
+    included, everything = {*paths_of(files)}, paths_of(tree.below(""))
     for line in strings(settings.get("additional-files")):
-        found = apply_line(found, everything, line.split(), tree.effort)
-    files = by_folder(sorted(found))
+        included = apply_line(included, everything, line.split(), tree.effort)
+    files = by_folder(sorted(included))
     return Installed("whey package", moved(files, folder)) if files else None
 
 
@@ -53,18 +53,18 @@ def py_build_cmake(tree: SourceTree) -> Installed | None:
     settings = tree.table("tool", "py-build-cmake", "module")
     name = _text(settings.get("name"), _project(tree).replace("-", "_"))
     folder = clean_path(_text(settings.get("directory"), ""))
-    found = _installed(tree, "py-build-cmake module", [name], [folder, joined(folder, "src")])
+    module = _installed(tree, "py-build-cmake module", [name], [folder, joined(folder, "src")])
     cmake = tree.table("tool", "py-build-cmake", "cmake")
     if not cmake:
         has_others = any(map(tree.has_member, _LOCAL_SETTINGS))
-        return replace(found, grade=ModulesGrade.GUESSED) if found and has_others else found
+        return replace(module, grade=ModulesGrade.GUESSED) if module and has_others else module
     keys = ("PY_BUILD_CMAKE_MODULE_NAME", "PY_BUILD_CMAKE_IMPORT_NAME", "PY_BUILD_CMAKE_PACKAGE_NAME")
     variables = dict.fromkeys(keys, name[:MAX_VARIABLE_CHARACTERS]) | {"CMAKE_INSTALL_PREFIX": "<prefix>"}
     components = tuple(strings(cmake.get("install_components")))
     built = cmake_modules(
         tree, name.replace(".", "/"), variables, clean_path(_text(cmake.get("source_path"), "")), "", components
     )
-    files = merged([*(found.files if found else []), *built.files])
+    files = merged([*(module.files if module else []), *built.files])
     if not files and not built.extensions:
         return None
     return Installed("py-build-cmake module", files, built.extensions, ModulesGrade.DERIVED)

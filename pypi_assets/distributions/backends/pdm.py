@@ -79,17 +79,17 @@ def _wheel_data(tree: SourceTree, wheel_data: object) -> tuple[Files, bool]:
             if not isinstance(written, str):
                 continue
             are_certain &= not written.endswith("**") and "${" not in written
-            found = matching_paths(paths, [clean_path(written)], Patterns.FILE_GLOB, tree.effort)
+            matches = matching_paths(paths, [clean_path(written)], Patterns.FILE_GLOB, tree.effort)
             start = f"{clean_path(above)}/".lstrip("/") if isinstance(above, str) and above else None
-            placed += [path.rpartition("/")[2] if start is None else path.removeprefix(start) for path in found]
+            placed += [path.rpartition("/")[2] if start is None else path.removeprefix(start) for path in matches]
     return by_folder(placed), are_certain
 
 
 def _packages(tree: SourceTree, folder: str) -> list[str]:
     """Return the packages directly in `folder`, with packages of stubs, or else a pattern for its modules."""
     stubs = [path for path in tree.sources if path.endswith("-stubs") and tree.has_file(f"{path}/__init__.pyi")]
-    found = [path for path in (*tree.packages, *stubs) if path.rpartition("/")[0] == folder and path != folder]
-    return sorted(found) or [joined(folder, "*.py")]
+    packages = [path for path in (*tree.packages, *stubs) if path.rpartition("/")[0] == folder and path != folder]
+    return sorted(packages) or [joined(folder, "*.py")]
 
 
 def _collected(tree: SourceTree, includes: list[str], excludes: list[str]) -> Files:
@@ -120,9 +120,9 @@ def _named_by(tree: SourceTree, patterns: list[str], paths: list[str]) -> dict[s
     """Return the `paths` that the patterns match, each with its pattern. `a/**` also matches `a`, and "" is the top."""
     named: dict[str, str] = {}
     for pattern in patterns:
-        found = matching_paths(paths, [pattern], Patterns.FILE_GLOB, tree.effort)
+        matches = matching_paths(paths, [pattern], Patterns.FILE_GLOB, tree.effort)
         above = pattern.removesuffix("/**").removesuffix("**")
-        named |= dict.fromkeys([*found, *([above] if above != pattern or not pattern else [])], pattern)
+        named |= dict.fromkeys([*matches, *([above] if above != pattern or not pattern else [])], pattern)
     return named
 
 

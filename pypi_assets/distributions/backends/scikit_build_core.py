@@ -33,15 +33,15 @@ def installed(tree: SourceTree) -> Installed | None:
     settings = tree.table("tool", "scikit-build")
     variants = [settings, *_overridden(settings)]
     tree.effort.spend(len(variants) * (1 + len(tree.members)))
-    found = [each for variant in variants if (each := _installed(tree, variant)) is not None]
-    if not found:
+    results = [each for variant in variants if (each := _installed(tree, variant)) is not None]
+    if not results:
         return None
-    first = found[0]
-    grade = least_sure(*(each.grade for each in found))
-    if len(found) < len(variants) or any(paths_of(each.files) != paths_of(first.files) for each in found):
+    first = results[0]
+    grade = least_sure(*(each.grade for each in results))
+    if len(results) < len(variants) or any(paths_of(each.files) != paths_of(first.files) for each in results):
         grade = least_sure(grade, ModulesGrade.DERIVED)
-    files = merged([each for one in found for each in one.files])
-    extensions = tuple(dict.fromkeys(name for each in found for name in each.extensions))
+    files = merged([each for result in results for each in result.files])
+    extensions = tuple(dict.fromkeys(name for each in results for name in each.extensions))
     if any(".gitignore/" in inside.others for inside in tree.members.values()):  # their patterns are not read
         grade = least_sure(grade, ModulesGrade.DERIVED)
     return Installed(first.by, files, extensions, grade)

@@ -118,12 +118,12 @@ class _Declared:
 
 def installed(tree: SourceTree) -> Installed | None:
     """Return the declared or discovered modules, with folders that commands copy or an earlier build left."""
-    found = _installed(tree)
-    if found:
-        found = _as_commands_install(tree, found)
-    if found and (copied := copied_files(tree, _script(tree))):
-        found = replace(found, files=[*found.files, *copied], grade=least_sure(found.grade, ModulesGrade.DERIVED))
-    return found
+    result = _installed(tree)
+    if result:
+        result = _as_commands_install(tree, result)
+    if result and (copied := copied_files(tree, _script(tree))):
+        result = replace(result, files=[*result.files, *copied], grade=least_sure(result.grade, ModulesGrade.DERIVED))
+    return result
 
 
 def _as_commands_install(tree: SourceTree, found: Installed) -> Installed:
@@ -193,8 +193,8 @@ def _installed(tree: SourceTree) -> Installed | None:
         return _by_top_level(tree, declared)
     if declared.is_computed:
         return None
-    found = _checked(tree, declared, _discovered(tree, declared))
-    return found if found.files or found.extensions or tree.top_level is not None else None
+    discovered = _checked(tree, declared, _discovered(tree, declared))
+    return discovered if discovered.files or discovered.extensions or tree.top_level is not None else None
 
 
 def _takes_data(tree: SourceTree) -> bool:
@@ -211,7 +211,7 @@ def _takes_data(tree: SourceTree) -> bool:
 def _says_data(tree: SourceTree) -> bool | None:
     """Return the `include_package_data` that setup.py gives, or None if it is computed."""
     source = tree.files.get("setup.py", b"")
-    written = [bool(found[1]) for found in _INCLUDE_PACKAGE_DATA.finditer(source)]
+    written = [bool(match[1]) for match in _INCLUDE_PACKAGE_DATA.finditer(source)]
     if len(set(written)) == 1 and len(written) == source.count(b"include_package_data"):
         return written[0]
     return None if b"include_package_data" in source else False
@@ -246,11 +246,11 @@ def _read_pyproject(tree: SourceTree, declared: _Declared) -> None:
 
 def _data_patterns(value: object) -> dict[str, list[str]]:
     """Return the globs of package_data that may match modules."""
-    found = {
+    patterns = {
         package: [each for each in strings(globs) if each.endswith((".py", ".pyc", "*"))]
         for package, globs in items(value)
     }
-    return {package: globs for package, globs in found.items() if globs}
+    return {package: globs for package, globs in patterns.items() if globs}
 
 
 def _script(tree: SourceTree) -> SetupArguments:
@@ -347,8 +347,8 @@ def _script_packages(
     for item in items:
         if isinstance(item, FindPackages):
             by, folder = "setup.py find_packages", clean_path(item.where)
-            found = find_packages(tree, folder, item.include, item.exclude, namespaces=item.namespaces)
-            packages += [item.prefix + package for package in found if len(item.prefix) <= MAX_PREFIX_LENGTH]
+            names = find_packages(tree, folder, item.include, item.exclude, namespaces=item.namespaces)
+            packages += [item.prefix + package for package in names if len(item.prefix) <= MAX_PREFIX_LENGTH]
             if not item.prefix:
                 declared.package_dir.setdefault("", folder)
         else:
@@ -445,10 +445,10 @@ def _as_installed(tree: SourceTree, declared: _Declared) -> Installed:
         files += _listed_bytecode(tree, folders, declared)
         for folder, package in folders.items():
             if folder.rpartition("/")[0] not in folders:  # otherwise it is included with its parent package
-                found = _without_excluded(folders, declared.no_data, tree.below(folder), tree.effort)
+                below = _without_excluded(folders, declared.no_data, tree.below(folder), tree.effort)
                 if unlisted:
-                    found = by_folder(path for path in paths_of(found) if path not in unlisted)
-                files += moved(found, folder, package.replace(".", "/"))
+                    below = by_folder(path for path in paths_of(below) if path not in unlisted)
+                files += moved(below, folder, package.replace(".", "/"))
     else:
         for folder, inside in tree.right_in(folders):
             files += moved([(folder, inside)], folder, folders[folder].replace(".", "/"))
@@ -512,7 +512,7 @@ def _listed_bytecode(tree: SourceTree, folders: Mapping[str, str], declared: _De
     """Return the `.pyc` files below packages that the manifest names, at their installed paths. They count as data."""
     paths = paths_of(tree.bytecode(""))
     listed = manifest_files(tree, paths)[0] if paths else set()
-    found: Files = []
+    installed_files: Files = []
     for path in sorted(listed):
         tree.effort.spend(4 + path.count("/"))
         folder = path.rpartition("/")[0]
@@ -521,8 +521,8 @@ def _listed_bytecode(tree: SourceTree, folders: Mapping[str, str], declared: _De
         if folder in folders:
             name = path[len(folder) + 1 :] if folder else path
             if not _is_excluded(name, folders[folder], declared.no_data, tree.effort):
-                found += by_folder([joined(folders[folder].replace(".", "/"), name)])
-    return found
+                installed_files += by_folder([joined(folders[folder].replace(".", "/"), name)])
+    return installed_files
 
 
 def _is_excluded(path: str, package: str, patterns: Mapping[str, list[str]], effort: Effort) -> bool:
@@ -628,17 +628,17 @@ def _by_top_level(tree: SourceTree, declared: _Declared, names: Iterable[str] | 
     for name in tree.top_level or () if names is None else names:
         name = name.replace("/", ".").strip(".")
         if name in declared.package_dir:
-            found, root, target = tree.below(declared.package_dir[name]), declared.package_dir[name], name
+            below, root, target = tree.below(declared.package_dir[name]), declared.package_dir[name], name
         else:
-            root, found = named_in(tree, _roots(tree, declared), name)
+            root, below = named_in(tree, _roots(tree, declared), name)
             target = ""
-            if not found and name not in compiled and (package := package_at_top(tree, name)):
-                found, target = without_scripts(tree), package
+            if not below and name not in compiled and (package := package_at_top(tree, name)):
+                below, target = without_scripts(tree), package
                 declared.doubt(ModulesGrade.GUESSED)
-        is_there = found or name in compiled or names is not None
+        is_there = below or name in compiled or names is not None
         declared.doubt(ModulesGrade.DERIVED if is_there else ModulesGrade.GUESSED)
-        if found:
-            files += moved(found if declared.takes_data else in_packages(tree, root, found), root, target)
+        if below:
+            files += moved(below if declared.takes_data else in_packages(tree, root, below), root, target)
         elif tree.has_compiled_sources and name not in compiled and not is_namespace(tree, name):
             extensions.append(f"{declared.ext_package}{name}")
     return declared.installed("top_level.txt", files, extensions)

@@ -109,8 +109,8 @@ def _folder(options: Mapping[str, Mapping[str, str]], command: str, option: str)
 def _folders_of_wheels(tree: SourceTree, start: str) -> tuple[str, ...]:
     """Return the folders in the sdist such as `build/bdist.linux-x86_64/wheel`. A machine uses only one of them."""
     depth = start.count("/") + 1
-    found = [each for each in tree.folders if each.startswith(start) and each.endswith("/wheel")]
-    return tuple(sorted(each for each in found if each.count("/") == depth))
+    wheel_folders = [each for each in tree.folders if each.startswith(start) and each.endswith("/wheel")]
+    return tuple(sorted(each for each in wheel_folders if each.count("/") == depth))
 
 
 def built_modules(files: Files, folders: BuildFolders, *, is_pure: bool) -> tuple[Files, bool]:

@@ -99,8 +99,8 @@ _WRITERS = ("grpcio-tools", "setuptools-protobuf", "setuptools-golang", "setupto
 def literal_extensions(tree: SourceTree) -> tuple[str, ...]:
     """Return the literal names in calls of Extension() in setup.py, evaluated or not, and in pyproject.toml."""
     source = tree.files.get("setup.py", b"")
-    found = _EXTENSION.findall(b"".join(_CODE.findall(source))) if b"Extension(" in source else []
-    names = [name.decode() for name, source in found if tree.uses_cython or not source.endswith(b".pyx")]
+    calls = _EXTENSION.findall(b"".join(_CODE.findall(source))) if b"Extension(" in source else []
+    names = [name.decode() for name, source in calls if tree.uses_cython or not source.endswith(b".pyx")]
     return tuple(dict.fromkeys((*names, *pyproject_extensions(tree))))
 
 
@@ -131,8 +131,8 @@ def has_generated_source(tree: SourceTree, name: str) -> bool:
 def cythonized(tree: SourceTree, script: SetupArguments) -> list[str]:
     """Return the modules that cythonize() builds from its files and patterns."""
     sources = [path for path in paths_of(tree.below("")) if path.endswith(".pyx")] if script.cython_sources else []
-    found = matching_paths(sources, map(clean_path, script.cython_sources), Patterns.GLOB, tree.effort)
-    return [_cython_name(tree, path.removesuffix(".pyx")) for path in found]
+    matches = matching_paths(sources, map(clean_path, script.cython_sources), Patterns.GLOB, tree.effort)
+    return [_cython_name(tree, path.removesuffix(".pyx")) for path in matches]
 
 
 def _cython_name(tree: SourceTree, path: str) -> str:
@@ -168,8 +168,8 @@ def named_in(tree: SourceTree, roots: list[str], name: str) -> tuple[str, Files]
         start = f"{root}/{path}" if root else path
         if tree.has_file(f"{start}.py"):
             return root, [*by_folder([f"{start}.py"]), *(tree.below(start) if start in tree.packages else ())]
-        if found := tree.below(start):
-            return root, found
+        if files := tree.below(start):
+            return root, files
     return "", []
 
 

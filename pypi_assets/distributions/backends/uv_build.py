@@ -15,20 +15,20 @@ def installed(tree: SourceTree) -> Installed | None:
     root = settings.get("module-root")
     root = clean_path(root) if isinstance(root, str) else "src"
     names = strings(settings.get("module-name")) or [_default_name(tree)]
-    found: Files = []
+    files: Files = []
     for name in names:
         folder, _, last = f"{root}/{name.replace('.', '/')}".strip("/").rpartition("/")
         if path := tree.named(folder, last):
-            found += tree.at(path)
-            found += tree.bytecode(path) if settings.get("default-excludes") is False else []
+            files += tree.at(path)
+            files += tree.bytecode(path) if settings.get("default-excludes") is False else []
     excludes = [*strings(settings.get("source-exclude")), *strings(settings.get("wheel-exclude"))]
     # A pattern from the top matches only files. Other patterns also match everything below a folder.
     from_top = [pattern[1:] for pattern in excludes if pattern[:1] == "/"]
     anywhere = [f"**/{pattern}" for pattern in excludes if pattern[:1] != "/"]
-    found = without(found, from_top, Patterns.FILE_GLOB, tree.effort)
-    found = without(found, anywhere, Patterns.GLOB, tree.effort)
+    files = without(files, from_top, Patterns.FILE_GLOB, tree.effort)
+    files = without(files, anywhere, Patterns.GLOB, tree.effort)
     placed = [each for scheme in ("purelib", "platlib") for each in _data(tree, table(settings, "data").get(scheme))]
-    return Installed("uv module", merged([*moved(found, root), *placed])) if found else None
+    return Installed("uv module", merged([*moved(files, root), *placed])) if files else None
 
 
 def _data(tree: SourceTree, folder: object) -> Files:
