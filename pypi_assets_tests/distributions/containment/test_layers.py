@@ -264,10 +264,11 @@ def test_reading_opens_nothing_and_makes_no_other_system_calls(tmp_path: Path, m
             assert finished.extract is not None
             stored.append(StoredExtract(path.name, None, finished.extract))
             records.append(expected)
-        unknown = f"the reader failed: ExtractError: an extract with dictionary {DICTIONARY_ID - 1}; a newer version"
+        unknown = f"dictionary {DICTIONARY_ID - 1}"
         *judged, failure = pool.judge([*stored, StoredExtract("demo-1.0.tar.gz", None, of_another_dictionary())])
         assert judged == records
         assert isinstance(failure, ReaderFailure)
+        assert "ExtractError" in failure.text
         assert unknown in failure.text
         files = list(small_files())
         together = pool.read_together([WholeFile(filename, None, content) for filename, content in files])
