@@ -361,7 +361,7 @@ def contain(memory_bytes: int, file_bytes: int) -> list[MissingLayer]:
             try:
                 layer.apply()
             except OSError as error:
-                missing.append(MissingLayer(layer.name, f"the kernel refuses it ({error.strerror})", layer.is_needed))
+                missing.append(MissingLayer(layer.name, f"the kernel rejects it ({error.strerror})", layer.is_needed))
     return missing
 
 
