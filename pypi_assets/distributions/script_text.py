@@ -160,7 +160,7 @@ class NoScriptError(Exception):
 
 
 def decode_script(content: bytes) -> str:
-    r"""Return the text of a setup.py with `\\n` line ends, decoded by its byte order mark or its cookie (PEP 263).
+    """Return the text of a setup.py with `\\n` line ends, decoded by its byte order mark or its cookie (PEP 263).
 
     Without them it is UTF-8, or Latin-1 if it is not valid UTF-8. Unknown encodings are ignored.
     """
@@ -339,7 +339,7 @@ class _Rewriting:
 
 
 def _has_known_names(text: str) -> bool:
-    r"""Check whether each `\\N{...}` in `text` is a character name that all versions of Python know."""
+    """Check whether each `\\N{...}` in `text` is a character name that all versions of Python know."""
     names = [match[1] for match in _NAMED.finditer(text) if match[0][1] == "N"]
     return all(name and named_character(name) for name in names)
 

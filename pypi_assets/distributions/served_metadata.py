@@ -222,7 +222,7 @@ def render_metadata(
     requires_dist: Iterable[str],
     provides_extra: Iterable[str],
 ) -> bytes | None:
-    r"""Return these fields as core metadata, or None if a value is not one printable line.
+    """Return these fields as core metadata, or None if a value is not one printable line.
 
     >>> render_metadata("Demo", "1.0", None, ["other>=2"], [])
     b'Metadata-Version: 2.2\\nName: Demo\\nVersion: 1.0\\nRequires-Dist: other>=2\\n'

@@ -354,7 +354,7 @@ def _is_only_time(content: bytes, size: int) -> bool:
 
 
 def _pax_fields(content: bytes, doubts: Doubts) -> tuple[dict[bytes, bytes], list[int]]:
-    r"""Return the paths and sizes in pax records (`"27 mtime=1700000000.123456\\n"`), and the map of holes."""
+    """Return the paths and sizes in pax records (`"27 mtime=1700000000.123456\\n"`), and the map of holes."""
     fields = {}
     offsets: list[bytes] = []
     lengths: list[bytes] = []

@@ -127,7 +127,7 @@ class _Forced:
     """The files that force-include places.
 
     `files` are at their targets, before `sources` moves them. `sources` are paths, already moved, that are no longer
-    installed from their original place. `is_missing` is True if one of them lies outside of the sdist.
+    installed from their original place. `is_missing` is True if one of them is missing or lies outside of the sdist.
     """
 
     files: Files

@@ -64,8 +64,8 @@ def _version_file(tree: SourceTree) -> list[str]:
 def _wheel_data(tree: SourceTree, wheel_data: object) -> tuple[Files, bool]:
     """Return the modules that wheel-data puts next to the packages, and whether the result is certain.
 
-    It is uncertain if versions of Python select different files. An item is a glob whose files are placed without a
-    folder, or a table with a glob and the folder that paths are relative to.
+    It is uncertain if a glob has a variable, or if versions of Python select different files. An item is a glob whose
+    files are placed without a folder, or a table with a glob and the folder that paths are relative to.
     """
     placed: list[str] = []
     are_certain = True
