@@ -14,7 +14,7 @@ def action_of(refusals: Iterable[str] | None, installer: str) -> str | None:
     'fails'
     """
     begins = f"{installer} "
-    refusal = next((one for one in refusals or () if one.startswith(begins)), None)
+    refusal = next((text for text in refusals or () if text.startswith(begins)), None)
     return None if refusal is None else refusal.removeprefix(begins).partition(":")[0]
 
 

@@ -509,7 +509,7 @@ class _Worker:
 
 def _require(missing: Sequence[MissingLayer]) -> None:
     """Raise UncontainedReaderError if a layer is missing that no other layer replaces."""
-    if needed := [str(one) for one in missing if one.is_needed]:
+    if needed := [str(layer) for layer in missing if layer.is_needed]:
         raise UncontainedReaderError(
             f"PYPI_ASSETS_CONTAINMENT=required, but this system cannot contain a reader: {'; '.join(needed)}."
             " Set PYPI_ASSETS_CONTAINMENT=auto to read with the layers that the system has"

@@ -74,22 +74,22 @@ def resolved_sdist(
         provides_extra=provides_extra,
         dynamic=own.dynamic | {_REQUIREMENTS} if requires_dist is None else own.dynamic - {_REQUIREMENTS},
     )
-    found, problems = _parsed(served)
+    metadata, problems = _parsed(served)
     notes = [f"{AMBIGUOUS} {problem}" for problem in problems]
-    differing = [] if found is None else list(_differing_sdist(own, found))
+    differing = [] if metadata is None else list(_differing_sdist(own, metadata))
     if differing:
         which = f"{_WHICH} are not those of its files: they differ in {', '.join(differing)}"
         notes.append(f"{AMBIGUOUS} {which}")
     of_pip = [Refusal(FAILS, "", problem) for problem in problems]
-    if found is not None:
-        of_pip += [replace(refusal, uv="") for refusal in refused_metadata(parts, found)]
-    if found is None or of_pip:
+    if metadata is not None:
+        of_pip += [replace(refusal, uv="") for refusal in refused_metadata(parts, metadata)]
+    if metadata is None or of_pip:
         return Resolved(own, None, tuple(notes), (*of_pip, *of_uv))
     if reasons and has_other_name(parts, own):
         of_uv = (*of_uv, Refusal(FAILS_LATE, "", reasons[0]))
-    if _lines(own) == _lines(found):
+    if _lines(own) == _lines(metadata):
         return Resolved(own, None, tuple(notes), of_uv)
-    return Resolved(found, _lines(own), (*notes, *found.notes), of_uv)
+    return Resolved(metadata, _lines(own), (*notes, *metadata.notes), of_uv)
 
 
 def own_requirements(installed: Iterable[str]) -> tuple[str | None, list[str] | None]:
@@ -114,21 +114,21 @@ def _parsed(served: ServedMetadata) -> tuple[CoreMetadata | None, list[str]]:
 
 
 def _served_wheel(own: CoreMetadata, served: ServedMetadata) -> Resolved:
-    found, problems = _parsed(served)
+    metadata, problems = _parsed(served)
     notes = [f"{AMBIGUOUS} {problem}" for problem in problems]
     refusals = [Refusal(FAILS, FAILS, problem) for problem in problems]
-    if found is None:
+    if metadata is None:
         return Resolved(own, None, tuple(notes), tuple(refusals))
-    differing = ", ".join(_differing(own, found))
+    differing = ", ".join(_differing(own, metadata))
     what = f"{_WHICH} are not its METADATA: they differ in {differing or 'nothing that is resolved by'}"
     notes.insert(0, f"{AMBIGUOUS} {what}")
     if differing:
         refusals.append(Refusal(FAILS_LATE, "", f"{_WHICH} differ from its METADATA in {differing}"))
-    has_same_lines = _lines(own) == _lines(found)
+    has_same_lines = _lines(own) == _lines(metadata)
     return Resolved(
-        own if has_same_lines else found,
+        own if has_same_lines else metadata,
         None if has_same_lines else _lines(own),
-        (*notes, *found.notes),
+        (*notes, *metadata.notes),
         tuple(refusals),
     )
 

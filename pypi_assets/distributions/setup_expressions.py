@@ -152,14 +152,14 @@ class Expressions(Additions):
                 if _reads_namespace(container):
                     self.spoil_by_name(self.value(key))
                     return UNKNOWN
-                found = self.value(container)
-                if isinstance(found, ScriptClass):
-                    self.reach([found.node], later=True)
-                if isinstance(found, Imported):
-                    self.is_open |= found.name == "sys.modules"
-                    return _version_part(found, key)
-                if (item := item_of(self, found, self.value(key))) is UNKNOWN:
-                    self.spoil_inside(found)
+                holder = self.value(container)
+                if isinstance(holder, ScriptClass):
+                    self.reach([holder.node], later=True)
+                if isinstance(holder, Imported):
+                    self.is_open |= holder.name == "sys.modules"
+                    return _version_part(holder, key)
+                if (item := item_of(self, holder, self.value(key))) is UNKNOWN:
+                    self.spoil_inside(holder)
                 return item
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
                 if (result := self._comprehension(node)) is UNKNOWN:
@@ -298,11 +298,11 @@ class Expressions(Additions):
             case ast.Starred(value=inner):
                 self.assign(inner, UNKNOWN)
             case ast.Subscript(value=container, slice=key):
-                found = self.value(container)
-                self.is_open |= isinstance(found, Imported) and found.name == "sys.modules"
+                holder = self.value(container)
+                self.is_open |= isinstance(holder, Imported) and holder.name == "sys.modules"
                 at = self.value(key)
-                set_item(self, found, at, value)
-                if not (isinstance(found, dict) and isinstance(at, str)):
+                set_item(self, holder, at, value)
+                if not (isinstance(holder, dict) and isinstance(at, str)):
                     spoil(value)
             case ast.Attribute(value=owner, attr=attribute):
                 module = self.look_up(owner.id) if isinstance(owner, ast.Name) else None

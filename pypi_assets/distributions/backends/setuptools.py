@@ -560,8 +560,8 @@ def _discovered(tree: SourceTree, declared: _Declared) -> Installed:
         files = [each for package, folder in named.items() for each in moved(tree.below(folder), folder, package)]
         return declared.installed("setuptools package-dir", files, declared.extensions)
     if source and tree.has_folder(source):
-        found = tree.uncompiled(tree.below(source))
-        return declared.installed("setuptools src layout", moved(found, source), declared.extensions)
+        source_files = tree.uncompiled(tree.below(source))
+        return declared.installed("setuptools src layout", moved(source_files, source), declared.extensions)
     tops = [
         top
         for top in tree.tops

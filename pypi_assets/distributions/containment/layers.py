@@ -355,7 +355,7 @@ def contain(memory_bytes: int, file_bytes: int) -> list[MissingLayer]:
     _close_descriptors()
     _limit_resources(memory_bytes, file_bytes)
     missing = missing_layers()
-    names = {one.name for one in missing}
+    names = {lacking.name for lacking in missing}
     for layer in LAYERS:
         if layer.name not in names:
             try:
