@@ -1,7 +1,9 @@
-"""Follows an index without changelog and serials: looks at its pages in rounds, and makes events of what differs.
+"""Follows an index without a changelog and serials: polls its pages in rounds, and derives events from the differences.
 
-- `shown_pages` has what a page shows; `html_pages` reads PEP 503, `page_source` requests pages and lists.
-- `comparison` decides what is believed and which events follow.
-- `memory` is the protocol of what is kept between rounds, in the catalog's database, and decides when a project is due.
-- `observed_index` is the index that `crawl/` follows. It answers from memory, with serials of its own counter.
+- `shown_pages`: the content of a page. `html_pages` reads PEP 503, and `page_source` requests pages and lists.
+- `comparison`: decides which observations are accepted and which events follow.
+- `round_state`: the protocol for storing state between rounds, implemented by the catalog's database, and the polling
+  intervals.
+- `observed_index`: the index that `crawl/` follows. It answers from the stored state, with serials from a local
+  counter.
 """

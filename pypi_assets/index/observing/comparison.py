@@ -1,8 +1,8 @@
-"""Compares what a page shows with what is believed of it: what counts now, what waits, and which events follow.
+"""Compares a page with its accepted state, and decides which changes to accept now and which events follow.
 
-What was never seen before counts at once: an old copy in a cache cannot show it. What disappears, and what goes back to
-something that was believed before, counts once several observations agree, since a cache can show an old page again.
-All of it is pure; where the result is kept is decided in `round_state.py`.
+Content that was never seen before is accepted immediately, since a stale copy from a cache cannot contain it. A
+removal, or a return to something that was accepted earlier, waits until several observations agree, since a cache can
+serve an old page again. All functions here are pure. Where the result is stored is decided in `round_state.py`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,22 +17,23 @@ from pypi_assets.index.observing.shown_pages import ShownFile, ShownPage
 
 FIRST_AGREEING = 2
 MOST_DOUBTS = 5
-"""Observations that must agree: FIRST_AGREEING, doubled for each doubt, so 64 at most."""
+"""A change needs FIRST_AGREEING matching observations. Each doubt doubles the number, so it is 64 at most."""
 CALM = 100
-"""Observations without anything waiting that end one doubt."""
+"""One doubt ends after this many observations without anything waiting for confirmation."""
 MOST_GONE = 2_000
-"""Of how many files that are gone a project keeps what they were. A forgotten one counts as new when it returns."""
+"""The number of removed files that are stored for a project. A forgotten file counts as new when it returns."""
 _MOST_BEFORE = 8
 _PAGE = ""
-"""In place of a filename: the page itself."""
+"""Stands for the page itself, in place of a filename."""
 _ENDINGS = (".whl", ".tar.gz", ".zip", ".egg", ".tar.bz2", ".tgz", ".tar.xz", ".tar.Z")
 
 
 class KnownFile(msgspec.Struct, omit_defaults=True):
-    """A file as it is believed. `version` is the release that its event names, `before` the fingerprints of the
-    contents that it had before.
+    """The accepted state of a file.
 
-    `is_flag_moved`: its yank has changed since this content came, so another change can be an old page.
+    `version` is the release that its event names. `before` holds the fingerprints of the file's earlier contents.
+    `is_flag_moved` is true if the yank has changed since this content appeared, so that a further change could come
+    from an old page.
     """
 
     file: IndexFile
@@ -45,7 +46,10 @@ class KnownFile(msgspec.Struct, omit_defaults=True):
 
 
 class Waiting(msgspec.Struct):
-    """Something that is shown and not believed yet: what, how often in a row, and since when (unix seconds)."""
+    """A change that is shown and not accepted yet.
+
+    `count` is the number of observations in a row that showed it, and `since` the time of the first (unix seconds).
+    """
 
     shown: str
     count: int
@@ -53,10 +57,10 @@ class Waiting(msgspec.Struct):
 
 
 class KnownPage(msgspec.Struct, omit_defaults=True):
-    """What is believed of a project. `was_there`: it had a page before, also where it has none now.
+    """The accepted state of a project. `was_there` is true if the project has or had a page.
 
-    `doubts` counts how often something that was believed was taken back, `calm` the observations without anything
-    waiting since then. `yanked_releases` are those that an event has yanked, by the text of their version.
+    `doubts` counts how often an accepted change was reverted. `calm` counts the observations since then without
+    anything waiting for confirmation. `yanked_releases` are the versions that an event has yanked.
     """
 
     name: str
@@ -72,7 +76,7 @@ class KnownPage(msgspec.Struct, omit_defaults=True):
     calm: int = 0
 
     def project_page(self, project: str, serial: int) -> ProjectPage:
-        """The page as it is believed, of that serial."""
+        """Return the accepted state as a project page at the given serial."""
         files = tuple(known.file for known in self.files.values() if known.is_there)
         name = None if self.name == project else self.name
         return ProjectPage(project, serial, self.status, files, None, tuple(self.broken), tuple(self.versions), name)
@@ -80,7 +84,7 @@ class KnownPage(msgspec.Struct, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """An event that follows: of which release (None: of none), and what happened, in the words of PyPI's changelog."""
+    """A derived event: its release (None for an event of the whole project), and its action as in PyPI's changelog."""
 
     version: str | None
     action: str
@@ -88,7 +92,10 @@ class NewEvent:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What is believed now, and the events that lead to it. `is_waiting`: something waits to be confirmed."""
+    """The new accepted state and the events that lead to it.
+
+    `is_waiting` is true if a change waits for confirmation.
+    """
 
     known: KnownPage
     events: tuple[NewEvent, ...]
@@ -99,11 +106,11 @@ class Compared:
 
 
 def compare(known: KnownPage, shown: ShownPage | None, now: float, confirm_after_s: float) -> Compared:
-    """What follows from one observation of a project at the time `now`; `shown` is None for a 404.
+    """Return the result of one observation of a project at time `now`. `shown` is None for a 404.
 
-    What must be confirmed counts once FIRST_AGREEING observations in a row showed it, over `confirm_after_s` seconds or
-    more. Each time that something comes back that was believed gone, the project gets a doubt, which doubles that
-    number.
+    A change that needs confirmation is accepted once FIRST_AGREEING observations in a row have shown it, over at least
+    `confirm_after_s` seconds. Each time that something returns after it was accepted as removed, the project gets a
+    doubt, which doubles that number.
     """
     comparing = _PageComparison(known, shown, now, confirm_after_s)
     comparing.run()
@@ -111,7 +118,7 @@ def compare(known: KnownPage, shown: ShownPage | None, now: float, confirm_after
 
 
 class _PageComparison:
-    """One comparison. `files` are those that are believed after it."""
+    """One comparison. `_files` becomes the accepted files after it."""
 
     def __init__(self, known: KnownPage, shown: ShownPage | None, now: float, confirm_after_s: float) -> None:
         self.events: list[NewEvent] = []
@@ -169,7 +176,7 @@ class _PageComparison:
         )
 
     def _is_confirmed(self, name: str, shown: str) -> bool:
-        """Whether enough observations agree on what is shown of a file; if not, it waits."""
+        """Check whether enough observations agree on a change of a file. If not, the change waits."""
         before = self._known.waiting.get(name)
         waiting = Waiting(shown, 1, self._now)
         if before is not None and before.shown == shown:
@@ -180,13 +187,13 @@ class _PageComparison:
         return False
 
     def _is_back(self, name: str, shown: str) -> bool:
-        """The same for something that was believed before. Once it is believed again, there is one more doubt."""
+        """Check the same for a return to an earlier state. Once accepted, it adds a doubt."""
         is_confirmed = self._is_all_back or self._is_confirmed(name, shown)
         self._has_new_doubt |= is_confirmed
         return is_confirmed
 
     def _is_new(self, name: str, shown: ShownFile) -> bool:
-        """Whether no earlier page can have shown this file with this content."""
+        """Check whether no earlier page can have shown this file with this content."""
         known = self._files.get(name)
         return known is None or not (_is_same(known, shown) or _fingerprint(shown) in known.before)
 
@@ -197,7 +204,7 @@ class _PageComparison:
         self.events.append(NewEvent(None, "remove project"))
 
     def _remove(self, names: Sequence[str]) -> None:
-        """Removes files; one event for all files of a release that has several."""
+        """Remove files, with one event for a whole release if it has several files and all are removed."""
         of_release: dict[str, list[str]] = {}
         for name, known in self._files.items():
             if known.is_there and known.version is not None:
@@ -213,7 +220,7 @@ class _PageComparison:
             self._files[name] = _gone(self._files.pop(name))
 
     def _take(self, name: str, shown: ShownFile) -> None:
-        """Takes what is shown of a file that is on the page, apart from its yank, as far as that counts."""
+        """Accept the shown state of a file on the page, except its yank, as far as it needs no confirmation."""
         known = self._files.get(name)
         if known is not None and _is_same(known, shown):
             if known.is_there:
@@ -231,19 +238,19 @@ class _PageComparison:
             self._add(name, new, known.file.generation + 1)
 
     def _first_seen(self, file: IndexFile) -> IndexFile:
-        """The file with the time of this observation, if its page states no time of upload."""
+        """Return the file with the time of this observation, if its page states no upload time."""
         seen_at = datetime.fromtimestamp(self._now, UTC).replace(microsecond=0, tzinfo=None)
         return file if file.uploaded_at else replace(file, first_seen_at=f"{seen_at.isoformat()}Z")
 
     def _add(self, name: str, new: KnownFile, generation: int) -> None:
-        """Adds a file, or the next content of one. It then has the yank of its release, as in PyPI's changelog."""
+        """Add a file, or a file's next content. It then gets the yank of its release, as in PyPI's changelog."""
         version = version_of(name, self._known.name, () if self._page is None else self._page.versions)
         file = replace(new.file, generation=generation, yanked=version in self._yanked_releases)
         self._files[name] = msgspec.structs.replace(new, file=file, version=version, is_there=True, is_flag_moved=False)
         self.events.append(NewEvent(version, f"add {_python_of(name)} file {name}"))
 
     def _yank(self, shown: Mapping[str, bool]) -> None:
-        """Takes the yanks that count; one event where all files of a release have the same one then."""
+        """Accept changed yanks, with one event for a whole release if all its files are then in the same state."""
         moved: dict[str, bool] = {}
         of_release: dict[str | None, list[str]] = {}
         for name, known in self._files.items():
@@ -278,8 +285,11 @@ def _gone(known: KnownFile) -> KnownFile:
 
 
 def _refreshed(known: KnownFile, shown: ShownFile) -> KnownFile:
-    """The same content with the facts that the page shows now. What names the content is kept where this page has
-    nothing, and all of it where the entry on this page is broken."""
+    """Return a file of the same content with the facts that the page shows now.
+
+    If this page lacks a hash, size or upload time, the known value is kept. If the page's entry is broken, nothing
+    changes.
+    """
     if shown.file.url is None:
         return known
     hashes = known.hashes | _hashes(shown)
@@ -305,8 +315,10 @@ def _hashes(shown: ShownFile) -> dict[str, str]:
 
 
 def _is_same(known: KnownFile, shown: ShownFile) -> bool:
-    """Whether a file has the same content, as far as can be known: by a hash that both have, else by size, else by the
-    time of its upload."""
+    """Check whether a file has the same content, as far as can be known.
+
+    The contents are compared by a hash that both have, or else by size and upload time.
+    """
     digests = _hashes(shown)
     for name in ("sha256", *sorted(digests)):
         if name in digests and name in known.hashes:
@@ -318,7 +330,7 @@ def _is_same(known: KnownFile, shown: ShownFile) -> bool:
 
 
 def _fingerprint(shown: ShownFile) -> str:
-    """A text that stands for the content of a file."""
+    """Return a text that identifies the content of a file."""
     digests = _hashes(shown)
     for name in ("sha256", *sorted(digests)):
         if name in digests:
@@ -327,8 +339,11 @@ def _fingerprint(shown: ShownFile) -> str:
 
 
 def version_of(filename: str, project: str, listed: Sequence[str] = ()) -> str | None:
-    """The text of the version in a filename of `project`, in the spelling of the `listed` ones; None where it has none
-    that is certain."""
+    """Return the version in a filename of `project`, or None if it is not certain.
+
+    If one of the `listed` versions is equal, its spelling is returned: `1.0` for `demo-1.0.0.tar.gz`, if the page lists
+    `1.0`.
+    """
     ending = next((one for one in _ENDINGS if filename.lower().endswith(one.lower())), None)
     if ending is None:
         return None

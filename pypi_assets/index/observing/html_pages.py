@@ -1,8 +1,8 @@
-"""Reads the HTML pages of PEP 503: the list of projects, and the page of a project with its files.
+"""Reads HTML pages (PEP 503): the list of projects, and the page of a project with its files.
 
-The standard library's tokenizer reads the HTML, as in pip. Readers that build a tree take memory that is quadratic in
-the page where tags are nested wrongly; so does pypi-simple's, which adds each text to all links that are still open.
-The tokenizer is fed in pieces, and a page that keeps it from advancing is refused.
+The HTML is read by the standard library's tokenizer, as in pip. Parsers that build a tree need memory that is quadratic
+in the page's size if tags are badly nested. So does pypi-simple's parser, which adds each text to all links that are
+still open. The tokenizer is fed in pieces, and a page that keeps it from advancing is rejected.
 """
 
 import re
@@ -24,11 +24,11 @@ MAX_HTML_BYTES = 64 * 1024**2
 MAX_LINKS = 2_000_000
 _PIECE = 16 * 1024
 _MOST_UNREAD = 64 * 1024
-"""The longest tag or comment, in characters."""
+"""The longest tag or comment in characters."""
 _MOST_UNREAD_TEXT = 1024**2
-"""The longest script or style sheet."""
+"""The longest script or style sheet in characters."""
 _MOST_SECONDS = 30.0
-"""Of processor time for one page."""
+"""The most processor time for one page."""
 _TEXT_ENCODINGS = {
     "utf-8": "utf-8",
     "utf8": "utf-8",
@@ -60,9 +60,9 @@ _TITLES = re.compile(
     r"\s*+(?:[^\s:]++: )?(?:links for|index of|directory listing for|simple index|simple list|simple package)\b",
     re.IGNORECASE,
 )
-"""How the pages of the usual servers begin, also where they list nothing. devpi has the name of its index before."""
+"""How page titles of common servers begin, including empty pages. devpi puts the name of its index in front."""
 _NOT_FILLED_IN = {"submit", "hidden", "button", "image", "reset"}
-"""Types of inputs such as that of devpi's form, which refreshes a mirrored project."""
+"""Input types that do not make a form a login form. devpi's page has such a form, to refresh a mirrored project."""
 _HASH = re.compile(r"(?P<algorithm>md5|sha1|sha224|sha256|sha384|sha512|blake2b(?:_256)?)=(?P<digits>[0-9A-Za-z]++)")
 _DATA_METADATA = ("data-core-metadata", "data-dist-info-metadata")
 
@@ -76,10 +76,10 @@ class _HtmlLink:
 
 @dataclass(slots=True)
 class HtmlPage:
-    """The links of a page in order, against which address they are relative, and what shows which page it is.
+    """The links of a page in order, the base of relative links, and signs of which kind of page it is.
 
-    `is_marked`: it has the version of the Simple API, or the title of an index's page. `has_form`: it has a form to
-    fill in, as a login page does.
+    `is_marked` is true if the page has the version of the Simple API or the title of an index page. `has_form` is true
+    if it has a form to fill in, like a login page.
     """
 
     base: str
@@ -94,7 +94,7 @@ class HtmlPage:
 
 
 class _Tokens(HTMLParser):
-    """Collects what counts of a page. A link's text ends at the next tag of a link."""
+    """Collects the relevant parts of a page. The text of a link ends at the next `<a>` or `</a>`."""
 
     def __init__(self, url: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -102,7 +102,7 @@ class _Tokens(HTMLParser):
         self._is_based = self._is_in_link = self._is_in_title = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        attributes = {name: value or "" for name, value in reversed(attrs)}  # of two equal ones the first counts
+        attributes = {name: value or "" for name, value in reversed(attrs)}  # the first of two equal attributes counts
         if tag == "a":
             self._is_in_link = "href" in attributes
             if self._is_in_link:
@@ -136,9 +136,9 @@ class _Tokens(HTMLParser):
 
 
 def read_html(body: bytes, *, url: str, charset: str | None) -> HtmlPage:
-    """The links of the HTML in `body`, which came from `url`.
+    """Return the links of the HTML in `body`, which `url` returned.
 
-    Raises RefusedError where it is too large, or made to keep its readers busy, or of another major version of the API.
+    Raises RefusedError if the page is too large, takes too long to read, or has another major version of the API.
     """
     if len(body) > MAX_HTML_BYTES:
         raise RefusedError(f"the page has more than {MAX_HTML_BYTES} bytes", url)
@@ -152,11 +152,11 @@ def read_html(body: bytes, *, url: str, charset: str | None) -> HtmlPage:
                 raise ValueError(f"it has a tag of more than {limit} characters")
             if time.thread_time() - started > _MOST_SECONDS:
                 raise ValueError(f"reading it takes more than {_MOST_SECONDS:.0f} seconds")
-    except (ValueError, AssertionError) as error:  # the tokenizer asserts what odd declarations do not keep
+    except (ValueError, AssertionError) as error:  # the tokenizer has assertions that malformed declarations violate
         raise RefusedError(f"the page cannot be read as HTML: {error}", url) from error
     version = tokens.page.meta.get("repository-version", "1.0")
     if version.partition(".")[0] != "1":
-        raise RefusedError(f"the page is of version {version[:40]!r} of the Simple API, and only 1.x is known", url)
+        raise RefusedError(f"the page has version {version[:40]!r} of the Simple API, and only 1.x is known", url)
     return tokens.page
 
 
@@ -167,10 +167,10 @@ def _encoding(body: bytes, charset: str | None) -> str:
 
 
 def read_html_list(body: bytes, *, url: str, charset: str | None, index_url: str) -> list[ShownProject]:
-    """The projects that the list in `body` links to, each once, in order.
+    """Return the projects that the list in `body` links to, in order and without duplicates.
 
-    A link is that of a project where it leads to one folder right below `index_url`. Raises RefusedError where there is
-    none, unless the page is that of an index all the same.
+    A link counts as a project if it leads to a folder directly below `index_url`. Raises RefusedError if there is no
+    such link, unless the page is recognizably an index page.
     """
     page = read_html(body, url=url, charset=charset)
     below = {_path(index_url), _path(page.base), _path(url)}
@@ -192,10 +192,10 @@ def read_html_list(body: bytes, *, url: str, charset: str | None, index_url: str
 
 
 def read_html_page(body: bytes, *, project: str, url: str, charset: str | None, is_certain: bool = False) -> ShownPage:
-    """The page of `project` (normalized) in `body`. A broken link of a file costs no other one.
+    """Return the page of `project` (normalized) in `body`. A broken link does not affect the other files.
 
-    `is_certain`: its media type is that of the Simple API. Raises RefusedError where it is no page of an index (one
-    without a file needs the marks of one), or where many links are broken.
+    `is_certain` is true if the media type is the Simple API's. Otherwise, a page without files must have the marks of
+    an index page. Raises RefusedError if it has not, or if many links are broken.
     """
     page = read_html(body, url=url, charset=charset)
     files, broken = _files(page)
@@ -209,10 +209,10 @@ def read_html_page(body: bytes, *, project: str, url: str, charset: str | None, 
 
 def _require_index_page(page: HtmlPage, url: str) -> None:
     if page.has_form:
-        raise RefusedError("a page with a form to fill in (a login?) is served where the index's page is due", url)
+        raise RefusedError("expected a page of the index, received a page with a form to fill in (a login?)", url)
     if not page.is_marked:
         raise RefusedError(
-            "an HTML page is served that lists nothing and does not look like a page of a package index", url
+            "expected a page of a package index, received an HTML page without files and without signs of one", url
         )
 
 
@@ -276,7 +276,7 @@ def _hashes(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _joined(base: str, href: str) -> str:
-    """The address of a link; empty where it is none."""
+    """Return the URL of a link, or an empty string if it is invalid."""
     try:
         address = urljoin(base, href)
         _ = urlsplit(address).port

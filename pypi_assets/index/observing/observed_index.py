@@ -1,7 +1,7 @@
-"""An index without changelog and serials, as `crawl/` follows it: looked at in rounds, and answered from memory.
+"""An index without a changelog and serials, for `crawl/` to follow: polled in rounds, and answered from stored state.
 
-Only `observe` looks at the index, and `project_page` at a project that was never seen. So what a crawl visits is always
-a page of a serial of the counter. What a look means is decided in `comparison.py`.
+Only `observe` requests pages, apart from `project_page` for a project that was never seen. So a crawl always gets a
+page that belongs to a serial of the local counter. The meaning of an observation is decided in `comparison.py`.
 """
 
 import threading
@@ -47,17 +47,17 @@ from pypi_assets.index.protocol import Observation, Report
 
 EVENTS_A_PAGE = 50_000
 _AT_ONCE = 100
-"""Projects that are looked at between two transactions."""
+"""The number of projects that are polled between two transactions."""
 _LEASE_S = 600.0
-"""How long a poller may take for those."""
+"""How long a poller may take for one such batch."""
 _FAILURES_OF_THE_INDEX = 20
-"""Where the first looks of a round fail, these and no other, it is the index that fails."""
+"""If at least this many polls of a round fail and none succeeds, the index itself is considered to fail."""
 _SHOWN = 3
 _T = TypeVar("_T")
 
 
 class _ListNow:
-    """The list of projects as it is now, requested by the first thread that asks for it."""
+    """The current list of projects, requested by the first thread that needs it."""
 
     def __init__(self, source: PageSource, url: str) -> None:
         self._source, self._url = source, url
@@ -65,13 +65,13 @@ class _ListNow:
         self._names: frozenset[str] | None = None
 
     def has(self, project: str) -> bool:
-        """Return whether the list has the project (normalized). Raises PackageIndexError if there is no list."""
+        """Check whether the list has the project (normalized). Raises PackageIndexError if there is no list."""
         with self._lock:
             if self._names is None:
                 shown = self._source.list_of_projects(NO_VALIDATORS)
                 if shown is None:
                     raise RefusedError(
-                        "the list of projects is said to be unchanged, though all of it was requested", self._url
+                        "HTTP 304 for the list of projects, though the request had no condition", self._url
                     )
                 self._names = frozenset(canonicalize_name(one.name) for one in shown.projects)
         return project in self._names
@@ -79,7 +79,7 @@ class _ListNow:
 
 @dataclass
 class _ObservingRound:
-    """What one round has come to so far."""
+    """The results of a round so far."""
 
     listed: _ListNow
     looked_at: int = 0
@@ -90,10 +90,12 @@ class _ObservingRound:
 
 
 class ObservedIndex:
-    """Follows what `source` reads, in the pace of `policy`; `memory` keeps it, and `client` fetches the files.
+    """Follows the pages read by `source` at the pace of `policy`.
 
-    Where `projects` are named (normalized), only these are looked at, and no list is requested. At most `at_once`
-    projects are requested at the same time, and no round begins a new request after `round_s` seconds.
+    `memory` stores the state, and `client` fetches files.
+
+    If `projects` are given (normalized), only these are polled, and no list is requested. At most `at_once` projects
+    are requested at the same time, and no new request of a round starts after `round_s` seconds.
     """
 
     is_observed = True
@@ -122,14 +124,14 @@ class ObservedIndex:
         self.close()
 
     def close(self) -> None:
-        """Closes the client's connections."""
+        """Close the client's connections."""
         self._client.close()
 
     def observe(self, report: Report, *, everything: bool = False, with_list: bool = True) -> Observation:
-        """Looks at the list of projects and then at those that are due, each once, up to the requests of a round.
+        """Poll the list of projects, and then each due project once, up to the policy's number of requests.
 
-        With `everything` it looks at all projects. Without `with_list` only at those that are known already. Raises
-        what the list raises, and the error of the first project where no project can be looked at.
+        With `everything`, all projects are polled. Without `with_list`, only known projects are polled. Raises the
+        error of the list, or the first project's error if no project could be polled.
         """
         with self._lock:
             started, done = self._memory.now(), _ObservingRound(_ListNow(self._source, self.index_url))
@@ -190,7 +192,10 @@ class ObservedIndex:
         done.dropped += dropped
 
     def _look(self, known: KnownProject, listed: _ListNow) -> tuple[Look, PackageIndexError | None, int | None]:
-        """One look at a project, the error that it ended in, and the serial that the page has all the same."""
+        """Poll a project.
+
+        Return the result, the error if it failed, and the page's serial if it unexpectedly has one.
+        """
         at = self._memory.now()
         try:
             shown = self._page(known, listed)
@@ -205,10 +210,10 @@ class ObservedIndex:
         return self._compared(known, shown, at), None, shown.serial
 
     def _page(self, known: KnownProject, listed: _ListNow) -> ShownPage | None:
-        """Return the page of a project. Raises NotOnIndexError if it leads to another host, and the list lacks the
-        project.
+        """Return the page of a project.
 
-        So does pypiserver with its defaults: what it does not have, it redirects to the public index.
+        Raises NotOnIndexError if the page redirects to another host and the list does not have the project. pypiserver
+        behaves like this by default: it redirects requests for projects that it does not have to the public index.
         """
         try:
             return self._source.page(known.project, known.url, known.validators)
@@ -216,14 +221,17 @@ class ObservedIndex:
             try:
                 is_gone = not listed.has(known.project)
             except NotOnIndexError:
-                is_gone = False  # there is no list, so nothing confirms it
+                is_gone = False  # without a list, nothing confirms the removal
             if is_gone:
                 raise NotOnIndexError(f"not on the list, and its page leads to {error.target}", error.url) from error
             text = f"its page leads to {error.target}, on another host"
             raise RefusedError(text, error.url) from error
 
     def _unchanged(self, known: KnownProject, at: float) -> Look:
-        """The look at a page that has not changed: it shows what is believed, since nothing waited when it came."""
+        """Return the result of polling a page that has not changed. It shows the accepted state.
+
+        Validators are stored only while no change waits for confirmation, so none can be waiting here.
+        """
         page = known.page
         if page.doubts:
             is_calm = page.calm + 1 >= CALM
@@ -239,15 +247,15 @@ class ObservedIndex:
         return Look(known, found.known, found.events, validators, at, due.due_at, due.pause_s)
 
     def last_serial(self) -> int:
-        """The last serial of the counter, as of the last round."""
+        """Return the last serial of the counter, as of the last round."""
         return self._memory.last_serial()
 
     def changelog_page(self, since: int) -> list[ChangelogRow]:
-        """The next events above `since`, from memory."""
+        """Return the next stored events above `since`."""
         return list(self._memory.events(since, EVENTS_A_PAGE))
 
     def changelog(self, since: int, until: int) -> Iterator[list[ChangelogRow]]:
-        """The pages of events above `since`, up to the page that reaches `until` or the last one, from memory."""
+        """Yield pages of stored events above `since`, until a page reaches `until` or no events are left."""
         last: int | None = since
         while last is not None and last < until and (page := self.changelog_page(last)):
             yield page
@@ -255,16 +263,16 @@ class ObservedIndex:
 
     @contextmanager
     def iter_listing(self) -> Iterator[tuple[int | None, Iterator[ListedProject | BrokenEntry]]]:
-        """The last serial and the projects, from memory."""
+        """Yield the last serial and an iterator over the projects, from the stored state."""
         serial, projects = self._memory.listed()
         wanted = (one for one in projects if not self._projects or one.normalized in self._projects)
         yield serial, iter(wanted)
 
     def project_page(self, project: str) -> ProjectPage:
-        """The page of `project` as it is believed, with the serial of its last event.
+        """Return the accepted page of `project`, with the serial of its last event.
 
-        A project that was never seen is looked at now. Raises what that raises, and NotOnIndexError where it has no
-        page.
+        A project that was never seen is polled now. Raises the error of that poll, and NotOnIndexError if the project
+        has no page.
         """
         normalized = canonicalize_name(project)
         known = self._memory.load(normalized)
@@ -292,17 +300,17 @@ class ObservedIndex:
         return found
 
     def agreed_file_origin(self, urls: Iterable[str]) -> FileOrigin | None:
-        """As `IndexClient.agreed_file_origin`."""
+        """See `IndexClient.agreed_file_origin`."""
         return self._client.agreed_file_origin(urls)
 
     def trust_file_origin(self, origin: str) -> None:
-        """As `IndexClient.trust_file_origin`."""
+        """See `IndexClient.trust_file_origin`."""
         self._client.trust_file_origin(origin)
 
     def stream_file(
         self, url: str, consume: Callable[[BinaryIO], _T], *, sha256: str | None, size: int | None, max_bytes: int
     ) -> tuple[_T, FetchedBytes]:
-        """As `IndexClient.stream_file`."""
+        """See `IndexClient.stream_file`."""
         return self._client.stream_file(url, consume, sha256=sha256, size=size, max_bytes=max_bytes)
 
     def open_ranges(
@@ -315,7 +323,7 @@ class ObservedIndex:
         metadata_sha256: str | None,
         has_sidecar: bool,
     ) -> RangedFile:
-        """As `IndexClient.open_ranges`."""
+        """See `IndexClient.open_ranges`."""
         return self._client.open_ranges(
             url,
             sha256=sha256,
@@ -327,8 +335,8 @@ class ObservedIndex:
 
 
 _HAS_SERIALS = (
-    "the index {} gives serials, and this catalog counts its own: to follow those of the index, start a new catalog"
-    " with PYPI_ASSETS_LISTER=auto; this one can be followed on as it is, and loses nothing"
+    "the index {} has serials, but this catalog counts its own: to use the index's serials, start a new catalog with"
+    " PYPI_ASSETS_LISTER=auto; this catalog stays complete and can still be used"
 )
 
 
@@ -338,13 +346,13 @@ def _messages(done: _ObservingRound) -> Iterator[str]:
         shown = "; ".join(f"{project}: {error}" for project, error in done.failed[:_SHOWN])
         more = "" if len(done.failed) <= _SHOWN else f"; and {len(done.failed) - _SHOWN} more"
         yield (
-            f"{len(done.failed)} of {done.looked_at} projects could not be looked at, and stay as they are known:"
+            f"{len(done.failed)} of {done.looked_at} projects could not be polled, and keep their last known state:"
             f" {shown}{more}"
         )
 
 
 def _named_once(projects: Iterable[ShownProject]) -> Collection[ShownProject]:
-    """The projects whose names can be one, each once."""
+    """Return the projects with a valid name, without duplicates."""
     found: dict[str, ShownProject] = {}
     for project in projects:
         if normalized := canonicalize_name(project.name):

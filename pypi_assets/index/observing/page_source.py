@@ -1,7 +1,7 @@
-"""Requests the pages of an index without serials, as JSON (PEP 691) or HTML (PEP 503), whichever it has.
+"""Requests the pages of an index without serials, as JSON (PEP 691) or HTML (PEP 503), whichever the index serves.
 
-Requests are conditional where something is known: they are by ETag and Last-Modified. What the pages mean is decided in
-`comparison.py`, and how they are read in `pages.py` and `html_pages.py`.
+Requests are conditional, by ETag and Last-Modified, once these are known. The meaning of a page is decided in
+`comparison.py`; pages are parsed by `pages.py` and `html_pages.py`.
 """
 
 import io
@@ -25,7 +25,7 @@ _SETTLED_AFTER_S = 2.0
 
 
 class SimplePages:
-    """The pages of one index, below its URL.
+    """Reads the pages of one index from below its URL.
 
     source = SimplePages(client)
     page = source.page("demo", None, NO_VALIDATORS)
@@ -35,7 +35,7 @@ class SimplePages:
         self._client = client
 
     def list_of_projects(self, known: Validators) -> ShownList | None:
-        """All projects of the index; None where the list has not changed."""
+        """Return all projects of the index, or None if the list has not changed."""
         url = self._client.index_url
         answer = self._client.fetch(url, accept=ACCEPT, headers=known.headers(), max_bytes=MAX_PAGE_BYTES)
         if answer is None:
@@ -49,7 +49,7 @@ class SimplePages:
         return ShownList(below, _validators(answer))
 
     def page(self, project: str, url: str | None, known: Validators) -> ShownPage | None:
-        """What the page of `project` shows now; None where it has not changed."""
+        """Return the current page of `project`, or None if it has not changed."""
         address = url or urljoin(self._client.index_url, f"{quote(project, safe='')}/")
         answer = self._client.fetch(address, accept=ACCEPT, headers=known.headers(), max_bytes=MAX_PAGE_BYTES)
         if answer is None:
@@ -88,10 +88,10 @@ def _listed(answer: IndexAnswer) -> Iterator[ShownProject]:
 
 
 def _validators(answer: IndexAnswer) -> Validators:
-    """Return the validators of an answer; none if its content changed just before it was sent.
+    """Return the validators of an answer, or none if its content changed just before it was sent.
 
-    Times of files are whole seconds, and the entity tags of many servers consist of a time and a size. So a page that
-    changes twice within a second has the same validators, and would not be sent a second time (RFC 9110, 8.8.2.2).
+    File times are whole seconds, and many servers build the ETag from a time and a size. So a page that changes twice
+    within a second has the same validators both times, and the second change would not be sent (RFC 9110, 8.8.2.2).
     """
     sent, changed = _seconds(answer.date), _seconds(answer.last_modified)
     if sent is not None and changed is not None and sent - changed < _SETTLED_AFTER_S:
@@ -100,7 +100,7 @@ def _validators(answer: IndexAnswer) -> Validators:
 
 
 def _seconds(date: str | None) -> float | None:
-    """Return a date of a header in unix seconds; None if it is not valid."""
+    """Return the date of a header in unix seconds, or None if it is invalid."""
     try:
         return None if date is None else parsedate_to_datetime(date).timestamp()
     except (ValueError, OverflowError):
@@ -112,16 +112,16 @@ def _host(answer: IndexAnswer) -> str:
 
 
 def require_html(answer: IndexAnswer) -> None:
-    """Raise an error unless the answer is HTML of a bounded size."""
+    """Raise an error unless the answer is HTML of at most MAX_HTML_BYTES."""
     if answer.media_type not in {_HTML, "text/html", "application/xhtml+xml"}:
-        text = f"answers {answer.media_type or 'nothing named'} where a page of the Simple API is due, as JSON or HTML"
+        text = f"expected a page of the Simple API as JSON or HTML, received {answer.media_type or 'no media type'}"
         raise TransientError(text, answer.url)
     if len(answer.body) > MAX_HTML_BYTES:
         raise RefusedError(f"the page has more than {MAX_HTML_BYTES} bytes", answer.url)
 
 
 def _require_own_page(answer: IndexAnswer, project: str, address: str) -> None:
-    """Raises RefusedError where redirects have led to something else than the page of the project."""
+    """Raise RefusedError if redirects have led to something other than the page of the project."""
     if answer.url == address:
         return
     segments = [unquote(part) for part in urlsplit(answer.url).path.split("/") if part]

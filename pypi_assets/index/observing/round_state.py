@@ -1,6 +1,7 @@
-"""Keeps what an observed index showed between rounds, and decides when each project is looked at next.
+"""Stores the state of an observed index between rounds, and decides when each project is polled next.
 
-What changes often is looked at often, and everything within a time. `Memory` is the protocol of where it is kept.
+Projects that change often are polled often, and every project within a maximum interval. `Memory` is the protocol of
+the storage.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -14,10 +15,12 @@ from pypi_assets.index.observing.shown_pages import NO_VALIDATORS, ShownProject,
 
 @dataclass(frozen=True, slots=True)
 class KnownProject:
-    """A project as it is kept. `serial` is that of its last event, `url` the address of its page (None: the usual one).
+    """The stored state of a project.
 
-    `revision` counts the saves: who saves names the revision that the new state follows from. `looked_at` is when its
-    page was last seen, as a page or as a 404 (unix seconds; None: never). `failures` were in a row since then.
+    `serial` is the serial of its last event, and `url` the URL of its page (None for the default URL). `revision`
+    counts the saves; a save names the revision that its new state is based on. `looked_at` is when the page was last
+    seen, either as a page or as a 404 (unix seconds, None for never). `failures` counts the failed polls in a row since
+    then.
     """
 
     project: str
@@ -33,9 +36,9 @@ class KnownProject:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look at a project came to: its new state, and the events that lead there.
+    """The result of polling a project once: its new state, and the events that lead to it.
 
-    `page` is None where nothing is to be kept of it but when it is due next, such as after an `error`.
+    `page` is None if only the time of the next poll is to be stored, for example after an `error`.
     """
 
     known: KnownProject
@@ -50,62 +53,68 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class KnownList:
-    """When the list of projects was last seen (unix seconds; None: never), and by what it can be requested again."""
+    """The stored state of the list of projects: the time of its last poll, and the validators of the answer.
+
+    The time is in unix seconds, or None if the list was never polled.
+    """
 
     looked_at: float | None = None
     validators: Validators = NO_VALIDATORS
 
 
 class Memory(Protocol):
-    """Keeps the state of an observed index durably, for all processes that follow it."""
+    """Stores the state of an observed index durably, for all processes that follow it."""
 
     def now(self) -> float:
-        """The time in unix seconds, by a clock that all pollers share."""
+        """Return the time in unix seconds, by a clock that all pollers share."""
 
     def last_serial(self) -> int:
-        """The last serial of the counter."""
+        """Return the last serial of the counter."""
 
     def events(self, after: int, limit: int) -> list[ChangelogEvent]:
-        """The next events above the serial `after`, in order."""
+        """Return the next events above the serial `after`, in order."""
 
     def listed(self) -> tuple[int, list[ListedProject]]:
-        """The last serial, and the projects that have a page or were never seen; both of one moment."""
+        """Return the last serial, and the projects that have a page or were never seen, both as of the same moment."""
 
     def known_list(self) -> KnownList:
-        """What is known of the list of projects."""
+        """Return the stored state of the list of projects."""
 
     def save_list(self, projects: Iterable[ShownProject] | None, validators: Validators, now: float) -> None:
-        """Enters new projects, due at once, and makes those due that are no longer listed. None: it has not changed."""
+        """Store a new list: new projects and projects that are no longer listed become due.
+
+        None means an unchanged list.
+        """
 
     def enter(self, projects: Iterable[ShownProject], now: float) -> None:
-        """Enters those projects that are not known yet, due at once."""
+        """Add the projects that are not known yet. They are due immediately."""
 
     def load(self, project: str) -> KnownProject | None:
-        """The state of a project, None where it is not known."""
+        """Return the state of a project, or None if it is not known."""
 
     def take_due(
         self, now: float, until: float, limit: int, *, seen_before: float, among: Collection[str] | None
     ) -> list[KnownProject]:
-        """Some projects that are due, the longest due first; no other poller gets them before `until`.
+        """Return some due projects, the longest overdue first. No other poller gets them before `until`.
 
-        Left out is what was looked at since `seen_before`. `among`: no other projects.
+        Projects that were polled since `seen_before` are skipped. If `among` is given, only its projects are returned.
         """
 
     def make_due(self, now: float, among: Collection[str] | None) -> None:
-        """Makes all projects due, or those `among`."""
+        """Make all projects due, or only the projects in `among`."""
 
     def count_due(self, now: float, *, seen_before: float, among: Collection[str] | None) -> int:
-        """Return how many projects `take_due` would take."""
+        """Return how many projects `take_due` could return."""
 
     def save(self, looks: Sequence[Look]) -> tuple[int, int]:
-        """Saves what looks came to, and allocates the serials of their events, all in one transaction.
+        """Store the results of polls and allocate the serials of their events, in one transaction.
 
-        A look at a project whose state was saved by another poller meanwhile is dropped: that one saw it later.
-        Returns how many events were stored, and how many looks were dropped.
+        A result is dropped if another poller has saved the project's state in the meantime, since its observation is
+        newer. Returns the number of stored events and the number of dropped results.
         """
 
     def note_serials(self) -> bool:
-        """Records that the index gives serials of its own; returns whether that is news."""
+        """Record that the index has serials. Returns whether this was not known before."""
 
 
 _FASTER = 0.5
@@ -115,8 +124,11 @@ _LONGEST_FAILURE_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class PollingPolicy:
-    """Seconds between two looks at a project, the most requests of a round, and how long something must be shown before
-    it is believed again; see PYPI_ASSETS_POLL_... in docs/operations.md."""
+    """The limits of polling: intervals of a project in seconds, and the most requests in a round.
+
+    `confirm_after_s` is how long a change must be shown before it is accepted if it needs confirmation. See
+    PYPI_ASSETS_POLL_... in docs/operations.md.
+    """
 
     requests: int = 1_000
     shortest_s: float = 300.0
@@ -126,17 +138,17 @@ class PollingPolicy:
 
 @dataclass(frozen=True, slots=True)
 class NextLook:
-    """When a project is due (unix seconds), and the pause that this follows from, in seconds."""
+    """The time at which a project is due (unix seconds), and the interval in seconds that it is based on."""
 
     due_at: float
     pause_s: float
 
 
 def next_look(policy: PollingPolicy, pause_s: float, now: float, *, has_changed: bool, is_waiting: bool) -> NextLook:
-    """When to look again at a project that was looked at `pause_s` seconds after the time before.
+    """Return when to poll a project again that was last polled at an interval of `pause_s` seconds.
 
-    The pause is halved where it has changed, and half as long again where not. What waits to be confirmed is looked at
-    as soon as that can be.
+    The interval is halved if the project has changed, and grows by half if not. A change that waits for confirmation is
+    polled as soon as it can be confirmed.
     """
     pause_s = pause_s * (_FASTER if has_changed or is_waiting else _SLOWER)
     pause_s = min(max(pause_s, policy.shortest_s), policy.longest_s)
@@ -144,6 +156,6 @@ def next_look(policy: PollingPolicy, pause_s: float, now: float, *, has_changed:
 
 
 def look_after_failure(policy: PollingPolicy, failures: int, now: float, requested_pause_s: float = 0.0) -> float:
-    """When to look again at a project that could not be looked at, for the `failures`th time in a row."""
+    """Return when to poll a project again after the given number of failed polls in a row, in unix seconds."""
     pause_s = max(policy.shortest_s, 1.0) * 2.0 ** min(failures - 1, 20)
     return now + min(max(pause_s, requested_pause_s), max(_LONGEST_FAILURE_S, policy.shortest_s), policy.longest_s)

@@ -1,4 +1,4 @@
-"""What the pages of an index without serials show, and the protocol of what reads them."""
+"""The content of pages of an index without serials, and the protocol for reading them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,13 +9,13 @@ from pypi_assets.index.models import BrokenEntry, IndexFile
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """What an answer can be requested by again on condition: RFC 9110's ETag and Last-Modified, as they came."""
+    """The validators for a conditional request: ETag and Last-Modified (RFC 9110), as received."""
 
     etag: str | None = None
     last_modified: str | None = None
 
     def headers(self) -> dict[str, str]:
-        """The headers of a conditional request; none where nothing is known."""
+        """Return the headers of a conditional request, or no headers if nothing is known."""
         known = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
         return {name: value for name, value in known.items() if value}
 
@@ -25,9 +25,9 @@ NO_VALIDATORS = Validators()
 
 @dataclass(frozen=True, slots=True)
 class ShownFile:
-    """A file as a page shows it, with all its hashes in hexadecimal digits, by the names of the algorithms.
+    """A file as shown on a page, with all its hashes as hexadecimal digits, by the name of the algorithm.
 
-    `has_signature` is what `gpg-sig` claims; None where the page claims nothing.
+    `has_signature` is the value of `gpg-sig`, or None if the page does not state it.
     """
 
     file: IndexFile
@@ -37,9 +37,9 @@ class ShownFile:
 
 @dataclass(frozen=True, slots=True)
 class ShownPage:
-    """What the page of a project shows; the fields are those of `ProjectPage`, without a serial.
+    """The content of a project's page, with the fields of `ProjectPage` but without a serial from the local counter.
 
-    `serial` is one that the index gave all the same: then it is of another kind.
+    `serial` is set if the index gives a serial after all. The index is then of another kind.
     """
 
     project: str
@@ -54,7 +54,7 @@ class ShownPage:
 
 @dataclass(frozen=True, slots=True)
 class ShownProject:
-    """A project on the list: its name as displayed, and the address of its page (None: below the index's own)."""
+    """A project on the list: its display name, and the URL of its page (None if it is below the index's URL)."""
 
     name: str
     url: str | None = None
@@ -69,15 +69,15 @@ class ShownList:
 
 
 class PageSource(Protocol):
-    """Reads the pages of one kind of index without serials. `None` stands for *not modified since*.
+    """Reads the pages of one kind of index without serials. A result of None means *not modified*.
 
     The methods can be called by several threads. They raise the errors of `index/errors.py`: NotOnIndexError for a page
-    or a list that is not there, TransientError for what may work later, RefusedError for an answer that is no such
-    page.
+    or list that does not exist, TransientError for a failure that may pass, and RefusedError for an answer that is not
+    a page of an index.
     """
 
     def list_of_projects(self, known: Validators) -> ShownList | None:
-        """All projects of the index. Raises NotOnIndexError where the index has no list."""
+        """Return all projects of the index. Raises NotOnIndexError if the index has no list."""
 
     def page(self, project: str, url: str | None, known: Validators) -> ShownPage | None:
-        """What the page of `project` (normalized) shows now; `url` is the one of the list, if it has any."""
+        """Return the current page of `project` (normalized). `url` is the URL from the list, if the list has one."""
