@@ -1,11 +1,12 @@
-"""The client of a package index: its changelog, its list of projects, project pages and files.
+"""Client for a package index: its changelog, its list of projects, project pages and files.
 
-What answers mean for the catalog does not belong here: that is `crawl/`.
+What an answer means for the catalog does not belong here; see `crawl/`.
 
-- `client`: `IndexClient`, one method for each kind of request; the way in for other packages.
-- `transport`: sends a request politely and raises typed errors (`errors`); mirrors and webhooks use it too. It uses
+- `client`: `IndexClient`, with one method for each kind of request. Other packages start here.
+- `transport`: sends requests politely and raises the typed errors of `errors`. Mirrors and webhooks use it too. It uses
   `connections` (proxies, TLS), `addresses` and `urls` (where requests may go), `deadlines`, `credentials` and `rate`.
-- `changelog`, `pages`: read one kind of answer each, and refuse what breaks the protocol.
+- `changelog`, `pages`: each reads one kind of answer, and rejects answers that break the protocol.
 - `files`: distributions, as a stream or by byte ranges.
-- `actions`: what a changelog event does to files; `models`: the values that all of these return.
+- `actions`: how a changelog event changes files.
+- `models`: the values that all of these return.
 """

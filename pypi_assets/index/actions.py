@@ -1,8 +1,8 @@
-"""Classifies changelog actions by what they do to a project's files.
+"""Classifies changelog actions by how they change a project's files.
 
-The changelog's actions are free text. File patterns are matched first, since a role change reads much like them
-(`add Owner x`). An action that changes no file is either *ignored* (roles, old bookkeeping) or *unknown*, which is
-counted. What follows from the changes is computed in `catalog/derived/file_history.py`.
+Actions in the changelog are free text. File patterns are matched first, since a role change looks similar (`add Owner
+x`). An action that changes no file is either *ignored* (roles, old bookkeeping) or *unknown*, which is counted. The
+consequences of the changes are computed in `catalog/derived/file_history.py`.
 """
 
 import re
@@ -13,7 +13,7 @@ from pypi_assets.index.models import LONGEST_NAME, ChangelogEvent
 
 
 class Action(StrEnum):
-    """What an event does to a project's files."""
+    """The ways in which an event changes a project's files."""
 
     ADD_FILE = "add file"
     REMOVE_FILE = "remove file"
@@ -34,10 +34,11 @@ class Action(StrEnum):
 
 NO_FILE_CHANGE = frozenset({Action.CREATE_PROJECT, Action.IGNORED, Action.UNKNOWN})
 
-# The Python version of an upload is free text: it can be empty, or hold spaces and even ` file `. The last one counts.
+# The Python version of an upload is free text. It can be empty, or contain spaces and even ` file `, so the last ` file
+# ` counts.
 _ADD_FILE = re.compile(rf"add (?:.* )?file (?P<filename>.{{1,{LONGEST_NAME}}})")
 _REMOVE_FILE = re.compile(r"remove file (?P<filename>.++)")
-# An index without serials can show single files of a release as yanked (PEP 592). PyPI yanks releases alone.
+# An index without serials can show single files of a release as yanked (PEP 592). PyPI yanks whole releases only.
 _YANK_FILE = re.compile(r"(?P<un>un)?yank file (?P<filename>.++)")
 _EXACT = {
     "create": Action.CREATE_PROJECT,
@@ -63,16 +64,17 @@ _IGNORED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """The meaning of one event: the action, and the filename where the action is about one file."""
+    """The meaning of one event: the action, and the filename if the action concerns a single file."""
 
     action: Action
     filename: str | None = None
 
 
 def file_change(event: ChangelogEvent) -> FileChange:
-    """What `event` does to its project's files, by PyPI's table of actions.
+    """Return how `event` changes its project's files, according to PyPI's table of actions.
 
-    A release action without a version names no release: it counts as unknown, never as a whole project.
+    A release action without a version does not name a release. It counts as unknown, never as an action on the whole
+    project.
 
         >>> file_change(ChangelogEvent("demo", "1.0", 0, "add source file demo-1.0.tar.gz", 7))
         FileChange(action=<Action.ADD_FILE: 'add file'>, filename='demo-1.0.tar.gz')

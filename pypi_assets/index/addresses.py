@@ -1,4 +1,4 @@
-"""Which network addresses may be connected to, so that no page and no redirect leads into a private network.
+"""Decides which network addresses may be connected to, so that no page or redirect leads into a private network.
 
 Which hosts a URL may name is decided in `urls.py`.
 """
@@ -10,7 +10,7 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 LONGEST_LOOKUP_S = 10.0
-"""How long a name is waited for where no request has a deadline."""
+"""The longest wait for a name lookup outside of requests, which have their own deadlines."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
@@ -19,24 +19,26 @@ class ForbiddenAddressError(Exception):
 
 
 class UnknownAddressError(Exception):
-    """The name of a host cannot be resolved now."""
+    """A host name cannot be resolved at the moment."""
 
 
 def resolve(host: str, timeout_s: float = LONGEST_LOOKUP_S) -> list[str]:
-    """Return the addresses of `host`, the preferred one first; never an empty list.
+    """Return the addresses of `host`, the preferred address first. The list is never empty.
 
-    Raises UnknownAddressError if the name has none, UnicodeError if it is not a valid name, and TimeoutError after
-    `timeout_s`. The system's resolver cannot be stopped: it ends later then, in a thread of its own.
+    Raises UnknownAddressError if the name has no address, UnicodeError if it is not a valid name, and TimeoutError
+    after `timeout_s` seconds. The system's resolver cannot be interrupted. After a timeout, it ends later in its own
+    thread.
     """
     with suppress(OSError, UnicodeError):
-        return _look_up(host, socket.AI_NUMERICHOST)  # no resolver takes part, so no time either
+        # a literal address: no resolver is involved, so no time limit is needed
+        return _look_up(host, socket.AI_NUMERICHOST)
     found: list[str] = []
     failures: list[BaseException] = []
 
     def run() -> None:
         try:
             found.extend(_look_up(host, 0))
-        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
             failures.append(error)
 
     thread = threading.Thread(target=run, name=f"resolve {host[:40]}", daemon=True)
@@ -57,7 +59,7 @@ def _look_up(host: str, flags: int) -> list[str]:
 
 
 def is_loopback(host: str | None) -> bool:
-    """Whether `host` names this machine itself."""
+    """Check whether `host` names this machine."""
     if host is None:
         return False
     if host == "localhost" or host.endswith(".localhost"):
@@ -69,9 +71,10 @@ def is_loopback(host: str | None) -> bool:
 
 
 def is_public(address: str) -> bool:
-    """Whether `address` is of the public internet: not loopback, private, shared, link-local, multicast or reserved.
+    """Check whether `address` is on the public internet.
 
-    An IPv6 address that stands for an IPv4 address (mapped, 6to4, NAT64) is what that one is.
+    Loopback, private, shared, link-local, multicast and reserved addresses are not. An IPv6 address that embeds an IPv4
+    address (mapped, 6to4, NAT64) is judged by the IPv4 address.
     """
     parsed = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(parsed, ipaddress.IPv6Address):
@@ -85,10 +88,11 @@ def is_public(address: str) -> bool:
 
 
 class AddressRule:
-    """The index's own hosts may be anywhere; all others must be public, unless the index itself is not.
+    """Decides whether a host may be connected to at an address.
 
-    A host that pages chose, and no person (`chosen_by_pages`), must be public all the same. Where the index is on this
-    machine, it may be on this machine too.
+    The index's own hosts may have any address. Other hosts must have public addresses unless the index has a private
+    one. A host that was chosen by pages rather than by a person (`chosen_by_pages`) must be public even with a private
+    index. If the index is on this machine, such a host may be on this machine too.
     """
 
     def __init__(self, index_url: str = "", *other_urls: str) -> None:
@@ -98,7 +102,7 @@ class AddressRule:
         self.chosen_by_pages: str | None = None
 
     def check(self, host: str, address: str) -> None:
-        """Raises ForbiddenAddressError where `host`, which is at `address`, must not be connected to."""
+        """Raise ForbiddenAddressError if `host`, which is at `address`, must not be connected to."""
         if host in self._own_hosts or is_public(address):
             return
         if host == self.chosen_by_pages:
@@ -107,14 +111,14 @@ class AddressRule:
         if self._index_is_private():
             return
         raise ForbiddenAddressError(
-            f"{host} is at {address}, which is no public address: only an index that is itself at such an address may"
-            " have its files there; check what the host's name stands for"
+            f"{host} is at {address}, which is not a public address: only an index that is itself at such an address"
+            " may have its files there; check what the host's name resolves to"
         )
 
     def check_choice(self, host: str) -> None:
-        """Checks every address of a host that pages chose.
+        """Check every address of a host that pages chose.
 
-        Raises ForbiddenAddressError, and UnknownAddressError where the name cannot be resolved.
+        Raises ForbiddenAddressError, or UnknownAddressError if the name cannot be resolved.
         """
         try:
             addresses = resolve(host)
@@ -127,12 +131,15 @@ class AddressRule:
     def _require_here(self, host: str, address: str) -> None:
         if not (is_loopback(self._index_host) and is_loopback(address)):
             raise ForbiddenAddressError(
-                f"{host} is at {address}, which is no public address, so it is not trusted because pages name it; if"
-                " you trust it, name it in PYPI_ASSETS_ALLOWED_FILE_HOSTS"
+                f"{host} is at {address}, which is not a public address, so it is not trusted just because pages name"
+                " it; if you trust it, name it in PYPI_ASSETS_ALLOWED_FILE_HOSTS"
             )
 
     def check_proxied(self, host: str) -> None:
-        """Checks a host that a proxy connects to. Only the proxy knows the address, unless `host` is an address."""
+        """Check a host that a proxy connects to.
+
+        Only the proxy knows its address, unless `host` is itself an address.
+        """
         if host == "localhost" or host.endswith(".localhost"):
             self.check(host, "127.0.0.1")
         with suppress(OSError, UnicodeError):
@@ -150,5 +157,5 @@ class AddressRule:
 
 
 def host_of(url: str) -> str:
-    """Return the host of a URL, without the dot that a name may end with."""
+    """Return the host of a URL, without the trailing dot that a name may have."""
     return (urlsplit(url).hostname or "").rstrip(".")

@@ -1,6 +1,6 @@
-"""Bounds what an answer may hold: how far its body inflates, how deep its JSON nests, and how long numbers are.
+"""Limits on the content of answers: how far a body expands, how deep its JSON nests, and how long its numbers are.
 
-Bodies are inflated while they arrive, and JSON is checked before a parser sees it.
+Bodies are decompressed while they arrive, and JSON is checked before a parser reads it.
 """
 
 import re
@@ -12,11 +12,11 @@ from pypi_assets.index.errors import RefusedError, TooLargeError, TransientError
 
 MAX_DEPTH = 64
 MAX_DIGITS = 40
-"""Of one number. An index gives 64-bit numbers."""
+"""The most digits of one number. An index uses 64-bit numbers."""
 MAX_ENTRY_BYTES = 4 * 1024**2
-"""About the most bytes of one entry of a list, or of its `meta`: parsers hold them in memory."""
+"""Roughly the most bytes of one list entry, or of the list's `meta`. Parsers hold an entry in memory."""
 MAX_VALUES = 3_000_000
-"""Of a document that is parsed as a whole: 100,000 files with all that a page has of them are half of that."""
+"""The most values of a document that is parsed as a whole. A page of 100,000 files has about half as many."""
 
 _CHUNK_BYTES = MAX_ENTRY_BYTES // 4
 _STRUCTURE = b'[]{}"\\'
@@ -27,20 +27,20 @@ _TOO_LONG = b"0" * (MAX_DIGITS + 1)
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 _LAST_DIGITS = re.compile(rb"(?<![0-9])[0-9]++\Z")
 _IN_BETWEEN = (b"", b"{", b"{[")
-"""What is open at the top of a list, and between its entries."""
+"""The brackets that are open at the top level of a list, and between its entries."""
 
 
 def check_values(document: bytes) -> None:
-    """Raises ValueError where `document` holds more than MAX_VALUES values."""
+    """Raise ValueError if `document` holds more than MAX_VALUES values."""
     if sum(map(document.count, (b",", b"[", b"{"))) > MAX_VALUES:
         raise ValueError(f"it has more than {MAX_VALUES} values")
 
 
 def check_list(body: BinaryIO) -> None:
-    """Raises ValueError where the JSON in `body`, a list of entries, is beyond one of the bounds.
+    """Raise ValueError if the JSON list in `body` exceeds one of the limits.
 
-    Most lists are seen to be within them by their brackets alone. Only others are followed bracket by bracket. Whether
-    it is JSON at all is for a parser to find.
+    For most lists, a fast check of the brackets is enough. The others are checked bracket by bracket. Syntax errors are
+    not detected here; the parser reports them.
     """
     if not _is_plain(body):
         _follow(body)
@@ -53,7 +53,7 @@ def _chunks(body: BinaryIO) -> Iterator[bytes]:
 
 
 def _is_plain(body: BinaryIO) -> bool:
-    """Whether no long digits are anywhere, and each chunk ends between two entries, once all pairs are taken away."""
+    """Check whether no number is too long, and each chunk ends between two entries once matching pairs are removed."""
     opened = rest = b""
     for chunk in _chunks(body):
         text = rest + chunk
@@ -68,7 +68,10 @@ def _is_plain(body: BinaryIO) -> bool:
 
 
 def _without_pairs(brackets: bytes) -> bytes:
-    """What is left of brackets and quotes; anything with a bracket or an escape in a string is left too."""
+    """Return what remains of brackets and quotes once matching pairs are removed.
+
+    Strings that contain a bracket or an escape also leave a remainder.
+    """
     for _ in range(3):
         brackets = brackets.replace(b'""', b"").replace(b"{}", b"").replace(b"[]", b"")
     return brackets
@@ -106,9 +109,9 @@ def _follow(body: BinaryIO) -> None:
 
 
 MAX_EXPANSION_RATIO = 200
-"""The most bytes that one compressed byte of a body may become; JSON and XML of an index stay below 30."""
+"""The most bytes that one compressed byte of a body may expand to. An index's JSON and XML stay below 30."""
 MAX_SHRINKING_RATIO = 2
-"""The most compressed bytes for each byte of a body: without this, empty blocks could come for ever."""
+"""The most compressed bytes for each byte of a body. Without this limit, a server could send empty blocks forever."""
 MAX_LAYERS = 5
 
 PIECE_BYTES = 256 * 1024
@@ -121,7 +124,7 @@ _GZIP_BITS = 16 + zlib.MAX_WBITS
 class BodyDecoder:
     """Decodes one body by its Content-Encoding: gzip, deflate, or up to MAX_LAYERS of these, separated by commas.
 
-    Raises RefusedError for an encoding that was not requested.
+    Raises RefusedError for any other encoding, since it was not requested.
 
         decoder = BodyDecoder("gzip", url)
         body = b"".join(piece for chunk in chunks for piece in decoder.decode(chunk))
@@ -136,9 +139,10 @@ class BodyDecoder:
         self._taken = self._given = 0
 
     def decode(self, chunk: bytes) -> Iterator[bytes]:
-        """What `chunk` becomes, in pieces of at most PIECE_BYTES, none of them empty.
+        """Yield the decoded `chunk` in non-empty pieces of at most PIECE_BYTES.
 
-        Raises TransientError for broken data, and TooLargeError where far more or far less comes out than goes in.
+        Raises TransientError for broken data, and TooLargeError if the decoded size is far above or below the encoded
+        size.
         """
         self._taken += len(chunk)
         try:
@@ -148,12 +152,12 @@ class BodyDecoder:
         except zlib.error as error:
             raise TransientError("a compressed body is broken", self._url) from error
         if self._taken > _FREELY_EMPTY_BYTES + MAX_SHRINKING_RATIO * self._given:
-            raise TooLargeError(f"a compressed body of which {self._taken} bytes hold {self._given}", self._url)
+            raise TooLargeError(f"a compressed body of {self._taken} bytes holds only {self._given}", self._url)
 
     def _through(self, layers: Sequence["_Layer"], data: bytes) -> Iterator[bytes]:
         for piece in layers[0].inflate(data):
             if layers[0].given > _FREELY_EXPANDED_BYTES + MAX_EXPANSION_RATIO * self._taken:
-                raise TooLargeError(f"a compressed body of more than {MAX_EXPANSION_RATIO} times its size", self._url)
+                raise TooLargeError(f"a compressed body expands more than {MAX_EXPANSION_RATIO} times", self._url)
             if len(layers) == 1:
                 yield piece
             else:
@@ -161,9 +165,9 @@ class BodyDecoder:
 
 
 class _Layer:
-    """One gzip or deflate stream; `given` are the bytes that came out.
+    """One gzip or deflate stream. `given` counts the decoded bytes.
 
-    All gzip members belong to the body. What follows them and is none is ignored, as other clients do.
+    All gzip members belong to the body. Trailing data that is not a gzip member is ignored, as in other clients.
     """
 
     def __init__(self, *, is_gzip: bool) -> None:
@@ -174,7 +178,7 @@ class _Layer:
         self._has_member = self._is_over = False
 
     def inflate(self, data: bytes) -> Iterator[bytes]:
-        """The pieces that `data` becomes, none of them empty. Raises zlib.error for broken data."""
+        """Yield the non-empty pieces that `data` decodes to. Raises zlib.error for broken data."""
         data, piece = self._after_start(data), b""
         while not self._is_over and (data or len(piece) == PIECE_BYTES):
             piece, data = self._next_piece(data)
@@ -183,7 +187,10 @@ class _Layer:
                 yield piece
 
     def _after_start(self, data: bytes) -> bytes:
-        """What of `data` can be inflated now. Some servers send deflate without its header, as its name suggests."""
+        """Return the part of `data` that can be decoded now, once the stream's header is known.
+
+        Some servers send raw deflate data without the zlib header that the encoding `deflate` requires.
+        """
         if self._start is None:
             return data
         self._start += data
@@ -195,7 +202,7 @@ class _Layer:
         return start
 
     def _next_piece(self, data: bytes) -> tuple[bytes, bytes]:
-        """The next piece, and what of `data` is left."""
+        """Return the next decoded piece, and the part of `data` that is left."""
         try:
             piece = self._inflater.decompress(data, PIECE_BYTES)
         except zlib.error:

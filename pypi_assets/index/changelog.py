@@ -1,4 +1,4 @@
-"""Encodes the changelog's XML-RPC calls and decodes the answers. Requests are sent in `client.py`."""
+"""Encodes XML-RPC calls to the changelog and decodes the answers. `client.py` sends the requests."""
 
 import re
 import sys
@@ -29,11 +29,11 @@ _OUT_OF_BOUNDS = 2**63
 _UNAVAILABLE = -32403
 _SERVER_ERROR = -32500
 _LAST_TIME = 253_402_300_799
-"""The end of the year 9999 in unix seconds, beyond which no date can be shown."""
+"""The end of the year 9999 in unix seconds. Later times cannot be displayed as dates."""
 
 
 class _Unmarshaller(xmlrpc.client.Unmarshaller):
-    """A number that is too long for Python costs its own row, and not the whole answer."""
+    """Accepts numbers that are too long for Python to convert, so that one such number breaks only its own row."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,15 +47,16 @@ def _end_number(target: xmlrpc.client.Unmarshaller, data: str) -> None:
 
 
 def call_body(method: str, *params: int) -> bytes:
-    """The body of the request that calls `method`."""
+    """Return the body of a request that calls `method`."""
     return xmlrpc.client.dumps(params, method).encode()
 
 
 def read_answer(chunks: Iterable[bytes], url: str) -> object:
-    """The value of an XML-RPC answer that comes in `chunks`.
+    """Return the value of an XML-RPC answer that arrives in `chunks`.
 
     Raises TransientError for broken XML and for transient faults (too many requests, unavailable). Raises RefusedError
-    for every other fault and for a document type, which no XML-RPC answer has and entity bombs need.
+    for any other fault, and for a document type declaration: entity bombs need one, and valid XML-RPC answers have
+    none.
     """
     target = _Unmarshaller()
     parser = DefusedExpatParser(target, forbid_dtd=True)
@@ -69,7 +70,7 @@ def read_answer(chunks: Iterable[bytes], url: str) -> object:
     except DefusedXmlException as error:
         raise RefusedError("the XML-RPC answer declares a document type or entities", url) from error
     except (ExpatError, xmlrpc.client.Error, ArithmeticError, LookupError, TypeError, ValueError) as error:
-        # The unmarshaller lets through whatever a conversion raises on a value that does not fit its tag.
+        # If a value does not fit its tag, the unmarshaller raises the same error as the value's conversion.
         raise TransientError(f"a broken XML-RPC answer: {type(error).__name__}", url) from error
     if len(values) != 1:
         raise TransientError(f"an XML-RPC answer of {len(values)} values instead of one", url)
@@ -88,7 +89,7 @@ def _fault_error(fault: xmlrpc.client.Fault, url: str) -> TransientError | Refus
 
 
 def read_last_serial(value: object, url: str) -> int:
-    """The last serial; 0 for the nil of an empty index. Raises RefusedError for anything else than a number."""
+    """Return the last serial, or 0 for the nil of an empty index. Raises RefusedError for anything but a number."""
     if value is None:
         return 0
     if not is_count(value):
@@ -97,10 +98,10 @@ def read_last_serial(value: object, url: str) -> int:
 
 
 def read_events(value: object, since: int, url: str) -> list[ChangelogRow]:
-    """The rows of one page of the changelog, in order: events whose serials ascend from `since`, and broken rows.
+    """Return the rows of one changelog page in order: events with serials ascending from `since`, and broken rows.
 
-    A row is broken if its types do not fit, or if its serial does not ascend. Raises RefusedError where `value` is no
-    list, or where many rows are broken.
+    A row is broken if its types are wrong or if its serial does not ascend. Raises RefusedError if `value` is not a
+    list, or if too many rows are broken.
     """
     if not isinstance(value, list):
         raise RefusedError("changelog breaks the protocol: not a list of rows", url)
@@ -122,7 +123,7 @@ def read_events(value: object, since: int, url: str) -> list[ChangelogRow]:
 
 
 def read_event(row: object) -> ChangelogEvent | None:
-    """The event of one row `[name, version, timestamp, action, serial]`; None where it is broken."""
+    """Return the event of a row `[name, version, timestamp, action, serial]`, or None if the row is broken."""
     match row:
         case [str(name), None | str() as version, int(timestamp), str(action), int(serial)] if (
             0 < len(name) <= LONGEST_NAME
@@ -151,9 +152,12 @@ def _usable_serial(row: object) -> int | None:
 
 
 def _ascending(serials: Sequence[int | None], since: int) -> dict[int, int]:
-    """The longest ascending sequence of serials above `since`, by position. So one serial that is far too great costs
-    itself, and not those that follow."""
-    ends: list[int] = []  # for each length of a sequence the position that ends it with the least serial
+    """Return the longest ascending sequence of serials above `since`, as a map from position to serial.
+
+    So if one serial is far too large, only its own row is broken, and not the rows after it.
+    """
+    # for each length of a sequence, the position at which the sequence with the smallest last serial ends
+    ends: list[int] = []
     least: list[int] = []
     before: dict[int, int] = {}
     for position, serial in enumerate(serials):
@@ -161,7 +165,7 @@ def _ascending(serials: Sequence[int | None], since: int) -> dict[int, int]:
             continue
         length = bisect_left(least, serial)
         if length < len(least) and least[length] == serial:
-            continue  # the first of two equal ones counts
+            continue  # of two equal serials, the first counts
         if length:
             before[position] = ends[length - 1]
         ends[length : length + 1] = [position]

@@ -1,6 +1,6 @@
-"""The client of an index: its changelog, its list of projects, project pages and files, with typed errors.
+"""Client for one index: changelog, list of projects, project pages and files, with typed errors.
 
-One client serves all threads of a process. It retries transient failures and raises the rest. How a request is sent
+One client serves all threads of a process. It retries transient failures and raises all others. How a request is sent
 is decided in `transport.py`, and what an answer means for the catalog in `crawl/`.
 """
 
@@ -54,7 +54,7 @@ from pypi_assets.index.urls import host_rule, redact
 
 JSON_ACCEPT = "application/vnd.pypi.simple.v1+json"
 MAX_ANSWER_BYTES = 256 * 1024**2
-"""The most bytes of a project page or of an XML-RPC answer (50,000 events are about 16 MB)."""
+"""The most bytes of a project page or an XML-RPC answer (50,000 events are about 16 MB)."""
 MAX_LISTING_BYTES = 1024**3
 
 _SERIAL = re.compile(r"[0-9]{1,18}")
@@ -66,7 +66,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class IndexAnswer:
-    """A whole answer: where it came from after redirects, its body, and what its headers have of it."""
+    """A complete answer: its URL after redirects, its body, and values from its headers."""
 
     url: str
     body: bytes
@@ -79,13 +79,13 @@ class IndexAnswer:
 
 
 class IndexClient:
-    """A client of one index, shared by the threads of a process.
+    """A client for one index, shared by the threads of a process.
 
-    At most `max_connections` requests are under way at once, and together they keep to `rates`. Where the index names
-    a pause, the rate is held. Methods raise TransientError once `retries` are exhausted, NotOnIndexError for a 404 or
-    410, and RefusedError for what is permanent. Credentials in the index's URLs, in netrc and in the keyring are sent
-    to the index's own origins only and shown nowhere. Other hosts must have public addresses, unless the index itself
-    has none.
+    At most `max_connections` requests run at the same time, and all of them share `rates`. If the index asks for a
+    pause, the rate pauses. Methods raise TransientError once `retries` are exhausted, NotOnIndexError for a 404 or 410,
+    and RefusedError for permanent failures. Credentials from the index's URLs, netrc and the keyring are sent only to
+    the index's own origins and never displayed. Other hosts must have public addresses, unless the index itself has a
+    private one.
 
         with IndexClient("http://127.0.0.1:8080/simple/", changelog_url="http://127.0.0.1:8080/pypi") as client:
             page = client.project_page("demo")
@@ -132,33 +132,35 @@ class IndexClient:
         self.close()
 
     def close(self) -> None:
-        """Closes all connections; call it when no thread uses the client any more."""
+        """Close all connections. Call it when no thread uses the client any more."""
         self._transport.close()
 
     def observe(
         self,
-        report: Report,  # noqa: ARG002 - there is nothing to report
+        report: Report,  # noqa: ARG002 - there is no progress to report
         *,
         everything: bool = False,  # noqa: ARG002
         with_list: bool = True,  # noqa: ARG002
     ) -> Observation:
-        """Does nothing: the index itself knows what is new."""
+        """Do nothing: the index reports its own changes."""
         return Observation()
 
     def last_serial(self) -> int:
-        """The serial of the index's last event, 0 on an empty index."""
+        """Return the serial of the index's last event, or 0 for an empty index."""
         return read_last_serial(self._call("changelog_last_serial"), self.changelog_url)
 
     def changelog_page(self, since: int) -> list[ChangelogRow]:
-        """The events with serials above `since`, ascending, up to the index's limit for one page (PyPI: 50,000), and
-        broken rows among them."""
+        """Return the events with serials above `since`, ascending, including broken rows.
+
+        The index limits how many events one page has (PyPI: 50,000).
+        """
         return read_events(self._call("changelog_since_serial", since), since, self.changelog_url)
 
     def changelog(self, since: int, until: int) -> Iterator[list[ChangelogRow]]:
-        """The pages of events with serials above `since`, up to the page that reaches `until` or the last one.
+        """Yield pages of events with serials above `since`, until a page reaches `until` or no events are left.
 
-        Pages are given whole: the last one can hold events beyond `until`, which are as true as the others. A page
-        without any usable serial ends the pages.
+        Pages are not cut: the last page can contain events beyond `until`, which are equally valid. A page without any
+        usable serial is the last one.
         """
         last: int | None = since
         while last is not None and last < until and (page := self.changelog_page(last)):
@@ -166,27 +168,26 @@ class IndexClient:
             last = last_usable_serial(page)
 
     def listing(self) -> ProjectListing:
-        """All projects of the Simple index, in memory; PyPI lists about 740,000."""
+        """Return all projects of the Simple index, in memory. PyPI lists more than 700,000."""
         with self.iter_listing() as (last_serial, projects):
             return ProjectListing(last_serial, tuple(one for one in projects if isinstance(one, ListedProject)))
 
     @contextmanager
     def iter_listing(self) -> Iterator[tuple[int | None, Iterator[ListedProject | BrokenEntry]]]:
-        """The index's last serial at that time (None if it gives none), and its projects, one at a time, with broken
-        entries among them.
+        """Yield the index's last serial (None if it has none) and an iterator over its projects and broken entries.
 
-        The list is fetched whole into a temporary file first. So a slow reader keeps no connection, and a list that is
-        cut short is fetched again before any of it is returned.
+        The list is first downloaded completely into a temporary file. So a slow reader does not occupy a connection,
+        and a truncated list is fetched again before any project is returned.
         """
         with tempfile.TemporaryFile() as body:
             last_serial = self._transport.retry(lambda: self._fetch_listing(body))
             yield last_serial, read_listed_projects(body, self.index_url)
 
     def project_page(self, project: str, *, etag: str | None = None) -> ProjectPage | NotModified:
-        """The page of `project` as it is now, or NotModified if it still has that `etag`.
+        """Return the current page of `project`, or NotModified if the page still has the given `etag`.
 
-        Raises RefusedError for HTML that the index itself made: it does not speak JSON. Any other HTML with status 200
-        comes from something in between, so it raises TransientError.
+        Raises RefusedError for HTML from the index itself, since the index then does not support JSON. Any other HTML
+        with status 200 comes from something in between, such as a proxy, so it raises TransientError.
         """
         normalized = canonicalize_name(project)
         url = urljoin(self.index_url, f"{quote(normalized, safe='')}/")
@@ -197,20 +198,21 @@ class IndexClient:
     def fetch(
         self, url: str, *, accept: str, headers: Mapping[str, str] = MappingProxyType({}), max_bytes: int
     ) -> IndexAnswer | None:
-        """The answer to one GET of `url`, retried while it fails transiently; None for a 304.
+        """Return the answer to one GET of `url`, with retries of transient failures; None for a 304.
 
-        `headers` can make the request conditional. Other kinds of index request by this what their servers have.
+        `headers` can make the request conditional. Other kinds of index use this method to query their servers.
         """
         return self._transport.retry(lambda: self._fetch(url, {"Accept": accept, **headers}, max_bytes))
 
     def fetch_serial_or_body(self, url: str, *, accept: str, max_bytes: int) -> IndexAnswer:
-        """The answer to one GET of `url`, retried as by `fetch`. JSON with a serial in a header has an empty body here.
+        """Return the answer to one GET of `url`, with retries as in `fetch`.
 
-        So the list of a large index costs its headers alone.
+        The body is not downloaded if the answer is JSON and a header has the serial. So a request for a large index's
+        list transfers only the headers.
         """
         answer = self._transport.retry(lambda: self._fetch(url, {"Accept": accept}, max_bytes, or_serial=True))
-        if answer is None:  # not reached: the request has no condition
-            raise RefusedError("HTTP 304 without a condition", url)
+        if answer is None:  # cannot happen: the request is not conditional
+            raise RefusedError("HTTP 304 to a request without a condition", url)
         return answer
 
     def _fetch(
@@ -235,28 +237,34 @@ class IndexClient:
             )
 
     def agreed_file_origin(self, urls: Iterable[str]) -> FileOrigin | None:
-        """What the files of the index's first pages, at `urls`, agree on, if anything: see `index/file_origins.py`.
+        """Return the origin that the index's first pages agree on, by their files' `urls`; see `index/file_origins.py`.
 
-        Raises RefusedError where they disagree, or where the host must not be trusted, and TransientError where its
-        name cannot be resolved now.
+        Raises RefusedError if the pages disagree or the host must not be trusted, and TransientError if the host's name
+        cannot be resolved at the moment.
         """
         return agreed_file_origin(
             urls, self._transport.hosts, is_index_here=self._is_here, check=self._transport.check_choice
         )
 
     def trust_file_origin(self, origin: str) -> None:
-        """From now on files may also come from `origin`, the one that the first pages agreed on; empty for none."""
+        """Allow files from `origin`, which the first pages agreed on, from now on.
+
+        An empty string allows no further origin.
+        """
         self._transport.choose_file_origin(origin)
 
     def stream_file(
         self, url: str, consume: Callable[[BinaryIO], _T], *, sha256: str | None, size: int | None, max_bytes: int
     ) -> tuple[_T, FetchedBytes]:
-        """What `consume` makes of the file at `url`, read while it arrives, as stored there, and checked to its end.
+        """Return the result of `consume` for the file at `url`, and the cost of fetching it.
 
-        The stream can only be read, once, while `consume` runs. It raises what goes wrong on the way, as typed errors;
-        each new try calls `consume` again. What `consume` itself raises is passed on at once.
-        Raises TooLargeError beyond `max_bytes`, and RefusedError for a host that is not allowed, also after a redirect.
-        Raises ContentError where the bytes do not fit `sha256` and `size` (each None where the page gives none).
+        `consume` reads the file while it arrives, exactly as stored on the server. The stream can be read only once,
+        and only while `consume` runs. Reading it raises typed errors for failed transfers. Each retry calls `consume`
+        again. Exceptions of `consume` itself are raised without a retry.
+
+        Raises TooLargeError beyond `max_bytes`, and RefusedError for a host that is not allowed, including after a
+        redirect. Raises ContentError if the bytes do not match `sha256` and `size` (each None if the page does not
+        state it).
         """
         started = self._transport.now()
         requested: list[str] = []
@@ -267,7 +275,7 @@ class IndexClient:
     def fetch_file(
         self, url: str, sink: BinaryIO, *, sha256: str | None, size: int | None, max_bytes: int
     ) -> FetchedBytes:
-        """Writes the file at `url` to `sink` from its start; errors as in `stream_file`."""
+        """Write the file at `url` to the start of `sink`. Raises the same errors as `stream_file`."""
 
         def consume(stream: BinaryIO) -> None:
             _rewrite(sink, iter(partial(stream.read, CHUNK_BYTES), b""))
@@ -284,10 +292,11 @@ class IndexClient:
         metadata_sha256: str | None,
         has_sidecar: bool,
     ) -> RangedFile:
-        """The file at `url`, to be read by byte ranges; sends nothing yet. Close it after use.
+        """Return the file at `url`, to be read by byte ranges and closed after use. No request is sent yet.
 
-        `sha256` and `size` are those of its page. `metadata_sha256` is the page's hash of the METADATA that is served
-        next to it where `has_sidecar`. At most `max_bytes` are fetched where only the whole file will do.
+        `sha256` and `size` come from its page. If `has_sidecar`, the index serves the file's METADATA next to it, and
+        `metadata_sha256` is the page's hash of the METADATA. If the whole file has to be fetched, at most `max_bytes`
+        are.
         """
         return RangedFile(
             self._transport,
@@ -311,7 +320,7 @@ class IndexClient:
                 _require_media_type(response, "xml", url)
                 return read_answer(self._transport.chunks(response, MAX_ANSWER_BYTES, url), url)
         except NotOnIndexError as error:
-            raise RefusedError("no changelog is served here; set the changelog's URL", url) from error
+            raise RefusedError("there is no changelog at this URL; set PYPI_ASSETS_CHANGELOG_URL", url) from error
         except TransientError as error:
             if error.retry_after_s:
                 self._changelog_rate.hold(min(error.retry_after_s, LONGEST_PAUSE_S))
@@ -342,11 +351,11 @@ class IndexClient:
 
 
 def _require_media_type(response: BaseHTTPResponse, kind: str, url: str) -> None:
-    """Raises unless the answer is `kind` (json, xml); see `IndexClient.project_page` for which error."""
+    """Raise unless the answer is of type `kind` (json, xml); see `IndexClient.project_page` for which error."""
     media_type = response.headers.get("Content-Type", "nothing named").partition(";")[0].strip().lower()
     if media_type.endswith(kind):
         return
-    text = f"answers {media_type} where {kind} is due"
+    text = f"answers {media_type}, and {kind} was expected"
     if "html" in media_type and (_header_serial(response) is not None or media_type.startswith("application/vnd.pypi")):
         raise RefusedError(f"{text}: the index does not speak the JSON Simple API", url)
     raise TransientError(text, url)
@@ -358,7 +367,7 @@ def _header_serial(response: BaseHTTPResponse) -> int | None:
 
 
 def _rewrite(sink: BinaryIO, chunks: Iterable[bytes]) -> None:
-    """Replaces what `sink` holds by `chunks`."""
+    """Replace the content of `sink` with `chunks`."""
     sink.seek(0)
     sink.truncate()
     sink.writelines(chunks)

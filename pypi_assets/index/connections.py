@@ -1,7 +1,7 @@
-"""Connects to an index and its file hosts: direct or through a proxy, with TLS, to checked addresses only.
+"""Connects to an index and its file hosts: directly or through a proxy, with TLS, and to checked addresses only.
 
-It also describes why no answer came from a server, and names the setting to check. These texts are our own, since those
-of the libraries can hold a proxy's password.
+It also describes why a server did not answer, and names the setting to check. The descriptions are written here, since
+the libraries' own messages can contain a proxy's password.
 """
 
 import os
@@ -37,11 +37,11 @@ _NO_RETRIES = Retry(total=False, redirect=False)
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """What pip calls --proxy, --cert and --client-cert. Where one is None, the environment decides.
+    """The settings that pip calls --proxy, --cert and --client-cert. If one is None, environment variables decide.
 
     `proxy` is an http(s) URL, with or without credentials, and is used for every host. `ca_file` is a file of
-    certificates, or a folder of them as OpenSSL's rehash makes it. `client_cert` is one file with the key and its
-    certificate, in PEM.
+    certificates, or a folder of certificates as created by `openssl rehash`. `client_cert` is one PEM file with the key
+    and its certificate.
     """
 
     proxy: str | None = None
@@ -51,17 +51,17 @@ class Network:
 
 @dataclass(slots=True)
 class _Route:
-    """The connections to one origin: a pool for each address, and first the one that answered last."""
+    """The connections to one origin: one pool for each address, starting with the address that answered last."""
 
     pools: tuple[HTTPConnectionPool, ...]
     until: float
     host: dict[str, str]
-    """The header that names the host, where urllib3 knows only its address."""
+    """The Host header, for connections that urllib3 makes to a bare address."""
     is_forwarded: bool = False
-    """A proxy forwards, so requests carry the whole URL."""
+    """True if a proxy forwards the requests, so the request line carries the whole URL."""
 
     def target(self, url: str) -> str:
-        """Return the target on the request line."""
+        """Return the target for the request line."""
         if self.is_forwarded:
             return url
         parts = urlsplit(url)
@@ -69,9 +69,10 @@ class _Route:
 
 
 class Connections:
-    """Keeps up to `kept` connections to each origin, for all threads of a process.
+    """Keeps up to `kept` connections open to each origin, shared by all threads of a process.
 
-    A name is looked up here, and urllib3 gets its checked addresses: so what is checked is what is connected to.
+    Names are resolved here, and urllib3 gets the checked addresses. So each connection goes to an address that was
+    checked.
     """
 
     def __init__(self, addresses: AddressRule, network: Network, *, kept: int) -> None:
@@ -93,11 +94,11 @@ class Connections:
         read_s: float,
         total_s: float,
     ) -> BaseHTTPResponse:
-        """Send a request, and return its answer, with the body unread.
+        """Send a request and return its answer with an unread body.
 
-        The name, the connection and TLS take `connect_s`, and all until the end of the headers takes `total_s`. Raises
-        RefusedError for an unusable proxy or TLS setup, ForbiddenAddressError and UnknownAddressError for the address,
-        else what urllib3 raises.
+        Name lookup, connection and TLS may take `connect_s` seconds together. Everything up to the end of the headers
+        may take `total_s` seconds. Raises RefusedError for an unusable proxy or TLS setup, ForbiddenAddressError or
+        UnknownAddressError for the address, and otherwise the errors of urllib3.
         """
         ends = time.monotonic() + min(connect_s, total_s)
         route = self._route(url, ends)
@@ -130,19 +131,19 @@ class Connections:
         raise TimeoutError("timed out")
 
     def check_choice(self, url: str) -> None:
-        """Checks the addresses of a URL whose host pages chose, as far as they are known: see `AddressRule`."""
+        """Check the addresses of a URL whose host was chosen by pages, as far as they are known; see `AddressRule`."""
         if self._proxy(url):
             self._addresses.check_proxied(host_of(url))
         else:
             self._addresses.check_choice(host_of(url))
 
     def choose(self, url: str) -> None:
-        """From now on the host of `url` counts as one that pages chose."""
+        """Treat the host of `url` as chosen by pages from now on."""
         self._addresses.chosen_by_pages = host_of(url) or None
         self._routes = {}
 
     def close(self) -> None:
-        """Closes all connections; call it when no thread uses them any more."""
+        """Close all connections. Call it when no thread uses them any more."""
         for manager in (self._direct, *self._proxied.values()):
             manager.clear()
         self._routes = {}
@@ -164,7 +165,7 @@ class Connections:
     def _direct_route(self, url: str, ends: float) -> _Route:
         parts, host = urlsplit(url), host_of(url)
         options = {"ssl_context": self._context(url), "server_hostname": host} if parts.scheme == "https" else {}
-        addresses = resolve(parts.hostname or "", ends - time.monotonic())  # with the dot at its end, if it has one
+        addresses = resolve(parts.hostname or "", ends - time.monotonic())  # with the trailing dot, if the name has one
         for address in addresses:
             self._addresses.check(host, address)
         pools = [
@@ -174,7 +175,10 @@ class Connections:
         return _Route(tuple(map(_watched, pools)), _renewal(), {"Host": origin(url).partition("://")[2]})
 
     def _proxied_route(self, url: str, proxy: str, ends: float) -> _Route:
-        """Look up the proxy's name within the time. An operator chose the proxy, so urllib3 may look it up again."""
+        """Return a route through the proxy, after checking that the proxy's name resolves in time.
+
+        The operator chose the proxy, so urllib3 may resolve its name again.
+        """
         self._addresses.check_proxied(host_of(url))
         proxy = proxy if "://" in proxy else f"http://{proxy}"
         manager = self._proxied.get(proxy) or self._proxied.setdefault(proxy, self._proxy_manager(url, proxy))
@@ -190,7 +194,7 @@ class Connections:
     def _proxy_manager(self, url: str, proxy: str) -> ProxyManager:
         parts = urlsplit(proxy)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise RefusedError("the proxy is no http(s) URL; see PYPI_ASSETS_PROXY and HTTPS_PROXY", redact(url))
+            raise RefusedError("the proxy is not an http(s) URL; check PYPI_ASSETS_PROXY and HTTPS_PROXY", redact(url))
         login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
         return ProxyManager(
             redact(proxy),
@@ -201,7 +205,7 @@ class Connections:
         )
 
     def shown_proxy(self, url: str) -> str:
-        """Return the proxy that requests to `url` take, without its credentials; empty if they take none."""
+        """Return the proxy for requests to `url`, without its credentials; an empty string if they use no proxy."""
         return redact(self._proxy(url) or "")
 
     def _proxy(self, url: str) -> str | None:
@@ -210,9 +214,9 @@ class Connections:
     def _context(self, url: str) -> ssl.SSLContext:
         try:
             return self._tls
-        except OSError as error:  # ssl's own errors are such, too
+        except OSError as error:  # includes ssl.SSLError
             raise RefusedError(
-                f"TLS cannot be set up: {error.strerror or type(error).__name__}; see PYPI_ASSETS_CA_FILE,"
+                f"TLS cannot be set up: {error.strerror or type(error).__name__}; check PYPI_ASSETS_CA_FILE,"
                 f" PYPI_ASSETS_CLIENT_CERT and {', '.join(_CA_VARIABLES)}",
                 redact(url),
             ) from error
@@ -232,10 +236,13 @@ class Connections:
 
 
 class _WatchedConnection(HTTPConnection):
-    """A connection whose tunnel, status and headers end by the clock. urllib3's own timeouts end at each byte."""
+    """A connection with wall-clock deadlines for its tunnel, status line and headers.
+
+    urllib3's own timeouts restart with each received byte.
+    """
 
     answering: socket.socket | None = None
-    """The socket of the present answer, also if the connection closes after it."""
+    """The socket of the current answer. It stays set if the connection is closed after the answer."""
 
     def connect(self) -> None:
         with WATCHDOG.within(_seconds(self.timeout), lambda: self.sock):
@@ -269,7 +276,7 @@ def _watched(pool: HTTPConnectionPool) -> HTTPConnectionPool:
 
 
 def socket_of(answer: BaseHTTPResponse) -> socket.socket | None:
-    """Return the socket that the body comes from; None if all of it came."""
+    """Return the socket that the body is read from, or None if the whole body has arrived."""
     connection = answer.connection
     return connection.answering if isinstance(connection, _WatchedConnection) else None
 
@@ -282,14 +289,14 @@ _EXPIRED, _NOT_YET_VALID, _OTHER_HOST = 10, 9, {62, 64}  # X509_V_ERR_... of Ope
 
 
 def is_proxy_login_wanted(error: BaseException) -> bool:
-    """Return whether the proxy refused a tunnel for want of credentials."""
+    """Check whether the proxy rejected a tunnel because it requires credentials."""
     return _tunnel_refusal(error) == str(HTTPStatus.PROXY_AUTHENTICATION_REQUIRED.value)
 
 
 def describe_failure(error: BaseException, proxy: str) -> str:
-    """Return why no whole answer came, and which setting to check.
+    """Return why no complete answer arrived, and which setting to check.
 
-    `proxy` is the one that the request took, without credentials; empty if it took none.
+    `proxy` is the proxy that the request used, without credentials, or an empty string.
     """
     if status := _tunnel_refusal(error):
         return f"the proxy {proxy} answers HTTP {status}"
@@ -301,15 +308,15 @@ def describe_failure(error: BaseException, proxy: str) -> str:
         if isinstance(cause, ssl.SSLCertVerificationError):
             return f"the server's certificate {_describe_distrust(cause)}"
         if isinstance(cause, ssl.SSLError):
-            return f"TLS fails: {cause.reason or 'no reason is given'}; check whether the address is one of https"
+            return f"TLS fails: {cause.reason or 'no reason is given'}; check whether the server speaks https"
     if any(isinstance(cause, NewConnectionError | ConnectTimeoutError) for cause in _causes(error)):
         return f"no connection: {_reason(error)}; check that the server is up, and {_OWN_ADDRESS}"
     reason = _reason(error)
-    return reason if reason == _TIMED_OUT else f"no whole answer: {reason}"
+    return reason if reason == _TIMED_OUT else f"no complete answer: {reason}"
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error, and what it was raised for, down to the first cause."""
+    """Yield the error, and then its causes down to the first one."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause
@@ -318,7 +325,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _tunnel_refusal(error: BaseException) -> str | None:
-    """Return the status with which the proxy refused a tunnel, or None if it did not."""
+    """Return the HTTP status with which the proxy rejected a tunnel, or None if it did not."""
     refusals = (_TUNNEL_REFUSAL.match(str(cause)) for cause in _causes(error) if isinstance(cause, OSError))
     return next((refusal["status"] for refusal in refusals if refusal), None)
 
@@ -337,12 +344,12 @@ def _reason(error: BaseException) -> str:
 
 
 def _describe_distrust(error: ssl.SSLCertVerificationError) -> str:
-    """Say what is wrong with a certificate, by OpenSSL's number of the reason, and what helps."""
+    """Return why a certificate is not trusted, based on OpenSSL's error number, and how to fix it."""
     reason = error.verify_message
     if error.verify_code == _EXPIRED:
-        return f"is out of date ({reason}): only its operator can renew it, unless this machine's clock is wrong"
+        return f"has expired ({reason}): the server's operator must renew it, unless this machine's clock is wrong"
     if error.verify_code == _NOT_YET_VALID:
         return f"is not valid yet ({reason}): check this machine's clock"
     if error.verify_code in _OTHER_HOST:
-        return f"is not one of this host ({reason}); check {_OWN_ADDRESS}"
-    return f"is not trusted ({reason}); if an authority of your own signed it, name its file in PYPI_ASSETS_CA_FILE"
+        return f"is for another host ({reason}); check {_OWN_ADDRESS}"
+    return f"is not trusted ({reason}); if your own authority signed it, set PYPI_ASSETS_CA_FILE to its certificate"

@@ -1,6 +1,6 @@
-"""Credentials for an index, found where pip finds them: in the index's URLs, in netrc, in the keyring.
+"""Credentials for an index, looked up where pip looks: in the index's URLs, in netrc, in the keyring.
 
-They are sent to the index's own origins alone. A proxy's credentials are part of its URL: see `connections.py`.
+They are sent only to the index's own origins. A proxy's credentials are part of its URL; see `connections.py`.
 """
 
 import netrc
@@ -23,7 +23,7 @@ _MOST_TRIES = 4
 
 @dataclass(slots=True)
 class _Account:
-    """One origin: its URL, the user and password in it, and the login that is sent, once it was looked up."""
+    """One origin: its URL, the user and password in that URL, and the login to send, once it was looked up."""
 
     url: str
     username: str | None
@@ -34,11 +34,11 @@ class _Account:
 
 
 class IndexCredentials:
-    """The logins of the origins of `urls`: for an index, those of its Simple API and of its changelog.
+    """The logins for the origins of `urls`. For an index, these are its Simple API and its changelog.
 
-    A login in a URL comes first. Else a login from netrc (the file that NETRC names, or ~/.netrc) is sent from the
-    first request on. After a 401 the keyring is queried, if the package is installed: by URL, then by host, with the
-    username where the URL has one.
+    A login in the URL comes first. Otherwise a login from netrc (the file named by NETRC, or ~/.netrc) is sent with the
+    first request. After a 401, the keyring is queried if the package is installed: by URL, then by host, with the
+    username if the URL has one.
     """
 
     def __init__(self, *urls: str) -> None:
@@ -49,7 +49,7 @@ class IndexCredentials:
                 known.username, known.password = account.username, account.password
 
     def login(self, url: str) -> Login | None:
-        """The login that is sent to `url` at first; None for other origins, or where none is known."""
+        """Return the login to send to `url` first, or None for other origins and if no login is known."""
         account = self._accounts.get(origin(url))
         if account is None:
             return None
@@ -61,9 +61,9 @@ class IndexCredentials:
         return account.login
 
     def other_login(self, url: str, tried: Collection[Login]) -> Login | None:
-        """The login that is sent after `url` answered 401 to all of `tried`; None where none is left.
+        """Return the login to send after `url` answered 401 to all logins in `tried`, or None if there are no more.
 
-        netrc is read again, and the keyring queried again, since logins expire. Raises RefusedError where that fails.
+        netrc and the keyring are read again, since logins expire. Raises RefusedError if one of them cannot be read.
         """
         account = self._accounts.get(origin(url))
         if account is None or _from_url(account) or len(tried) >= _MOST_TRIES:
@@ -78,7 +78,7 @@ class IndexCredentials:
 
 
 def basic_authorization(login: Login) -> str:
-    """The value of an Authorization header (RFC 7617)."""
+    """Return the value of an Authorization header (RFC 7617)."""
     return f"Basic {b64encode(':'.join(login).encode()).decode()}"
 
 
@@ -101,9 +101,9 @@ def _username_alone(account: _Account) -> Login | None:
 def _from_netrc(account: _Account) -> Login | None:
     try:
         return get_netrc_auth(account.url, raise_errors=True)
-    except netrc.NetrcParseError as error:  # whose text can show a password
+    except netrc.NetrcParseError as error:  # its text can contain a password
         place = f"{error.filename}, line {error.lineno}"
-        raise RefusedError(f"HTTP 401, and netrc cannot be read: {place} is not understood", account.url) from None
+        raise RefusedError(f"HTTP 401, and netrc cannot be read: {place} has a syntax error", account.url) from None
     except OSError as error:
         raise RefusedError(f"HTTP 401, and netrc cannot be read: {error.strerror}", account.url) from error
 
@@ -121,6 +121,6 @@ def _from_keyring(account: _Account) -> Login | None:
                 return found.username, found.password
     except NoKeyringError:
         return None
-    except Exception as error:  # backends raise what they like
+    except Exception as error:  # keyring backends can raise anything
         raise RefusedError(f"HTTP 401, and the keyring cannot be read: {type(error).__name__}", account.url) from error
     return None

@@ -1,7 +1,7 @@
-"""Deadlines by the clock: a watchdog shuts down the socket of a block that takes too long.
+"""Enforces wall-clock deadlines: a watchdog shuts down the socket of a block that takes too long.
 
-A timeout of a socket begins again with each byte, so a server that drips could hold a request for ever. How long an
-exchange may take is decided in `transport.py`.
+A socket's timeout restarts with each received byte, so a server that sends one byte at a time could hold a request
+forever. How long an exchange may take is decided in `transport.py`.
 """
 
 import math
@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 _REPEAT_S = 0.05
-"""A block whose socket does not exist yet at its deadline is looked at again after this time."""
+"""If a block has no socket yet at its deadline, the watchdog checks again after this time."""
 _IDLE_S = 10.0
 _ABORTING = struct.pack("ii", 1, 0)
 
@@ -28,7 +28,7 @@ class _Deadline:
 
 
 class Watchdog:
-    """Ends blocks of all threads at their deadlines, from one thread that runs while there is something to watch."""
+    """Ends blocks of all threads at their deadlines, from one thread that runs only while there are blocks to watch."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -85,13 +85,16 @@ class Watchdog:
 
 
 def _shut_down(sock: object) -> None:
-    """Shut down a connection for both sides, so that its thread and, once it is closed, its server end."""
+    """Shut down both directions of a connection, so that the waiting thread stops.
+
+    SO_LINGER with zero seconds makes the later close send a reset, so that the server stops too.
+    """
     while sock is not None and not isinstance(sock, socket.socket):
-        sock = getattr(sock, "socket", None)  # TLS within a TLS proxy
-    with suppress(OSError):  # not connected yet, or closed
+        sock = getattr(sock, "socket", None)  # TLS inside the TLS connection to a proxy
+    with suppress(OSError):  # not connected yet, or already closed
         if sock is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORTING)
-            socket.socket.shutdown(sock, socket.SHUT_RDWR)  # below TLS, whose state is another thread's
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)  # below the TLS layer, whose state belongs to another thread
 
 
 WATCHDOG = Watchdog()

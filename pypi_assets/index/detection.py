@@ -1,7 +1,7 @@
-"""Detects the kind of an index at an address: by its list of projects, the serials on the list, and its changelog.
+"""Detects the kind of an index by its list of projects, the serials on the list, and its changelog.
 
-`init` writes the result into a file of settings, and with PYPI_ASSETS_LISTER=auto a first crawl uses it at once. How an
-index of a kind is opened is in `kinds.py`.
+`init` writes the result into a settings file. With PYPI_ASSETS_LISTER=auto, a first crawl uses the result directly.
+`kinds.py` defines how an index of each kind is opened.
 """
 
 import io
@@ -37,26 +37,26 @@ _PRODUCTS = {
     "Nexus": re.compile(r"/repository/[^/]+/"),
     "devpi": re.compile(r"/\+simple/"),
 }
-"""Products whose addresses have a form of their own."""
+"""Products that can be recognized by the form of their URLs."""
 _WHERE = (
     "Check PYPI_ASSETS_INDEX_URL, which is the address that pip takes as --index-url: in devpi"
     " .../USER/INDEX/, in Artifactory .../api/pypi/NAME/, in Nexus .../repository/NAME/, in GitLab"
-    " .../api/v4/projects/ID/packages/pypi/. If it needs a login, give that in the URL, in netrc or in the keyring:"
-    " many servers answer 403 or 404 without one"
+    " .../api/v4/projects/ID/packages/pypi/. If it needs a login, set it in the URL, in netrc or in the keyring:"
+    " without a login, many servers answer 403 or 404"
 )
 
 
 class UnknownIndexError(RefusedError):
-    """No address of the index has a list or pages to follow. The text names the answer of each address."""
+    """No URL of the index has a list or pages that can be followed. The message names the answer of each URL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """The kind of an index: `xmlrpc` (serials and a changelog), `simple` (serials alone) or `pages` (neither).
+    """The kind of an index: `xmlrpc` (serials and a changelog), `simple` (serials only) or `pages` (neither).
 
-    `index_url` is where the list of projects was requested, and `moved_to` where that redirects to, if it does. They
-    have no credentials. `serial` is the index's last one, and `projects` the length of its list; each is None if it is
-    not known. `changelog` is why there is no changelog, empty if there is one or none was looked for.
+    `index_url` is the URL at which the list of projects was requested, and `moved_to` is the target if that redirects.
+    Neither has credentials. `serial` is the index's last serial, and `projects` the length of its list; each is None if
+    unknown. `changelog` explains why there is no changelog. It is empty if there is one, or if none was looked for.
     """
 
     index_url: str
@@ -68,22 +68,22 @@ class Detection:
 
     @property
     def product(self) -> str:
-        """Return the product that has addresses of this form, empty if none is known."""
+        """Return the product whose URLs have this form, or an empty string if none is known."""
         path = urlsplit(self.moved_to or self.index_url).path
         return next((name for name, form in _PRODUCTS.items() if form.search(path)), "")
 
     @property
     def lister(self) -> str:
-        """Return the value of PYPI_ASSETS_LISTER: `auto` decides between the two kinds with serials by itself."""
+        """Return the value for PYPI_ASSETS_LISTER. `auto` chooses between the two kinds with serials."""
         return PAGES if self.kind == PAGES else AUTO
 
 
 def detect(client: IndexClient, url: str, projects: Collection[str] = ()) -> Detection:
-    """Return the kind of the index at `url`, by requests for its list of projects and then for its changelog.
+    """Detect the kind of the index at `url`, by requesting its list of projects and then its changelog.
 
-    If there is no list, the pages of some of `projects` (normalized) are requested. `client` is one of the same host.
-    Raises UnknownIndexError if nothing was found, or TransientError if an address fails in a way that may pass. Raises
-    LoginError if credentials are missing, NoAnswerError if there is no connection.
+    If there is no list, the pages of some of `projects` (normalized) are requested. `client` must be a client for the
+    same host. Raises UnknownIndexError if nothing was found, or TransientError if a URL failed in a way that may pass.
+    Raises LoginError if credentials are missing, and NoAnswerError if there is no connection.
     """
     addresses, answers, may_pass = addresses_of(redact(url)), list[str](), False
     for address in addresses:
@@ -111,7 +111,10 @@ def detect(client: IndexClient, url: str, projects: Collection[str] = ()) -> Det
 
 
 def _detect_by_list(client: IndexClient, address: str) -> Detection:
-    """Raises PackageIndexError if there is no list of projects at `address`."""
+    """Return the kind of an index with a list of projects at `address`.
+
+    Raises PackageIndexError if there is no list.
+    """
     answer = client.fetch_serial_or_body(address, accept=ACCEPT, max_bytes=MAX_PAGE_BYTES)
     try:
         serial, count = _read_list(client, answer, address)
@@ -123,27 +126,28 @@ def _detect_by_list(client: IndexClient, address: str) -> Detection:
 
 
 def _read_list(client: IndexClient, answer: IndexAnswer, address: str) -> tuple[int | None, int | None]:
-    """Return the serial on the list in JSON, and how many projects the list has; each is None if it is not known."""
+    """Return the serial and the number of projects of a list; each is None if unknown."""
     if answer.media_type.endswith("json"):
         if answer.serial is not None:
             return answer.serial, None
         body = io.BytesIO(answer.body)
         serial = read_listing_serial(body, answer.url)
         return serial, sum(isinstance(one, ListedProject) for one in read_listed_projects(body, answer.url))
-    require_html(answer)  # without serials, or with serials on pages of HTML alone, which no kind reads
+    require_html(answer)  # HTML has no serials, or has them only on pages, which no kind of index reads
     listed = read_html_list(answer.body, url=answer.url, charset=answer.charset, index_url=address)
     if listed and all(one.name.lower().endswith(FILE_ENDINGS) for one in listed):
         raise RefusedError(
-            "lists files and no projects: put those of each project into a folder of its own", answer.url
+            "lists files and no projects: create a folder for each project and put its files there", answer.url
         )
     is_usual = urlsplit(answer.url).path.rstrip("/").rpartition("/")[2] in LIST_FOLDERS
-    if not is_usual and _first_page(client, answer.url, listed) is None:  # any folder can list folders
+    # any web server's folder listing looks like this
+    if not is_usual and _first_page(client, answer.url, listed) is None:
         raise RefusedError("lists folders, and the first of them have no files of projects", answer.url)
     return None, len(listed)
 
 
 def _detect_by_serial(client: IndexClient, address: str, serial: int | None) -> Detection | None:
-    """Return the kind of an index with serials, or None if it gives no `serial`, or none of its projects."""
+    """Return the kind of an index with serials, or None if it gives no `serial` or no serials of projects."""
     if serial is None:
         return None
     try:
@@ -154,10 +158,10 @@ def _detect_by_serial(client: IndexClient, address: str, serial: int | None) -> 
 
 
 def _has_serials_of_projects(client: IndexClient, address: str) -> bool:
-    """Check whether projects are listed with their serials, without which a list does not show what has changed."""
+    """Check whether the list has the projects' serials. Without them, a list does not show which projects changed."""
     try:
         answer = client.fetch(address, accept=ACCEPT, max_bytes=MAX_PAGE_BYTES)
-    except PackageIndexError:  # it has no list
+    except PackageIndexError:  # there is no list
         return False
     if answer is None or not answer.media_type.endswith("json"):
         return False
@@ -167,7 +171,7 @@ def _has_serials_of_projects(client: IndexClient, address: str) -> bool:
 
 
 def _first_page(client: IndexClient, address: str, projects: Sequence[ShownProject]) -> ShownPage | None:
-    """Return the first page of these projects that has a file, of the first few; None if there is none."""
+    """Return the first page that has a file, among the first few of these projects, or None."""
     pages = SimplePages(client)
     for project in islice(_with_address(projects, address), _MOST_PAGES):
         try:

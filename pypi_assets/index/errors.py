@@ -1,13 +1,13 @@
-"""Errors of an index, a class for each way to react: try again later, believe it, or change a setting."""
+"""Errors of an index, with one class for each reaction: try again later, believe the answer, or change a setting."""
 
 from pypi_assets.errors import ExpectedError
 
 
 class PackageIndexError(ExpectedError):
-    """Base of all index errors. `url` is the requested one, without credentials."""
+    """Base class of all index errors. `url` is the requested URL, without credentials."""
 
     def __init__(self, message: str, url: str) -> None:
-        super().__init__(message, url)  # as given, so that an error survives pickling between processes
+        super().__init__(message, url)  # pass the arguments on, so that the error survives pickling between processes
         self.message = message
         self.url = url
 
@@ -16,9 +16,9 @@ class PackageIndexError(ExpectedError):
 
 
 class TransientError(PackageIndexError):
-    """It may work later: the network, a 5xx, a broken body, too many requests. Try again with growing pauses.
+    """A failure that may pass: a network error, a 5xx, a broken body, too many requests. Retry after growing pauses.
 
-    `retry_after_s` is the pause in seconds that the index requests, where it names one.
+    `retry_after_s` is the pause in seconds that the index asks for, or None if it does not ask for one.
     """
 
     def __init__(self, message: str, url: str, retry_after_s: float | None = None) -> None:
@@ -27,36 +27,42 @@ class TransientError(PackageIndexError):
 
 
 class NoAnswerError(TransientError):
-    """No whole answer came: the name, the proxy, the connection or TLS failed. Other addresses of a host share that."""
+    """No complete answer arrived: the name lookup, the proxy, the connection or TLS failed.
+
+    Other URLs of the same host are likely to fail in the same way.
+    """
 
 
 def requested_pause_s(error: BaseException | None) -> float:
-    """The pause in seconds that the index requests with `error`; 0 where it requests none."""
+    """Return the pause in seconds that the index asks for with `error`, or 0 if it does not ask for one."""
     return (error.retry_after_s or 0.0) if isinstance(error, TransientError) else 0.0
 
 
 class StaleError(TransientError):
-    """The answer is older than an event already known (a cache on the way): try again, or judge by events."""
+    """The answer is older than an event already known, probably from a cache. Try again, or decide by events alone."""
 
 
 class NotOnIndexError(PackageIndexError):
-    """404 or 410: the index does not have it (any more)."""
+    """404 or 410: the index does not have the resource, or no longer has it."""
 
 
 class RefusedError(PackageIndexError):
-    """The failure is permanent: a 4xx, a host that the settings do not allow, content that breaks the protocol."""
+    """A permanent failure: a 4xx, a host that the settings do not allow, or content that breaks the protocol."""
 
 
 class DeniedError(RefusedError):
-    """403: the host does not give it to this client. A store that may not be listed says so of what it lacks."""
+    """403: the host denies access to this client.
+
+    Object stores that forbid listing also answer 403 for missing objects.
+    """
 
 
 class LoginError(RefusedError):
-    """401 or 407: the index or the proxy demands credentials, or other ones."""
+    """401 or 407: the index or the proxy requires credentials, or rejects the given ones."""
 
 
 class LeadsElsewhereError(RefusedError):
-    """A redirect leads to `target`, on a host that the settings do not allow."""
+    """A redirect to `target`, on a host that the settings do not allow."""
 
     def __init__(self, message: str, url: str, target: str = "") -> None:
         super().__init__(message, url)
@@ -64,8 +70,8 @@ class LeadsElsewhereError(RefusedError):
 
 
 class ContentError(RefusedError):
-    """The bytes are not those that the page promised: another hash, or more bytes than its `size`."""
+    """The received bytes differ from the page's entry: another hash, or another size."""
 
 
 class TooLargeError(RefusedError):
-    """More bytes than the caller's limit allows, as announced or as they came."""
+    """The file or answer has more bytes than the caller's limit, as announced or as received."""

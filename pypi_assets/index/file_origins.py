@@ -1,7 +1,7 @@
-"""Which host of files is trusted on first use: the one that the first pages of an index agree on.
+"""Chooses which host of files to trust on first use: the host that an index's first pages agree on.
 
-An *origin* is scheme, host and port. The index's own hosts are trusted anyway. Where the choice is stored, and which
-pages are the first, does not belong here: see `crawl/fetching.py`.
+An *origin* is scheme, host and port. The index's own hosts are always trusted. Where the choice is stored, and which
+pages are the first, does not belong here; see `crawl/fetching.py`.
 """
 
 import re
@@ -12,16 +12,16 @@ from pypi_assets.index.errors import RefusedError
 from pypi_assets.index.urls import HostRule, allowing, redact, shown_host, split_fetchable
 
 _NAME = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:[a-z]{2,63}|xn--[a-z0-9-]+)")
-"""A name of the public internet: its last part has letters, so no reader of URLs can take it for an address."""
+"""A name on the public internet. Its last part has letters, so no URL parser can mistake it for an address."""
 _LOCAL_NAME = re.compile(r".*\.(?:localhost|local|localdomain|internal|intranet|lan|home|corp|home\.arpa)")
 _SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
 class FileOrigin:
-    """What the first pages agree on. `origin` is empty where that is the index's own hosts alone.
+    """The origin that the first pages agree on. `origin` is empty if the files are on the index's own hosts only.
 
-    `refused` are further hosts that they name, from which nothing is fetched.
+    `refused` are further hosts named by the pages. Nothing is fetched from them.
     """
 
     origin: str
@@ -31,12 +31,14 @@ class FileOrigin:
 def agreed_file_origin(
     urls: Iterable[str], rule: HostRule, *, is_index_here: bool, check: Callable[[str], None]
 ) -> FileOrigin | None:
-    """What the files at `urls` agree on, next to the hosts of `rule`; None where none of them can be requested at all.
+    """Return the origin that the files at `urls` agree on, apart from the hosts of `rule`.
 
-    `check` raises RefusedError for an origin at a forbidden address. With an index on this machine (`is_index_here`),
-    the files may be on it too, over any port, and over http if the index is.
-    Raises RefusedError where the pages name several hosts, or one that must not be trusted. But where some files are on
-    the index's own hosts, these alone are the answer then.
+    Returns None if none of the files can be requested at all. `check` raises RefusedError for an origin at a forbidden
+    address. If the index is on this machine (`is_index_here`), the files may be on it too, on any port, and over http
+    if the index uses http.
+
+    Raises RefusedError if the pages name several hosts, or a host that must not be trusted. However, if some of the
+    files are on the index's own hosts, the result is then those hosts alone.
     """
     others: dict[str, str] = {}
     has_own = False
@@ -56,7 +58,7 @@ def agreed_file_origin(
 
 
 def _origin(url: str, rule: HostRule) -> str | None:
-    """The origin of a file, empty for one of the index's own; None where it can never be requested."""
+    """Return the origin of a file, empty for the index's own hosts, or None if the file can never be requested."""
     try:
         scheme, host, port = split_fetchable(url)
     except RefusedError:
@@ -66,20 +68,23 @@ def _origin(url: str, rule: HostRule) -> str | None:
 
 
 def _trustworthy(others: dict[str, str], rule: HostRule, is_index_here: bool, check: Callable[[str], None]) -> str:
-    """The one origin of `others` (each with the URL of a file). Raises RefusedError where it must not be trusted."""
+    """Return the only origin in `others`, which maps origins to the URL of a file.
+
+    Raises RefusedError if there are several origins, or if the origin must not be trusted.
+    """
     hosts = sorted(map(shown_host, others))
     origin, url = next(iter(others.items()))
     if len(others) > 1:
         shown = ", ".join(hosts[:_SHOWN]) + (" ..." if len(hosts) > _SHOWN else "")
         raise RefusedError(
-            f"the first pages of the index name files on {len(hosts)} hosts ({shown}), so none is trusted by itself;"
-            f" for those that you trust, {allowing(hosts[:_SHOWN])} and run the same command again",
+            f"the first pages of the index name files on {len(hosts)} hosts ({shown}), so none is trusted"
+            f" automatically; for those that you trust, {allowing(hosts[:_SHOWN])} and run the same command again",
             url,
         )
     if reason := _distrust(origin, rule, is_index_here):
         raise RefusedError(
-            f"the first pages of the index name files on {origin}, which is not trusted by itself: {reason}; if you"
-            f" trust it, {allowing(hosts)} and run the same command again",
+            f"the first pages of the index name files on {origin}, which is not trusted automatically: {reason}; if"
+            f" you trust it, {allowing(hosts)} and run the same command again",
             url,
         )
     check(origin)
@@ -87,14 +92,17 @@ def _trustworthy(others: dict[str, str], rule: HostRule, is_index_here: bool, ch
 
 
 def _distrust(origin: str, rule: HostRule, is_index_here: bool) -> str | None:
-    """Why an origin must not be trusted because pages name it, whatever its address is; None where it may be."""
+    """Return why an origin must not be trusted because pages name it, or None if it may be trusted.
+
+    Its address is checked elsewhere.
+    """
     scheme, host, port = split_fetchable(origin)
     if scheme != "https" and not (is_index_here and rule.allow_http):
         return "it is not https"
     if is_index_here:
         return None
     if port:
-        return f"port {port.removeprefix(':')} is not the usual one"
+        return f"port {port.removeprefix(':')} is not the default port"
     if _LOCAL_NAME.fullmatch(host) or not _NAME.fullmatch(host):
-        return "it is not a name of the public internet"
+        return "it is not a name on the public internet"
     return None

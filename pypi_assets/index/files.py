@@ -1,6 +1,6 @@
-"""Files of an index, as a stream or by byte ranges, checked against what their project's page promises.
+"""Files of an index, as a stream or by byte ranges, checked against the size and hash on their project's page.
 
-What is read from a file's content is decided in `distributions/`.
+How the content of a file is read is decided in `distributions/`.
 """
 
 import hashlib
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 
 MAX_SIDECAR_BYTES = 8 * 1024**2
 SPOOLED_BYTES = 16 * 1024**2
-"""How much of a whole file is kept in memory; the rest goes to a temporary file."""
+"""How much of a whole file is kept in memory; larger files go to a temporary file."""
 
-# Some servers take a .tar.gz for a compressed .tar: without this they would decompress it on the way.
+# Some servers serve a .tar.gz as a gzip-encoded .tar. Without this header, the file would be decompressed in transfer.
 AS_STORED = {"Accept-Encoding": "identity"}
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class PromisedFile:
-    """A file, what its page promises of it (None where it promises nothing), and the most bytes to fetch."""
+    """A file, the hash and size that its page states (None if not stated), and the most bytes to fetch."""
 
     url: str
     sha256: str | None
@@ -50,20 +50,20 @@ class PromisedFile:
     max_bytes: int
 
     def check_size(self) -> None:
-        """Raises TooLargeError where the file is larger than wanted."""
+        """Raise TooLargeError if the file is larger than `max_bytes`."""
         if self.size is not None and self.size > self.max_bytes:
             raise TooLargeError(f"{self.size} bytes, and at most {self.max_bytes} are read", redact(self.url))
 
 
 def sidecar_url(url: str) -> str:
-    """Return the address of the metadata that an index serves next to the file at `url` (PEP 658)."""
+    """Return the URL of the metadata that an index serves next to the file at `url` (PEP 658)."""
     return f"{urldefrag(url).url}.metadata"
 
 
 class FileBody(io.RawIOBase):
-    """The body of an answer as a stream, to be read once. At its end it raises unless it was what was promised.
+    """The body of an answer as a stream, to be read once. It is checked against the promised size and hash at its end.
 
-    `failure` is what went wrong on the way; results that a reader computed from the stream by then are void.
+    `failure` is the error that occurred while reading. After a failure, results computed from the stream are invalid.
     """
 
     def __init__(self, transport: Transport, response: BaseHTTPResponse, promised: PromisedFile) -> None:
@@ -90,18 +90,18 @@ class FileBody(io.RawIOBase):
         return size
 
     def drain(self) -> int:
-        """Receives the rest, and returns the size of the whole body in bytes."""
+        """Receive the rest, and return the size of the whole body in bytes."""
         while self._receive():
             pass
         return self.received
 
     @property
     def sha256(self) -> str:
-        """The hash of what was received."""
+        """The hash of the received bytes."""
         return self._digest.hexdigest()
 
     def _receive(self) -> bytes:
-        """The next chunk; empty only at the end of what was promised."""
+        """Return the next chunk. It is empty only at the end of a body that passed all checks."""
         if self.failure is not None:
             raise self.failure
         try:
@@ -120,20 +120,23 @@ class FileBody(io.RawIOBase):
     def _check(self) -> None:
         url, size, sha256 = redact(self._promised.url), self._promised.size, self._promised.sha256
         if size is not None and self.received != size:
-            if not self._is_length_known:  # the connection's end is the only sign of the body's end
-                raise TransientError(f"{self.received} bytes came, {size} are due", url)
+            if not self._is_length_known:  # the end of the connection is the only sign that the body has ended
+                raise TransientError(f"received {self.received} bytes, expected {size}", url)
             raise self._wrong_size(f"{self.received} bytes, and its page promises {size}")
         if sha256 is not None and self._digest.hexdigest() != sha256.lower():
             raise ContentError(f"its sha256 is {self._digest.hexdigest()}, and its page promises {sha256}", url)
 
     def _wrong_size(self, text: str) -> PackageIndexError:
-        """An HTML page in the file's place is a maintenance page or the like, whatever its status: so transient."""
+        """Return the error for a body of the wrong size.
+
+        An HTML page in place of the file is likely a maintenance page, whatever its status, so this error is transient.
+        """
         url = redact(self._promised.url)
         return TransientError(f"an HTML page: {text}", url) if self._is_page else ContentError(text, url)
 
 
 class _ConsumerError(Exception):
-    """Carries what a consumer raised past the retries, whatever it is."""
+    """Carries an exception of a consumer past the retries."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
@@ -143,7 +146,7 @@ class _ConsumerError(Exception):
 def stream_file(
     transport: Transport, promised: PromisedFile, consume: Callable[[BinaryIO], _T], requested: list[str]
 ) -> tuple[_T, int, str]:
-    """What `consume` makes of the file, the file's size and its sha256; see `IndexClient.stream_file`.
+    """Return the result of `consume`, the file's size and its sha256; see `IndexClient.stream_file`.
 
     Each requested URL is appended to `requested`.
     """
@@ -167,12 +170,12 @@ def stream_file(
 
 
 class RangedFile:
-    """A file that is read by byte ranges; for one thread at a time, and to be closed after use.
+    """A file that is read by byte ranges. Use it from one thread at a time, and close it after use.
 
-    Each `read_at` is one request, and nothing is kept between them. The whole file is fetched, and read from then on,
-    where all of it is requested, or where the server does not answer the requested range. Raises TransientError,
-    NotOnIndexError and RefusedError as the client's other methods do. Raises TooLargeError where the whole file is
-    needed and larger than `max_bytes`.
+    Each `read_at` sends one request, and ranges are not cached. The whole file is fetched, and used from then on, if
+    all of it is requested, or if the server does not support ranges. Raises TransientError, NotOnIndexError and
+    RefusedError like the client's other methods. Raises TooLargeError if the whole file is needed and larger than
+    `max_bytes`.
     """
 
     def __init__(
@@ -204,17 +207,20 @@ class RangedFile:
         self.close()
 
     def close(self) -> None:
-        """Drops the whole file, where it was fetched."""
+        """Delete the whole file, if it was fetched."""
         if self._whole is not None:
             self._whole.close()
 
     @property
     def fetched(self) -> FetchedBytes:
-        """The cost of this file until now: the bytes of all good answers, and every request, failed ones too."""
+        """The cost of this file so far: the bytes of all good answers, and all requests, including failed ones."""
         return FetchedBytes(self._bytes, len(self._requested), self._seconds)
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """`size` bytes from `offset`, fewer only where the file ends. Raises ValueError for a negative offset."""
+        """Return `size` bytes from `offset`, or fewer at the end of the file.
+
+        Raises ValueError for a negative offset.
+        """
         if offset < 0:
             raise ValueError(f"an offset before the start of the file: {offset}")
         end = min(offset + size, self.size)
@@ -230,9 +236,10 @@ class RangedFile:
         return whole.read(end - offset)
 
     def sidecar(self) -> bytes | None:
-        """The METADATA that the index serves next to a wheel (PEP 658), its hash checked where the page names one.
+        """Return the METADATA that the index serves next to a wheel (PEP 658).
 
-        None where there is none that can be trusted. It is requested once at most, unless TransientError is raised.
+        Its hash is checked if the page states one. Returns None if there is no METADATA or it cannot be trusted. It is
+        requested only once, unless TransientError was raised.
         """
         if self._may_have_sidecar:
             promised = PromisedFile(sidecar_url(self._promised.url), self.metadata_sha256, None, MAX_SIDECAR_BYTES)
@@ -244,7 +251,10 @@ class RangedFile:
         return self._sidecar
 
     def whole(self) -> BinaryIO:
-        """The whole file from its start, checked and seekable; it is fetched once, and closed with this object."""
+        """Return the whole file from its start, checked and seekable.
+
+        It is fetched once, and closed with this object.
+        """
         if self._whole is None:
             self._whole = self._stream(self._promised, _spooled)
         self._whole.seek(0)
@@ -256,11 +266,14 @@ class RangedFile:
         return result
 
     def _request_range(self, offset: int, end: int) -> bytes | None:
-        """The bytes from `offset` to `end`; None where they were not served, so that the whole file is needed."""
+        """Return the bytes from `offset` to `end`, or None if the server did not serve them as a range.
+
+        The whole file is needed then. If the server has sent it already, it is stored.
+        """
         url = self._promised.url
         headers = AS_STORED | {"Range": f"bytes={offset}-{end - 1}"}
         with self._transport.exchange("GET", url, headers, requested=self._requested) as response:
-            if response.status == HTTPStatus.OK:  # this server knows no ranges: here is the whole file
+            if response.status == HTTPStatus.OK:  # the server does not support ranges and sends the whole file
                 self._promised.check_size()
                 body = FileBody(self._transport, response, self._promised)
                 self._whole = _spooled(cast("BinaryIO", body))
@@ -275,7 +288,7 @@ class RangedFile:
             except TooLargeError:
                 return None
         if len(part) < end - offset:
-            raise TransientError(f"{len(part)} bytes of a range came, {end - offset} are due", redact(url))
+            raise TransientError(f"received {len(part)} bytes of a range, expected {end - offset}", redact(url))
         self._bytes += len(part)
         return part
 
@@ -288,7 +301,7 @@ class RangedFile:
 
 
 def _spooled(stream: BinaryIO) -> BinaryIO:
-    """All of `stream` in a temporary file, the first SPOOLED_BYTES in memory."""
+    """Copy `stream` into a temporary file, which stays in memory up to SPOOLED_BYTES."""
     with ExitStack() as closed_on_failure:
         spool = closed_on_failure.enter_context(tempfile.SpooledTemporaryFile(SPOOLED_BYTES))
         copyfileobj(stream, spool, CHUNK_BYTES)

@@ -1,7 +1,7 @@
-"""The kinds of index: the built-in ones, and those that other packages add by an entry point; one registry for both.
+"""Registry of the kinds of index: the built-in kinds, and kinds that other packages add.
 
-A package adds a kind by an entry point of the group `pypi_assets.indexes`, whose object is an `IndexKind`; see
-docs/new-index.md. What an index must give is in `protocol.py`.
+A package adds a kind with an entry point in the group `pypi_assets.indexes`. The entry point's object is an
+`IndexKind`; see docs/new-index.md. The methods that an index must have are in `protocol.py`.
 """
 
 from collections.abc import Callable
@@ -18,16 +18,17 @@ from pypi_assets.index.protocol import PackageIndex
 
 
 class NoMemoryError(SettingsError):
-    """What is known of an index without serials is in its catalog, which is not open here."""
+    """An index without serials needs an open catalog, since the catalog holds the state of the index."""
 
 
 @dataclass(frozen=True)
 class IndexParts:
-    """What an index is made from.
+    """The parts that an index is built from.
 
-    `client` sends requests politely, to the index and to the hosts of files. `projects` are the normalized names that
-    the settings choose, empty for all. `memory` keeps what is known of an index without serials; None where no catalog
-    is open. `policy` and `at_once` are how such an index is looked at, and `round_s` how long a round may take.
+    `client` sends requests politely, to the index and to the hosts of its files. `projects` are the normalized names
+    that the settings select; an empty set selects all projects. `memory` stores the state of an index without serials;
+    it is None if no catalog is open. `policy`, `at_once` (parallel requests) and `round_s` (the longest duration of a
+    round in seconds) apply to polling such an index.
     """
 
     client: IndexClient
@@ -38,9 +39,9 @@ class IndexParts:
     round_s: float | None = None
 
     def observed(self, source: PageSource) -> PackageIndex:
-        """The index whose pages `source` reads, followed by observing them. Raises NoMemoryError without a catalog."""
+        """Return an index that polls the pages of `source`. Raises NoMemoryError if no catalog is open."""
         if self.memory is None:
-            raise NoMemoryError("an index without serials is known from its catalog alone, and none is open here")
+            raise NoMemoryError("an index without serials needs an open catalog for its state, and none is open")
         return ObservedIndex(
             self.client,
             source,
@@ -54,9 +55,11 @@ class IndexParts:
 
 @dataclass(frozen=True)
 class IndexKind:
-    """A kind of index. `open` makes one from its parts; what it opens, `PackageIndex.close` closes.
+    """A kind of index. `open` creates an index from its parts.
 
-    kind = IndexKind("artifacts", lambda parts: Artifacts(parts.client))
+    `PackageIndex.close` must close everything that `open` opened.
+
+        kind = IndexKind("artifacts", lambda parts: Artifacts(parts.client))
     """
 
     name: str
@@ -72,11 +75,14 @@ def _pages(parts: IndexParts) -> PackageIndex:
 
 
 REGISTRY = {name: IndexKind(name, _client) for name in (AUTO, XMLRPC, SIMPLE)} | {PAGES: IndexKind(PAGES, _pages)}
-"""The built-in kinds. How the first three differ is decided in `crawl/listers.py`."""
+"""The built-in kinds. `crawl/listers.py` decides how the first three differ."""
 
 
 def kind_named(name: str) -> IndexKind:
-    """The kind of this name. Raises SettingsError where there is none, or where the package that adds it is broken."""
+    """Return the kind of index with this name.
+
+    Raises SettingsError if there is no such kind, or if the package that adds it cannot be loaded.
+    """
     if name in REGISTRY:
         return REGISTRY[name]
     try:
@@ -85,8 +91,8 @@ def kind_named(name: str) -> IndexKind:
         raise SettingsError(f"PYPI_ASSETS_LISTER: {error}") from error
     try:
         kind = added_kinds()[name].load()
-    except Exception as error:  # whatever a package of others raises when it is imported
+    except Exception as error:  # another package can raise anything when it is imported
         raise SettingsError(f"the kind of index {name!r} cannot be loaded: {type(error).__name__}: {error}") from error
     if not isinstance(kind, IndexKind):
-        raise SettingsError(f"the kind of index {name!r} is no IndexKind: its package gives a {type(kind).__name__}")
+        raise SettingsError(f"the kind of index {name!r} is not an IndexKind: its package has a {type(kind).__name__}")
     return kind

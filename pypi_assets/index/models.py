@@ -1,4 +1,4 @@
-"""What an index answers, as plain values: events, listed projects, project pages and their files.
+"""Plain values read from an index: events, listed projects, project pages and their files.
 
 How the catalog stores them is defined in `catalog/tables.py`.
 """
@@ -14,22 +14,22 @@ from pypi_assets.index.errors import RefusedError
 
 
 def is_count(value: object) -> TypeGuard[int]:
-    """Whether `value` is a whole number from 0 that a database's 64-bit column can hold."""
+    """Check whether `value` is a non-negative integer that fits a database's 64-bit column."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
 LONGEST_NAME = 512
-"""The most characters of a project's name, a version or a filename; databases cannot index unbounded names."""
+"""The most characters in a project name, version or filename. Databases cannot index names of any length."""
 
 LONGEST_ACTION = 2_000
-"""The most characters of an event's action: a filename, and a Python version of free text before it."""
+"""The most characters in an event's action, which can hold a filename and a Python version, both free text."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangelogEvent:
-    """One row of the changelog: what happened to which project (or release) at which serial.
+    """One row of the changelog: what happened to which project or release, at which serial.
 
-    `name` is as displayed, `timestamp` is in unix seconds, UTC. Timestamps may run backwards against serials.
+    `name` is the display name, and `timestamp` is in unix seconds, UTC. A later serial can have an earlier timestamp.
     """
 
     name: str
@@ -41,10 +41,11 @@ class ChangelogEvent:
 
 @dataclass(frozen=True, slots=True)
 class BrokenEntry:
-    """One entry of an answer that breaks the protocol. It is kept aside, so that it does not cost the others.
+    """One entry of an answer that breaks the protocol. It is set aside, so that the other entries can still be used.
 
-    `text` is its JSON, cut where it is very long. `name` is that of its project or file, where it has a usable one. A
-    row of the changelog has a `serial` if that is usable at its place, and `after`, the usable serial before it.
+    `text` is the entry's JSON, cut if it is very long. `name` is the name of its project or file, if it has a usable
+    name. For a changelog row, `serial` is the row's serial if it is usable and in order, and `after` is the last usable
+    serial before the row.
     """
 
     problem: str
@@ -58,13 +59,13 @@ ChangelogRow = ChangelogEvent | BrokenEntry
 
 
 def last_usable_serial(rows: Sequence[ChangelogRow]) -> int | None:
-    """The serial of the last of these rows that has a usable one; None where none has."""
+    """Return the serial of the last row that has a usable one, or None if no row has."""
     return next((row.serial for row in reversed(rows) if row.serial is not None), None)
 
 
 @dataclass(frozen=True, slots=True)
 class ListedProject:
-    """One project of the Simple index; `last_serial` is None where the index gives none."""
+    """One project of the Simple index. `last_serial` is None if the index does not publish serials."""
 
     name: str
     last_serial: int | None
@@ -76,7 +77,7 @@ class ListedProject:
 
 @dataclass(frozen=True, slots=True)
 class ProjectListing:
-    """All projects of the Simple index, with the index's own last serial at that time."""
+    """All projects of the Simple index, and the index's last serial at that time."""
 
     last_serial: int | None
     projects: tuple[ListedProject, ...]
@@ -84,11 +85,11 @@ class ProjectListing:
 
 @dataclass(frozen=True, slots=True)
 class IndexFile:
-    """One file of a project page (PEP 691, 700, 714). `size` is in bytes; `uploaded_at` is ISO 8601, UTC.
+    """One file of a project page (PEP 691, 700, 714). `size` is in bytes, and `uploaded_at` is ISO 8601 in UTC.
 
-    `url` is None where the file's entry is broken: then it is known that the page shows the file, and nothing else.
-    `generation` counts the contents that the index has had under this name, as far as they were observed.
-    `first_seen_at` is when an observed index first showed this content, if its pages state no `uploaded_at`.
+    `url` is None if the file's entry is broken: then only the file's presence on the page is known. `generation` counts
+    the contents that the index has had under this filename, as far as they were observed. `first_seen_at` is the time
+    at which an observed index first showed this content. It is set only if the page has no `uploaded_at`.
     """
 
     filename: str
@@ -107,11 +108,11 @@ class IndexFile:
 
 @dataclass(frozen=True, slots=True)
 class ProjectPage:
-    """One project's page of the Simple API, true at `last_serial`, the serial of the project's last event.
+    """One project's page of the Simple API, as of `last_serial`, the serial of the project's last event.
 
-    `broken` are the entries of files that break the protocol. Those with a usable filename are among `files` too.
-    `versions` are the texts of the releases with visible files (PEP 700); empty where the index lists none. `name` is
-    as displayed; None where the page shows only the normalized one.
+    `broken` holds the file entries that break the protocol. Broken entries with a usable filename are also in `files`.
+    `versions` are the releases with visible files (PEP 700), empty if the index does not list them. `name` is the
+    display name, or None if it equals the normalized name.
     """
 
     project: str
@@ -126,16 +127,16 @@ class ProjectPage:
 
 @dataclass(frozen=True, slots=True)
 class NotModified:
-    """The answer to a conditional request: the page with that ETag is current, at `last_serial` if that is given."""
+    """The answer to a conditional request: the page with that ETag is current, as of `last_serial` if that is given."""
 
     last_serial: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedBytes:
-    """The cost of fetching one file: its bytes, the requests sent (with redirects and retries), the time.
+    """The cost of fetching one file: bytes received, requests sent (including redirects and retries), and seconds.
 
-    `sha256` is that of all its bytes, where they were fetched.
+    `sha256` is the hash of the whole file, if all of it was fetched.
     """
 
     bytes: int
@@ -145,7 +146,7 @@ class FetchedBytes:
 
 
 LONGEST_TEXT = 4_000
-"""The most characters that are kept of an entry. A row of the changelog that is cut cannot be read again later."""
+"""The most characters kept of a broken entry. A changelog row that was cut cannot be read again later."""
 _ALWAYS = 10
 _ONE_IN = 100
 
@@ -153,7 +154,7 @@ _ONE_IN = 100
 def broken_entry(
     problem: str, entry: object, *, name: object = None, serial: int | None = None, after: int | None = None
 ) -> BrokenEntry:
-    """`entry`, a value of an answer, to be kept aside. A `name` that is no text is left out."""
+    """Return `entry`, a value of an answer, as a BrokenEntry. A `name` that is not text is dropped."""
     usable = name[:LONGEST_NAME] if isinstance(name, str) and name else None
     return BrokenEntry(problem, _text(entry), usable, serial, after)
 
@@ -161,12 +162,14 @@ def broken_entry(
 def _text(entry: object) -> str:
     try:
         return json.dumps(entry, default=str)[:LONGEST_TEXT]
-    except (RecursionError, ValueError):  # it nests too deep, or has a number that is too long to be written
+    except (RecursionError, ValueError):  # the entry nests too deep, or holds a number with too many digits to print
         return json.dumps("an entry that nests too deep to be shown")
 
 
 def require_few(broken: int, good: int, what: str, url: str) -> None:
-    """Raises RefusedError where more than ten entries of `what` are broken, plus one for each hundred good ones: it
-    speaks another protocol then."""
+    """Raise RefusedError if more than ten entries of `what` are broken, plus one for every hundred good entries.
+
+    With more broken entries than that, the server most likely speaks another protocol.
+    """
     if broken > _ALWAYS + good // _ONE_IN:
         raise RefusedError(f"{what} breaks the protocol: {broken} of {broken + good} entries are broken", url)

@@ -1,6 +1,6 @@
-"""Reads the Simple API in JSON (PEP 691, 700, 714, 792): the page of a project, and the list of all projects.
+"""Reads the Simple API as JSON (PEP 691, 700, 714, 792): project pages, and the list of all projects.
 
-Pages that break the protocol are refused. The list has tens of megabytes, so it is read from a file, one project at a
+Pages that break the protocol are rejected. The list has tens of megabytes, so it is read from a file, one project at a
 time.
 """
 
@@ -33,24 +33,25 @@ from pypi_assets.index.urls import redact
 _CORE_METADATA_KEYS = ("core-metadata", "data-dist-info-metadata", "dist-info-metadata")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _DIGITS = re.compile(r"[0-9a-f]{1,200}")
-# An address that no rule of RFC 3986 changes: absolute, without a port, a user, a query, or dots between slashes.
+# A URL that the normalization of RFC 3986 leaves unchanged: absolute, without port, user or query, and without dot
+# segments.
 _WHOLE_URL = re.compile(r"https?://[A-Za-z0-9.-]++(?:/[A-Za-z0-9_~+%!-][A-Za-z0-9._~+%!-]*+)++")
 
 
 def read_project_page(
     body: bytes, *, project: str, url: str, header_serial: int | None, etag: str | None
 ) -> ProjectPage:
-    """The page of `project` (normalized) in `body`, which came from `url`, with its serial.
+    """Return the page of `project` (normalized) with its serial, from the `body` that `url` returned.
 
-    Errors are those of `read_shown_page`. Raises RefusedError too where the page has no serial.
+    Raises the errors of `read_shown_page`, and RefusedError if the page has no serial.
     """
     shown = read_shown_page(body, project=project, url=url)
     last_serial = header_serial if shown.serial is None else shown.serial
     if last_serial is None:
         raise RefusedError(
             f"the page of {project} has neither meta._last-serial nor the header X-PyPI-Last-Serial: the index does"
-            " not speak PyPI's protocol, and the page cannot be placed in time; PYPI_ASSETS_LISTER=pages follows such"
-            " an index, in a catalog of its own",
+            " not support PyPI's serials, so the page cannot be placed in the history; to follow such an index, use a"
+            " new catalog with PYPI_ASSETS_LISTER=pages",
             url,
         )
     files = tuple(one.file for one in shown.files)
@@ -58,11 +59,11 @@ def read_project_page(
 
 
 def read_shown_page(body: bytes, *, project: str, url: str) -> ShownPage:
-    """What the page of `project` (normalized) in `body` shows, which came from `url`.
+    """Return the content of the page of `project` (normalized), from the `body` that `url` returned.
 
-    A broken entry of a file costs no other one, and the file does not count as removed: the page shows it.
-    Raises TransientError where the body is not JSON at all. Raises RefusedError where it is not a project page, where
-    it has too many values, or where many entries are broken, or all.
+    A broken file entry does not affect the other entries. Its file does not count as removed, since the page lists it.
+    Raises TransientError if the body is not JSON. Raises RefusedError if it is not a project page, if it has too many
+    values, or if many or all of its entries are broken.
     """
     try:
         check_values(body)
@@ -89,9 +90,10 @@ def read_shown_page(body: bytes, *, project: str, url: str) -> ShownPage:
 
 
 def read_meta_serial(meta: object) -> int | None:
-    """The serial in `meta`, None if it has none.
+    """Return the serial in `meta`, or None if it has none.
 
-    Raises ValueError unless the Simple API's major version is 1, the one we know, as PEP 691 requires of clients.
+    Raises ValueError unless the Simple API's major version is 1, the only known one. PEP 691 requires clients to check
+    it.
     """
     fields = _read_object(meta, "meta")
     version = fields.get("api-version")
@@ -101,14 +103,14 @@ def read_meta_serial(meta: object) -> int | None:
 
 
 def read_serial(value: object) -> int | None:
-    """`value` as a serial, or None. Raises ValueError for anything that is no number from 0."""
+    """Return `value`, which must be a serial or None. Raises ValueError for anything but a non-negative integer."""
     if value is not None and not is_count(value):
         raise ValueError("_last-serial is not a number")
     return value
 
 
 def _read_versions(versions: object) -> tuple[str, ...]:
-    """The texts of the releases; none where the index does not list them, as before version 1.1 of the API."""
+    """Return the versions of the releases, or an empty tuple if the index does not list them (API before 1.1)."""
     if versions is None:
         return ()
     if not isinstance(versions, list) or not all(isinstance(version, str) for version in versions):
@@ -117,7 +119,10 @@ def _read_versions(versions: object) -> tuple[str, ...]:
 
 
 def _read_files(entries: object, url: str) -> tuple[tuple[ShownFile, ...], tuple[BrokenEntry, ...]]:
-    """The files of a page, and its broken entries. A file whose entry is broken has no address, and no other facts."""
+    """Return the files and the broken entries of a page.
+
+    A file with a broken entry is among the files, if its filename is usable, but without URL, hash and other facts.
+    """
     if not isinstance(entries, list):
         raise ValueError("files is not a list")
     files: dict[str, ShownFile] = {}
@@ -148,7 +153,7 @@ def _read_filename(entry: dict[str, object]) -> str:
 
 
 def check_filename(filename: str) -> None:
-    """Raises ValueError where this is no plain name of a file, or a very long one."""
+    """Raise ValueError if this is not a plain filename, or if it is too long."""
     if not is_printable(filename) or "/" in filename or "\\" in filename or filename in {".", ".."}:
         raise ValueError(f"{filename!r} is not a plain filename")
     if len(filename) > LONGEST_NAME:
@@ -177,7 +182,7 @@ def _read_file(filename: str, entry: dict[str, object], url: str) -> IndexFile:
         size=size,
         uploaded_at=uploaded_at,
         requires_python=_read_optional_text(entry, "requires-python"),
-        yanked=yanked is not False,  # any text yanks, even an empty one (PEP 592)
+        yanked=yanked is not False,  # any text means yanked, even an empty one (PEP 592)
         yanked_reason=yanked if isinstance(yanked, str) and yanked else None,
         core_metadata=core_metadata,
         core_metadata_sha256=core_metadata_sha256,
@@ -185,13 +190,13 @@ def _read_file(filename: str, entry: dict[str, object], url: str) -> IndexFile:
 
 
 def _read_url(entry: dict[str, object], page_url: str) -> str:
-    """The file's address without credentials, since it is stored and shown."""
+    """Return the file's URL without credentials, since URLs are stored and displayed."""
     address = _read_text(entry, "url")
     return address if _WHOLE_URL.fullmatch(address) else redact(urljoin(page_url, address))
 
 
 def _read_core_metadata(entry: dict[str, object]) -> tuple[bool, str | None]:
-    """Whether the index serves the file's `.metadata`, and its hash; older indexes use an older key (PEP 714)."""
+    """Return whether the index serves the file's `.metadata`, and its hash. Older indexes use older keys (PEP 714)."""
     value: object = None
     for key in _CORE_METADATA_KEYS:
         value = entry.get(key)
@@ -208,7 +213,10 @@ def _read_sha256(hashes: dict[str, object]) -> str | None:
 
 
 def read_digest(algorithm: str, value: object) -> str:
-    """A digest in lower case. Raises ValueError where it has no hexadecimal digits, or a sha256 not 64 of them."""
+    """Return a digest in lower case.
+
+    Raises ValueError if it does not consist of hexadecimal digits, or if a sha256 does not have 64 of them.
+    """
     digits = value.lower() if isinstance(value, str) else ""
     if algorithm == "sha256" and not _SHA256.fullmatch(digits):
         raise ValueError("its sha256 is not 64 hexadecimal digits")
@@ -240,14 +248,14 @@ def _read_optional_text(entry: dict[str, object], key: str) -> str | None:
 
 
 _BROKEN_IN_MEMORY = 1_000
-"""Up to here the end of the list decides whether too many entries are broken."""
+"""Up to this number of broken entries, the check for too many waits for the end of the list."""
 
 
 def read_listing_serial(body: BinaryIO, url: str) -> int | None:
-    """The index's last serial in `meta`, wherever that is in the body; None if there is none.
+    """Return the index's last serial from `meta`, wherever that is in the body, or None if there is none.
 
-    Raises RefusedError where the body is another JSON document, or beyond the bounds of `bounds.py`. Raises
-    TransientError where it is not JSON.
+    Raises RefusedError if the body is another JSON document or exceeds the limits of `bounds.py`, and TransientError if
+    it is not JSON.
     """
     try:
         check_list(body)
@@ -260,12 +268,11 @@ def read_listing_serial(body: BinaryIO, url: str) -> int | None:
 
 
 def read_listed_projects(body: BinaryIO, url: str) -> Iterator[ListedProject | BrokenEntry]:
-    """The projects of the list in `body`, with broken entries among them; errors as in `read_listing_serial`, raised
-    where the reader meets them.
+    """Yield the projects of the list in `body`, and the broken entries among them.
 
-    `body` is one that `read_listing_serial` has read, which checks its bounds.
-    A project whose serial is broken is listed without a serial, after its broken entry. Raises RefusedError where many
-    entries are broken, or all.
+    `read_listing_serial` must have read `body` before, since it checks the limits. A project with a broken serial is
+    yielded without a serial, after its broken entry. Raises the errors of `read_listing_serial`, and RefusedError if
+    many or all entries are broken. Errors are raised during iteration, where the reader meets them.
     """
     try:
         body.seek(0)
@@ -282,19 +289,19 @@ def read_listed_projects(body: BinaryIO, url: str) -> Iterator[ListedProject | B
                 yield project
         require_few(broken, good, "the list of projects", url)
         if not good and (broken or not _has_list(body)):
-            raise RefusedError("the list of projects breaks the protocol: projects is no list of projects", url)
+            raise RefusedError("the list of projects breaks the protocol: projects is not a list of projects", url)
     except ijson.JSONError as error:
         raise TransientError("the list of projects is broken JSON", url) from error
 
 
 def _has_list(body: BinaryIO) -> bool:
-    """Whether `projects` is a list at all."""
+    """Check whether `projects` is a list."""
     body.seek(0)
     return any(prefix == "projects" and event == "start_array" for prefix, event, _ in ijson.parse(body))
 
 
 def _read_listed_project(entry: object) -> tuple[ListedProject | None, str | None]:
-    """The project of one entry, and what is wrong with the entry."""
+    """Return the project of one entry, and the problem of the entry; each can be None."""
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
         return None, "an entry without a name"
     name = entry["name"]

@@ -1,7 +1,7 @@
-"""What a kind of index must give, so that `crawl/` can follow it: the one interface between the two.
+"""The interface between an index and `crawl/`: the methods that each kind of index must have.
 
-`client.py` has it for an index with a changelog, and `observing/observed_index.py` for one without. `kinds.py` has the
-names of the kinds. How a crawl uses it does not belong here.
+`client.py` implements it for an index with a changelog, and `observing/observed_index.py` for an index without one.
+`kinds.py` registers the kinds by name. How a crawl uses the interface does not belong here.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -22,15 +22,15 @@ from pypi_assets.index.models import (
 
 _T = TypeVar("_T")
 Report = Callable[[int, int], None]
-"""Receives how many projects were looked at, and how many are to be."""
+"""Receives the number of projects polled so far, and the number to poll in total."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one round of looking at an index came to.
+    """The result of one polling round of an index.
 
-    `looked_at` and `failed` count projects, `events` what was found new, `waiting` the projects that are due and were
-    left to the next round. `messages` are for people.
+    `looked_at` and `failed` count projects, `events` counts new events, and `waiting` counts the due projects that were
+    left for the next round. `messages` are texts for people.
     """
 
     looked_at: int = 0
@@ -41,18 +41,18 @@ class Observation:
 
 
 class FileSource(Protocol):
-    """Where the bytes of files come from. A kind of index takes these methods from the client that it is given."""
+    """The source of the bytes of files. A kind of index forwards these methods to the client that it is given."""
 
     def agreed_file_origin(self, urls: Iterable[str]) -> FileOrigin | None:
-        """What the files of the first pages, at `urls`, agree on; see `file_origins.py`."""
+        """Return the origin that the first pages agree on, by the `urls` of their files; see `file_origins.py`."""
 
     def trust_file_origin(self, origin: str) -> None:
-        """From now on files may also come from `origin`; empty for none."""
+        """Allow files from `origin` from now on; an empty string allows no further origin."""
 
     def stream_file(
         self, url: str, consume: Callable[[BinaryIO], _T], *, sha256: str | None, size: int | None, max_bytes: int
     ) -> tuple[_T, FetchedBytes]:
-        """What `consume` makes of the file at `url`, checked to its end."""
+        """Return the result of `consume` for the file at `url`, after the file was checked to its end."""
 
     def open_ranges(
         self,
@@ -64,52 +64,58 @@ class FileSource(Protocol):
         metadata_sha256: str | None,
         has_sidecar: bool,
     ) -> RangedFile:
-        """The file at `url`, to be read by byte ranges."""
+        """Return the file at `url`, to be read by byte ranges."""
 
 
 class PackageIndex(FileSource, Protocol):
-    """An index as `crawl/` sees it: a last serial, events in order of serial, projects, their pages and their files.
+    """An index as `crawl/` sees it: a last serial, events ordered by serial, projects, their pages and their files.
 
-    All methods can be called by several threads. They retry what is transient, keep to the rate, and raise the errors
-    of `index/errors.py`. A serial never changes its meaning: what `changelog` gave once, it gives again.
+    All methods can be called by several threads. They retry transient failures, keep to the rate, and raise the errors
+    of `index/errors.py`. The event of a serial never changes: once `changelog` has returned an event, it returns the
+    same event again.
     """
 
     @property
     def index_url(self) -> str:
-        """The address that is shown, without credentials. A catalog belongs to one such address."""
+        """The index's address to display, without credentials. A catalog belongs to one such address."""
 
     @property
     def changelog_url(self) -> str:
-        """Where the events come from, as shown in errors."""
+        """The source of the events, as displayed in errors."""
 
     @property
     def is_observed(self) -> bool:
-        """Whether the serials are a counter of our own, that begins at 0 with the first observation."""
+        """True if the serials are a local counter, which starts at 0 with the first observation."""
 
     def observe(self, report: Report, *, everything: bool = False, with_list: bool = True) -> Observation:
-        """Brings up to date what `last_serial` and the other methods answer from, where the index itself has no
-        serials. One round looks at what is due; with `everything` at each project. Without `with_list` it looks at
-        projects that are known already. Does nothing for other kinds."""
+        """Poll an index without serials, to update the state that `last_serial` and the other methods answer from.
+
+        One round polls the projects that are due, or all projects if `everything`. Without `with_list`, only known
+        projects are polled. Indexes with serials do nothing here.
+        """
 
     def last_serial(self) -> int:
-        """The serial of the last event, 0 where there is none."""
+        """Return the serial of the last event, or 0 if there are no events."""
 
     def changelog_page(self, since: int) -> list[ChangelogRow]:
-        """The events with serials above `since`, ascending, up to the limit of one page."""
+        """Return the events with serials above `since`, ascending, up to the limit of one page."""
 
     def changelog(self, since: int, until: int) -> Iterator[list[ChangelogRow]]:
-        """The pages of events with serials above `since`, up to the page that reaches `until` or the last one."""
+        """Yield pages of events with serials above `since`, until a page reaches `until` or no events are left."""
 
     def iter_listing(
         self,
     ) -> AbstractContextManager[tuple[int | None, Iterator[ListedProject | BrokenEntry]]]:
-        """The last serial (None: unknown) and the projects that are there now, with their serials."""
+        """Return the last serial (None if unknown) and the projects that exist now, with their serials."""
 
     def project_page(self, project: str) -> ProjectPage | NotModified:
-        """The page of a project, with the serial of its last event. Raises NotOnIndexError where there is none."""
+        """Return a project's page with the serial of the project's last event.
+
+        Raises NotOnIndexError if there is no page.
+        """
 
     def close(self) -> None:
-        """Closes what is open; no thread uses it any more."""
+        """Close all connections. Call it when no thread uses the index any more."""
 
     def __enter__(self) -> Self: ...
 

@@ -1,6 +1,6 @@
-"""Rates of requests: the protocol that senders use, and a rate that the threads of one process share.
+"""Request rates: the protocol that senders use, and a rate that the threads of one process share.
 
-The rate that several processes share is `catalog/coordination/rates.py`.
+A rate shared by several processes is in `catalog/coordination/rates.py`.
 """
 
 import threading
@@ -11,20 +11,21 @@ from typing import Protocol
 
 
 class Rate(Protocol):
-    """How fast requests may follow each other, of one process or of several."""
+    """Limits how fast requests may follow each other, for one process or for several."""
 
     def wait(self) -> None:
-        """Returns when the caller may send one request."""
+        """Block until the caller may send one request."""
 
     def hold(self, seconds: float) -> None:
-        """Grants no request for `seconds` from now, beyond those already granted."""
+        """Allow no further requests for `seconds` from now. Requests that were already allowed are not affected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """The rate of all requests of a client, and that of the changelog's calls, which keep to both.
+    """The rate of all requests of a client, and the rate of changelog calls. A changelog call waits for both.
 
-    None stands for the polite default: 20 requests a second, and one call a second, as PyPI wishes.
+    None stands for the polite default: 20 requests a second, and one changelog call a second, as PyPI asks of its
+    clients.
     """
 
     requests: Rate | None = None
@@ -32,22 +33,22 @@ class Rates:
 
 
 class Unpaced:
-    """A rate that grants each request: for a host that serves files, and for hosts that are asked once in a while."""
+    """A rate without a limit: for hosts that serve files, and for hosts that are queried rarely."""
 
     def wait(self) -> None:
-        """Returns."""
+        """Return immediately."""
 
     def hold(self, seconds: float) -> None:
-        """Holds nothing: one receiver's wish is not for the others."""
+        """Do nothing: the hosts that share this rate are unrelated, so one host's limit does not concern the others."""
 
 
 class RateLimit:
-    """Grants at most `per_second` requests a second on average, `burst_s` seconds' worth at once after a rest.
+    """Allows `per_second` requests a second on average. After idle time, a burst of `burst_s` seconds' worth may pass.
 
-    A rate of `math.inf` is one that can only be held.
+    A rate of `math.inf` never delays requests, but can still be held.
 
-    It keeps only the time at which the next request is due: each caller takes that time, moves it on by one interval
-    and sleeps until its own has come. A lock guards the time and is never held while sleeping.
+    The only state is the time at which the next request is due. Each caller takes that time, advances it by one
+    interval and sleeps until the time it took. A lock guards the state and is never held while sleeping.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class RateLimit:
         self._due = clock()
 
     def wait(self) -> None:
-        """Returns when the caller may send one request."""
+        """Block until the caller may send one request."""
         with self._lock:
             now = self._clock()
             due = max(self._due, now - self._slack_s)
@@ -75,6 +76,6 @@ class RateLimit:
             self._sleep(due - now)
 
     def hold(self, seconds: float) -> None:
-        """Grants no request for `seconds` from now, beyond those already granted."""
+        """Allow no further requests for `seconds` from now. Requests that were already allowed are not affected."""
         with self._lock:
             self._due = max(self._due, self._clock() + seconds)

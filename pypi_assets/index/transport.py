@@ -1,6 +1,6 @@
-"""Sends requests politely: checked hosts, one shared rate, retries of transient failures, typed errors.
+"""Sends requests politely: allowed hosts only, one shared rate, retries of transient failures, typed errors.
 
-What is requested and what answers mean does not belong here: see `client.py` and the readers that it uses.
+What to request and what the answers mean does not belong here; see `client.py` and the readers that it uses.
 """
 
 import sys
@@ -42,34 +42,39 @@ from pypi_assets.index.urls import HostRule, redact, split_credentials
 
 MAX_REDIRECTS = 5
 LONGEST_PAUSE_S = 120.0
-"""The longest pause before a retry. An index that requests a longer one gets no retry, and the error has the pause."""
+"""The longest pause before a retry.
+
+If an index asks for a longer pause, the request is not retried, and the error carries the pause.
+"""
 SLOWEST_BYTES_PER_S = 1024
 CHUNK_BYTES = 256 * 1024
 LONGEST_BODY_S = 3600.0
-"""The longest wait for one body, and a second more for each 64 KiB that a file may have: at the slowest rate alone, a
-server could hold a connection for days."""
+"""The longest wait for one body, plus one second for each 64 KiB that the file may have.
+
+With SLOWEST_BYTES_PER_S as the only limit, a server could hold a connection for days.
+"""
 HEADS_SHARE = 1.5
-"""The answers before a body (redirects, demands for a login, all interim ones) take this many timeouts together."""
+"""The answers before the body (redirects, login challenges, interim answers) may take this many timeouts together."""
 
 _FILE_BYTES_PER_S = 64 * 1024
 _SMALL_REST_BYTES = 64 * 1024
-"""The rest of an unread body is received where it is at most this large, since that keeps the connection."""
+"""If the unread rest of a body is at most this large, it is received, so that the connection can be reused."""
 _REST_S = 1.0
 _RETRY_AFTER = Retry()
-_RETRY_AFTER.retry_after_max = sys.maxsize  # by default it shortens to six hours what the index requests
+_RETRY_AFTER.retry_after_max = sys.maxsize  # the default would cap the index's requested pause at six hours
 _SLOW = f"comes slower than {SLOWEST_BYTES_PER_S} bytes a second"
-_PROXY_LOGIN_WANTED = "HTTP 407: the proxy demands credentials, or other ones; give them in the proxy's URL"
+_PROXY_LOGIN_WANTED = "HTTP 407: the proxy requires (other) credentials; set them in the proxy's URL"
 _GOOD_WITH_HEADER = {206: {"Range"}, 304: {"If-None-Match", "If-Modified-Since"}, 416: {"Range"}}
-"""Answers that are good where the request has one of these headers."""
+"""Statuses that are accepted if the request has one of these headers."""
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds until there is a connection, and until an answer has begun: its status and headers, and its first bytes.
+    """Seconds to wait for a connection, and for the start of an answer: its status, headers and first bytes.
 
-    They are seconds by the clock, however the bytes drip. The rest of a body may not pause for longer than `read_s`,
-    nor come slower than SLOWEST_BYTES_PER_S for that time.
+    They are wall-clock seconds, however slowly the bytes arrive. While the rest of a body arrives, a pause may not
+    exceed `read_s`, and the rate may not stay below SLOWEST_BYTES_PER_S for that long.
     """
 
     connect_s: float = 10.0
@@ -78,7 +83,10 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """Tries of one request, the first included, and the pause before the second in seconds; it doubles each time."""
+    """The number of attempts for a request, including the first, and the seconds before the second.
+
+    The pause then doubles.
+    """
 
     attempts: int = 4
     pause_s: float = 1.0
@@ -86,7 +94,7 @@ class Retries:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The time in seconds, from any start, and how to wait. Tests bring their own."""
+    """A monotonic clock in seconds, and how to wait. Tests provide their own."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -96,14 +104,14 @@ UNPACED, TIMEOUTS, RETRIES, CLOCK = Unpaced(), Timeouts(), Retries(), Clock()
 
 
 class WaitAllowance:
-    """Seconds that several waits may take together, with any time in between that does not count."""
+    """A budget of seconds for several waits together. Time between the waits does not count."""
 
     def __init__(self, seconds: float) -> None:
         self.left_s = seconds
 
     @contextmanager
     def spent(self) -> Iterator[None]:
-        """Take the time of the block from what is left."""
+        """Subtract the duration of the block from the budget."""
         started = time.monotonic()
         try:
             yield
@@ -112,10 +120,10 @@ class WaitAllowance:
 
 
 class Transport:
-    """Sends requests for the threads of a process, at most `max_connections` at once.
+    """Sends requests for the threads of a process, at most `max_connections` at the same time.
 
-    Together they keep to `rate`, which a 429 with a Retry-After holds. They go to `hosts` alone. `credentials` are
-    those of the index's own origins, and sent nowhere else.
+    All requests share `rate`. A 429 with a Retry-After pauses the rate for all threads. Requests go only to `hosts`.
+    `credentials` belong to the index's own origins and are not sent to other hosts.
     """
 
     def __init__(
@@ -145,21 +153,21 @@ class Transport:
         self._slots = threading.Semaphore(max_connections)
 
     def close(self) -> None:
-        """Closes all connections; call it when no thread uses them any more."""
+        """Close all connections. Call it when no thread uses them any more."""
         self._connections.close()
 
     def check_choice(self, origin: str) -> None:
-        """Raises unless `origin`, which pages chose, is at addresses that may be trusted for that reason."""
+        """Raise an error unless `origin`, which pages chose, has addresses that may be trusted on that basis."""
         with _typed_errors(origin, self._connections.shown_proxy):
             self._connections.check_choice(origin)
 
     def choose_file_origin(self, origin: str) -> None:
-        """From now on requests may also go to `origin`, which pages chose; empty for none."""
+        """Allow requests to `origin`, which pages chose, from now on. An empty string allows no further origin."""
         self._connections.choose(origin)
         self.hosts = replace(self.hosts, file_origin=origin)
 
     def retry(self, attempt: Callable[[], _T]) -> _T:
-        """Returns what `attempt` returns; retries it after growing pauses while it raises TransientError."""
+        """Return the result of `attempt`. While it raises TransientError, retry it after growing pauses."""
         retrying = Retrying(
             retry=retry_if_exception_type(TransientError),
             stop=lambda state: state.attempt_number >= self._attempts or _requested_pause_s(state) > LONGEST_PAUSE_S,
@@ -180,10 +188,10 @@ class Transport:
         requested: list[str] | None = None,
         good: Container[int] = (200,),
     ) -> Iterator[BaseHTTPResponse]:
-        """One good answer, its body unread and its `url` the one that gave it. Requested URLs go into `requested`.
+        """Send a request and yield its answer, with an unread body and the final URL as its `url`.
 
-        Good are `good`, 304 to a conditional request, and 206 and 416 to one for a range. Anything else is raised as a
-        typed error.
+        Accepted statuses are those in `good`, 304 to a conditional request, and 206 and 416 to a range request. Any
+        other answer raises a typed error. All requested URLs, including redirects, are appended to `requested`.
         """
         with self._slots:
             allowance = WaitAllowance(HEADS_SHARE * max(self._timeouts.connect_s, self._timeouts.read_s))
@@ -215,7 +223,7 @@ class Transport:
     def _answer(
         self, send: Callable[[Login | None], BaseHTTPResponse], allowance: WaitAllowance, url: str, login: Login | None
     ) -> BaseHTTPResponse:
-        """The answer to `login`, else to the first login that the origin does not answer with 401."""
+        """Return the answer to `login`, or else to the first login that the origin does not answer with 401."""
         login = login or self._credentials.login(url)
         tried: list[Login] = []
         while True:
@@ -226,7 +234,7 @@ class Transport:
             tried += [login] if login else []
             login = self._credentials.other_login(url, tried)
             if login is None:
-                wrong = "does not accept the credentials that are known" if tried else "demands credentials"
+                wrong = "does not accept the known credentials" if tried else "requires credentials"
                 raise LoginError(
                     f"HTTP 401: it {wrong}; for the index itself, give them in its URL, in netrc or in the keyring", url
                 )
@@ -260,11 +268,12 @@ class Transport:
         return response
 
     def chunks(self, response: BaseHTTPResponse, limit: int, url: str, *, decode: bool = True) -> Iterator[bytes]:
-        """The body in chunks, at most `limit` bytes together.
+        """Yield the body in chunks of at most `limit` bytes in total.
 
-        Where `decode`, `limit` is of the decoded body. Raises TooLargeError beyond it, and where far more or far less
-        comes out than goes in. Raises TransientError where the body is cut short, or is slower than SLOWEST_BYTES_PER_S
-        for longer than the timeout, on the way and decoded.
+        If `decode`, the limit applies to the decoded body. Raises TooLargeError beyond the limit, and if the decoded
+        size is far above or below the encoded size. Raises TransientError if the body is cut short, or if it stays
+        slower than SLOWEST_BYTES_PER_S for longer than the timeout. Both the encoded and the decoded bytes must keep
+        that rate.
         """
         encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
         decoder = BodyDecoder(encoding, redact(url)) if decode and encoding not in {"", "identity"} else None
@@ -288,14 +297,14 @@ class Transport:
                 raise TransientError(_SLOW, redact(url))
 
     def _receive(self, response: BaseHTTPResponse, left_s: float, url: str) -> bytes:
-        """What has arrived, once anything has; empty at the body's end."""
+        """Return the bytes that have arrived, waiting for at least one; empty at the end of the body."""
         started = time.monotonic()
         try:
             with (
                 _typed_errors(url, self._connections.shown_proxy),
                 WATCHDOG.within(min(left_s, self._timeouts.read_s), lambda: socket_of(response)),
             ):
-                # read1 returns what has arrived: read would wait for a whole chunk, however slowly it drips.
+                # read1 returns the bytes that have arrived, while read would wait for a whole chunk.
                 return response.read1(CHUNK_BYTES, decode_content=False)
         except TransientError as error:
             if left_s < self._timeouts.read_s and time.monotonic() - started >= left_s:
@@ -303,7 +312,7 @@ class Transport:
             raise
 
     def _release(self, response: BaseHTTPResponse, allowance: WaitAllowance, url: str) -> None:
-        """Keeps the connection for the next request where little or nothing of the body is unread, else closes it."""
+        """Make the connection available for reuse if little of the body is unread, and close it otherwise."""
         if response.tell() == 0 and (response.length_remaining or 0) <= _SMALL_REST_BYTES and response.status >= 200:
             seconds = min(_REST_S, self._timeouts.read_s / 4, allowance.left_s)
             watched = WATCHDOG.within(seconds, lambda: socket_of(response))
@@ -325,7 +334,7 @@ class Transport:
         if status < 200 or status >= 500 or status in {408, 425, 429}:
             pause_s = retry_after_s(response.headers.get("Retry-After"))
             if status == HTTPStatus.TOO_MANY_REQUESTS and pause_s:
-                self._rate.hold(min(pause_s, LONGEST_PAUSE_S))  # it counts all threads as one client
+                self._rate.hold(min(pause_s, LONGEST_PAUSE_S))  # the index counts all threads as one client
             raise TransientError(text, url, pause_s)
         if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
             raise LoginError(_PROXY_LOGIN_WANTED, url)
@@ -333,19 +342,22 @@ class Transport:
 
 
 def user_agent(contact: str | None) -> str:
-    """The User-Agent header: the project, its version and the contact. Raises ValueError for an unusable contact."""
+    """Return the User-Agent header: project, version and contact.
+
+    Raises ValueError if the contact is not one ASCII line.
+    """
     if contact and not (contact.isascii() and contact.isprintable()):
         raise ValueError(f"the contact must be plain ASCII on one line: {contact!r}")
     return f"pypi-assets/{version('pypi-assets')}" + (f" (contact: {contact})" if contact else "")
 
 
 def retry_after_s(value: str | None) -> float | None:
-    """The pause in seconds that a Retry-After header requests, as seconds or as a date; None for anything else."""
+    """Return the pause in seconds of a Retry-After header, given as seconds or as a date; None for any other value."""
     if value is None:
         return None
     try:
         return float(_RETRY_AFTER.parse_retry_after(value))
-    except (InvalidHeader, ValueError, OverflowError):  # the last two for numbers that no date or int can hold
+    except (InvalidHeader, ValueError, OverflowError):  # the last two: numbers too large for a date or an int
         return None
 
 
@@ -355,7 +367,7 @@ def _requested_pause_s(state: RetryCallState) -> float:
 
 @contextmanager
 def _typed_errors(url: str, shown_proxy: Callable[[str], str]) -> Iterator[None]:
-    """Turns failures on the way to `url` and back into our errors."""
+    """Convert failures of a request to `url` into the errors of `index/errors.py`."""
     try:
         yield
     except ForbiddenAddressError as error:
@@ -373,4 +385,4 @@ def _redirect_target(response: BaseHTTPResponse, url: str) -> str | None:
     try:
         return None if location is None else urljoin(url, location.encode("latin-1").decode())
     except ValueError as error:
-        raise RefusedError("redirects to something that is no URL", url) from error
+        raise RefusedError("redirects to something that is not a URL", url) from error

@@ -46,7 +46,7 @@ UNUSABLE = [
 def agreed(*urls: str, forbidden: str = "") -> FileOrigin | None:
     def check(origin: str) -> None:
         if origin == forbidden:
-            raise RefusedError("it is at 10.0.0.1, which is no public address", origin)
+            raise RefusedError("it is at 10.0.0.1, which is not a public address", origin)
 
     return agreed_file_origin(urls, RULE, is_index_here=False, check=check)
 
