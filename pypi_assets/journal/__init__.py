@@ -1,4 +1,5 @@
-"""The journal: every change, in order, in three streams of segments in the storage, each with a chain of hashes.
+"""The journal: every change, in order, as three streams of segments in the storage, each secured by a hash chain.
 
-What a record is made of is in catalog/reports/; here are segments, their chain, cursors, and who reads them.
+The content of records is defined in `catalog/reports/`. This package has the segments, their chain, cursors, and the
+readers of the journal.
 """

@@ -1,4 +1,4 @@
-"""A record of the journal as answers have it: with its time in ISO 8601 in addition."""
+"""The type of a journal record in answers, which have its time in ISO 8601 too."""
 
 import re
 from typing import NotRequired, TypedDict
@@ -9,9 +9,10 @@ _AT = re.compile(rb'"at":([0-9]+|null)')
 
 
 class Change(TypedDict):
-    """One change. Each kind has further fields: docs/journal.md describes them.
+    """One change. Each kind has further fields, described in docs/journal.md.
 
-    It happened at `of_serial`, and became known at `serial`. `at` is in unix seconds, and `time` the same in ISO 8601.
+    The change happened at `of_serial` and became known at `serial`. `at` is in unix seconds, and `time` is the same
+    time in ISO 8601.
     """
 
     serial: int
@@ -28,12 +29,12 @@ class Change(TypedDict):
 
 
 def with_time(line: bytes) -> bytes:
-    """Return a record of the journal with its `at` also in ISO 8601, as `time`.
+    """Return a journal record with its `at` also in ISO 8601, as `time`.
 
     >>> with_time(b'{"serial":7,"at":1772539200,"project":"six"}')
     b'{"serial":7,"at":1772539200,"time":"2026-03-03T12:00:00Z","project":"six"}'
     """
-    match = _AT.search(line)  # the first one: what precedes it in a record holds no text of an index
+    match = _AT.search(line)  # the first match: the fields before `at` contain no text from an index
     if match is None:
         return line
     text = "null" if match[1] == b"null" else f'"{utc_text(int(match[1]))}"'

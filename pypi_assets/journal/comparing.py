@@ -1,11 +1,11 @@
-"""Compares the journals of two operators that follow one index, up to where both have come.
+"""Compares the journals of two operators that follow the same index, up to the last serial that both have.
 
-The stream `index` is equal byte by byte from the later of both beginnings on. What was read of a file is equal where
-its sha256, its name and the extractor's version are. What was observed can differ: each sees pages at other times. So
-the last records of each file are compared, and the first file at which they differ is named.
+The stream `index` must be equal byte for byte from the later of both beginnings on. A *file read* record must be equal
+if the file's sha256 and name and the extractor version are equal. The stream `observed` can differ, since each operator
+sees pages at other times. So the last records of each file are compared, and the first file with a difference is named.
 
-Both journals are read as streams. What has to be found again lies in temporary files, in parts of which one at a time
-is in memory.
+Both journals are read as streams. Data for later lookups goes into temporary files in several parts, and only one part
+at a time is in memory.
 """
 
 import hashlib
@@ -36,20 +36,23 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _MOST_SMALL_BYTES = 16 * 1024**2
-"""Of a head, a manifest or a takedown of another operator."""
+"""The most bytes of another operator's head, manifest or takedown file."""
 _LONG_AGO = datetime.fromtimestamp(0, UTC)
 _PARTS = 32
 _ENTRY = struct.Struct("<16s16sqq")
 _PLACE_FIELDS = frozenset(
     {"serial", "of_serial", "ordinal", "stream", "at", "project", "normalized", "version", "filename", "cause"}
 )
-"""What a *file read* record has of the place of its file; all else follows from its bytes."""
+"""The fields of a *file read* record that depend on the file's place on the index. The others follow from its bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class JournalDifference:
-    """Where two journals differ first: which file (None: not in a record of one), the fields that differ, and both
-    records; None where one journal lacks it."""
+    """The first difference of two journals.
+
+    `filename` is None for a record that is not about a file. `fields` are the fields that differ. `ours` and `theirs`
+    are the two records, or None if a journal lacks the record.
+    """
 
     serial: int
     filename: str | None
@@ -60,8 +63,11 @@ class JournalDifference:
 
 @dataclass(frozen=True, slots=True)
 class ComparedStream:
-    """What a comparison of the serials above `start` up to `end` found: how many records (of the stream index) or files
-    (of the others) are equal, how many differ, and how many only one of the journals has."""
+    """The result of comparing the serials above `start` up to `end`.
+
+    It counts records (in the stream `index`) or files (in the other streams) that are equal, that differ, and that only
+    one journal has.
+    """
 
     stream: str
     start: int
@@ -74,13 +80,16 @@ class ComparedStream:
 
 
 class _WebStorage(Storage):
-    """The files of a web server. Not every one answers requests for a part of a file, so each is read at once; and they
-    list nothing, so of dumps and LevelDBs those are known that `published.json` names."""
+    """Reads the files of a web server.
+
+    Some web servers do not answer byte range requests, so each file is read as a whole. Web servers do not list files,
+    so only the dumps and LevelDBs named by `published.json` are known.
+    """
 
     __slots__ = ()
 
     def get(self, path: str) -> bytes:
-        """The whole file, which is a small one. Raises ObjectNotFoundError, and StorageError where it is too large."""
+        """Return a small file. Raises ObjectNotFoundError, and StorageError if it is too large."""
         with self._translated(path):
             found = obstore.get(self.objects, path)
             if (size := found.meta["size"]) > _MOST_SMALL_BYTES:
@@ -88,7 +97,7 @@ class _WebStorage(Storage):
             return bytes(found.bytes())
 
     def open(self, path: str) -> BinaryIO:
-        """The file, in a temporary one; to be closed. Raises ObjectNotFoundError."""
+        """Return the file as a temporary file, which the caller must close. Raises ObjectNotFoundError."""
         copy = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
         with self._translated(path):
             for chunk in obstore.get(self.objects, path).stream():
@@ -97,7 +106,7 @@ class _WebStorage(Storage):
         return cast("BinaryIO", copy)
 
     def list(self, prefix: str = "") -> Iterator[StoredObject]:
-        """The manifests and input lists below the folder `prefix` that are current. Raises StorageError."""
+        """Yield the current manifests and input lists below the folder `prefix`. Raises StorageError."""
         content = self.get(PUBLISHED)
         try:
             fields = orjson.loads(content)
@@ -110,7 +119,7 @@ class _WebStorage(Storage):
 
 
 def open_other(url: str) -> Storage:
-    """The storage of another operator: a URL as of all storages, or that of a web server that shows its files."""
+    """Open the storage of another operator: any storage URL, or the URL of a web server that serves its files."""
     if url.startswith(("http://", "https://")):
         options: ClientConfig = {"allow_http": url.startswith("http://")}
         return _WebStorage(url, obstore.store.HTTPStore.from_url(url, client_options=options))
@@ -118,7 +127,7 @@ def open_other(url: str) -> Storage:
 
 
 def compare_stream(ours: Journal, theirs: Journal, stream: JournalStream) -> ComparedStream:
-    """Compares a stream of both journals. Raises NoJournalError, JournalDamagedError."""
+    """Compare a stream of both journals. Raises NoJournalError and JournalDamagedError."""
     heads = ours.head(stream.value), theirs.head(stream.value)
     start, end = max(head.readable_from for head in heads), min(head.through for head in heads)
     if stream == JournalStream.INDEX:
@@ -137,7 +146,7 @@ def _compare_index(ours: Journal, theirs: Journal, start: int, end: int) -> Comp
             equal += 1
             continue
         if own and other and (is_replacement(own[1], other[1]) or is_replacement(other[1], own[1])):
-            continue  # one of both has taken it down
+            continue  # one of the operators has taken it down
         serial = min(placed[0][0] for placed in (own, other) if placed is not None)
         shown = [
             _decoded(journal, JournalStream.INDEX, placed, _as_it_is)
@@ -155,14 +164,17 @@ def _placed(journal: Journal, stream: JournalStream, start: int, end: int) -> It
 
 
 def _decoded(journal: Journal, stream: JournalStream, placed: Placed, made: Callable[[Record], _T]) -> _T:
-    """What is `made` of a record. Raises JournalDamagedError where it is none: the other journal can be anyone's."""
+    """Return `made(record)`.
+
+    Raises JournalDamagedError if the line is not a record; the other journal can be anyone's.
+    """
     (serial, _, ordinal), line = placed
     try:
         return made(orjson.loads(line))
     except (LookupError, TypeError, ValueError) as error:
         raise JournalDamagedError(
             f"record {ordinal} of the stream {stream.value} at serial {serial} of the journal in {journal.storage.url}"
-            f" is none: {error!r}"
+            f" is not a record: {error!r}"
         ) from error
 
 
@@ -177,12 +189,12 @@ def _differing(ours: Record | None, theirs: Record | None) -> tuple[str, ...]:
 
 
 def read_facts(record: Record) -> Record:
-    """What a *file read* record has of the bytes of its file."""
+    """Return the fields of a *file read* record that follow from the bytes of its file."""
     return {name: value for name, value in record.items() if name not in _PLACE_FIELDS}
 
 
 def observed_facts(record: Record, start: int) -> Record:
-    """What a record has of its file from the serial `start` on, apart from when that was learnt."""
+    """Return the facts of a record about its file from the serial `start` on, without the time of learning them."""
     facts: Record = {name: record[name] for name in ("version", "sha256")}
     for name in ("live", "yanked"):
         known = (span for span in record[name] if span[1] is None or span[1] > start)
@@ -191,7 +203,7 @@ def observed_facts(record: Record, start: int) -> Record:
 
 
 class _RecordPlaces:
-    """Where the records that are compared are, by the hash of what they are about, in parts of that hash."""
+    """The positions of the compared records, by the hash of their subject, in parts selected by that hash."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -199,7 +211,7 @@ class _RecordPlaces:
 
     @classmethod
     def of(cls, journal: Journal, stream: JournalStream, start: int, end: int) -> "_RecordPlaces":
-        """Those of a stream that are published above the serial `start`, up to `end`."""
+        """Return the positions of a stream's records that are published above the serial `start`, up to `end`."""
         found = cls()
         digests = partial(_digests, stream=stream, start=start)
         with ExitStack() as begun:
@@ -213,7 +225,7 @@ class _RecordPlaces:
         return found
 
     def part(self, number: int) -> dict[bytes, tuple[bytes, int, int]]:
-        """The last record about each thing: the hash of its facts, its serial and its ordinal."""
+        """Return the last record about each subject: the hash of its facts, its serial and its ordinal."""
         file = self._parts[number]
         file.seek(0)
         return {key: place for key, *place in _ENTRY.iter_unpack(file.read())}  # type: ignore[misc]
@@ -226,7 +238,7 @@ class _RecordPlaces:
 
 
 def _digests(record: Record, *, stream: JournalStream, start: int) -> tuple[bytes, bytes] | None:
-    """The hashes of what a record is about, and of its facts; None where it is not compared."""
+    """Return the hashes of a record's subject and of its facts, or None if the record is not compared."""
     if stream == JournalStream.CONTENT:
         if record["kind"] != "file read":
             return None
@@ -264,7 +276,7 @@ def _compare_found(
             only_ours += b is None
             only_theirs += a is None
             if stream == JournalStream.CONTENT and (a is None or b is None):
-                continue  # each reads other files
+                continue  # each operator reads different files
             serial, ordinal = min((one[1], one[2]) for one in (a, b) if one is not None)
             if first is None or (serial, ordinal) < first[:2]:
                 first = serial, ordinal, a, b
@@ -292,7 +304,7 @@ def _record(journal: Journal, stream: JournalStream, place: tuple[bytes, int, in
 
 
 def as_json(compared: ComparedStream) -> Mapping[str, Any]:
-    """The result as a JSON object."""
+    """Return the result as a JSON object."""
     first = compared.first
     return {
         **{

@@ -1,6 +1,6 @@
-"""Moves the named readers of the journal on, each from its own place.
+"""Consumers: named readers of the journal, each with a stored position.
 
-A delivery is such a reader and a sender: `delivering.py` posts to webhooks, and `kafka.py` sends to brokers.
+`delivering.py` and `kafka.py` combine a consumer with a sender, which posts to webhooks or produces to brokers.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from pypi_assets.journal.tailing import EVERY, beginning
 
 @dataclass
 class JournalConsumer:
-    """A reader of what is `wanted` of the journal. `cursor` is after the last record that it has; None: it is new."""
+    """A reader of the `wanted` records of the journal. `cursor` is after its last record, or None if it is new."""
 
     catalog: Catalog
     journal: Journal
@@ -26,7 +26,7 @@ class JournalConsumer:
     seen_at: float = 0.0
 
     def find(self) -> "JournalConsumer":
-        """Return itself, at the place that the catalog has of it now."""
+        """Load the position from the catalog and return self."""
         with self.catalog.read() as connection:
             known = find_consumer(connection, self.name)
         self.cursor = None if known is None else Cursor.parse(known.cursor)
@@ -35,22 +35,22 @@ class JournalConsumer:
 
     @property
     def end(self) -> Cursor:
-        """Return the place after all published records of the streams that it reads."""
+        """The position after all published records of the streams that it reads."""
         return Cursor.after_serial(self.journal.through(self.wanted.read_streams or tuple(RANKS)))
 
     @property
     def begin(self) -> Cursor:
-        """Return its cursor, or the beginning of the journal if it is new. Raises NoJournalError."""
+        """The cursor, or the beginning of the journal if the consumer is new. Raises NoJournalError."""
         return self.cursor or beginning(self.journal, self.wanted)
 
     def has_more(self) -> bool:
-        """Check whether records may follow that it does not have. Raises NoJournalError."""
+        """Check whether there may be records after the cursor. Raises NoJournalError."""
         return self.end > self.begin
 
     def move(self, cursor: Cursor, letters: Sequence[NewLetter] = ()) -> bool:
-        """Move on to `cursor`, and store letters in the same transaction.
+        """Move to `cursor`, and store deliveries in the same transaction.
 
-        Returns False, and changes nothing, if another process has moved the consumer since it was found.
+        Returns False and changes nothing if another process has moved the consumer since it was loaded.
         """
         expected = None if self.cursor is None else str(self.cursor)
         if not store_letters(self.catalog, self.name, letters, str(cursor), cursor.serial, expected):

@@ -1,7 +1,8 @@
-"""Cursors: places in the journal between two records, as opaque texts.
+"""Cursors: positions between two records of the journal, as opaque texts.
 
-Records of all streams have one order: by serial, then `index`, `observed`, `content`, then ordinal. A reader that goes
-on from the cursor of its last record misses none. After an error it may get a record again, with the same place.
+The records of all streams have one order: by serial, then by stream (`index`, `observed`, `content`), then by ordinal.
+A reader that continues from the cursor of its last record misses no record. After an error it may receive a record
+twice, with the same position.
 """
 
 import base64
@@ -19,16 +20,16 @@ LONGEST = 80
 
 
 class JournalCursorError(ExpectedError, ValueError):
-    """A text is no cursor of the journal."""
+    """The text is not a cursor of the journal."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cursor:
-    """After the record with this serial, rank of its stream, and ordinal.
+    """The position after the record with this serial, stream rank and ordinal.
 
     For example:
 
-        Cursor.after_serial(1350)  # before all records of 1351, after all of 1350
+        Cursor.after_serial(1350)  # after all records of 1350, before all records of 1351
         Cursor.parse(str(cursor)) == cursor
     """
 
@@ -38,22 +39,22 @@ class Cursor:
 
     @classmethod
     def after_serial(cls, serial: int) -> Self:
-        """After all records of a serial."""
+        """Return the position after all records of a serial."""
         return cls(serial, len(RANKS), 0)
 
     @property
     def whole_serial(self) -> int:
-        """The greatest serial all of whose records are before it."""
+        """The greatest serial whose records are all before the cursor."""
         return self.serial if self.rank == len(RANKS) else max(self.serial - 1, 0)
 
     @classmethod
     def of(cls, record: Record) -> Self:
-        """After `record`."""
+        """Return the position after `record`."""
         return cls(record["serial"], RANKS[record["stream"]], record["ordinal"])
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The cursor that this is the text of. Raises JournalCursorError."""
+        """Return the cursor with this text. Raises JournalCursorError."""
         try:
             padded = text + "=" * (-len(text) % 4)
             place = base64.b64decode(padded, altchars=b"-_", validate=True).decode() if len(text) <= LONGEST else ""
@@ -69,5 +70,5 @@ class Cursor:
 
 
 def cursor_text(serial: int, rank: int, ordinal: int) -> bytes:
-    """The text of a cursor with these parts, which are such that base64 has no `+` and no `/` of them."""
+    """Return the text of a cursor: the base64 form of digits and dots, which never has `+` or `/`."""
     return binascii.b2a_base64(b"1.%d.%d.%d" % (serial, rank, ordinal), newline=False).rstrip(b"=")

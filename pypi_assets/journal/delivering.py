@@ -1,8 +1,8 @@
-"""Delivers the journal to webhooks: each change at least once, and those of one project in order.
+"""Delivers the journal to webhooks: each change at least once, and the changes of one project in order.
 
-First letters are stored from where a webhook's consumer is, in the transaction that moves it on. Then the first letter
-of each project is posted, and deleted once it was received. One that fails is tried again after growing pauses, and
-waits with all later letters of its project; after the last pause it is dead, and the later ones go on.
+First, new deliveries are stored, in the same transaction that moves the webhook's consumer. Then the oldest delivery of
+each project is posted, and deleted once it was received. A failed delivery is retried after growing pauses, and all
+later deliveries of its project wait for it. After the last pause it becomes a dead letter, and the later ones continue.
 """
 
 import random
@@ -35,22 +35,24 @@ from pypi_assets.journal.takedowns import Taking
 from pypi_assets.journal.webhooks import Sender, Webhook
 
 PAUSES_S = (5.0, 30.0, 120.0, 600.0, 1_800.0, 3_600.0, 7_200.0, 14_400.0, 28_800.0)
-"""Before each further attempt: a day and a half in all. Each is up to a tenth longer, by chance."""
+"""The pauses before each further attempt, a day and a half in total. A random tenth at most is added to each."""
 MOST_BODY_BYTES = 256 * 1024
 MOST_WAITING = 10_000
-"""Letters of a webhook. While these wait, no more are stored: they are read from the journal later."""
+"""The most stored deliveries of a webhook. Once these wait, no more are stored, and the journal is read later."""
 _RECORDS_AT_A_TIME = 1_000
 _LETTERS_AT_A_TIME = 100
 _FAILURES_IN_A_ROW = 5
-"""After which a receiver counts as away: its other letters wait for the next round."""
+"""After this many failures in a row, the receiver counts as down, and its other deliveries wait for the next round."""
 _LEASE_TTL_S = 60.0
 _SEEN_EVERY_S = 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What one round did for a webhook: letters that were received, failed and died, and how many wait. `missed` are
-    serials that were pruned from the journal before their letters were stored."""
+    """The result of one round for a webhook: the deliveries that were received, failed, died, and are still waiting.
+
+    `missed` are the serials that were pruned from the journal before their deliveries were stored.
+    """
 
     webhook: str
     received: int
@@ -68,10 +70,10 @@ def deliver(
     *,
     pauses_s: Sequence[float] = PAUSES_S,
 ) -> list[Delivered]:
-    """One round: stores what is new for each webhook, and posts what is due. One that another process serves is left.
+    """Run one round: store new deliveries for each webhook, and post those that are due.
 
-    Each webhook has a thread, so a slow receiver holds up no other one. A webhook begins with what is published after
-    it was first seen. Raises NoJournalError.
+    Each webhook has its own thread, so a slow receiver does not delay the others. A webhook that another process serves
+    is skipped. A new webhook receives only changes that are published after its first round. Raises NoJournalError.
     """
     if not webhooks:
         return []
@@ -87,7 +89,7 @@ def deliver(
 def deliver_to(
     catalog: Catalog, journal: Journal, webhook: Webhook, sender: Sender, *, pauses_s: Sequence[float] = PAUSES_S
 ) -> Delivered | None:
-    """The round of one webhook; None where another process serves it. Raises NoJournalError."""
+    """Run the round of one webhook. Returns None if another process serves it. Raises NoJournalError."""
     if not _has_work(catalog, journal, webhook):
         with catalog.read() as connection:
             return Delivered(webhook.name, 0, 0, 0, count_letters(connection, webhook.consumer))
@@ -99,7 +101,7 @@ def deliver_to(
 
 
 def _has_work(catalog: Catalog, journal: Journal, webhook: Webhook) -> bool:
-    """Whether anything is to be stored or posted, or recorded: that the consumer was seen."""
+    """Check whether there is something to store or post, or whether the consumer's last activity is to be recorded."""
     now, reader = catalog.clock(), _reader(catalog, journal, webhook)
     with catalog.read() as connection:
         is_due = bool(due_letters(connection, webhook.consumer, now, 1))
@@ -137,7 +139,7 @@ class _DeliveryRound:
         return Delivered(self._webhook.name, self._received, self._failed, self._died, waiting, self._missed)
 
     def _store(self) -> bool:
-        """Stores letters, unless too many wait; returns whether there can be more to store once these are posted."""
+        """Store deliveries unless too many wait. Returns whether there can be more to store once these are posted."""
         reader = _reader(self._catalog, self._journal, self._webhook)
         with self._catalog.read() as connection:
             room = MOST_WAITING - count_letters(connection, reader.name)
@@ -197,13 +199,13 @@ class _DeliveryRound:
 
 
 def body_of(webhook: Webhook, letter: Letter) -> bytes:
-    """What is posted: the same each time that the letter is sent, but for what was taken down meanwhile."""
+    """Return the body to post. It is the same for each attempt, except for records that were taken down in between."""
     head = orjson.dumps({"webhook": webhook.name, "project": letter.project or None, "cursor": letter.cursor})
     return head[:-1] + b',"changes":' + letter.content + b"}"
 
 
 def _without(letter: Letter, taking: Taking) -> Letter:
-    """The letter without what was taken down: it was stored before that, perhaps."""
+    """Return the delivery without records that were taken down after it was stored."""
     if not taking.takedowns:
         return letter
     records = list(taking.records(orjson.loads(letter.content)))
@@ -212,9 +214,10 @@ def _without(letter: Letter, taking: Taking) -> Letter:
 
 
 def letters_of_records(records: Sequence[Record]) -> Iterator[NewLetter]:
-    """Letters of at most MOST_BODY_BYTES, each of one project, in the order of their first records.
+    """Yield deliveries of at most MOST_BODY_BYTES, each for one project, in the order of their first records.
 
-    Of a record that is larger, lists and long texts are left out, and `is_cut` is true: the journal has all of it.
+    A larger record is delivered without its lists and long texts, and with `is_cut` set. The journal has the whole
+    record.
     """
     of_projects: dict[str, list[Record]] = defaultdict(list)
     for record in records:

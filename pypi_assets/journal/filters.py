@@ -1,7 +1,7 @@
-"""Which records of the journal a reader wants: by project, kind, stream, module, and what a release has gained.
+"""Filters for the records of the journal: by project, kind, stream, module, and the facts that a release has gained.
 
-A record is wanted where each part that is given has one of its values. All parts are evaluated where the journal is
-read, so a reader receives nothing else.
+A record matches if it matches one value of each given part. All parts are evaluated where the journal is read, so a
+reader receives only matching records.
 """
 
 import re
@@ -41,18 +41,18 @@ MOST_VALUES = 1_000
 LONGEST_VALUE = 1_000
 _FIELDS = ("project", "kind", "stream", "module", "gained")
 GAINED = tuple(fact.replace("_", "-") for fact in COMPARED_FACTS)
-"""What a release can have gained, as it is written in a filter."""
+"""The facts that a release can have gained, as written in a filter."""
 _COMPARED = orjson.dumps(RELEASE_COMPARED)
 _TEXT = rb'"[^"\\]*"'
 _HEAD = re.compile(
     rb'\{"serial":[0-9]+,"of_serial":[0-9]+,"ordinal":[0-9]+,"stream":(TEXT),"kind":(TEXT),"at":(?:null|[0-9]+),'
     rb'"project":(?:null|TEXT),"normalized":(null|TEXT)[,}]'.replace(b"TEXT", _TEXT)
 ).match
-"""What each record begins with, unless there are escapes in it: stream, kind and normalized name, as JSON."""
+"""Matches the beginning of a record, unless it has escapes: stream, kind and normalized name, as JSON."""
 
 
 class FilterError(ExpectedError, ValueError):
-    """A value of the part `field` of a filter is none that it `accepts`."""
+    """A value of the part `field` of a filter is invalid. `accepts` describes the valid values."""
 
     def __init__(self, field: str, text: str, accepts: str) -> None:
         super().__init__(f"{field}: {text}; it accepts {accepts}")
@@ -60,7 +60,7 @@ class FilterError(ExpectedError, ValueError):
 
 
 class _Literals(NamedTuple):
-    """What is wanted as it is in a line: texts as JSON, and how modules that are wanted begin."""
+    """The wanted values as they appear in a line: texts as JSON, and the beginnings of module names."""
 
     projects: frozenset[bytes]
     kinds: frozenset[bytes]
@@ -71,7 +71,9 @@ class _Literals(NamedTuple):
 
 @dataclass(frozen=True)
 class RecordFilter:
-    """What a reader wants; an empty part wants all. Projects are normalized, kinds are as records have them.
+    """The records that a reader wants.
+
+    An empty part matches all. Projects are normalized, and kinds are spelled as in records.
 
     For example:
 
@@ -93,7 +95,7 @@ class RecordFilter:
         modules: Iterable[str] = (),
         gained: Iterable[str] = (),
     ) -> Self:
-        """The filter of these texts. Raises FilterError, which names what is accepted."""
+        """Return the filter for these texts. Raises FilterError, which names the accepted values."""
         return cls(
             frozenset(_project(text) for text in _checked("project", projects)),
             frozenset(_kind(text) for text in _checked("kind", kinds)),
@@ -104,14 +106,17 @@ class RecordFilter:
 
     @classmethod
     def of_fields(cls, fields: Mapping[str, object]) -> Self:
-        """The filter of fields `project`, `kind`, `stream`, `module` and `gained`, each a text or a list of texts."""
+        """Return the filter for the given fields (`project`, `kind`, `stream`, `module`, `gained`).
+
+        Each value is a text or a list of texts. Raises FilterError.
+        """
         if unknown := sorted(fields.keys() - set(_FIELDS)):
             raise FilterError("filter", f"there is no {unknown[0]!r:.100}", f"the fields {', '.join(_FIELDS)}")
         return cls.parse(*(_texts(field, fields.get(field, ())) for field in _FIELDS))
 
     @cached_property
     def read_streams(self) -> tuple[str, ...]:
-        """The streams in which records can be that are wanted, in their order."""
+        """The streams that can have wanted records, in their order."""
         given = set(self.streams or RANKS)
         if self.kinds:
             given = {stream for stream in given if self.kinds & set(KINDS[stream])}
@@ -122,7 +127,7 @@ class RecordFilter:
         return tuple(stream for stream in RANKS if stream in given)
 
     def wants(self, record: Record) -> bool:
-        """Whether a record is wanted."""
+        """Check whether a record matches."""
         return self.wants_all or (
             (not self.projects or record["normalized"] in self.projects)
             and (not self.kinds or record["kind"] in self.kinds)
@@ -133,12 +138,15 @@ class RecordFilter:
 
     @cached_property
     def wants_all(self) -> bool:
-        """Whether nothing is refused."""
+        """True if every record matches."""
         return not any(self.question)
 
     def wants_line(self, line: bytes) -> bool:
-        """The same of a record as its line of JSON. Its first fields decide; it is parsed for what it names only where
-        it has the text of a module."""
+        """Check whether a record, given as its line of JSON, matches.
+
+        The first fields of the line usually decide. A filter by module or gain parses the line only if the line
+        contains one of the wanted texts.
+        """
         head = _HEAD(line)
         if head is None:
             return self.wants_all or self.wants(orjson.loads(line))
@@ -155,7 +163,7 @@ class RecordFilter:
 
     @cached_property
     def question(self) -> tuple[tuple[str, ...], ...]:
-        """What is wanted, in an order that does not depend on the one in which it was given."""
+        """The wanted values in a canonical order, so that equal filters have equal values."""
         parts = (self.projects, self.kinds, self.streams, self.modules, self.gained)
         return tuple(tuple(sorted(part)) for part in parts)
 
@@ -165,7 +173,7 @@ class RecordFilter:
             frozenset(orjson.dumps(name) for name in self.projects),
             frozenset(orjson.dumps(name) for name in self.kinds),
             frozenset(orjson.dumps(name) for name in self.streams),
-            # the beginning of a name; one that is not ASCII can be escaped
+            # the beginning of a name; a name that is not ASCII can be escaped in the line
             tuple(orjson.dumps(name)[:-1] if name.isascii() else b"" for name in sorted(self.modules)),
             tuple(orjson.dumps(fact) for fact in sorted(self.gained)),
         )
@@ -182,7 +190,7 @@ class RecordFilter:
 
 
 def _named_modules(record: Record) -> Iterable[str]:
-    """The modules that a record of the content stream names."""
+    """Return the modules that a record of the content stream names."""
     if record["kind"] == NEW_PROVIDER:
         return (record["module"],)
     if record["kind"] == RELEASE_COMPARED:

@@ -1,7 +1,7 @@
-"""Publishes the journal to Kafka: a topic for each stream, each message at least once, and those of a project in order.
+"""Publishes the journal to Kafka: one topic for each stream, each message at least once, and a project's in order.
 
-A consumer of the journal is moved on only once the brokers have acknowledged all messages before its new place. So a
-kill at any moment repeats messages, and loses none.
+The consumer's stored position moves only once the brokers have acknowledged all messages before it. So a kill at any
+moment can repeat messages, but not lose them.
 """
 
 import math
@@ -28,7 +28,7 @@ from pypi_assets.journal.tailing import EVERY, Scan, beginning
 CONSUMER = "kafka"
 SCHEMA = "pypi-assets.journal.record"
 MOST_WAITING = 20_000
-"""Messages that were passed to the producer and are not acknowledged yet."""
+"""The most messages that were passed to the producer and are not acknowledged yet."""
 STORE_EVERY_S = 1.0
 _MOST_MESSAGE_BYTES = 16 * 1024**2
 _POLL_S = 0.1
@@ -36,35 +36,35 @@ _PATIENCE_S = 120.0
 _OURS = {
     "acks": "all",
     "enable.idempotence": "true",
-    "partitioner": "murmur2_random",  # as Java's clients, so that they find a project's partition
+    "partitioner": "murmur2_random",  # like Java clients, so that these find a project's partition
     "compression.type": "lz4",
     "linger.ms": "20",
-    "message.timeout.ms": "0",  # never by itself: see open_producer
+    "message.timeout.ms": "0",  # never time out single messages: see open_producer
     "message.max.bytes": str(_MOST_MESSAGE_BYTES),
     "queue.buffering.max.messages": str(MOST_WAITING),
     "queue.buffering.max.kbytes": "65536",
 }
 _FIXED = frozenset({"acks", "enable.idempotence", "request.required.acks", "bootstrap.servers", "metadata.broker.list"})
-"""What the file of properties may not change: what is promised depends on it, or a setting of its own has it."""
+"""Properties that the properties file may not change: delivery guarantees depend on them, or a setting sets them."""
 _TIMEOUTS = ("delivery.timeout.ms", "message.timeout.ms")
 _NO_TOPIC = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"})
-"""How brokers, and the client, call it that a topic is not there."""
+"""The names that brokers and the client use for the error that a topic does not exist."""
 
 
 class KafkaError(ExpectedError):
-    """The brokers did not take a message, or the properties are wrong."""
+    """The brokers rejected a message, or the properties are invalid."""
 
 
 class KafkaTransientError(KafkaError):
-    """The same, where it can disappear by itself: the brokers were not reached in time."""
+    """A failure that may pass: the brokers could not be reached in time."""
 
 
 class OvertakenConsumerError(KafkaError):
-    """Another process has moved the consumer meanwhile."""
+    """Another process has moved the consumer in the meantime."""
 
 
 class KafkaFault(Protocol):
-    """An error of Kafka's client."""
+    """The used part of an error of Kafka's client."""
 
     def retriable(self) -> bool: ...
     def name(self) -> str: ...
@@ -74,7 +74,7 @@ Header = tuple[str, str | bytes | None]
 
 
 class Producer(Protocol):
-    """What is used of `confluent_kafka.Producer`."""
+    """The used part of `confluent_kafka.Producer`."""
 
     def produce(
         self,
@@ -92,7 +92,7 @@ class Producer(Protocol):
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """The properties of a file, a line NAME=VALUE each, as librdkafka names them. Raises KafkaError."""
+    """Return the properties in a file with lines NAME=VALUE, named as in librdkafka. Raises KafkaError."""
     found: dict[str, str] = {}
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -103,7 +103,8 @@ def read_properties(path: Path) -> dict[str, str]:
             continue
         name, equals, value = (part.strip() for part in line.partition("="))
         if not equals or not name:
-            raise KafkaError(f"{path}, line {number}: not NAME=VALUE")  # without its text, which can have a password
+            # the line itself is not shown, since it can contain a password
+            raise KafkaError(f"{path}, line {number}: not NAME=VALUE")
         if name in _FIXED:
             raise KafkaError(f"{path}, line {number}: {name} cannot be changed here")
         found[name] = value
@@ -111,23 +112,27 @@ def read_properties(path: Path) -> dict[str, str]:
 
 
 def patience_of(properties: Mapping[str, str]) -> float:
-    """Return for how many seconds brokers may acknowledge nothing. Raises KafkaError if that is not a number."""
+    """Return for how many seconds the brokers may acknowledge nothing.
+
+    Raises KafkaError if the value is not a number.
+    """
     for name in _TIMEOUTS:
         if name in properties:
             try:
                 return int(properties[name]) / 1000 or math.inf
             except ValueError:
-                raise KafkaError(f"{name} is {properties[name]!r}: it has to be a number of milliseconds") from None
+                raise KafkaError(f"{name} is {properties[name]!r}: it must be a number of milliseconds") from None
     return _PATIENCE_S
 
 
 def open_producer(servers: str, properties: Mapping[str, str]) -> Producer:
     """Open an idempotent producer.
 
-    No message of it times out by itself: later ones would be delivered before it is repeated, and a consumer that
-    drops what is not after the last record would lose it. KafkaPublisher abandons all that wait together instead.
+    Its messages never time out one by one. Otherwise later messages would be delivered before a failed message is
+    repeated, and a receiver that skips records older than its last one would lose the repeated message. Instead,
+    KafkaPublisher abandons all waiting messages together.
 
-    Raises KafkaError if the client is not installed, or refuses a property.
+    Raises KafkaError if the client is not installed or rejects a property.
     """
     try:
         from confluent_kafka import KafkaException
@@ -140,7 +145,7 @@ def open_producer(servers: str, properties: Mapping[str, str]) -> Producer:
         theirs = {name: value for name, value in properties.items() if name not in _TIMEOUTS}
         made: Producer = ConfluentProducer({**_OURS, **theirs, "bootstrap.servers": servers})
     except (KafkaException, TypeError, ValueError) as error:
-        raise KafkaError(f"Kafka's client refuses its properties: {error}") from error
+        raise KafkaError(f"Kafka's client rejects its properties: {error}") from error
     return made
 
 
@@ -151,14 +156,15 @@ def _client_error() -> type[Exception]:
 
 
 def topic_of(prefix: str, stream: str) -> str:
-    """The topic of a stream, such as `pypi-assets.index`."""
+    """Return the topic of a stream, such as `pypi-assets.index`."""
     return f"{prefix}.{stream}"
 
 
 @dataclass
 class KafkaPublisher:
-    """Publishes what is after the place of `consumer` in the journal. `progress` receives the number of messages that
-    the brokers have acknowledged, and can raise.
+    """Publishes the records after the position of `consumer` in the journal.
+
+    `progress` receives the number of acknowledged messages, and can raise to stop.
 
     For example:
 
@@ -172,11 +178,11 @@ class KafkaPublisher:
     prefix: str
     consumer: str = CONSUMER
     begin_at: Cursor | None = None
-    """Where a consumer begins that is new; None: at the beginning of the journal."""
+    """The position at which a new consumer begins. None means the beginning of the journal."""
     progress: Callable[[int], None] = lambda _: None
     clock: Callable[[], float] = time.monotonic
     patience_s: float = _PATIENCE_S
-    """For how long the brokers may acknowledge nothing: then all that wait are dropped, to be published again."""
+    """If the brokers acknowledge nothing for this time, all waiting messages are dropped, and published again later."""
     acknowledged: int = 0
     _waiting: "deque[_Sent]" = field(default_factory=deque)
     _reader: JournalConsumer = field(init=False)
@@ -187,10 +193,10 @@ class KafkaPublisher:
     _refusal: type[Exception] = field(default_factory=_client_error)
 
     def publish(self) -> int:
-        """Publishes all that there is now; returns how many messages that were.
+        """Publish all current records, and return the number of messages.
 
-        Raises KafkaError where the brokers refuse a message, KafkaTransientError where they were not reached in time,
-        OvertakenConsumerError, and as Scan does.
+        Raises KafkaError if the brokers reject a message, KafkaTransientError if they cannot be reached in time,
+        OvertakenConsumerError, and the errors of Scan.
         """
         before = self.acknowledged
         self._reader = self._find()
@@ -253,11 +259,11 @@ class KafkaPublisher:
             made = KafkaTransientError if is_transient else KafkaError
             hint = f"; create the topic {sent.topic}" if fault.name() in _NO_TOPIC else ""
             self._fault = made(
-                f"the brokers did not take the record {sent.place} for the topic {sent.topic}: {fault}{hint}"
+                f"the brokers did not accept the record {sent.place} for the topic {sent.topic}: {fault}{hint}"
             )
 
     def _await_acknowledgements(self, wait_s: float) -> None:
-        """Takes acknowledgements, and stores now and then up to where there is no gap in them."""
+        """Process acknowledgements, and regularly store the position up to the first unacknowledged message."""
         self.producer.poll(wait_s)
         if self._fault is not None:
             raise self._fault
@@ -269,7 +275,7 @@ class KafkaPublisher:
         if self._waiting and now - self._moved_at >= self.patience_s:
             first = self._waiting[0]
             raise KafkaTransientError(
-                f"the brokers did not take the record {first.place} for the topic {first.topic} within"
+                f"the brokers did not acknowledge the record {first.place} for the topic {first.topic} within"
                 f" {self.patience_s:g} s"
             )
         if self.clock() - self._stored_at >= STORE_EVERY_S:
@@ -282,13 +288,13 @@ class KafkaPublisher:
             return
         if not self._reader.move(self._reached):
             raise OvertakenConsumerError(
-                f"another process publishes as the consumer {self.consumer}: what it has published is published twice"
+                f"another process publishes as the consumer {self.consumer}: some records are published twice"
             )
 
     def _abandon(self) -> None:
-        """Drops what waits. What was acknowledged by now counts."""
+        """Drop all waiting messages. Those acknowledged so far count."""
         for sent in self._waiting:
-            sent.is_dropped = True  # it may still be reported later, as purged
+            sent.is_dropped = True  # the client may still report it later, as purged
         self._waiting.clear()
         self.producer.purge()
         self.producer.poll(0.0)
@@ -296,7 +302,7 @@ class KafkaPublisher:
 
 @dataclass(slots=True)
 class _Sent:
-    """A message that was passed to the producer, by the cursor after its record."""
+    """A message that was passed to the producer, identified by the cursor after its record."""
 
     cursor: Cursor
     topic: str
@@ -305,5 +311,5 @@ class _Sent:
 
     @property
     def place(self) -> str:
-        """The serial and the number of the record, for people."""
+        """The serial and ordinal of the record, for messages."""
         return f"{self.cursor.serial}/{self.cursor.ordinal}"

@@ -1,8 +1,8 @@
-"""Prunes the journal: deletes the segments up to a serial, which the manifests and the head still name.
+"""Prunes the journal: deletes the segments up to a serial, but not their manifests.
 
-So the chain holds from its beginning, and readers learn from the head where the records begin. What a replay from the
-newest full dump needs is never pruned, and what a living consumer lacks only by force. Segments are never joined: their
-hashes are in the chain.
+So the chain can still be verified from its beginning, and readers learn from the head where the records begin. Segments
+that a replay from the newest full dump needs are never pruned. Segments that a live consumer has not read are pruned
+only with `force`. Segments are never joined, since their hashes are part of the chain.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,12 +32,12 @@ from pypi_assets.storage.store import Storage
 
 
 class JournalPruneError(ExpectedError):
-    """The journal cannot be pruned so; the text has why, and what can be done."""
+    """The journal cannot be pruned as requested. The message has the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrunedStream:
-    """What was deleted of a stream: how many segments with how many records. It begins after `readable_from` now."""
+    """The number of segments and records deleted from a stream, which now begins after `readable_from`."""
 
     stream: str
     readable_from: int
@@ -48,25 +48,24 @@ class PrunedStream:
 def prune_journal(
     catalog: Catalog, storage: Storage, before: int, *, force: bool = False, dry_run: bool = False, wait_s: float = 0.0
 ) -> list[PrunedStream]:
-    """Deletes the whole segments that end at the serial `before` or earlier, and returns what was deleted of each
-    stream. In a `dry_run` nothing is.
+    """Delete the segments that end at the serial `before` or earlier, and return the deletions by stream.
 
-    Raises JournalPruneError where that is more than the newest full dump makes up for, or, without `force`, where a
-    living consumer lacks records of it. Waits up to `wait_s` seconds for a stream that is being written, then raises
-    LeaseTakenError.
+    With `dry_run`, nothing is deleted. Raises JournalPruneError unless a full dump ends at `before` or later, or if a
+    live consumer has not read all of these records and `force` is not set. Waits up to `wait_s` seconds for a stream
+    that is being written, then raises LeaseTakenError.
     """
     dump = newest_full_dump(storage)
     if dump is None or dump.serials.end < before:
         has = "there is none" if dump is None else f"the newest one is at serial {dump.serials.end}"
         raise JournalPruneError(
-            f"a replay needs what comes after a full dump, and {has}: prune up to there at most, or make one first"
-            " (pypi-assets dump full)"
+            f"a replay needs the records after a full dump, and {has}: prune up to its serial at most, or make one"
+            " first (pypi-assets dump full)"
         )
     if not force and (lacking := _lacking(catalog, before)):
-        named = ", ".join(f"{one.name} (has all up to {_whole_serial(one)})" for one in lacking)
+        named = ", ".join(f"{one.name} (has read up to {_whole_serial(one)})" for one in lacking)
         raise JournalPruneError(
-            f"these consumers lack records up to serial {before}: {named}. Wait for them, forget them"
-            " (pypi-assets journal consumers --forget), or give --force"
+            f"these consumers have not read all records up to serial {before}: {named}. Wait for them, forget them"
+            " (pypi-assets journal consumers --forget), or use --force"
         )
     pruned = [
         waiting_for_lease(partial(_prune_stream, catalog, storage, stream, before, dry_run=dry_run), wait_s)
@@ -85,7 +84,7 @@ def prune_journal(
 
 
 def _lacking(catalog: Catalog, before: int) -> list[Consumer]:
-    """The living consumers that have not read all up to the serial `before`."""
+    """Return the live consumers that have not read everything up to the serial `before`."""
     seen_since = catalog.clock() - UNSEEN_S
     with catalog.read() as connection:
         found = list(all_consumers(connection))
@@ -102,7 +101,7 @@ def _whole_serial(consumer: Consumer) -> int:
 def _prune_stream(
     catalog: Catalog, storage: Storage, stream: JournalStream, before: int, *, dry_run: bool
 ) -> tuple[Head | None, Sequence[SegmentManifest]]:
-    """The new head of a stream, which is written unless it is a dry run, and the segments that it no longer has."""
+    """Return the new head of a stream and its pruned segments. The head is written unless `dry_run`."""
     with stream_lease(catalog, stream) as held:
         head = read_head(storage, stream.value)
         if head is None:

@@ -1,12 +1,12 @@
-"""Writes the journal: the segments of a range, then the chain as far as all segments before are written.
+"""Writes the journal: first the segments of a range, then the chain up to the first missing segment.
 
-Segments can be written in any order and at once; the chain grows in order of serial. Everything can be stopped at any
-moment and done again: what is recorded stays, and a manifest that is written again has the same bytes. Takedowns that
-are stored and not done yet are done first.
+Segments can be written in any order and in parallel; the chain grows in order of serials. Every step can be stopped at
+any moment and repeated: recorded segments stay, and a manifest that is written again has the same bytes. Stored
+takedowns that are not completed yet are completed first.
 
-The streams `observed` and `content` have a segment for each range of the ledger. The stream `index` is cut on a grid
-of GRID serials, so it is the same for every catalog that follows the index; what follows its last whole cell is in the
-head, in a segment that is replaced.
+The streams `observed` and `content` have one segment for each range of the ledger. The stream `index` is cut into cells
+of GRID serials, so its segments are the same for every catalog that follows the index. Records after its last complete
+cell are in an open segment, which the head names and later writes replace.
 """
 
 from collections.abc import Callable, Iterator
@@ -66,12 +66,12 @@ _BY_RANGE: dict[JournalStream, Callable[[Connection, SerialRange], Iterator[Reco
 
 
 class JournalForkError(ExpectedError):
-    """The catalog and the storage have different segments of one generation of a stream."""
+    """The catalog and the storage have different segments for one generation of a stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenRange:
-    """What writing a range published: the count of records by stream, of segments that were written now or before."""
+    """The journal's records for a range, by stream. Segments that were written earlier count too."""
 
     serials: SerialRange
     records: dict[str, int]
@@ -81,9 +81,9 @@ class WrittenRange:
 def write_range(
     catalog: Catalog, storage: Storage, serials: SerialRange, progress: Progress | None = None
 ) -> WrittenRange:
-    """Writes what a complete range adds to the journal, and seals the range. What is written already stays.
+    """Write a complete range to the journal and seal the range. Existing segments are kept.
 
-    `progress` receives the number of records. Raises RangeError where the range is not complete.
+    `progress` receives the number of records. Raises RangeError if the range is not complete.
     """
     seal_range(catalog, serials)
     for stream in _BY_RANGE:
@@ -97,13 +97,13 @@ def write_range(
 
 
 def write_first_range(catalog: Catalog, storage: Storage, progress: Progress | None = None) -> WrittenRange | None:
-    """Writes the range that begins at 0, which a full crawl has made, where it is complete and not written yet."""
+    """Write the range of the full crawl, which begins at 0, if it is complete and not written yet."""
     first = next(iter(missing_ranges(catalog)), None)
     return write_range(catalog, storage, first, progress) if first is not None and first.start == 0 else None
 
 
 def missing_ranges(catalog: Catalog) -> list[SerialRange]:
-    """The complete ranges that a stream has no segment of, in order."""
+    """Return the complete ranges that have no segment in some stream, in order."""
     with catalog.read() as connection:
         found = {
             serials
@@ -114,16 +114,16 @@ def missing_ranges(catalog: Catalog) -> list[SerialRange]:
 
 
 def write_missing(catalog: Catalog, storage: Storage, progress: Progress | None = None) -> Iterator[WrittenRange]:
-    """Writes each range that the journal lacks, in order, and yields what was written."""
+    """Write each range that the journal lacks, in order, and yield the results."""
     for serials in missing_ranges(catalog):
         yield write_range(catalog, storage, serials, progress)
     publish(catalog, storage)
 
 
 def publish(catalog: Catalog, storage: Storage) -> dict[str, Head]:
-    """Writes the index stream up to the complete serial, and the manifests of all segments whose turn it is.
+    """Write the index stream up to the complete serial, and the manifests of all segments that can be chained.
 
-    Returns the heads. Where another process does the same at this moment, what is missing is left to it.
+    Returns the heads. If another process is writing a stream, that stream is left to it.
     """
     for stream in JournalStream:
         _restore(catalog, storage, stream)
@@ -145,16 +145,16 @@ def publish(catalog: Catalog, storage: Storage) -> dict[str, Head]:
 def complete_takedowns(
     catalog: Catalog, storage: Storage, progress: Progress | None = None, *, wait_s: float = 0.0
 ) -> int:
-    """Completes the takedowns that are stored: see `takedowns.take_down`."""
+    """Complete the stored takedowns; see `takedowns.take_down`."""
     for stream in JournalStream:
         _restore(catalog, storage, stream)
     return take_down(catalog, storage, partial(_chain, catalog, storage), progress, wait_s=wait_s)
 
 
 def begin_generation(catalog: Catalog, storage: Storage, stream: JournalStream) -> int:
-    """Begins the stream again, with what is known by now of all serials. Returns the number of the new generation.
+    """Restart a stream with everything that is known now about all serials. Returns the number of the new generation.
 
-    Needed where older events were stored after the stream was begun, or where its files were lost.
+    This is needed if older events were stored after the stream was begun, or if its files were lost.
     """
     head = read_head(storage, stream)
     with catalog.read() as connection:
@@ -167,10 +167,10 @@ def begin_generation(catalog: Catalog, storage: Storage, stream: JournalStream) 
 
 
 def _restore(catalog: Catalog, storage: Storage, stream: JournalStream) -> None:
-    """Records what the storage has published of a stream and the catalog does not know: it was restored from a back-up,
-    or begun again over the same storage.
+    """Record the storage's published segments that the catalog does not know.
 
-    Raises JournalForkError where the two have different segments.
+    They are unknown if the catalog was restored from a backup, or created again over the same storage. Raises
+    JournalForkError if the two have different segments.
     """
     head = read_head(storage, stream)
     with catalog.read() as connection:
@@ -187,7 +187,7 @@ def _restore(catalog: Catalog, storage: Storage, stream: JournalStream) -> None:
         if manifest.previous != digest:
             raise JournalForkError(
                 f"the journal's stream {stream.value} in {storage.url} and the catalog have different segments from"
-                f" serial {manifest.serials.start} on: were two catalogs written to one storage? Begin the stream again"
+                f" serial {manifest.serials.start} on: did two catalogs write to one storage? Restart the stream"
                 f" (pypi-assets journal restart {stream.value})"
             )
         digest = manifest.digest
@@ -208,7 +208,7 @@ def _write(
     *,
     generation: int | None = None,
 ) -> SegmentFile:
-    """The segment of a stream, written unless it was before."""
+    """Return the segment of a stream, writing it unless it exists."""
     with catalog.read() as connection:
         number = _generation(connection, stream) if generation is None else generation
         found = find_segment(connection, stream, number, serials.start)
@@ -217,8 +217,8 @@ def _write(
         return found
     if found is not None or (last is not None and last.file.serials.end > serials.start):
         raise JournalForkError(
-            f"the journal's stream {stream.value} in {storage.url} is cut at other serials than {serials}: it is of"
-            f" another catalog. Begin the stream again (pypi-assets journal restart {stream.value})"
+            f"the journal's stream {stream.value} in {storage.url} is cut at other serials than {serials}: another"
+            f" catalog wrote it. Restart the stream (pypi-assets journal restart {stream.value})"
         )
     records = _BY_RANGE.get(stream, index_records)
     while True:
@@ -232,7 +232,7 @@ def _write(
 
 
 def _first(connection: Connection, stream: JournalStream) -> SerialRange | None:
-    """The serials of the first segment of a new generation; None where there is nothing for it yet."""
+    """Return the serials of a new generation's first segment, or None if it cannot be written yet."""
     if stream == JournalStream.INDEX:
         start, end = _index_start(connection), complete_serial(connection)
         cell = SerialRange(start, (start // GRID + 1) * GRID)
@@ -242,13 +242,13 @@ def _first(connection: Connection, stream: JournalStream) -> SerialRange | None:
 
 
 def _index_start(connection: Connection) -> int:
-    """The serial above which events of all projects are stored."""
+    """Return the serial above which the events of all projects are stored."""
     state = read_state(connection)
     return max(int(state["events_since"]), int(state["all_events_since"] or 0))
 
 
 def _index_cells(catalog: Catalog) -> Iterator[SerialRange]:
-    """The whole cells of the index stream that have no segment yet, in order."""
+    """Yield the complete cells of the index stream that have no segment yet, in order."""
     with catalog.read() as connection:
         complete = complete_serial(connection)
         if complete == 0:
@@ -262,7 +262,7 @@ def _index_cells(catalog: Catalog) -> Iterator[SerialRange]:
 
 
 def _first_index_cell(connection: Connection, serials: SerialRange) -> dict[str, int]:
-    """How many records of the index stream lie in the segments that end within the range."""
+    """Count the records of the index stream in the segments that end within the range."""
     generation = _generation(connection, JournalStream.INDEX)
     cells = range(serials.start // GRID * GRID, serials.end, GRID)
     found = (find_segment(connection, JournalStream.INDEX, generation, start) for start in cells)
@@ -271,7 +271,7 @@ def _first_index_cell(connection: Connection, serials: SerialRange) -> dict[str,
 
 
 def _chain(catalog: Catalog, storage: Storage, stream: JournalStream) -> Head:
-    """Publishes the segments whose turn it is, then the head."""
+    """Publish the segments that continue the chain, then the head."""
     with catalog.read() as connection:
         generation = _generation(connection, stream)
         last = last_chained(connection, stream, generation)
@@ -310,7 +310,7 @@ def _chain(catalog: Catalog, storage: Storage, stream: JournalStream) -> Head:
 
 
 def _found_pruned(storage: Storage, head: Head) -> Pruned | None:
-    """What was pruned of a generation whose head is lost: what comes before the first segment that has a file."""
+    """Return the pruned part of a generation whose head is lost: everything before the first segment with a file."""
     pruned = None
     try:
         replaced = replaced_segments(storage, head)
@@ -320,12 +320,12 @@ def _found_pruned(storage: Storage, head: Head) -> Pruned | None:
                 return pruned
             pruned = Pruned(number, manifest.serials.end)
     except JournalDamagedError:
-        return None  # manifests stay where segments are pruned: more was lost
+        return None  # pruning keeps manifests, so more than the head was lost
     return pruned
 
 
 def _open_segment(catalog: Catalog, storage: Storage, generation: int, end: int) -> OpenSegment | None:
-    """The records of the index stream after its last whole cell, up to the complete serial."""
+    """Write the records of the index stream after its last complete cell, up to the complete serial."""
     head = read_head(storage, JournalStream.INDEX)
     with catalog.read_once() as connection:
         complete = complete_serial(connection)

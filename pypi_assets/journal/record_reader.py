@@ -1,6 +1,6 @@
-"""Reads the journal from a cursor on: the records of some streams, merged in their one order.
+"""Reads the journal from a cursor on: the records of some streams, merged into one order.
 
-It reads the storage alone, so that it works on a copy of it too.
+It reads only the storage, so it also works on a copy of the storage.
 """
 
 import re
@@ -30,21 +30,21 @@ from pypi_assets.storage.store import Storage
 _KEPT_MANIFESTS = 4_096
 _KEPT_TAKEDOWNS = 8
 _BEGIN = re.compile(rb'\{"serial":([0-9]{1,18}),"of_serial":[0-9]{1,18},"ordinal":([0-9]{1,18}),').match
-"""What each record begins with: it is found without parsing all of it."""
+"""Matches the beginning of each record, without parsing the whole line."""
 Place = tuple[int, int, int]
-"""The parts of a record's cursor."""
+"""The parts of a record's cursor: serial, rank of the stream, and ordinal."""
 Placed = tuple[Place, bytes]
-"""A record as its line of JSON, with its place."""
+"""A record as its line of JSON, with its position."""
 _place: Callable[[Placed], Place] = itemgetter(0)
 
 
 class NoJournalError(ExpectedError):
-    """There is no journal, or none at the serial that a reader is at."""
+    """The storage has no journal, or the journal does not have the requested serial."""
 
 
 @dataclass(frozen=True)
 class Journal:
-    """The journal in a storage. What it has read of manifests it keeps: they never change."""
+    """The journal in a storage. Manifests are cached, since they never change."""
 
     storage: Storage
     _manifests: Callable[[str, int, int], SegmentManifest] = field(init=False)
@@ -67,7 +67,7 @@ class Journal:
         object.__setattr__(self, "_replaced", replaced_of)
 
     def head(self, stream: str) -> Head:
-        """The present state of a stream. Raises NoJournalError where there is none."""
+        """Return the current state of a stream. Raises NoJournalError if there is none."""
         head = read_head(self.storage, stream)
         if head is None:
             raise NoJournalError(
@@ -76,15 +76,18 @@ class Journal:
         return head
 
     def manifest(self, head: Head, number: int) -> SegmentManifest:
-        """The manifest of a segment of the generation of `head`."""
+        """Return the manifest of a segment in the generation of `head`."""
         return self._manifests(head.stream, head.generation, number)
 
     def _segment(self, head: Head, number: int) -> SegmentManifest:
-        """The same with the file that a takedown has put in its place."""
+        """Return the manifest with the current file, if a takedown has replaced the original file."""
         return as_replaced(self.manifest(head, number), self._replaced(head))
 
     def segments(self, head: Head, after: int) -> Iterator[SegmentManifest]:
-        """The segments that end after the serial `after`, in order, with their present files; last the open one."""
+        """Yield the segments that end after the serial `after`, in order, with their current files.
+
+        The open segment is last.
+        """
         low, high = head.first_number, head.number + 1
         while low < high:
             middle = (low + high) // 2
@@ -98,21 +101,21 @@ class Journal:
             yield open_manifest(head, head.open)
 
     def heads(self, streams: Collection[str] = tuple(RANKS)) -> list[Head]:
-        """The present states of these streams, in their order. Raises NoJournalError where there is none of one."""
+        """Return the current states of these streams, in their order. Raises NoJournalError if one of them has none."""
         return [self.head(stream) for stream in sorted(streams, key=RANKS.__getitem__)]
 
     def through(self, streams: Collection[str]) -> int:
-        """The serial up to which all of these streams are published."""
+        """Return the serial up to which all of these streams are published."""
         return min(self.head(stream).through for stream in streams)
 
     def lines(
         self, after: Cursor, heads: Collection[Head], through: int | None = None, *, with_passed: bool = False
     ) -> Iterator[Placed]:
-        """The records after a cursor, as lines of JSON with their places, up to the serial `through` (None: as far as
-        all these streams are published). A stream that begins later than the cursor joins where it begins.
+        """Yield the records after a cursor as lines of JSON with their positions, up to the serial `through`.
 
-        `with_passed`: with those that come before the cursor in its segment, which are read anyway. Raises
-        JournalDamagedError.
+        If `through` is None, the end is the serial up to which all these streams are published. A stream that begins
+        after the cursor joins at its beginning. With `with_passed`, the records before the cursor in its segment, which
+        are read anyway, are yielded too. Raises JournalDamagedError.
         """
         end = min(head.through for head in heads)
         end = end if through is None else min(end, through)
@@ -120,9 +123,9 @@ class Journal:
         return chain.from_iterable(_merged(streams))
 
     def _of_stream(self, head: Head, after: Cursor, end: int, *, with_passed: bool) -> Iterator[list[Placed]]:
-        """The records of one stream, some at a time."""
+        """Yield the records of one stream in batches."""
         passed, beyond, rank = (after.serial, after.rank, after.ordinal), (end + 1, -1, 0), RANKS[head.stream]
-        # the segment in which the cursor's serial lies can have more records of it, unless the cursor is after them all
+        # unless the cursor is after all records of its serial, the segment of that serial can have more of them
         for segment in self.segments(head, after.whole_serial):
             if segment.serials.start >= end:
                 return
@@ -136,7 +139,7 @@ class Journal:
                     return
 
     def _blocks_of(self, head: Head, segment: SegmentManifest) -> Iterator[Sequence[bytes]]:
-        """The lines of a segment, some at a time, also where a takedown replaces its file at this moment."""
+        """Yield the lines of a segment in batches, even if a takedown replaces its file at this moment."""
         try:
             yield from read_blocks(self.storage, segment)
         except SegmentMissingError:
@@ -149,17 +152,17 @@ class Journal:
 
 
 def _placed(lines: Sequence[bytes], rank: int, segment: SegmentManifest) -> list[Placed]:
-    """The lines with their places. Raises JournalDamagedError."""
+    """Return the lines with their positions. Raises JournalDamagedError."""
     begin = _BEGIN
     placed = [((int(match[1]), rank, int(match[2])), line) for line in lines if (match := begin(line)) is not None]
     if len(placed) < len(lines):
         line = next(line for line in lines if begin(line) is None)
-        raise JournalDamagedError(f"{segment_path(segment)} has a line that is no record: {line[:80]!r}")
+        raise JournalDamagedError(f"{segment_path(segment)} has a line that is not a record: {line[:80]!r}")
     return placed
 
 
 def _merged(streams: Sequence[Iterator[list[Placed]]]) -> Iterator[list[Placed]]:
-    """What several streams have in order, in one order: some at a time, so that a record costs little."""
+    """Merge several ordered streams into one order. It works in batches, to keep the cost of a record low."""
     waiting: dict[int, list[Placed]] = {number: [] for number in range(len(streams))}
     while True:
         for number, some in list(waiting.items()):
@@ -169,7 +172,8 @@ def _merged(streams: Sequence[Iterator[list[Placed]]]) -> Iterator[list[Placed]]
                     del waiting[number]
         if not waiting:
             return
-        end = min(some[-1][0] for some in waiting.values())  # what comes after it can come after what is not read yet
+        # records after this position could follow records that are not read yet
+        end = min(some[-1][0] for some in waiting.values())
         merged: list[Placed] = []
         for number, some in waiting.items():
             cut = bisect_right(some, end, key=_place)
@@ -180,6 +184,10 @@ def _merged(streams: Sequence[Iterator[list[Placed]]]) -> Iterator[list[Placed]]
 
 
 def first_serial(heads: Collection[Head]) -> int:
-    """The serial after which readers of these streams can begin: that of the first one, or the last one to which any
-    was pruned, since a stream that begins later has nothing before, and one that was pruned has had it."""
+    """Return the serial after which readers of these streams can begin.
+
+    Streams can begin at different serials. Usually the result is the earliest beginning, since a stream that begins
+    later has no earlier records. A pruned stream did have earlier records, so the result is never before the end of a
+    pruned part.
+    """
     return max(min(head.readable_from for head in heads), *(head.pruned.end for head in heads if head.pruned), 0)

@@ -1,11 +1,11 @@
-"""Replays the journal into a catalog of its own, from its begin or from a full dump, up to a serial.
+"""Replays the journal into a separate catalog, from its beginning or from a full dump, up to a serial.
 
-The catalog is equal to the one that wrote the journal in what is live, yanked and followed, in what was read, in
-events, and in the log of changes. What is known of visits and pages is not in the journal.
+The new catalog equals the catalog that wrote the journal in live, yanked and followed files, in contents of files, in
+events, and in the log of changes. The journal has no visits and pages.
 
-Records are entered some at a time, each time with the place that was reached. So a replay that was stopped goes on
-there; one that was stopped while it read the dump reads that again. What it goes on with has to be the same journal:
-the last manifest of each stream is remembered.
+Records are stored in batches, together with the position reached. So a stopped replay continues there; if it was
+stopped while it read the dump, it reads the dump again. It must continue with the same journal, so the last manifest of
+each stream is stored too.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -43,21 +43,24 @@ from pypi_assets.storage.store import Storage
 CONSUMER = "replay"
 BATCH_RECORDS = 10_000
 STEP_RECORDS = 1_000_000
-"""Once these are entered, the catalog answers up to what was reached, and the replay goes on."""
+"""After this many records, the catalog can answer up to the serial reached, and the replay continues."""
 Progress = Callable[[int], None]
 _STREAMS = tuple(RANKS)
 _CONTENT_DEFAULTS = {"provides_extra": [], "stubs": [], "left_out": 0}
 
 
 class ReplayError(ExpectedError):
-    """The journal cannot be replayed so; the text has why, and what can be done."""
+    """The journal cannot be replayed as requested. The message has the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a replay did: the serial that it reached, from which serial on there are answers, how many records it
-    entered now, the dump that it began with, and how it began: `from nothing`, `where it was stopped` (or had ended),
-    or `with the dump again`."""
+    """The result of a replay.
+
+    `through` is the serial reached, `exact_from` the first serial with answers, `records` the number of records stored
+    now, and `dump` the dump that it began with. `began` is `from nothing`, `where it was stopped` (or had ended), or
+    `with the dump again`.
+    """
 
     through: int
     exact_from: int
@@ -68,7 +71,7 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class _Position:
-    """How far a replay is: the place of the last record; the dump that it begins with, and whether that is read."""
+    """The progress of a replay: the position of its last record, the dump to begin with, and whether that was read."""
 
     after: Cursor
     dump: str | None = None
@@ -77,7 +80,7 @@ class _Position:
     exact_from: int = 0
     gaps: tuple[tuple[int, int], ...] = field(default=())
     chains: Mapping[str, tuple[int, int, str]] = field(default_factory=dict)
-    """Of each stream the generation, and number and digest of the last manifest of the journal that was replayed."""
+    """For each stream, the generation, and the number and digest of the last manifest of the replayed journal."""
 
     def encode(self) -> str:
         return orjson.dumps(
@@ -109,10 +112,11 @@ def replay(
     from_dump: bool = False,
     progress: Progress | None = None,
 ) -> Replayed:
-    """Brings an empty catalog, or one that was replayed before, up to the serial `to` (None: as far as the journal is
-    written). With `from_dump`, or where the journal begins later than at 0, it begins with the newest full dump.
+    """Replay the journal into an empty or previously replayed catalog, up to the serial `to`.
 
-    `progress` receives the number of records so far. Raises ReplayError, NoJournalError, JournalDamagedError.
+    If `to` is None, the journal's end is used. With `from_dump`, or if the journal does not begin at 0, the replay
+    begins with the newest full dump. `progress` receives the number of records so far. Raises ReplayError,
+    NoJournalError and JournalDamagedError.
     """
     journal = Journal(storage)
     heads = journal.heads()
@@ -123,7 +127,7 @@ def replay(
     position, began = _begin(storage, catalog, through, from_dump=from_dump)
     _require_same_chains(journal, heads, position)
     if position.after.serial > through:
-        raise ReplayError(f"the catalog has been replayed beyond serial {through} already; begin with a new one")
+        raise ReplayError(f"the catalog was already replayed beyond serial {through}; use a new catalog")
     index_url = read_owner(storage)
     replaying = _Replaying(catalog, replace(position, chains=_chains(heads)), index_url, progress)
     if not position.is_dump_read:
@@ -137,7 +141,7 @@ def replay(
     ]
     if late:
         raise ReplayError(
-            f"the journal begins after serial {begin.serial}: {', '.join(late)}; begin with a new catalog and the"
+            f"the journal begins after serial {begin.serial}: {', '.join(late)}; use a new catalog, and begin with the"
             " newest full dump"
         )
     index = next(head for head in heads if head.stream == JournalStream.INDEX)
@@ -161,11 +165,11 @@ def _begin(storage: Storage, catalog: Catalog, through: int, *, from_dump: bool)
         if not position.is_dump_read and position.dump not in set(committed_directories(storage)):
             raise ReplayError(
                 f"the replay was stopped while it read the full dump {position.dump}, which is no longer in"
-                f" {storage.url}: begin with a new catalog"
+                f" {storage.url}: use a new catalog"
             )
         return position, "where it was stopped" if position.is_dump_read else "with the dump again"
     if is_used:
-        raise ReplayError("the catalog is not empty, and it is no replayed one: name another database")
+        raise ReplayError("the catalog is neither empty nor a replayed catalog: use another database")
     journal = Journal(storage)
     begins_late = any(
         head.readable_from > 0
@@ -176,7 +180,7 @@ def _begin(storage: Storage, catalog: Catalog, through: int, *, from_dump: bool)
         return _Position(Cursor.after_serial(0)), "from nothing"
     dump = newest_full_dump(storage, through)
     if dump is None:
-        raise ReplayError(f"there is no full dump at serial {through} or before in {storage.url} to begin with")
+        raise ReplayError(f"the replay must begin with a full dump, and {storage.url} has none up to serial {through}")
     serial = dump.serials.end
     position = _Position(
         Cursor.after_serial(serial), dump.directory, is_dump_read=False, events_since=serial, exact_from=serial
@@ -189,8 +193,10 @@ def _chains(heads: Iterable[Head]) -> dict[str, tuple[int, int, str]]:
 
 
 def _require_same_chains(journal: Journal, heads: Iterable[Head], position: _Position) -> None:
-    """Raises ReplayError where the journal is another one than what was replayed so far. A later generation has the
-    same past."""
+    """Raise ReplayError if the journal is not the one replayed so far.
+
+    A later generation of a stream is accepted, since it covers the same past.
+    """
     for head in heads:
         generation, number, digest = position.chains.get(head.stream, (0, 0, ""))
         if generation != head.generation:
@@ -198,12 +204,15 @@ def _require_same_chains(journal: Journal, heads: Iterable[Head], position: _Pos
         if number > head.number or journal.manifest(head, number).digest != digest:
             raise ReplayError(
                 f"the catalog was replayed from another journal than the one in {journal.storage.url}: segment {number}"
-                f" of the stream {head.stream} differs, or is missing. Name another database, or an empty one"
+                f" of the stream {head.stream} differs or is missing. Use another database, or an empty one"
             )
 
 
 def newest_full_dump(storage: Storage, through: int | None = None) -> DumpManifest | None:
-    """Of the full dumps that end at `through` (None: anywhere) or before, the one that ends and began to read last."""
+    """Return the full dump with the greatest end, up to the serial `through` if given; None if there are no full dumps.
+
+    If several dumps end at the same serial, the result is the dump that began to read last.
+    """
     manifests = (read_manifest(storage, directory) for directory in committed_directories(storage))
     full = [one for one in manifests if one.kind == DumpKind.FULL and (through is None or one.serials.end <= through)]
     return max(full, key=lambda one: (one.serials.end, one.sequence), default=None)
@@ -211,7 +220,7 @@ def newest_full_dump(storage: Storage, through: int | None = None) -> DumpManife
 
 @dataclass
 class _Replaying:
-    """Enters records into `catalog`, and knows how far it is."""
+    """Stores records in `catalog` and tracks the position."""
 
     catalog: Catalog
     position: _Position
@@ -224,14 +233,14 @@ class _Replaying:
     _last: Place | None = None
 
     def take_dump(self, storage: Storage) -> None:
-        """Enters the rows of the dump that it begins with."""
+        """Store the rows of the dump that the replay begins with."""
         directory = self.position.dump or ""
         is_of_scopes = read_manifest(storage, directory).followed_projects is not None
         serial = self.position.after.serial
         for row in iter_dump(storage, directory, decode_row):
             for record in _records_of(row, serial, is_of_scopes=is_of_scopes):
                 self._waiting.add(record)
-            self._waiting.log.clear()  # what led to them is not known
+            self._waiting.log.clear()  # the changes that led to the dump's state are not known
             self._waiting_count += 1
             if self._waiting_count >= BATCH_RECORDS:
                 self._enter()
@@ -239,7 +248,7 @@ class _Replaying:
         self._enter()
 
     def take(self, place: Place, line: bytes) -> None:
-        """Takes the next record of the journal, as its line of JSON."""
+        """Add the next record of the journal, given as its line of JSON."""
         try:
             record = decode_record(place, line)
         except RecordError as error:
@@ -257,13 +266,13 @@ class _Replaying:
                 self.position = replace(position, gaps=(*position.gaps, span))
 
     def count_step(self, serial: int) -> None:
-        """A record of this serial is taken next: where enough were taken, all before the serial counts from now on."""
+        """Complete a step before the first record of a new serial, if enough records were stored since the last."""
         reached = 0 if self._last is None else self._last[0]
         if self.count - self._counted >= STEP_RECORDS and reached < serial:
             self.finish(reached)
 
     def finish(self, through: int) -> None:
-        """Enters what waits. From now on the catalog answers up to the serial `through`."""
+        """Store the waiting records. The catalog then answers up to the serial `through`."""
         self._enter()
         done = replace(self.position, after=Cursor.after_serial(through))
 
@@ -312,8 +321,10 @@ def _named(place: Place) -> str:
 
 
 def _records_of(row: Record, serial: int, *, is_of_scopes: bool) -> Iterator[Record]:
-    """A row of a full dump that ends at `serial` as records: of what was before the dump, only since when the file is
-    live without a break is known."""
+    """Yield a row of a full dump that ends at `serial` as records.
+
+    About the time before the dump, a row only states the serial since which the file is live without a break.
+    """
     place = {name: row[name] for name in ("project", "normalized", "version", "filename")}
     observed = place | {name: row.get(name) for name in SHOWN_FACTS} | {"stream": "observed", "serial": serial}
     observed |= {"of_serial": serial, "cause": "", "generation": 1, "distribution_kind": row["kind"]}

@@ -1,7 +1,7 @@
-"""What a replay reads of records and of rows of dumps, with the types and bounds that a catalog takes.
+"""The fields that a replay reads from records and dump rows, with the types and limits that a catalog accepts.
 
-A journal can come from anywhere: what no catalog would have written is refused by name. What a record has beyond that
-is left out, and a record of a kind that enters nothing is left alone.
+A journal can come from anywhere, so a value that no catalog would have written is rejected with an error that names it.
+Further fields of a record are ignored, and so are records of kinds that a replay does not store.
 """
 
 import math
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
     OutcomeText: TypeAlias = str
     KindText: TypeAlias = str
-else:  # texts, since SQLite takes several times as long for members of an enumeration
+else:  # texts, since SQLite takes several times as long for enumeration members
     OutcomeText = Literal[tuple(map(str, ReadOutcome))]
     KindText = Literal[tuple(map(str, DistributionKind))]
 
 
 class RecordError(msgspec.ValidationError):
-    """A record, or a row, is none that a catalog would have written; the text has why."""
+    """No catalog would have written this record or row. The message has the reason."""
 
 
 class _Placed(TypedDict):
@@ -61,7 +61,7 @@ class _IndexRecord(_Placed, total=False):
 
 
 class _Facts(TypedDict, total=False):
-    """What a page shows of a file."""
+    """The facts that a page shows about a file."""
 
     url: str | None
     sha256: Short | None
@@ -89,7 +89,7 @@ class _ObservedRecord(_Placed, _Facts, total=False):
 
 
 class _Content(TypedDict, total=False):
-    """What was read of a file. The long lists stay as they are: files of one release have the same ones."""
+    """The data read from a file. The long lists are not decoded, since the files of one release have equal lists."""
 
     outcome: OutcomeText
     error_kind: Short | None
@@ -159,15 +159,15 @@ _NEEDED: Mapping[int, Mapping[str, frozenset[str]]] = {
     },
     RANKS[JournalStream.CONTENT]: {"outcome": frozenset({*_FILE, "sha256", *CONTENT})},
 }
-"""By stream and the field that shows what a record enters: the fields that it has then."""
+"""By stream, and by the field that shows what a record stores: the fields that such a record must have."""
 _ROW_NEEDED = frozenset({"project", "normalized", "version", "filename", "kind", "live_since", "yanked", "outcome"})
 
 
 def decode_record(place: Place, line: bytes) -> Record:
-    """A line of the journal, which was found at `place`, as far as it is entered. Raises RecordError."""
+    """Return the stored fields of a journal line found at `place`. Raises RecordError."""
     record = _decoded(_DECODE[place[1]], line)
     if (record["serial"], RANKS.get(record["stream"]), record["ordinal"]) != place:
-        raise RecordError("it has two places")
+        raise RecordError("its serial, stream or ordinal does not match its place")
     if record["kind"] == GAP and record.get("until", 0) <= record["serial"]:
         raise RecordError("a gap does not end after it begins")
     for marker, needed in _NEEDED[place[1]].items():
@@ -186,7 +186,7 @@ def decode_record(place: Place, line: bytes) -> Record:
 
 
 def decode_row(line: bytes) -> dict[str, Any]:
-    """A line of a full dump, as far as it is entered. Raises RecordError."""
+    """Return the stored fields of a line of a full dump. Raises RecordError."""
     row = _decoded(_decode_row, line)
     _require(row, _ROW_NEEDED)
     return row
@@ -197,7 +197,7 @@ def _decoded(decode: Any, line: bytes) -> Record:
         record: Record = decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise RecordError(str(error)) from error
-    if b"\\u0000" in line:  # no database takes that character in a text, and an index's own are replaced as well
+    if b"\\u0000" in line:  # databases reject NUL in texts; texts from an index have it replaced as well
         return {name: storable(value) if isinstance(value, str) else value for name, value in record.items()}
     return record
 
@@ -212,7 +212,7 @@ def _require(record: Record, needed: frozenset[str]) -> None:
 
 
 def _are_in_order(spans: Iterable[tuple[int, int | None, Any] | tuple[int, int | None]]) -> bool:
-    """Whether no interval is empty, and none begins before the one before it has ended."""
+    """Check that no interval is empty, and that each begins at or after the end of the previous one."""
     free_from: float = 0
     for start, end, *_ in spans:
         if start < free_from or (end is not None and end <= start):

@@ -1,14 +1,16 @@
-"""The files of the journal: a segment is compressed lines of JSON, and its manifest gives it a place in the chain.
+"""The files of the journal: segments, which are compressed lines of JSON, and manifests, which chain the segments.
 
 Paths, below `journal/STREAM/GENERATION/`:
 
     START-END.HASH.jsonl.zst     the records of the serials above START up to END
     manifests/00000042.json      the manifest of segment 42, with the hash of manifest 41
-    takedowns/00000002.json      which segments were replaced by the second takedown: takedown_files.py
-    head.json                    how long the chain is, and what follows it that is not whole yet; it is replaced
+    takedowns/00000002.json      the segments that the second takedown replaced: takedown_files.py
 
-Manifests stay as they are, and so do segments until a takedown replaces them or a person prunes them; both are in
-head.json. Hashes are of the records before compression.
+The head of a stream is `journal/STREAM/head.json`. It has the length of the chain and the open segment after it, and is
+replaced by each write.
+
+Manifests never change. Segments do not change either, until a takedown replaces them or an operator prunes them, and
+head.json records both. Hashes are of the records before compression.
 """
 
 import hashlib
@@ -32,11 +34,11 @@ from pypi_assets.storage.store import ObjectNotFoundError, Storage
 JOURNAL = "journal"
 OPEN_PREFIX = "open-"
 GRID = 1_000
-"""Serials of a segment of the index stream: about an hour of PyPI."""
+"""The serials in one segment of the index stream: about an hour of PyPI."""
 FORMAT = 1
 COMPRESSION_LEVEL = 3
 MOST_LINE_BYTES = 64 * 1024**2
-"""Of a record: what a file may hold at most is far less."""
+"""The most bytes of a record. The limits on files keep records far below it."""
 _BUFFER_BYTES = 1024**2
 _BLOCK_BYTES = 256 * 1024
 _PROGRESS_RECORDS = 10_000
@@ -44,7 +46,7 @@ _PLAIN_NAME = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z._-]{0,199}")
 
 
 class JournalDamagedError(ExpectedError):
-    """A file of the journal is missing or not what was written; the text names it and what is wrong."""
+    """A file of the journal is missing or corrupt. The message names the file and the problem."""
 
 
 class SegmentMissingError(JournalDamagedError):
@@ -53,8 +55,11 @@ class SegmentMissingError(JournalDamagedError):
 
 @dataclass(frozen=True, slots=True)
 class SegmentManifest:
-    """A segment's place in its chain, and what its file holds. `previous` is the hash of the manifest before; None in
-    the first one. It follows from the records alone: it has no time, and no size of the compressed file."""
+    """A segment's position in its chain, and the size and hash of its records.
+
+    `previous` is the hash of the previous manifest, or None in the first. A manifest depends only on the records: it
+    has no time, and no compressed size.
+    """
 
     stream: str
     generation: int
@@ -67,7 +72,7 @@ class SegmentManifest:
     previous: str | None
 
     def encode(self) -> bytes:
-        """The manifest as it is stored: one line of JSON."""
+        """Return the manifest in its stored form, one line of JSON."""
         fields = {
             "format": FORMAT,
             "stream": self.stream,
@@ -90,7 +95,7 @@ class SegmentManifest:
 
     @classmethod
     def of(cls, file: SegmentFile, number: int, previous: str | None) -> "SegmentManifest":
-        """That of a written segment."""
+        """Return the manifest of a written segment."""
         return cls(
             file.stream,
             file.generation,
@@ -106,7 +111,7 @@ class SegmentManifest:
 
 @dataclass(frozen=True, slots=True)
 class OpenSegment:
-    """What follows a chain and is not whole yet: the records of the serials so far. A later one replaces it."""
+    """The records after the end of a chain, of a segment that is not complete yet. The next write replaces it."""
 
     serials: SerialRange
     name: str
@@ -117,7 +122,7 @@ class OpenSegment:
 
 @dataclass(frozen=True, slots=True)
 class LastTakedown:
-    """The last takedown of a generation, and the hash of its file; each names the one before."""
+    """The last takedown of a generation, and the hash of its file. Each takedown's file names the previous takedown."""
 
     number: int
     digest: str
@@ -125,7 +130,7 @@ class LastTakedown:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """The last segment whose file was pruned, and the serial at which it ends. Its manifest is still there."""
+    """The last segment whose file was pruned, and the serial at which it ends. Its manifest still exists."""
 
     number: int
     end: int
@@ -133,8 +138,10 @@ class Pruned:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The state of a stream: `number` and `digest` are of the last manifest of its chain (0 and None: there is none),
-    which ends at the serial `end` and begins after `start`."""
+    """The state of a stream, whose chain begins after the serial `start` and ends at the serial `end`.
+
+    `number` and `digest` describe the last manifest of the chain. They are 0 and None if the chain is empty.
+    """
 
     stream: str
     generation: int
@@ -162,7 +169,7 @@ class Head:
         return self.start if self.pruned is None else self.pruned.end
 
     def encode(self) -> bytes:
-        """The head as it is stored."""
+        """Return the head in its stored form."""
         fields: dict[str, Any] = {
             "format": FORMAT,
             "stream": self.stream,
@@ -188,27 +195,27 @@ class Head:
 
 
 def stream_path(stream: str, generation: int) -> str:
-    """The folder of a generation of a stream."""
+    """Return the folder of a generation of a stream."""
     return f"{JOURNAL}/{stream}/{generation:04d}"
 
 
 def segment_name(serials: SerialRange, sha256: str, prefix: str = "") -> str:
-    """What the file of a segment is called whose records have this hash: no other one is called so."""
+    """Return the filename of a segment whose records have this hash. Different segments have different names."""
     return f"{prefix}{serials.key}.{sha256[:16]}.jsonl.zst"
 
 
 def segment_path(segment: SegmentManifest | SegmentFile) -> str:
-    """Where the file of a segment is."""
+    """Return the path of a segment's file."""
     return f"{stream_path(segment.stream, segment.generation)}/{segment.name}"
 
 
 def manifest_path(stream: str, generation: int, number: int) -> str:
-    """Where the manifest of a segment is."""
+    """Return the path of a segment's manifest."""
     return f"{stream_path(stream, generation)}/manifests/{number:08d}.json"
 
 
 def head_path(stream: str) -> str:
-    """Where the head of a stream is."""
+    """Return the path of a stream's head."""
     return f"{JOURNAL}/{stream}/head.json"
 
 
@@ -222,8 +229,10 @@ def write_segment(
     *,
     prefix: str = "",
 ) -> SegmentFile:
-    """Writes the file of a segment. `progress` receives the number of records. Its name has the hash of its records,
-    so that two writers never replace each other's file."""
+    """Write the file of a segment. `progress` receives the number of records.
+
+    The name includes the hash of the records, so two writers never replace each other's file.
+    """
     lines = map(to_utf8_json, records)
     return write_lines(storage, stream, generation, serials, lines, progress, prefix=prefix)
 
@@ -238,7 +247,7 @@ def write_lines(
     *,
     prefix: str = "",
 ) -> SegmentFile:
-    """Writes the file of a segment from its records as JSON, without ends of lines."""
+    """Write the file of a segment from its records as JSON, without newlines."""
     digest, count, size = hashlib.sha256(), 0, 0
     with storage.unnamed_file() as local:
         compressor = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL, write_checksum=True)
@@ -264,7 +273,7 @@ def write_lines(
 
 
 class _Sink(io.RawIOBase):
-    """Passes bytes on and hashes them."""
+    """Forwards bytes and hashes them."""
 
     def __init__(self, target: IO[bytes], digest: Any) -> None:
         self._target, self._digest = target, digest
@@ -279,19 +288,19 @@ class _Sink(io.RawIOBase):
 
 
 def read_lines(storage: Storage, segment: SegmentManifest) -> Iterator[bytes]:
-    """The records of a segment as lines of JSON, without their ends. The last one comes once the hash of all is right.
+    """Yield the records of a segment as lines of JSON without newlines.
 
-    Raises JournalDamagedError.
+    The last record is yielded only after the hash of all records was checked. Raises JournalDamagedError.
     """
     return chain.from_iterable(read_blocks(storage, segment))
 
 
 def read_blocks(storage: Storage, segment: SegmentManifest) -> Iterator[list[bytes]]:
-    """The same lines, some at a time: a call for each costs more than the lines."""
+    """Yield the same lines as `read_lines`, in batches: a call for each line would cost more than the line."""
     path = segment_path(segment)
     digest, count, size = hashlib.sha256(), 0, 0
-    begun: list[bytes] = []  # the parts of the line that is not whole yet
-    held: list[bytes] = []  # the last line
+    begun: list[bytes] = []  # the parts of the incomplete line
+    held: list[bytes] = []  # the last complete line
     try:
         with storage.open(path) as source:
             reader = zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True)
@@ -314,10 +323,10 @@ def read_blocks(storage: Storage, segment: SegmentManifest) -> Iterator[list[byt
     except ObjectNotFoundError as error:
         raise SegmentMissingError(f"a segment of the journal is missing: {error}") from error
     except zstandard.ZstdError as error:
-        raise JournalDamagedError(f"{storage.uri(path)} is damaged after record {count}: {error}") from error
+        raise JournalDamagedError(f"{storage.uri(path)} is corrupt after record {count}: {error}") from error
     if (digest.hexdigest(), count, size) != (segment.sha256, segment.records, segment.content_bytes) or any(begun):
         raise JournalDamagedError(
-            f"{storage.uri(path)} is not what its manifest names: {count} records of {size} bytes with the sha256"
+            f"{storage.uri(path)} does not match its manifest: {count} records of {size} bytes with the sha256"
             f" {digest.hexdigest()}, not {segment.records} of {segment.content_bytes} with {segment.sha256}"
         )
     if held:
@@ -325,7 +334,7 @@ def read_blocks(storage: Storage, segment: SegmentManifest) -> Iterator[list[byt
 
 
 def raw_lines(storage: Storage, path: str) -> Iterator[bytes]:
-    """The lines of a segment that no manifest describes, without their ends. Raises ObjectNotFoundError, ZstdError."""
+    """Yield the lines of a segment without a manifest, without newlines. Raises ObjectNotFoundError and ZstdError."""
     with storage.open(path) as source:
         lines = io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True))
         while line := lines.readline(MOST_LINE_BYTES):
@@ -333,12 +342,12 @@ def raw_lines(storage: Storage, path: str) -> Iterator[bytes]:
 
 
 def write_manifest(storage: Storage, manifest: SegmentManifest) -> None:
-    """Publishes a segment."""
+    """Publish a segment by writing its manifest."""
     storage.put(manifest_path(manifest.stream, manifest.generation, manifest.number), manifest.encode())
 
 
 def read_manifest(storage: Storage, stream: str, generation: int, number: int) -> SegmentManifest:
-    """A manifest. Raises JournalDamagedError where it is missing, or none of this format."""
+    """Return a manifest. Raises JournalDamagedError if it is missing or not in this format."""
     path = manifest_path(stream, generation, number)
     try:
         content = storage.get(path)
@@ -351,7 +360,7 @@ def read_manifest(storage: Storage, stream: str, generation: int, number: int) -
 
 
 def decode_manifest(content: bytes, name: str) -> SegmentManifest:
-    """The manifest in `content`; `name` is what errors call it. Raises JournalDamagedError."""
+    """Return the manifest in `content`. Errors use `name` for it. Raises JournalDamagedError."""
     try:
         fields = orjson.loads(content)
         if fields["format"] != FORMAT:
@@ -375,34 +384,34 @@ def decode_manifest(content: bytes, name: str) -> SegmentManifest:
 
 
 def number_in(value: object) -> int:
-    """A number of a file of the journal. Raises ValueError where it is none, or one that cannot be."""
+    """Return a number from a file of the journal. Raises ValueError if it is not a non-negative 64-bit integer."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
-        raise ValueError(f"not a number that can be: {str(value)[:80]}")
+        raise ValueError(f"not a non-negative 64-bit integer: {str(value)[:80]}")
     return value
 
 
 def text_in(value: object) -> str:
-    """A text of a file of the journal. Raises ValueError where it is none."""
+    """Return a text from a file of the journal. Raises ValueError if it is not a text."""
     if not isinstance(value, str):
         raise ValueError(f"not a text: {str(value)[:80]}")
     return value
 
 
 def plain_name(value: object) -> str:
-    """The name of a file in a folder. Raises ValueError where it is none, or leads elsewhere."""
+    """Return the name of a file in a folder. Raises ValueError if it is not a plain filename."""
     name = text_in(value)
     if _PLAIN_NAME.fullmatch(name) is None:
-        raise ValueError(f"not the name of a file: {name!r}")
+        raise ValueError(f"not a plain filename: {name!r}")
     return name
 
 
 def write_head(storage: Storage, head: Head) -> None:
-    """Replaces the head of a stream."""
+    """Replace the head of a stream."""
     storage.put(head_path(head.stream), head.encode())
 
 
 def read_head(storage: Storage, stream: str) -> Head | None:
-    """The head of a stream; None where there is none yet. Raises JournalDamagedError."""
+    """Return the head of a stream, or None if there is none yet. Raises JournalDamagedError."""
     path = head_path(stream)
     try:
         content = storage.get(path)
@@ -431,10 +440,10 @@ def read_head(storage: Storage, stream: str) -> Head | None:
 
 
 def _serials_in(fields: Mapping[str, Any]) -> SerialRange:
-    """The serials of a segment, of which there is at least one. Raises RangeError."""
+    """Return the serials of a segment. Raises RangeError if there are none."""
     serials = SerialRange(number_in(fields["start"]), number_in(fields["end"]))
     if serials.start == serials.end:
-        raise RangeError(f"a segment has serials: {serials}")
+        raise RangeError(f"a segment without serials: {serials}")
     return serials
 
 
@@ -449,7 +458,7 @@ def _open_in(fields: Mapping[str, Any]) -> OpenSegment:
 
 
 def open_manifest(head: Head, found: OpenSegment) -> SegmentManifest:
-    """What follows the chain of `head`, in the form of a manifest."""
+    """Return the open segment after the chain of `head`, in the form of a manifest."""
     return SegmentManifest(
         head.stream,
         head.generation,
@@ -464,7 +473,7 @@ def open_manifest(head: Head, found: OpenSegment) -> SegmentManifest:
 
 
 def chained(manifest: SegmentManifest, size: int = 0) -> ChainedSegment:
-    """The segment of a manifest, as the catalog records it."""
+    """Return the segment of a manifest in the form in which the catalog records it."""
     file = SegmentFile(
         manifest.stream,
         manifest.generation,

@@ -1,6 +1,6 @@
 """Signs checkpoints of the journal, and writes the heads of its streams into `published.json`.
 
-A checkpoint is the head of a chain with an Ed25519 signature. By it, others trust a journal that they copy.
+A checkpoint is the head of a chain with an Ed25519 signature. It lets others trust their copy of a journal.
 """
 
 from collections.abc import Callable
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 FORMAT = 1
 _NO_LIBRARY = "signing needs the library cryptography: install pypi-assets[journal]"
 _PURPOSE = b"checkpoint of a journal\n"
-"""Comes before what is signed, so that no signature of the key for another purpose counts."""
+"""Precedes the signed data, so that a signature made with this key for another purpose is not valid here."""
 
 
 class JournalCheckpointError(ExpectedError):
-    """A checkpoint cannot be written, or does not vouch for the journal; the text has why."""
+    """A checkpoint cannot be written, or does not match the journal. The message has the reason."""
 
 
 def checkpoint_path(stream: str) -> str:
-    """Where the checkpoint of a stream is."""
+    """Return the path of a stream's checkpoint."""
     return f"{JOURNAL}/{stream}/checkpoint.json"
 
 
 def load_private_key(path: Path) -> "Ed25519PrivateKey":
-    """The key in a PEM file, as `openssl genpkey -algorithm ed25519` writes it. Raises JournalCheckpointError."""
+    """Return the key in a PEM file from `openssl genpkey -algorithm ed25519`. Raises JournalCheckpointError."""
     try:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -53,14 +53,14 @@ def load_private_key(path: Path) -> "Ed25519PrivateKey":
     try:
         key = load_pem_private_key(path.read_bytes(), None)
     except (OSError, ValueError, TypeError) as error:
-        raise JournalCheckpointError(f"{path} is no private key without a password, in PEM: {error}") from error
+        raise JournalCheckpointError(f"{path} is not a private key in PEM without a password: {error}") from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise JournalCheckpointError(f"{path} is no Ed25519 key: `openssl genpkey -algorithm ed25519` makes one")
+        raise JournalCheckpointError(f"{path} is not an Ed25519 key: make one by `openssl genpkey -algorithm ed25519`")
     return key
 
 
 def load_public_key(path: Path) -> "Ed25519PublicKey":
-    """The key in a PEM file, as `openssl pkey -pubout` writes it. Raises JournalCheckpointError."""
+    """Return the key in a PEM file from `openssl pkey -pubout`. Raises JournalCheckpointError."""
     try:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
         from cryptography.hazmat.primitives.serialization import load_pem_public_key
@@ -69,18 +69,20 @@ def load_public_key(path: Path) -> "Ed25519PublicKey":
     try:
         key = load_pem_public_key(path.read_bytes())
     except (OSError, ValueError, TypeError) as error:
-        raise JournalCheckpointError(f"{path} is no public key in PEM: {error}") from error
+        raise JournalCheckpointError(f"{path} is not a public key in PEM: {error}") from error
     if not isinstance(key, Ed25519PublicKey):
-        raise JournalCheckpointError(f"{path} is no Ed25519 key")
+        raise JournalCheckpointError(f"{path} is not an Ed25519 key")
     return key
 
 
 def sign_checkpoint(storage: Storage, stream: JournalStream, key: "Ed25519PrivateKey") -> Head:
-    """Signs the last manifest of a chain, and replaces the checkpoint. Returns the head. Raises JournalCheckpointError
-    where the stream has no manifest yet."""
+    """Sign the last manifest of a chain, replace the checkpoint and return the head.
+
+    Raises JournalCheckpointError if the stream has no manifest yet.
+    """
     head = read_head(storage, stream.value)
     if head is None or head.digest is None:
-        raise JournalCheckpointError(f"the stream {stream.value} has no whole segment yet: there is nothing to sign")
+        raise JournalCheckpointError(f"the stream {stream.value} has no complete segment yet: there is nothing to sign")
     fields = _signed_fields(head)
     signature = key.sign(_message(fields)).hex()
     content = orjson.dumps(fields | {"signature": signature}, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
@@ -89,8 +91,10 @@ def sign_checkpoint(storage: Storage, stream: JournalStream, key: "Ed25519Privat
 
 
 def verify_checkpoint(storage: Storage, stream: JournalStream, key: "Ed25519PublicKey") -> int:
-    """The serial up to which the chain of a stream is the one that was signed, where it is sound. Raises
-    JournalCheckpointError."""
+    """Return the serial up to which the chain of a stream is the signed chain, assuming that the chain itself is valid.
+
+    Raises JournalCheckpointError.
+    """
     path = checkpoint_path(stream.value)
     try:
         content = storage.get(path)
@@ -102,17 +106,17 @@ def verify_checkpoint(storage: Storage, stream: JournalStream, key: "Ed25519Publ
             return read_manifest(storage, stream.value, generation, number)
         except JournalDamagedError as error:
             raise JournalCheckpointError(
-                f"the signed segment {number} of the stream {stream.value} is gone: {error}"
+                f"the signed segment {number} of the stream {stream.value} is missing: {error}"
             ) from error
 
     return require_signed(content, storage.uri(path), stream, read_head(storage, stream.value), manifest_of, key)
 
 
 def signed_serial(storage: Storage, head: Head) -> int | None:
-    """Return the serial up to which the checkpoint of the chain that ends at `head` claims to vouch for it.
+    """Return the serial up to which the checkpoint claims to cover the chain that ends at `head`.
 
-    The signature is not checked. None: the stream was never signed. 0: the checkpoint is not valid for this chain any
-    more, since the stream began again or had a takedown, so it has to be signed again.
+    The signature is not checked. Returns None if the stream was never signed. Returns 0 if the checkpoint is no longer
+    valid for this chain, because the stream was restarted or had a takedown, and must be signed again.
     """
     try:
         fields = orjson.loads(storage.get(checkpoint_path(head.stream)))
@@ -132,11 +136,11 @@ def require_signed(
     manifest_of: Callable[[int, int], SegmentManifest],
     key: "Ed25519PublicKey",
 ) -> int:
-    """The serial up to which the checkpoint in `content` vouches for the chain that ends at `head`.
+    """Return the serial up to which the checkpoint in `content` covers the chain that ends at `head`.
 
-    `name` is what errors call the checkpoint, and `manifest_of` has the manifest of a generation and number of that
-    chain, or raises JournalCheckpointError. Raises JournalCheckpointError where the key did not sign it, or it is of
-    another chain.
+    Errors use `name` for the checkpoint. `manifest_of` returns the chain's manifest of a generation and number, or
+    raises JournalCheckpointError. Raises JournalCheckpointError if the key did not sign the checkpoint, or if it
+    belongs to another chain.
     """
     from cryptography.exceptions import InvalidSignature
 
@@ -146,11 +150,11 @@ def require_signed(
         generation, number, end = (number_in(fields[name]) for name in ("generation", "number", "end"))
         message = _message(fields)
     except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise JournalCheckpointError(f"{name} is no checkpoint: {error!r}") from error
+        raise JournalCheckpointError(f"{name} is not a checkpoint: {error!r}") from error
     try:
         key.verify(signature, message)
     except InvalidSignature as error:
-        raise JournalCheckpointError(f"{name} is not signed by this key, or was changed since") from error
+        raise JournalCheckpointError(f"{name} is not signed by this key, or was changed later") from error
     if (fields.get("format"), fields.get("stream")) != (FORMAT, stream.value):
         raise JournalCheckpointError(f"{name} is a checkpoint of another stream or format")
     manifest = manifest_of(generation, number)
@@ -159,17 +163,17 @@ def require_signed(
     if head is None or head.generation != generation:
         now = "there is no head" if head is None else f"it is at generation {head.generation}"
         raise JournalCheckpointError(
-            f"generation {generation} of the stream {stream.value} was signed, and {now}: after a stream was begun"
-            " again, it has to be signed again (pypi-assets journal sign)"
+            f"generation {generation} of the stream {stream.value} was signed, and {now}: after a restart, the stream"
+            " must be signed again (pypi-assets journal sign)"
         )
     if head.number < number:
         raise JournalCheckpointError(
-            f"the stream {stream.value} was signed up to segment {number}, at serial {end}, and its head names"
-            f" {head.number}: what is here was set back, or is another chain"
+            f"the stream {stream.value} was signed up to segment {number}, at serial {end}, but its head names"
+            f" {head.number}: this copy was set back, or is another chain"
         )
     if _takedowns(head) != fields.get("takedowns"):
         raise JournalCheckpointError(
-            f"the takedowns of the stream {stream.value} are not those that were signed: sign it again after each"
+            f"the takedowns of the stream {stream.value} are not the signed ones: sign it again after each takedown"
             " (pypi-assets journal sign)"
         )
     return end
@@ -191,12 +195,12 @@ def _message(fields: dict[str, Any]) -> bytes:
 
 PART = "journal"
 CHECKPOINT = "checkpoint"
-"""The field of a stream that has its checkpoint."""
+"""The field of a stream that holds its checkpoint."""
 MOST_CHECKPOINT_BYTES = 16 * 1024
 
 
 def publish_heads(storage: Storage) -> None:
-    """Names the present heads and checkpoints in `published.json`. Call it after each publication."""
+    """Write the current heads and checkpoints into `published.json`. Call it after each publication."""
 
     def compute() -> object:
         heads = {stream.value: read_head(storage, stream) for stream in JournalStream}
@@ -210,7 +214,7 @@ def publish_heads(storage: Storage) -> None:
 
 
 def _signed(storage: Storage, stream: str) -> dict[str, object]:
-    """The checkpoint of a stream. What mirrors would not read is left out: they would refuse all the rest with it."""
+    """Return the checkpoint of a stream, unless mirrors would reject it, since they would then reject the rest too."""
     try:
         content = storage.get(checkpoint_path(stream))
         found = orjson.loads(content)

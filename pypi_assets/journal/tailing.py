@@ -1,6 +1,6 @@
-"""Reads on from where a reader is, or back from a stream's end, the records that a filter wants.
+"""Reads the records that match a filter, forwards from a cursor or backwards from a stream's end.
 
-Each reader of the journal reads by `Scan`: the command `journal tail`, the service, clients, webhooks, Kafka, replays.
+All readers of the journal use `Scan`: the command `journal tail`, the service, clients, webhooks, Kafka and replays.
 """
 
 import re
@@ -24,7 +24,7 @@ NOW = "now"
 EVERY = RecordFilter()
 SINCE_ACCEPTS = f"a cursor of an answer, {MOMENT_ACCEPTS}, or {NOW}"
 MOST_LOOKED_AT = 200_000
-"""Records that one batch looks at."""
+"""The most records that are read for one batch."""
 MOST_SECONDS = 5.0
 MOST_BATCH_BYTES = 8 * 1024**2
 _MOST_KEPT, _KEPT_S = 16, 60.0
@@ -33,18 +33,18 @@ _DIGITS = re.compile(r"[0-9]{1,18}")
 
 
 class BeginsLaterError(NoJournalError):
-    """What comes next after a cursor is no longer in the journal, or never was."""
+    """The next records after a cursor are no longer in the journal, or never were."""
 
 
 class SinceError(ExpectedError, ValueError):
-    """A text does not name where to begin."""
+    """A text does not name a position to begin at."""
 
 
 def cursor_since(text: str, journal: Journal, catalog: Catalog | None, wanted: RecordFilter = EVERY) -> Cursor:
-    """Where to begin by what a person gives: the text of a cursor, a serial, a time in UTC, or `now`.
+    """Return the position to begin at for a user's text: a cursor, a serial, a time in UTC, or `now`.
 
-    After a serial, or after all that happened up to a time. A time needs the catalog; one before all that is known is
-    the beginning of what is `wanted`. Raises SinceError.
+    A serial or a time stands for the position after it. A time needs the catalog, and a time before all known serials
+    stands for the beginning of the `wanted` streams. Raises SinceError.
     """
     if text == NOW:
         return Cursor.after_serial(min(head.through for head in journal.heads()))
@@ -57,7 +57,7 @@ def cursor_since(text: str, journal: Journal, catalog: Catalog | None, wanted: R
     if isinstance(moment, int):
         return Cursor.after_serial(moment)
     if catalog is None:
-        raise SinceError(f"{text} is a time, and there is no catalog that knows its serial; give a serial or a cursor")
+        raise SinceError(f"{text} is a time, and without a catalog its serial is unknown; give a serial or a cursor")
     if moment.timestamp() > catalog.clock():
         raise SinceError(f"{text} is in the future")
     with catalog.read() as connection:
@@ -66,15 +66,15 @@ def cursor_since(text: str, journal: Journal, catalog: Catalog | None, wanted: R
 
 
 def beginning(journal: Journal, wanted: RecordFilter = EVERY) -> Cursor:
-    """Before the first record of the streams that have what is wanted: a stream can begin later than the others.
+    """Return the position before the first record of the streams that can have wanted records.
 
-    Raises NoJournalError where there is none.
+    One stream can begin later than the others. Raises NoJournalError if there is no journal.
     """
     return Cursor.after_serial(first_serial(_heads(journal, wanted)))
 
 
 def _heads(journal: Journal, wanted: RecordFilter) -> list[Head]:
-    """Of the streams that have what is wanted, or of all where none has."""
+    """Return the heads of the streams that can have wanted records, or of all streams if none can."""
     return journal.heads(wanted.read_streams or tuple(RANKS))
 
 
@@ -82,15 +82,18 @@ def _parsed(text: str) -> Cursor:
     try:
         return Cursor.parse(text)
     except JournalCursorError:
-        raise SinceError(f"{text[:100]!r} is not where a reader can begin; give {SINCE_ACCEPTS}") from None
+        raise SinceError(f"{text[:100]!r} is not a position in the journal; give {SINCE_ACCEPTS}") from None
 
 
 class Scan:
-    """What is published after a cursor, read as it is wanted; `through` is the serial up to which it reads. By default
-    that is as far as all streams with what is wanted are published, by `heads`, which are read now by default.
+    """Iterates over the published records after a cursor, up to the serial `through`.
 
-    Iterates over the places of all records, each with the record's line where the filter wants it, else with None. In
-    the middle of a segment it reads what comes before the cursor too: the cursor's own place, each time with None.
+    By default, `through` is the serial up to which all streams with wanted records are published. It is taken from
+    `heads`, which are read from the storage by default.
+
+    Yields the position of every record. The record's line is yielded with it if the filter matches, and None otherwise.
+    If the cursor is in the middle of a segment, the records before it are read too; for each of them, the cursor's own
+    position is yielded with None.
     """
 
     def __init__(
@@ -133,15 +136,15 @@ class Scan:
 
     @property
     def end(self) -> Cursor:
-        """After all that it reads."""
+        """The position after all records that the scan reads."""
         return max(self.cursor, Cursor.after_serial(self.through))
 
 
 @dataclass(frozen=True, slots=True)
 class RecordBatch:
-    """The next records for a reader, as lines of JSON with the cursors after them. The reader goes on from `cursor`.
+    """The next records for a reader, as lines of JSON with the cursors after them. The reader continues from `cursor`.
 
-    `through` is the serial up to which there are records. `is_last`: there is nothing after it now.
+    `through` is the serial up to which there are records. `is_last` is true if there are no more records now.
     """
 
     lines: list[tuple[Cursor, bytes]]
@@ -152,10 +155,10 @@ class RecordBatch:
 
 @dataclass
 class Tail:
-    """The journal for many readers at once. Thread-safe.
+    """Serves the journal to many readers at the same time. Thread-safe.
 
-    A reader that comes back with the cursor of its batch gets the scan that made it, so that a large segment is not
-    read from its beginning for each batch. Few of them are kept, and not for long.
+    A reader that returns with the cursor of its last batch gets the same scan again, so that a large segment is not
+    read from its beginning for each batch. A few scans are kept for a short time.
     """
 
     journal: Journal
@@ -172,9 +175,9 @@ class Tail:
         most_seconds: float = MOST_SECONDS,
         most_bytes: int = MOST_BATCH_BYTES,
     ) -> RecordBatch:
-        """At most `limit` records after a cursor.
+        """Return at most `limit` records after a cursor.
 
-        Raises NoJournalError where there is none, BeginsLaterError, and JournalDamagedError.
+        Raises NoJournalError if there is no journal, BeginsLaterError and JournalDamagedError.
         """
         key = after, wanted.question
         running = self._taken(key) or _Running(Scan(self.journal, after, wanted))
@@ -218,13 +221,13 @@ class _Running:
 
 
 LOOK_BACK_BYTES = 32 * 1024**2
-"""Of records before compression, of one stream: some tens of thousands of files."""
+"""The most bytes of one stream's records before compression: some tens of thousands of files."""
 LOOK_BACK_SEGMENTS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class LookBack:
-    """What is wanted of a stream's newest records, as lines in order, of the serials above `since` up to `through`."""
+    """The matching lines among a stream's newest records, in order, for the serials above `since` up to `through`."""
 
     since: int
     through: int
@@ -232,7 +235,7 @@ class LookBack:
 
 
 def look_back(journal: Journal, stream: str, wanted: RecordFilter, most_bytes: int = LOOK_BACK_BYTES) -> LookBack:
-    """The newest records of a stream. Raises NoJournalError and, while lines are read, JournalDamagedError."""
+    """Return the newest records of a stream. Raises NoJournalError, and JournalDamagedError while lines are read."""
     head = journal.head(stream)
     since = _reached(journal, head, most_bytes)
     lines = journal.lines(Cursor.after_serial(since), [head])
@@ -240,7 +243,7 @@ def look_back(journal: Journal, stream: str, wanted: RecordFilter, most_bytes: i
 
 
 def _reached(journal: Journal, head: Head, most_bytes: int) -> int:
-    """The serial after which the newest segments begin that have `most_bytes` together."""
+    """Return the serial after which the newest segments with a total of `most_bytes` begin."""
     size, since = 0, head.through
     for count, segment in enumerate(_backwards(journal, head)):
         size += segment.content_bytes

@@ -1,8 +1,8 @@
 """The files of takedowns: which segments of a generation were replaced, and by what.
 
-A manifest keeps the hash of the records that it was written for, so the chain holds. Each takedown has a file with the
-names and hashes of the segments that replace others, and the hash of the takedown before; the head of the stream has
-that of the last one. In a replaced segment only records of the kind `taken down` may differ from what was there.
+A manifest keeps the hash of its original records, so the chain stays valid. Each takedown has a file with the names and
+hashes of the replacing segments, and the hash of the previous takedown. The head of the stream has the hash of the last
+takedown. A replacing segment may differ from the original only in records of the kind `taken down`.
 """
 
 import hashlib
@@ -31,8 +31,10 @@ _KEPT = ("serial", "of_serial", "ordinal", "stream")
 
 @dataclass(frozen=True, slots=True)
 class ReplacedSegment:
-    """What replaces the file of the segment `number`: its name, and size and hash of its records before compression.
-    The count of records stays."""
+    """The file that replaces the segment `number`: its name, and the size and hash of its records before compression.
+
+    The number of records does not change.
+    """
 
     number: int
     name: str
@@ -42,8 +44,10 @@ class ReplacedSegment:
 
 @dataclass(frozen=True, slots=True)
 class TakedownFile:
-    """The takedown `number` of a generation; `previous` is the hash of the file of the one before. `at` is in unix
-    seconds."""
+    """The takedown `number` of a generation. `previous` is the hash of the previous takedown's file.
+
+    `at` is in unix seconds.
+    """
 
     stream: str
     generation: int
@@ -53,7 +57,7 @@ class TakedownFile:
     previous: str | None
 
     def encode(self) -> bytes:
-        """The takedown as it is stored: one line of JSON."""
+        """Return the takedown in its stored form, one line of JSON."""
         fields = {
             "format": FORMAT,
             "stream": self.stream,
@@ -70,22 +74,22 @@ class TakedownFile:
 
     @property
     def as_last(self) -> LastTakedown:
-        """As the head has it."""
+        """The takedown as named in the head."""
         return LastTakedown(self.number, hashlib.sha256(self.encode()).hexdigest())
 
 
 def takedown_path(stream: str, generation: int, number: int) -> str:
-    """Where the file of a takedown is."""
+    """Return the path of a takedown's file."""
     return f"{stream_path(stream, generation)}/takedowns/{number:08d}.json"
 
 
 def write_takedown(storage: Storage, takedown: TakedownFile) -> None:
-    """Writes the file of a takedown, which counts once the head names it."""
+    """Write the file of a takedown. It takes effect once the head names it."""
     storage.put(takedown_path(takedown.stream, takedown.generation, takedown.number), takedown.encode())
 
 
 def decode_takedown(content: bytes, name: str) -> TakedownFile:
-    """The takedown in `content`; `name` is what errors call it. Raises JournalDamagedError."""
+    """Return the takedown in `content`. Errors use `name` for it. Raises JournalDamagedError."""
     try:
         fields = orjson.loads(content)
         if fields["format"] != FORMAT:
@@ -117,10 +121,10 @@ def _segment(fields: Mapping[str, Any]) -> ReplacedSegment:
 def takedowns_of(
     head: Head, get: Callable[[str], bytes], *, since: LastTakedown | None = None, name: str = ""
 ) -> list[TakedownFile]:
-    """The takedowns that lead to a head, after `since`, the oldest first. `get` returns the content under a path, and
-    `name` is what errors call the place.
+    """Return the takedowns that lead to a head, after `since`, the oldest first.
 
-    Raises JournalDamagedError where they are no chain, or do not go on with `since`.
+    `get` returns the content at a path, and errors use `name` for the location. Raises JournalDamagedError if the files
+    do not form a chain, or the chain does not continue from `since`.
     """
     found: list[TakedownFile] = []
     expected = head.takedowns
@@ -132,31 +136,34 @@ def takedowns_of(
             raise JournalDamagedError(f"a takedown of the journal is missing: {error}") from error
         place = (one.stream, one.generation, one.as_last)
         if place != (head.stream, head.generation, expected) or (one.previous is None) != (one.number == 1):
-            raise JournalDamagedError(f"{name}{path} is not the takedown that is named: it has the hash of another one")
+            raise JournalDamagedError(f"{name}{path} is not the takedown that the chain names: its hash differs")
         found.append(one)
         expected = None if one.previous is None else LastTakedown(one.number - 1, one.previous)
     if expected != since:
         raise JournalDamagedError(
-            f"the takedowns of the stream {head.stream} of {name or 'the journal'} do not go on with what was there"
+            f"the takedowns of the stream {head.stream} of {name or 'the journal'} do not continue the known takedowns"
         )
     return found[::-1]
 
 
 def replaced_segments(storage: Storage, head: Head) -> dict[int, ReplacedSegment]:
-    """What replaces the files of segments of the generation of `head`, by their numbers. Raises JournalDamagedError."""
+    """Return the replaced segments of the generation of `head`, by number. Raises JournalDamagedError."""
     takedowns = takedowns_of(head, storage.get)
     return {segment.number: segment for takedown in takedowns for segment in takedown.segments}
 
 
 def newest_takedown_file(storage: Storage, stream: str, generation: int) -> LastTakedown | None:
-    """The newest takedown of a generation whose head is lost. Raises JournalDamagedError."""
+    """Return the newest takedown of a generation whose head is lost. Raises JournalDamagedError."""
     folder = takedown_path(stream, generation, 1).rpartition("/")[0]
     last = max((one.path for one in storage.list(folder)), default=None)
     return None if last is None else decode_takedown(storage.get(last), last).as_last
 
 
 def as_replaced(manifest: SegmentManifest, replaced: Mapping[int, ReplacedSegment]) -> SegmentManifest:
-    """A manifest with the file that is there for it now. It is for readers of the file; its own hash is another one."""
+    """Return a manifest with the name, size and hash of the segment's current file.
+
+    It is only for reading the file: its digest is not part of the chain.
+    """
     found = replaced.get(manifest.number)
     if found is None:
         return manifest
@@ -164,7 +171,7 @@ def as_replaced(manifest: SegmentManifest, replaced: Mapping[int, ReplacedSegmen
 
 
 def replacement(record: Record, reason: str, at: float, *, hides_name: bool) -> Record:
-    """The record that takes the place of `record`."""
+    """Return the record that replaces `record`."""
     made = new_record(record["serial"], record["of_serial"], TAKEN_DOWN, record["at"])
     made |= {name: record[name] for name in _KEPT}
     if not hides_name:
@@ -173,7 +180,7 @@ def replacement(record: Record, reason: str, at: float, *, hides_name: bool) -> 
 
 
 def is_replacement(line: bytes, original: bytes) -> bool:
-    """Whether a line is a record of the kind `taken down`, at the place of the record in `original`."""
+    """Check whether a line is a record of the kind `taken down`, at the position of the record in `original`."""
     try:
         new, old = orjson.loads(line), orjson.loads(original)
         return bool(new["kind"] == TAKEN_DOWN and all(new[name] == old[name] for name in _KEPT))

@@ -1,9 +1,9 @@
-"""Takes records down from the journal: one of the kind `taken down` replaces each, and the old files are deleted.
+"""Takes records down from the journal: replaces them with records of the kind `taken down`, and deletes the old files.
 
-What is to be taken down is stored in the catalog first, so that nothing that is written from then on has it. Then all
-that is published is replaced: the new segments, the file of the takedown, the head that names it, and last the old
-files are deleted. What was stopped in between is done again by the next writer. Files of former generations, which no
-reader can find, are deleted where they have such a record.
+A takedown is first stored in the catalog, so that nothing written later contains its records. Then the published files
+are replaced in this order: the new segments, the file of the takedown, the head that names it. The old files are
+deleted last. If this is interrupted, the next writer completes it. Files of former generations, which readers cannot
+find, are deleted if they contain such a record.
 """
 
 import re
@@ -61,7 +61,7 @@ _TAKEN_DOWN_LITERAL = b'"kind":' + orjson.dumps(TAKEN_DOWN)
 
 
 class TakedownError(ExpectedError, ValueError):
-    """A takedown does not name what it is of; the text has what is accepted."""
+    """A takedown does not name valid records. The message describes what is accepted."""
 
 
 def wanted_takedown(
@@ -73,27 +73,30 @@ def wanted_takedown(
     *,
     hides_name: bool = False,
 ) -> Takedown:
-    """A takedown as a person names it: a project, one of its releases or files, or a `record` as STREAM:SERIAL:ORDINAL.
+    """Return the takedown that a user requests: of a project, one of its releases or files, or one record.
 
-    Raises TakedownError.
+    `record` is STREAM:SERIAL:ORDINAL, such as `observed:1350:0`. Raises TakedownError.
     """
     if not reason.strip() or not reason.isprintable():
-        raise TakedownError("the reason is shown in place of what is taken down: it accepts printable characters")
+        raise TakedownError("the reason is shown in place of the records: it must be printable and not empty")
     if (project is None) == (record is None) or (record is not None and (version or filename)):
-        raise TakedownError("name a project, of which a release or a file can be given, or one record")
+        raise TakedownError("name a project, optionally with a release or a file, or name one record")
     if record is None:
         name = canonicalize_name(project or "")
         return Takedown(0, 0.0, reason, name, version, filename, hides_name=hides_name)
     match = _PLACE.fullmatch(record)
     if match is None or match[1] not in set(JournalStream):
-        raise TakedownError(f"{record[:100]!r} is no record; it accepts STREAM:SERIAL:ORDINAL, such as observed:1350:0")
+        raise TakedownError(f"{record[:100]!r} is not a record; give STREAM:SERIAL:ORDINAL, such as observed:1350:0")
     place = (match[1], int(match[2]), int(match[3]))
     return Takedown(0, 0.0, reason, None, None, None, *place, hides_name=hides_name)
 
 
 @dataclass
 class Taking:
-    """Replaces what `takedowns` name in records, or in their lines. `count` is how many, `least_serial` the first."""
+    """Replaces the records that `takedowns` name.
+
+    `count` is the number of replaced lines, `least_serial` their least serial.
+    """
 
     takedowns: Sequence[Takedown]
     count: int = 0
@@ -112,22 +115,22 @@ class Taking:
 
     @property
     def newest(self) -> int:
-        """The id of the newest takedown; 0 where there is none."""
+        """The id of the newest takedown, or 0 if there are none."""
         return self.takedowns[-1].id if self.takedowns else 0
 
     def record(self, record: Record) -> Record:
-        """The record, or the one that takes its place."""
+        """Return the record, or its replacement."""
         for one in self.takedowns:
             if _is_of(one, record):
                 record = replacement(record, one.reason, one.added_at, hides_name=one.hides_name)
         return record
 
     def records(self, records: Iterable[Record]) -> Iterable[Record]:
-        """The same of several."""
+        """Return several records, or their replacements."""
         return map(self.record, records) if self.takedowns else records
 
     def line(self, line: bytes) -> bytes:
-        """The same of a record as a line of JSON, which is counted where it is replaced."""
+        """Return a record's line of JSON, or the line of its replacement, which is counted."""
         is_replaced = _TAKEN_DOWN_LITERAL in line
         if not is_replaced and not any(literal in line for literal in self._literals):
             return line
@@ -137,14 +140,14 @@ class Taking:
             self.count += 1
         elif not is_replaced or record.get("taken_down_at") not in self._waiting:
             return line
-        serial = int(record["serial"])  # also of what was replaced before a kill
+        serial = int(record["serial"])  # includes records that were replaced before a kill
         self.least_serial = serial if self.least_serial is None else min(self.least_serial, serial)
         return line if taken is record else to_utf8_json(taken)
 
 
 def _is_of(takedown: Takedown, record: Record) -> bool:
     if record["normalized"] is None and (record["kind"] == GAP or "problem" not in record):
-        return False  # an announcement, which is of no project
+        return False  # an announcement, which does not belong to a project
     if record["kind"] == TAKEN_DOWN:
         is_whole = takedown.version is None and takedown.filename is None
         return takedown.hides_name and is_whole and record["normalized"] == takedown.project
@@ -170,11 +173,11 @@ def take_down(
     *,
     wait_s: float = 0.0,
 ) -> int:
-    """Replaces what the stored takedowns name in all that is published, and returns how many records that were. `chain`
-    brings the head of a stream up to the catalog; it is called with the lease of the stream.
+    """Replace the published records that the stored takedowns name, and return their number.
 
-    Does nothing where all are done. Waits up to `wait_s` seconds for each stream that another process writes at this
-    moment, and then raises LeaseTakenError: what is left is done by the next writer. Raises JournalDamagedError.
+    `chain` brings the head of a stream up to date with the catalog; it is called while the stream's lease is held. Does
+    nothing if all takedowns are done. Waits up to `wait_s` seconds for each stream that another process is writing,
+    then raises LeaseTakenError; the next writer completes the rest. Raises JournalDamagedError.
     """
     with catalog.read() as connection:
         takedowns = all_takedowns(connection)
@@ -201,7 +204,7 @@ def _of_stream(
         with catalog.read() as connection:
             generation = latest_generation(connection, stream)
         _replace_unchained(catalog, storage, stream, generation, taking)
-        publish_heads(storage)  # before the old files go: mirrors follow it
+        publish_heads(storage)  # before the old files are deleted, since mirrors follow it
         _delete_others(catalog, storage, stream, head, taking)
 
 
@@ -236,7 +239,7 @@ def _replace_published(storage: Storage, head: Head, taking: Taking, report: Pro
 
 
 def _rewritten(storage: Storage, segment: SegmentManifest, taking: Taking) -> SegmentFile | None:
-    """A segment whose records were replaced; None where it has none that is to be."""
+    """Write a segment with its records replaced, or return None if it has no records to replace."""
     before = taking.count
     if not any(taking.line(line) is not line for line in read_lines(storage, segment)):
         return None
@@ -255,7 +258,7 @@ def _rewritten(storage: Storage, segment: SegmentManifest, taking: Taking) -> Se
 def _replace_unchained(
     catalog: Catalog, storage: Storage, stream: JournalStream, generation: int, taking: Taking
 ) -> None:
-    """What is written and not published yet."""
+    """Replace records in segments that are written but not published yet."""
     with catalog.read() as connection:
         waiting = unchained_segments(connection, stream, generation)
     for file in waiting:
@@ -265,7 +268,7 @@ def _replace_unchained(
 
 
 def _delete_others(catalog: Catalog, storage: Storage, stream: JournalStream, head: Head, taking: Taking) -> None:
-    """Deletes each file of the stream that no reader can find and that has such a record, or cannot be read."""
+    """Delete each file of the stream that readers cannot find and that has such a record or cannot be read."""
     named = _named_files(storage, head)
     with catalog.read() as connection:
         generation = latest_generation(connection, stream)
@@ -284,11 +287,11 @@ def _has_one(storage: Storage, path: str, taking: Taking) -> bool:
     except (zstandard.ZstdError, orjson.JSONDecodeError, KeyError):
         return True
     except ObjectNotFoundError:
-        return False  # another process has cleaned up
+        return False  # another process has deleted it
 
 
 def _named_files(storage: Storage, head: Head) -> set[str]:
-    """The paths of the segments that readers of a stream find. Raises JournalDamagedError."""
+    """Return the paths of the segments that readers of a stream find. Raises JournalDamagedError."""
     replaced = replaced_segments(storage, head)
     numbers = range(head.first_number, head.number + 1)
     manifests = (read_manifest(storage, head.stream, head.generation, number) for number in numbers)

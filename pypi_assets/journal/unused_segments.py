@@ -1,4 +1,4 @@
-"""Deletes files of the journal that no reader can find: superseded open segments, and what stopped writers left."""
+"""Deletes files of the journal that readers cannot find: replaced open segments, and files from stopped writers."""
 
 from collections.abc import Iterator
 
@@ -12,10 +12,9 @@ from pypi_assets.storage.sweeping import is_older, sweep_objects
 
 
 def clean_journal(catalog: Catalog, storage: Storage, before: float, *, dry_run: bool = False) -> list[StoredObject]:
-    """Deletes what was written before `before` (unix seconds) and is no part of a stream, and returns it, by path.
+    """Delete files that are not part of a stream and were written before `before` (unix seconds). Returns them by path.
 
-    Nothing of a stream goes whose chain is another one in the catalog than in the storage. In a `dry_run` nothing is
-    deleted.
+    A stream is skipped if the catalog and the storage do not have the same chain. With `dry_run`, nothing is deleted.
     """
     found = [
         stored

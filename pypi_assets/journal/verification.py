@@ -1,6 +1,6 @@
-"""Verifies the journal in a storage: walks the chain of each stream, and names the first fault of each.
+"""Verifies the journal in a storage: follows the chain of each stream and reports its first fault.
 
-Everything is read as a stream: it takes as much memory as one record. It compares two journals in comparing.py.
+All files are read as streams, so only one record is in memory at a time. Two journals are compared in `comparing.py`.
 """
 
 import hashlib
@@ -31,15 +31,18 @@ from pypi_assets.storage.store import ObjectNotFoundError, Storage
 
 Progress = Callable[[int], None]
 _PLACE = re.compile(rb'\{"serial":([0-9]{1,18}),"of_serial":([0-9]{1,18}),"ordinal":([0-9]{1,18}),"stream":"([a-z]+)",')
-"""What each record begins with."""
+"""Matches the beginning of each record."""
 _BUFFER_BYTES = 1024**2
 _PROGRESS_RECORDS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class JournalFault:
-    """Something that is not as it was written: the file, the number of the record from 1, and the offset of its first
-    byte before compression; None where the fault is not in one record."""
+    """A difference from the expected content.
+
+    `record` is the number of the record from 1, and `offset` the position of its first byte before compression. Both
+    are None if the fault is not in one record.
+    """
 
     file: str
     problem: str
@@ -54,8 +57,10 @@ class JournalFault:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedStream:
-    """What was found of a stream: its head, how much of it is sound, and its first fault. `head` is None where there is
-    no journal, or its head cannot be read."""
+    """The result of verifying a stream: its head, the segments and records without a fault, and its first fault.
+
+    `head` is None if there is no journal or its head cannot be read.
+    """
 
     stream: str
     head: Head | None
@@ -74,7 +79,7 @@ class _FaultError(Exception):
 
 
 def verify_stream(storage: Storage, stream: JournalStream, progress: Progress | None = None) -> VerifiedStream:
-    """Walks the chain of a stream, up to its first fault. `progress` receives the number of records."""
+    """Verify the chain of a stream up to its first fault. `progress` receives the number of records."""
     segments = records = 0
     try:
         head = read_head(storage, stream.value)
@@ -95,7 +100,7 @@ def verify_stream(storage: Storage, stream: JournalStream, progress: Progress | 
 
 
 def _chain(storage: Storage, head: Head) -> Iterator[SegmentManifest]:
-    """The segments of a chain, each of whose manifests continues the one before; last the open one."""
+    """Yield the segments of a chain, and last the open segment. Each manifest must continue the previous one."""
     end, digest = head.start, None
     try:
         replaced = replaced_segments(storage, head)
@@ -112,7 +117,7 @@ def _chain(storage: Storage, head: Head) -> Iterator[SegmentManifest]:
                 JournalFault(path, f"the manifest before it has the hash {digest}, not {manifest.previous}")
             )
         if manifest.serials.start != end:
-            what = "leaves out" if manifest.serials.start > end else "repeats"
+            what = "skips" if manifest.serials.start > end else "repeats"
             raise _FaultError(
                 JournalFault(path, f"it begins after serial {manifest.serials.start} and {what} some: {end}")
             )
@@ -120,7 +125,11 @@ def _chain(storage: Storage, head: Head) -> Iterator[SegmentManifest]:
         if number >= head.first_number:
             yield as_replaced(manifest, replaced)
         elif number == head.first_number - 1 and head.readable_from != end:
-            raise _FaultError(JournalFault(head_path(head.stream), f"what is pruned ends at serial {end}, not there"))
+            raise _FaultError(
+                JournalFault(
+                    head_path(head.stream), f"the pruned segments end at serial {end}, not at {head.readable_from}"
+                )
+            )
     if (head.end, head.digest) != (end, digest):
         found = f"the chain ends at serial {end} with the hash {digest}"
         raise _FaultError(JournalFault(head_path(head.stream), f"{found}, not at {head.end} with {head.digest}"))
@@ -133,8 +142,10 @@ def _chain(storage: Storage, head: Head) -> Iterator[SegmentManifest]:
 
 
 def checked_lines(storage: Storage, segment: SegmentManifest) -> Iterator[bytes]:
-    """The records of a segment as lines, each once it is known to be in its place. Raises _FaultError with its first
-    fault: where the whole has another hash, and all records are in their places, it is after the last one."""
+    """Yield the records of a segment as lines, each once its position was checked.
+
+    Raises _FaultError with the first fault. A wrong hash of the whole segment is detected only after the last record.
+    """
     path = segment_path(segment)
     digest, number, offset = hashlib.sha256(), 0, 0
     place = (segment.serials.start, 0)
@@ -165,15 +176,17 @@ def checked_lines(storage: Storage, segment: SegmentManifest) -> Iterator[bytes]
 
 
 def next_place(segment: SegmentManifest, last: tuple[int, int], line: bytes) -> tuple[str | None, tuple[int, int]]:
-    """What is wrong with a line that follows a record at the place `last` (None: nothing), and its place: its serial,
-    and the ordinal of the next record at that serial."""
+    """Check a line that follows a record at the position `last`. Return its problem, or None, and its position.
+
+    The position is the record's serial, and the ordinal that the next record of that serial must have.
+    """
     match = _PLACE.match(line)
     if match is None or not line.endswith(b"}\n"):
-        return "it is no record", last
+        return "it is not a record", last
     serial, of_serial, ordinal = int(match[1]), int(match[2]), int(match[3])
     stream = match[4].decode()
     if stream != segment.stream:
-        return f"it is of the stream {stream}", last
+        return f"it belongs to the stream {stream}", last
     if serial not in segment.serials:
         return f"its serial {serial} is not in {segment.serials}", last
     if serial < last[0]:
@@ -187,7 +200,7 @@ def next_place(segment: SegmentManifest, last: tuple[int, int], line: bytes) -> 
 
 
 def _first_unparsable(storage: Storage, segment: SegmentManifest) -> tuple[int, int] | None:
-    """The number of the first record that is no JSON, and the offset of the byte where that shows; None: all are."""
+    """Return the number of the first record that is not JSON, and the offset of the invalid byte, or None."""
     offset = 0
     with storage.open(segment_path(segment)) as source:
         reader = zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True)
@@ -203,6 +216,5 @@ def _first_unparsable(storage: Storage, segment: SegmentManifest) -> tuple[int, 
 
 
 def decoded(line: bytes) -> Record:
-    """A line as a record."""
     record: Record = orjson.loads(line)
     return record

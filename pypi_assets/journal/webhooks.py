@@ -1,6 +1,6 @@
-"""Webhooks: where changes are posted to, of which records, and how a receiver knows that they come from here.
+"""Webhooks: the URLs that changes are posted to, the filters of records, and the signature that proves the sender.
 
-The setting PYPI_ASSETS_WEBHOOKS is a JSON list of them. What is posted when is in delivering.py.
+The setting PYPI_ASSETS_WEBHOOKS is a JSON list of webhooks. What is posted when is decided in `delivering.py`.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ TIMESTAMP_HEADER, SIGNATURE_HEADER = "X-Pypi-Assets-Timestamp", "X-Pypi-Assets-S
 DELIVERY_HEADER = "X-Pypi-Assets-Delivery"
 TIMEOUT_S = 15.0
 WEBHOOKS_ACCEPTS = (
-    'a JSON list of objects with url, secret or secret_file, and where wanted name and filter: {"project": [...],'
+    'a JSON list of objects with url, secret or secret_file, and optionally name and filter: {"project": [...],'
     ' "kind": [...], "stream": [...], "module": [...], "gained": [...]}'
 )
 _LEAST_SECRET = 16
@@ -40,7 +40,7 @@ _LONGEST_RETRY_AFTER_S = 3_600.0
 
 @dataclass(frozen=True)
 class Webhook:
-    """A receiver of changes. `consumer` is its name in the catalog."""
+    """A receiver of changes."""
 
     name: str
     url: str
@@ -49,25 +49,28 @@ class Webhook:
 
     @property
     def consumer(self) -> str:
-        """Its name among the consumers of the journal."""
+        """Its name as a consumer of the journal."""
         return consumer_of(self.name)
 
 
 def consumer_of(name: str) -> str:
-    """The name among the consumers of the journal of a webhook."""
+    """Return a webhook's name as a consumer of the journal."""
     return f"webhook {name}"
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFailure:
-    """Why a post was not received; `retry_after_s` is for how long the receiver wants to be left alone."""
+    """The reason why a delivery was not received.
+
+    `retry_after_s` is the pause in seconds that the receiver asks for.
+    """
 
     text: str
     retry_after_s: float = 0.0
 
 
 def parse_webhooks(text: str) -> list[Webhook]:
-    """The webhooks of the setting. Raises SettingsError, which contains no secret."""
+    """Return the webhooks of the setting. Raises SettingsError, whose message contains no secret."""
     try:
         found = orjson.loads(text) if text.strip() else []
     except orjson.JSONDecodeError as error:
@@ -77,20 +80,20 @@ def parse_webhooks(text: str) -> list[Webhook]:
     webhooks = [_parsed(number, one) for number, one in enumerate(found, 1)]
     names = [one.name for one in webhooks]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise _wrong(f"two webhooks have the name {twice[0]!r}: give each a name of its own")
+        raise _wrong(f"two webhooks have the name {twice[0]!r}: give each its own name")
     return webhooks
 
 
 def signature(secret: str, timestamp: str, body: bytes) -> str:
-    """What the header has: HMAC-SHA256 with the secret over the timestamp, a dot and the body.
+    """Return the signature header: HMAC-SHA256 with the secret over the timestamp, a dot and the body.
 
-    A receiver computes the same, compares both with `hmac.compare_digest`, and refuses an old timestamp.
+    A receiver computes the same value, compares both with `hmac.compare_digest`, and rejects old timestamps.
     """
     return "sha256=" + hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
 
 
 class Sender:
-    """Posts to receivers, over connections to checked addresses alone."""
+    """Posts to receivers, connecting only to checked addresses."""
 
     def __init__(self, network: Network, *, allows_private: bool, timeout_s: float = TIMEOUT_S) -> None:
         self._transport = Transport(
@@ -103,7 +106,7 @@ class Sender:
         )
 
     def post(self, webhook: Webhook, body: bytes, delivery: str, now: float) -> DeliveryFailure | None:
-        """Posts a body; returns None where the receiver answers with 2xx. It follows no redirect."""
+        """Post a body. Returns None if the receiver answers with 2xx. Redirects are not followed."""
         timestamp = str(int(now))
         headers = {
             "Content-Type": "application/json",
@@ -114,16 +117,16 @@ class Sender:
         try:
             with self._transport.exchange("POST", webhook.url, headers, body=body, good=_RECEIVED):
                 return None
-        except PackageIndexError as error:  # the URL can have a secret
+        except PackageIndexError as error:  # the URL can contain a secret
             return DeliveryFailure(error.message, min(requested_pause_s(error), _LONGEST_RETRY_AFTER_S))
 
     def close(self) -> None:
-        """Closes all connections."""
+        """Close all connections."""
         self._transport.close()
 
 
 class _PublicAddresses(AddressRule):
-    """All receivers must be at public addresses, unless private ones are allowed."""
+    """Allows only public addresses, unless private addresses are allowed."""
 
     def __init__(self, *, allows_private: bool) -> None:
         super().__init__()
@@ -132,33 +135,33 @@ class _PublicAddresses(AddressRule):
     def check(self, host: str, address: str) -> None:
         if not self._allows_private and not is_public(address):
             raise ForbiddenAddressError(
-                f"{host} is at {address}, which is no public address; {ALLOWING} allows such addresses"
+                f"{host} is at {address}, which is not a public address; {ALLOWING} allows such addresses"
             )
 
 
 def _parsed(number: int, fields: Mapping[str, Any]) -> Webhook:
     place = f"number {number}"
     if unknown := sorted(fields.keys() - _FIELDS):
-        raise _wrong(f"{place} has a field {unknown[0]!r:.100}")
+        raise _wrong(f"{place} has an unknown field {unknown[0]!r:.100}")
     url = fields.get("url")
     if not isinstance(url, str) or not _is_http(url):
-        raise _wrong(f"{place} has no url of http or https")
+        raise _wrong(f"{place} has no http or https url")
     name = fields.get("name", _default_name(url))
     if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > 100:
         raise _wrong(f"{place} has a name that is not 1 to 100 printable characters")
     try:
         wanted = RecordFilter.of_fields(fields.get("filter") or {})
     except FilterError as error:
-        raise _wrong(f"{place} has a wrong filter: {error}") from None
+        raise _wrong(f"{place} has an invalid filter: {error}") from None
     except AttributeError:
-        raise _wrong(f"{place} has a filter that is no object") from None
+        raise _wrong(f"{place} has a filter that is not an object") from None
     return Webhook(name, url, wanted, _secret(place, fields))
 
 
 def _secret(place: str, fields: Mapping[str, Any]) -> str:
     secret, path = fields.get("secret"), fields.get("secret_file")
     if (secret is None) == (path is None):
-        raise _wrong(f"{place} has not one of secret and secret_file")
+        raise _wrong(f"{place} must have either secret or secret_file")
     if path is not None:
         try:
             secret = Path(str(path)).expanduser().read_text(encoding="utf-8").rstrip("\r\n")
@@ -171,7 +174,7 @@ def _secret(place: str, fields: Mapping[str, Any]) -> str:
 
 
 def _default_name(url: str) -> str:
-    """The host, and some digits that differ for several receivers there."""
+    """Return the host with some digits that distinguish several receivers on it."""
     return f"{urlsplit(url).hostname} {hashlib.sha256(url.encode()).hexdigest()[:8]}"
 
 
