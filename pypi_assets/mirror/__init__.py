@@ -1,4 +1,5 @@
-"""Follows another instance's published files: its dumps, LevelDB versions and journal, without an index or a catalog.
+"""Follows another instance's published files: dumps, LevelDB versions and the journal, without an index or a catalog.
 
-What is published, and where it lies, belongs to the parts that publish it; here it is fetched, checked and kept.
+The content and paths of published files are defined in the packages that publish them. This package fetches, checks and
+stores them.
 """

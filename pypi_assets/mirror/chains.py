@@ -1,6 +1,6 @@
-"""Checks the journal's chains of a source: they must continue what is held, before any of it is copied.
+"""Checks the chains of a source's journal: before anything is copied, they must continue the local chains.
 
-Held segments that the source has replaced by takedowns are replaced here, too, and pruned ones are deleted.
+Local segments that takedowns of the source have replaced are replaced here too, and pruned segments are deleted.
 """
 
 import re
@@ -44,11 +44,14 @@ _END = re.compile(r"(?:open-)?[0-9]+-([0-9]+)\.")
 
 
 def new_takedowns(source: Source, held: Head | None, head: Head) -> tuple[TakedownFile, ...]:
-    """The takedowns of a source that are not `held` yet. Raises BehindError, RefusedSourceError, SourceError."""
+    """Return the takedowns of a source that the mirror lacks.
+
+    Raises BehindError, RefusedSourceError and SourceError.
+    """
     since = held.takedowns if held is not None and held.generation == head.generation else None
     last = head.takedowns
     if since is not None and (last is None or last.number < since.number):
-        raise BehindError(f"the stream {head.stream} of {source.name} lacks takedowns that are held")
+        raise BehindError(f"the stream {head.stream} of {source.name} lacks takedowns that this mirror has")
     try:
         found = takedowns_of(
             head, lambda path: small_file(source, path, MOST_TAKEDOWN_BYTES), since=since, name=f"{source.name}/"
@@ -59,7 +62,7 @@ def new_takedowns(source: Source, held: Head | None, head: Head) -> tuple[Takedo
 
 
 def replaced_by(storage: Storage, head: Head, takedowns: Iterable[TakedownFile]) -> Mapping[int, ReplacedSegment]:
-    """The files that replace others once `takedowns` are taken over as well."""
+    """Return the replaced segments by number, after `takedowns` are applied as well."""
     held = read_head(storage, head.stream)
     before = replaced_segments(storage, held) if held is not None and held.generation == head.generation else {}
     return before | {segment.number: segment for takedown in takedowns for segment in takedown.segments}
@@ -68,7 +71,7 @@ def replaced_by(storage: Storage, head: Head, takedowns: Iterable[TakedownFile])
 def changed_segments(
     storage: Storage, takedowns: Iterable[TakedownFile]
 ) -> Iterator[tuple[SegmentManifest, SegmentManifest]]:
-    """The held segments that `takedowns` replace: as they are, and as they will be."""
+    """Yield the local segments that `takedowns` replace, each before and after."""
     newest = {segment.number: (takedown, segment) for takedown in takedowns for segment in takedown.segments}
     for takedown, segment in newest.values():
         held = read_head(storage, takedown.stream)
@@ -77,7 +80,7 @@ def changed_segments(
         manifest = read_manifest(storage, held.stream, held.generation, segment.number)
         now = as_replaced(manifest, replaced_segments(storage, held))
         later = as_replaced(manifest, {segment.number: segment})
-        if now != later:  # else there is nothing to replace, and nothing to delete
+        if now != later:  # otherwise there is nothing to replace or delete
             yield now, later
 
 
@@ -86,22 +89,24 @@ def _is_held(held: Head, number: int) -> bool:
 
 
 def require_takedown(storage: Storage, before: SegmentManifest, after: SegmentManifest) -> None:
-    """Deletes the file of `after`, and raises RefusedSourceError, where other records than those that were taken down
-    differ from those of `before`."""
+    """Check that a segment differs only in records that were taken down.
+
+    If it has other differences, delete the file of `after` and raise RefusedSourceError.
+    """
     try:
         for old, new in zip_longest(read_lines(storage, before), read_lines(storage, after), fillvalue=b""):
             if old != new and not is_replacement(new, old):
                 storage.delete(segment_path(after))
                 raise RefusedSourceError(
                     f"segment {before.number} of the stream {before.stream} was replaced, and not by a takedown alone:"
-                    f" {new[:100]!r} is where {old[:100]!r} was. What is held stays"
+                    f" {new[:100]!r} is in place of {old[:100]!r}. The local segment is kept"
                 )
     except SegmentMissingError:
-        return  # a kill after it was deleted; it was compared by then
+        return  # deleted before a kill, and compared before that
 
 
 def dropped_segments(storage: Storage, heads: Iterable[Head]) -> set[str]:
-    """The paths of the segments in the storage that were pruned or replaced."""
+    """Return the paths of stored segments that were pruned or replaced."""
     found: set[str] = set()
     for head in heads:
         if head.takedowns is None and head.pruned is None:
@@ -130,8 +135,10 @@ _BATCH = 64
 
 @dataclass(frozen=True, slots=True)
 class StreamPlan:
-    """What a stream's new `head` adds to what is held: the manifests after it, of a chain that was checked, and its
-    takedowns."""
+    """The new part of a stream: its `head`, the manifests that the mirror lacks, and new takedowns.
+
+    The manifests belong to a chain that was checked.
+    """
 
     head: Head
     manifests: tuple[SegmentManifest, ...]
@@ -147,29 +154,29 @@ def plan_stream(
     again: bool = False,
     is_restart_signed: bool = False,
 ) -> StreamPlan:
-    """Checks the chain that leads to `head` against what is held, and returns what is new; with `again`, and where the
-    source has segments again that were pruned, the whole chain.
+    """Check the chain that leads to `head` against the local chain, and return its new part.
 
-    A new generation has another history than the one that is held, so it is a fork, unless a key has to sign it before
-    it is taken over (`is_restart_signed`).
+    With `again`, the plan has the whole chain. It also has the whole chain if the source has segments again that were
+    pruned. A new generation has another history than the local one, so it is a fork, unless `is_restart_signed`: then a
+    key must sign it before it is copied.
 
-    Raises ForkError, which names the stream, the number and the serial of the first difference; BehindError where the
-    source has less of the same chain; RefusedSourceError where it is no chain; SourceError.
+    Raises ForkError, which names the stream, and the number and serial of the first difference. Raises BehindError if
+    the source has less of the same chain, RefusedSourceError if its manifests do not form a chain, and SourceError.
     """
     held = read_head(storage, head.stream)
     if held is not None and not held.number and (held.generation, held.start) != (head.generation, head.start):
-        held = None  # it has no segment that the source could contradict
+        held = None  # it has no segment that could conflict with the source
     if held is not None and held.generation > head.generation:
         raise ForkError(
-            f"the stream {head.stream} of {source.name} is at generation {head.generation}, and generation"
-            f" {held.generation} is held up to serial {held.end}: the source began again"
+            f"the stream {head.stream} of {source.name} is at generation {head.generation}, and the local copy at"
+            f" generation {held.generation} up to serial {held.end}: the source was created again"
         )
     if held is not None and held.generation < head.generation and not is_restart_signed:
         raise ForkError(
-            f"the stream {head.stream} of {source.name} forks from what is held: it was begun again as generation"
-            f" {head.generation}, and generation {held.generation} is held up to serial {held.end}. What is held stays;"
-            f" follow the source that it is from, or require its key (--public-key). If you know that its operator has"
-            f" begun the stream again, delete {storage.uri(head_path(head.stream))}"
+            f"the stream {head.stream} of {source.name} forks from the local copy: it was restarted as generation"
+            f" {head.generation}, and the local copy is generation {held.generation} up to serial {held.end}. The local"
+            f" copy is kept; follow its former source, or require its key (--public-key). If you know that its operator"
+            f" has restarted the stream, delete {storage.uri(head_path(head.stream))}"
         )
     if held is None or held.generation < head.generation:
         held = Head(head.stream, head.generation, head.start, head.start, 0, None)
@@ -178,16 +185,17 @@ def plan_stream(
         raise _fork(fetch, storage, held, head)
     if head.number < held.number or head.through < held.through:
         raise BehindError(
-            f"the stream {head.stream} of {source.name} ends at serial {head.through}, and what is held at"
+            f"the stream {head.stream} of {source.name} ends at serial {head.through}, and the local copy at"
             f" {held.through}"
         )
     takedowns = new_takedowns(source, held, head)
     if again or head.first_number < held.first_number:
         manifests = _followed(fetch, Head(head.stream, head.generation, head.start, head.start, 0, None), head)
-        if held.number and manifests[held.number - 1].digest != held.digest:  # served another way than the first time
+        # the source serves it differently than the first time
+        if held.number and manifests[held.number - 1].digest != held.digest:
             raise RefusedSourceError(
-                f"the stream {head.stream} of {source.name} does not go on with what is held: segment {held.number} of"
-                " its whole chain is another one"
+                f"the stream {head.stream} of {source.name} does not continue the local copy: segment {held.number} of"
+                " its whole chain differs"
             )
     else:
         manifests = _followed(fetch, held, head)
@@ -196,10 +204,10 @@ def plan_stream(
 
 
 def copy_stream(copying: Copying, plan: StreamPlan, *, holds: Callable[[SegmentManifest], bool]) -> None:
-    """Copies what is new of a stream: segments, then their manifests in order, then takedowns and the head.
+    """Copy the new part of a stream: segments, then their manifests in order, then takedowns and the head.
 
-    Segments that the storage `holds` are not copied, and those that a takedown has replaced are deleted. Raises
-    RefusedSourceError, SourceError.
+    Segments that the storage `holds` are not copied again, and segments that a takedown has replaced are deleted.
+    Raises RefusedSourceError and SourceError.
     """
     storage, head = copying.storage, plan.head
     changed = list(changed_segments(storage, plan.takedowns))
@@ -227,17 +235,19 @@ def copy_stream(copying: Copying, plan: StreamPlan, *, holds: Callable[[SegmentM
 
 
 def require_own_name(source: Source, segment: SegmentManifest) -> None:
-    """Raises RefusedSourceError where the file of a segment is not called as its records are: it could take the place
-    of another one that is held."""
+    """Raise RefusedSourceError if a segment's filename does not match the hash of its records.
+
+    With another name, it could replace another local segment.
+    """
     if segment.name != segment_name(segment.serials, segment.sha256):
         raise RefusedSourceError(
             f"segment {segment.number} of the stream {segment.stream} of {source.name} is named {segment.name[:200]!r},"
-            " which it is not called"
+            " which does not match its serials and hash"
         )
 
 
 def open_segment(head: Head) -> SegmentManifest | None:
-    """What follows the chain of a head and is not whole yet, as if it were its next segment."""
+    """Return the open segment of a head as if it were the next segment of its chain, or None."""
     found = head.open
     if found is None:
         return None
@@ -255,7 +265,7 @@ def open_segment(head: Head) -> SegmentManifest | None:
 
 
 def held_manifest(storage: Storage, stream: str, generation: int, number: int) -> SegmentManifest | None:
-    """A manifest that is held; None where there is none that can be read."""
+    """Return a local manifest, or None if there is none or it cannot be read."""
     path = manifest_path(stream, generation, number)
     try:
         return decode_manifest(storage.get(path), storage.uri(path))
@@ -265,7 +275,7 @@ def held_manifest(storage: Storage, stream: str, generation: int, number: int) -
 
 @dataclass(frozen=True, slots=True)
 class _Fetched:
-    """The manifests of a source's stream."""
+    """Fetches the manifests of a source's stream."""
 
     source: Source
     head: Head
@@ -284,10 +294,10 @@ class _Fetched:
         serials = manifest.serials
         if self.head.stream == JournalStream.INDEX and serials.end > (serials.start // GRID + 1) * GRID:
             raise RefusedSourceError(
-                f"{self.source.name}/{path} has the serials {serials.key}, more than a segment has"
+                f"{self.source.name}/{path} has the serials {serials.key}, more than a segment may have"
             )
         if not 0 <= manifest.content_bytes < 2**53:
-            raise RefusedSourceError(f"{self.source.name}/{path} has a size that cannot be")
+            raise RefusedSourceError(f"{self.source.name}/{path} has an impossible size")
         require_own_name(self.source, manifest)
         return manifest
 
@@ -297,7 +307,7 @@ class _Fetched:
 
 
 def _goes_on(fetch: _Fetched, storage: Storage, held: Head, head: Head) -> bool:
-    """Whether one of the two chains begins with the other."""
+    """Check whether one of the two chains begins with the other."""
     if head.number > held.number:
         return held.number == 0 or fetch.one(held.number + 1).previous == held.digest
     if head.number == held.number:
@@ -307,7 +317,7 @@ def _goes_on(fetch: _Fetched, storage: Storage, held: Head, head: Head) -> bool:
 
 
 def _followed(fetch: _Fetched, held: Head, head: Head) -> tuple[SegmentManifest, ...]:
-    """The manifests after what is held, each of which names the one before."""
+    """Return the manifests after the local ones. Each must name the previous manifest."""
     found: list[SegmentManifest] = []
     digest, end = held.digest, held.end if held.number else head.start
     for first in range(held.number + 1, head.number + 1, _BATCH):
@@ -315,33 +325,33 @@ def _followed(fetch: _Fetched, held: Head, head: Head) -> tuple[SegmentManifest,
             if manifest.previous != digest or manifest.serials.start != end:
                 raise RefusedSourceError(
                     f"segment {manifest.number} of the stream {head.stream} of {fetch.source.name} does not follow the"
-                    f" one before, which ends at serial {end}"
+                    f" previous segment, which ends at serial {end}"
                 )
             found.append(manifest)
             digest, end = manifest.digest, manifest.serials.end
     if (digest, end) != (head.digest, head.end):
         raise RefusedSourceError(
-            f"the chain of the stream {head.stream} of {fetch.source.name} does not end as its head names it, at"
+            f"the chain of the stream {head.stream} of {fetch.source.name} does not end where its head states, at"
             f" segment {head.number} and serial {head.end}"
         )
     return tuple(found)
 
 
 def _require_pruned_end(fetch: _Fetched, storage: Storage, head: Head, manifests: Sequence[SegmentManifest]) -> None:
-    """Raises RefusedSourceError where the last pruned segment does not end where the head has it."""
+    """Raise RefusedSourceError if the last pruned segment does not end at the serial that the head states."""
     if head.pruned is None:
         return
     new = next((one for one in manifests if one.number == head.pruned.number), None)
     last = new or held_manifest(storage, head.stream, head.generation, head.pruned.number)
     if last is None or last.serials.end != head.pruned.end:
         raise RefusedSourceError(
-            f"segment {head.pruned.number} of the stream {head.stream} of {fetch.source.name} was pruned, and does not"
-            f" end at serial {head.pruned.end}, as its head names it"
+            f"segment {head.pruned.number} of the stream {head.stream} of {fetch.source.name} was pruned, but does not"
+            f" end at serial {head.pruned.end}, as its head states"
         )
 
 
 def _fork(fetch: _Fetched, storage: Storage, held: Head, head: Head) -> RefusedSourceError:
-    """The error that names the first segment in which the source differs from what is held."""
+    """Return the error that names the first segment in which the source differs from the local chain."""
     low, high = 1, min(held.number, head.number)
     while low < high:
         middle = (low + high) // 2
@@ -353,10 +363,10 @@ def _fork(fetch: _Fetched, storage: Storage, held: Head, head: Head) -> RefusedS
     own = held_manifest(storage, held.stream, held.generation, low)
     if own is not None and head.number > held.number and own.digest == fetch.one(low).digest:
         return RefusedSourceError(
-            f"segment {low + 1} of the stream {head.stream} of {fetch.source.name} does not follow"
+            f"segment {low + 1} of the stream {head.stream} of {fetch.source.name} does not follow segment {low}"
         )
     serial = own.serials.start if own is not None else held.start
     return ForkError(
-        f"the stream {head.stream} of {fetch.source.name} forks from what is held: segment {low}, after serial"
-        f" {serial}, is another one. What is held stays; follow the source that it is from, or use an empty storage"
+        f"the stream {head.stream} of {fetch.source.name} forks from the local copy: segment {low}, after serial"
+        f" {serial}, differs. The local copy is kept; follow its former source, or use an empty storage"
     )

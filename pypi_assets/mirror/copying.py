@@ -1,6 +1,6 @@
-"""Copies files from a source into the storage: a few at once, in little memory, each checked before it has its name.
+"""Copies files from a source into the storage: several in parallel, with little memory, each checked first.
 
-So a file that is there is whole, and a kill leaves nothing but whole files. Which files are wanted is not decided here.
+So each file in the storage is complete, and a kill leaves only complete files. The files to copy are chosen elsewhere.
 """
 
 import hashlib
@@ -24,10 +24,13 @@ from pypi_assets.mirror.sync_plan import WantedFile
 from pypi_assets.storage.store import READ_BUFFER_BYTES, ObjectNotFoundError, Storage, StorageError
 
 ATTEMPTS = 3
-"""Of a file whose source does not answer. What has wrong content is not requested again."""
+"""The number of attempts for a file if the source does not answer. Files with wrong content are not requested again."""
 MOST_RECORD_VALUES = 5_000_000
-"""Of one record: more than can be read of a file, or compared of two releases. A parser needs some dozen bytes of
-memory for each, and a segment of a few KiB could have a record of far more."""
+"""The most JSON values of one record, more than any valid record has.
+
+A parser needs several dozen bytes of memory for each value, and a compressed segment of a few KiB could hold a record
+with far more.
+"""
 _PAUSE_S = 1.0
 _SPARE_BYTES = 64 * 1024
 _TABLE = ".ldb"
@@ -36,7 +39,7 @@ _MOST_WINDOW_BYTES = 32 * 1024**2
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """Files that belong together, and what follows once all of them are there."""
+    """Files that belong together, and the action to take once all of them are stored."""
 
     files: tuple[WantedFile, ...]
     done: Callable[[], None] = lambda: None
@@ -44,7 +47,10 @@ class FileGroup:
 
 @dataclass(frozen=True)
 class Copying:
-    """From where to where, how many files `at_once`, and what receives the bytes of each file that was copied."""
+    """Copies files from `source` to `storage`, `at_once` in parallel.
+
+    `copied` receives the size of each copied file.
+    """
 
     source: Source
     storage: Storage
@@ -53,12 +59,13 @@ class Copying:
     sleep: Callable[[float], None] = time.sleep
 
     def files(self, wanted: Iterable[WantedFile]) -> None:
-        """Copies files. Raises RefusedSourceError, SourceError; what was copied by then stays."""
+        """Copy files. Raises RefusedSourceError and SourceError. Files that were copied before an error are kept."""
         self.groups([FileGroup(tuple(wanted))])
 
     def groups(self, groups: Sequence["FileGroup"]) -> None:
-        """Copies the files of several groups, without a pause between two of them. A group is done once all of its
-        files, and the groups before it, are there. Raises as `files`.
+        """Copy the files of several groups, without a pause between the groups.
+
+        A group is done once all of its files and all earlier groups are stored. Raises the errors of `files`.
         """
         with _threads(self.at_once) as threads:
             copies = [[threads.submit(self._file, file) for file in group.files] for group in groups]
@@ -67,20 +74,20 @@ class Copying:
                 group.done()
 
     def segments(self, wanted: Iterable[Segment]) -> None:
-        """Copies segments of the journal, whose hashes are of their content. Raises as `files`."""
+        """Copy segments of the journal, whose hashes are of the uncompressed content. Raises the errors of `files`."""
         with _threads(self.at_once) as threads:
             _await([threads.submit(self._segment, segment) for segment in wanted])
 
     def holds(self, file: WantedFile) -> bool:
-        """Whether the storage has the file, by its hash: it is read."""
+        """Read the stored file and check whether its size and hash match."""
         return self.storage.exists(file.path) and _hash_of(self.storage, file.path) == (file.sha256, file.size)
 
     def _file(self, file: WantedFile) -> None:
         with self._received(file.path, file.size) as (local, size, sha256):
             if (size, sha256) != (file.size, file.sha256):
                 raise WrongContentError(
-                    f"{self.source.name}/{file.path} has {size:,} bytes with the sha256 {sha256}, and its manifest"
-                    f" names {file.size:,} with {file.sha256}"
+                    f"{self.source.name}/{file.path} has {size:,} bytes with the sha256 {sha256}, but its manifest"
+                    f" states {file.size:,} with {file.sha256}"
                 )
             if file.path.endswith(_TABLE):
                 self._check_table(file, local)
@@ -91,7 +98,7 @@ class Copying:
         try:
             check_table(local)
         except ValueError as error:
-            raise WrongContentError(f"{self.source.name}/{file.path} is no table of a LevelDB: {error}") from error
+            raise WrongContentError(f"{self.source.name}/{file.path} is not a table of a LevelDB: {error}") from error
         local.seek(0)
 
     def _segment(self, segment: Segment) -> None:
@@ -105,11 +112,13 @@ class Copying:
 
     @contextmanager
     def _received(self, path: str, most_bytes: int) -> "Iterator[tuple[BinaryIO, int, str]]":
-        """A file as an unnamed local one, at its start, with its size and hash. Raises StorageError where no local file
-        can be written."""
+        """Yield a file as an unnamed local file, positioned at its start, with its size and hash.
+
+        Raises StorageError if the local file cannot be written.
+        """
         try:
             yield from self._attempts(path, most_bytes)
-        except OSError as error:  # of the source, it is a SourceError
+        except OSError as error:  # errors of the source are SourceErrors
             raise StorageError(f"a file cannot be written for {self.storage.url}: {error}") from error
 
     def _attempts(self, path: str, most_bytes: int) -> "Iterator[tuple[BinaryIO, int, str]]":
@@ -144,7 +153,7 @@ class Copying:
 
 @contextmanager
 def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads that begin nothing more after an error."""
+    """Provide threads that start no further work after an error."""
     threads = ThreadPoolExecutor(count, "mirror")
     try:
         yield threads
@@ -153,17 +162,19 @@ def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
 
 
 def _await(copies: Collection[Future[None]]) -> None:
-    """Returns once all of these have ended, or raises the first error."""
+    """Wait until all of these have ended, or raise the first error."""
     wait(copies, return_when=FIRST_EXCEPTION)
     failures = [error for one in copies if one.done() and (error := one.exception())]
-    # what refuses the source counts more than what can be transient
+    # an error that rejects the source matters more than an error that may pass
     for error in sorted(failures, key=lambda error: not isinstance(error, RefusedSourceError)):
         raise error
 
 
 def check_segment(local: BinaryIO, segment: Segment, name: str) -> None:
-    """Raises WrongContentError where a compressed segment is not what its manifest names, or has what is no record in
-    its place: others are sent its lines as they are. Keeps as much in memory as one record.
+    """Raise WrongContentError if a compressed segment does not match its manifest, or has an invalid or misplaced line.
+
+    The lines are checked here, since readers of the mirror receive them unchanged. Only one record is in memory at a
+    time.
     """
     digest, size, records = hashlib.sha256(), 0, 0
     place = (segment.serials.start, 0)
@@ -183,15 +194,15 @@ def check_segment(local: BinaryIO, segment: Segment, name: str) -> None:
                     raise WrongContentError(f"{name}, record {records}: it has more than {MOST_RECORD_VALUES:,} values")
                 orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise WrongContentError(f"{name}, record {records}: it is no JSON: {error}") from error
+        raise WrongContentError(f"{name}, record {records}: it is not JSON: {error}") from error
     except zstandard.ZstdError as error:
-        raise WrongContentError(f"{name} is no segment: {error}") from error
+        raise WrongContentError(f"{name} is not a segment: {error}") from error
     if (size, records, digest.hexdigest()) != (segment.content_bytes, segment.records, segment.sha256):
-        raise WrongContentError(f"{name} is not what its manifest names: its records have another size or sha256")
+        raise WrongContentError(f"{name} does not match its manifest: its records have another count, size or sha256")
 
 
 def is_segment(stored: BinaryIO, segment: Segment) -> bool:
-    """Whether what is stored is the compressed segment."""
+    """Check whether the stored file is the compressed segment."""
     try:
         check_segment(stored, segment, segment.name)
     except WrongContentError:

@@ -1,7 +1,7 @@
-"""Follows a source: one round reads its published.json, copies what is new, and puts published.json last.
+"""Follows a source in rounds: a round reads published.json, copies new files, and writes published.json last.
 
-So a reader of the mirror always finds a whole state, and what was copied before a kill is not copied again. Nothing of
-a source that is not what it may be is taken over, and what is held stays.
+So readers of the mirror always find a complete state, and files copied before a kill are not copied again. Invalid
+files of the source are rejected, and local files are kept.
 """
 
 import random
@@ -53,14 +53,13 @@ if TYPE_CHECKING:
 
 LONGEST_PAUSE_S = 3600.0
 ROUNDS = 5
-"""How often one round begins again, where files vanish since the source publishes and cleans up at that moment."""
+"""The most attempts in a round, if files vanish because the source publishes and cleans up at the same time."""
 _PAUSE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorRound:
-    """What one round did: how many files and bytes were copied, and how many files were deleted. `dumps_serial` is
-    that of what is held now."""
+    """The result of a round: files and bytes copied, files deleted, and the serial of the local dumps."""
 
     dumps_serial: int
     files: int
@@ -71,12 +70,12 @@ class MirrorRound:
 
 @dataclass
 class Mirror:
-    """A mirror of a `source` in a `storage`. `progress` receives the count of files that were copied.
+    """A mirror of a `source` in a `storage`. `progress` receives the number of copied files.
 
-    With `verify`, what is held is compared with its hashes, and copied again where it differs. With `public_key`, a
-    source is refused whose journal is not signed by that key. `cache_dir` is where readers of this machine keep LevelDB
-    files, if the storage is no folder. `home` identifies the home of the mirror: the storage of another one is refused,
-    unless this one is to `take_over`.
+    With `verify`, local files are checked against their hashes, and copied again if they differ. With `public_key`, a
+    source is rejected unless its journal is signed by that key. `cache_dir` is the folder in which readers on this
+    machine keep LevelDB files, if the storage is not a folder. `home` identifies the mirror's home: a storage that
+    belongs to another home is rejected unless `take_over` is set.
     """
 
     source: Source
@@ -95,10 +94,10 @@ class Mirror:
     _size: int = 0
 
     def run(self) -> MirrorRound:
-        """Performs one round. Raises MirrorError; what is held stays as it is, and mirror.json has the error.
+        """Run one round. Raises MirrorError; local files are kept, and mirror.json records the error.
 
-        Raises MirrorError at once where the storage is not a mirror's, but one that is written by a catalog of its own.
-        Until the source has a valid published.json, an empty storage stays empty.
+        Raises MirrorError immediately if a catalog writes to the storage. An empty storage stays empty until the source
+        has a valid published.json.
         """
         known = self._own_state()
         if known is None:
@@ -112,7 +111,7 @@ class Mirror:
             write_mirror(self.storage, state)
         try:
             done, superseded = self._round_or_error(state)
-        except OtherHomeError:  # mirror.json is what the other one remembers
+        except OtherHomeError:  # mirror.json belongs to the other home
             raise
         except (MirrorError, StorageError) as error:
             since = state.failing_since or now
@@ -128,30 +127,30 @@ class Mirror:
     def _round_or_error(self, state: MirrorState) -> tuple[MirrorRound, dict[str, float]]:
         try:
             return self._round(state)
-        except JournalDamagedError as error:  # of the source, it is a RefusedSourceError
+        except JournalDamagedError as error:  # errors in the source's files are RefusedSourceErrors
             raise MirrorError(
-                f"what is held is damaged: {error}. Delete that file, and run the mirror once with --verify, which"
-                " copies what is missing"
+                f"a local file is corrupt: {error}. Delete that file, and run the mirror once with --verify, which"
+                " copies missing files"
             ) from error
 
     def _note(self, state: MirrorState) -> None:
         try:
             write_mirror(self.storage, state)
         except StorageError:
-            return  # the error that is being raised is about the same storage, or comes first
+            return  # the error being raised has the same cause, or is the first one
 
     def _own_state(self) -> MirrorState | None:
-        """Return the mirror's state, None if the storage is empty."""
+        """Return the mirror's state, or None if the storage is empty."""
         try:
             state = read_mirror(self.storage)
-        except MirrorError:  # it is damaged, and marks a mirror all the same
+        except MirrorError:  # corrupt, but it still marks a mirror
             return MirrorState(self.source.name)
         if not self.take_over:
             require_home(self.storage, self.home)
         if state is None and (self.storage.exists(OWNER) or self.storage.exists(PUBLISHED)):
             raise MirrorError(
-                f"{self.storage.url} is written by a catalog of its own, and not by a mirror: give the mirror a"
-                " storage of its own (PYPI_ASSETS_HOME or PYPI_ASSETS_STORAGE_URL)"
+                f"a catalog writes to {self.storage.url}, which is not a mirror's storage: use a separate storage for"
+                " the mirror (PYPI_ASSETS_HOME or PYPI_ASSETS_STORAGE_URL)"
             )
         return state
 
@@ -165,7 +164,7 @@ class Mirror:
             except VanishedError as error:
                 before, content = content, self._published()
                 if attempt == ROUNDS or (content == before and attempt > 1):
-                    raise MirrorError(f"the source names what it does not have: {error}") from error
+                    raise MirrorError(f"the source names a file that it does not have: {error}") from error
                 self.sleep(_PAUSE_S * attempt)
         now = self.clock()
         if not is_new and all(since >= now - self.grace_s for since in state.superseded.values()):
@@ -186,7 +185,10 @@ class Mirror:
             ) from error
 
     def _follow(self, content: bytes) -> tuple[PublishedState, bool]:
-        """Copies what a published.json names, and puts it last. Returns what is held then, and whether it is new."""
+        """Copy the files that a published.json names, and write it last.
+
+        Returns the new state, and whether it changed.
+        """
         wanted = read_state(content, f"{self.source.name}/{PUBLISHED}")
         held = self._held()
         if held is not None and held.content == content and not self.verify and self._has_heads(held):
@@ -195,8 +197,8 @@ class Mirror:
         self._require_index(wanted.index_url)
         if held is not None and wanted.dumps_serial < held.dumps_serial:
             raise BehindError(
-                f"{self.source.name} has dumps up to serial {wanted.dumps_serial}, and up to {held.dumps_serial} are"
-                " held: it was set back, or is a mirror that lags"
+                f"{self.source.name} has dumps up to serial {wanted.dumps_serial}, and the local dumps reach"
+                f" {held.dumps_serial}: it was set back, or is a mirror that lags"
             )
         plans = [
             plan_stream(
@@ -213,15 +215,15 @@ class Mirror:
         self._claim(wanted.index_url)
         self._copy(self._publications(wanted), plans, held)
         self._require_all_named(wanted, held)
-        require_home(self.storage, self.home)  # another home can have taken over meanwhile
+        require_home(self.storage, self.home)  # another home can have taken over in the meantime
         put_checkpoints(self.storage, wanted)
         self.storage.put(PUBLISHED, content)
         return wanted, True
 
     def _require_all_named(self, wanted: PublishedState, held: PublishedState | None) -> None:
-        """Raise BehindError if the source no longer names a dataset or a stream that is held.
+        """Raise BehindError if the source no longer names a dataset or a stream that the mirror has.
 
-        A source never unpublishes one, and what is not named is deleted in time.
+        A source never unpublishes one, and files that are not named would be deleted after the grace period.
         """
         if held is None:
             return
@@ -231,8 +233,8 @@ class Mirror:
         lacking += [f"the stream {name}" for name in held.heads.keys() - wanted.heads.keys()]
         if lacking:
             raise BehindError(
-                f"{self.source.name}/{PUBLISHED} no longer names {', '.join(sorted(lacking))}, which is held: the"
-                " source lags, or its file is damaged"
+                f"{self.source.name}/{PUBLISHED} no longer names {', '.join(sorted(lacking))}, which this mirror has:"
+                " the source lags, or its file is corrupt"
             )
 
     def _require_signatures(self, wanted: PublishedState, plans: list[StreamPlan]) -> None:
@@ -242,12 +244,12 @@ class Mirror:
     def _require_index(self, index_url: str) -> None:
         if self.storage.exists(OWNER) and (own := read_owner(self.storage)) != index_url:
             raise RefusedSourceError(
-                f"{self.source.name} belongs to the index {index_url}, and what is held to {own}: give a mirror of the"
-                " other index a home of its own"
+                f"{self.source.name} belongs to the index {index_url}, and the local files to {own}: use a separate"
+                " home for a mirror of the other index"
             )
 
     def _claim(self, index_url: str) -> None:
-        """Make the index the owner of the root. Raises OtherHomeError if a catalog was faster."""
+        """Make the index the owner of the storage. Raises OtherHomeError if a catalog has claimed it first."""
         try:
             require_owner(self.storage, index_url)
         except StorageError as error:
@@ -255,10 +257,10 @@ class Mirror:
             if owner is None or owner.catalog is None:
                 raise
             self.storage.delete(MIRROR)
-            raise OtherHomeError(f"{error}: give the mirror a storage of its own (PYPI_ASSETS_STORAGE_URL)") from error
+            raise OtherHomeError(f"{error}: use a separate storage for the mirror (PYPI_ASSETS_STORAGE_URL)") from error
 
     def _publications(self, wanted: PublishedState) -> list[Publication]:
-        """What dumps and LevelDB versions consist of: the versions first, since answers come from them."""
+        """Return the dumps and LevelDB versions to copy. The versions are first, since look-ups use them."""
         fetches: list[Callable[[], Publication]] = [
             partial(fetch_version, self.source, dataset, named)
             for dataset, entries in wanted.leveldbs.items()
@@ -270,8 +272,8 @@ class Mirror:
         for one in found:
             if one.version is not None and wanted.dumps and one.version.manifest.serial > wanted.dumps_serial:
                 raise RefusedSourceError(
-                    f"{one.version.name} of {self.source.name} is of serial {one.version.manifest.serial}, beyond dumps"
-                    f" that end at {wanted.dumps_serial}"
+                    f"{one.version.name} of {self.source.name} has serial {one.version.manifest.serial}, but the dumps"
+                    f" end at {wanted.dumps_serial}"
                 )
         return found
 
@@ -308,7 +310,7 @@ class Mirror:
             copy_stream(copying, plan, holds=self._holds_segment)
 
     def _lacking(self, plan: StreamPlan) -> list[SegmentManifest]:
-        """The segments of a plan whose files are not there."""
+        """Return the segments of a plan whose files are not stored."""
         return [
             one
             for one in plan.manifests
@@ -316,22 +318,24 @@ class Mirror:
         ]
 
     def _complete(self, tried: Trials, publication: Publication, objects: Sequence[tuple[str, bytes]]) -> None:
-        """Puts what makes a publication exist, whose files are there. Raises RefusedSourceError for a LevelDB version
-        that cannot be read: no reader sees it."""
+        """Write the objects that make a publication visible, once its files are stored.
+
+        Raises RefusedSourceError for a LevelDB version that cannot be read, so that no reader sees it.
+        """
         if publication.version is not None and (objects or self.verify):
             tried.require_readable(publication.version)
         for path, content in objects:
             self.storage.put(path, content)
 
     def _known(self, held: PublishedState | None) -> set[WantedFile]:
-        """The files of what is held, which were checked when they were copied."""
+        """Return the files of the local publications, which were checked when they were copied."""
         if held is None or self.verify:
             return set()
         found = (held_publication(self.storage, root) for root in held.roots)
         return {file for publication in found if publication is not None for file in publication.files}
 
     def _missing(self, copying: Copying, publication: Publication, known: set[WantedFile]) -> list[WantedFile]:
-        """The files of a publication that are not there, by their sizes, and by their hashes where they are new."""
+        """Return the files of a publication that are not stored. Sizes are compared, and hashes too for new files."""
         folders = {file.path.rpartition("/")[0] for file in publication.files}
         sizes = {stored.path: stored.size for folder in folders for stored in self.storage.list(folder)}
         return [
@@ -341,7 +345,10 @@ class Mirror:
         ]
 
     def _holds_segment(self, segment: SegmentManifest) -> bool:
-        """Whether a segment was copied before. Its manifest was put after it, so what has none yet is read through."""
+        """Check whether a segment was copied before.
+
+        Manifests are written after their segments, so a segment without a local manifest is read and checked.
+        """
         path = segment_path(segment)
         if not self.storage.exists(path):
             return False
@@ -352,7 +359,10 @@ class Mirror:
             return is_segment(stored, segment)
 
     def _new_objects(self, publication: Publication) -> list[tuple[str, bytes]]:
-        """The manifest or input lists of a publication that are not there. One that is there never becomes another."""
+        """Return the manifest or input lists of a publication that are not stored.
+
+        A stored object is never replaced.
+        """
         found = []
         for path, content in publication.objects:
             try:
@@ -362,16 +372,16 @@ class Mirror:
                 continue
             if own != content:
                 raise ForkError(
-                    f"{self.source.name}/{path} is not the one that is held, though none is ever replaced: the source"
-                    " began again, or what is held is damaged. It stays; use an empty storage for this source, or"
-                    " delete the file"
+                    f"{self.source.name}/{path} differs from the local file, though such files never change: the source"
+                    " was created again, or the local file is corrupt. It is kept; use an empty storage for this"
+                    " source, or delete the file"
                 )
         return found
 
     def _require_space(self, root: Path, size: int) -> None:
         free = shutil.disk_usage(root).free
         if size > free:
-            raise MirrorError(f"{size:,} bytes are to be copied, and {free:,} are free at {root}")
+            raise MirrorError(f"{size:,} bytes have to be copied, and only {free:,} are free at {root}")
 
     def _copied(self, size: int) -> None:
         self._files += 1
@@ -387,9 +397,9 @@ def follow(
     done: Callable[[MirrorRound], None],
     failed: Callable[[Exception, float], None],
 ) -> None:
-    """Performs rounds, `interval_s` apart, until `stop` is set. `done` receives each round.
+    """Run rounds, `interval_s` apart, until `stop` is set. `done` receives each round.
 
-    After errors the pauses grow, to an hour at most; `failed` receives the error and the pause in seconds.
+    After errors the pauses grow, up to an hour. `failed` receives the error and the pause in seconds.
     """
     failures = 0
     while not stop.is_set():

@@ -1,7 +1,7 @@
-"""What a mirror remembers: the object `mirror.json` of its storage. It also marks the storage as a mirror's.
+"""The state of a mirror: the object `mirror.json` of its storage, which also marks the storage as a mirror's.
 
-It names the source without credentials, when the source was last followed to its end, since when it fails and why,
-and since when what lies in the storage is not named by published.json any more.
+It names the source without credentials, when the source was last followed completely, since when it fails and why, and
+since when stored files are no longer named by published.json.
 """
 
 import uuid
@@ -24,9 +24,12 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class MirrorState:
-    """Times are in unix seconds. `checked_at` is when the source was last looked at; `synced_at` when all that it
-    named was there. `superseded` has since when, by the path of what it begins with. `home` identifies the home that
-    alone writes to the storage."""
+    """The stored state. Times are in unix seconds.
+
+    `checked_at` is the start of the last round, and `synced_at` the start of the last round that copied everything.
+    `superseded` maps the path of a dump, version, generation or segment to the time since which it is no longer named.
+    `home` identifies the only home that may write to the storage.
+    """
 
     source: str
     checked_at: float | None = None
@@ -38,13 +41,13 @@ class MirrorState:
     home: str | None = None
 
     def encode(self) -> bytes:
-        """As it is stored."""
+        """Return the state in its stored form."""
         return orjson.dumps({"format": FORMAT, **asdict(self)}, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorStatus:
-    """What a mirror holds and how it follows. `state` is `following`, `failing`, `refused` or `empty`."""
+    """The local files of a mirror, and how it follows. `state` is `following`, `failing`, `refused` or `empty`."""
 
     state: str
     source: str | None
@@ -59,7 +62,7 @@ class MirrorStatus:
 
 
 def read_mirror(storage: Storage) -> MirrorState | None:
-    """What a mirror remembers; None where the storage is no mirror's. Raises MirrorError where it is damaged."""
+    """Return the mirror's state, or None if the storage is not a mirror's. Raises MirrorError if it is corrupt."""
     try:
         fields = read_json(storage, MIRROR)
         if fields.pop("format") != FORMAT:
@@ -69,25 +72,26 @@ def read_mirror(storage: Storage) -> MirrorState | None:
         return None
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise MirrorError(
-            f"{storage.uri(MIRROR)} was read several times and is damaged ({error}): the next round writes it again"
+            f"{storage.uri(MIRROR)} was read several times and is corrupt ({error}): the next round writes it again"
             " (pypi-assets mirror run --from URL)"
         ) from error
 
 
 def require_home(storage: Storage, home: str | None) -> None:
-    """Raise OtherHomeError if the storage is that of a mirror with another home. `home` is what `identity_of` returns;
-    None: it is not compared.
+    """Raise OtherHomeError if the storage belongs to a mirror with another home.
+
+    `home` is a result of `identity_of`. If it is None, nothing is compared.
     """
     state = read_mirror(storage)
     if state is not None and None not in (home, state.home) and state.home != home:
         raise OtherHomeError(
-            f"{storage.url} belongs to a mirror with another home, which copies from {state.source}: give this one a"
-            " storage of its own. If the other home is lost, run the mirror once with --take-over"
+            f"{storage.url} belongs to a mirror with another home, which copies from {state.source}: use a separate"
+            " storage for this mirror. If the other home is lost, run the mirror once with --take-over"
         )
 
 
 def identity_of(home: Path) -> str:
-    """Return what distinguishes a home from others, which it keeps in `mirror.id`."""
+    """Return the unique id of a home, which is stored in `mirror.id`."""
     path = home / "mirror.id"
     home.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError), path.open("x") as file:
@@ -96,18 +100,21 @@ def identity_of(home: Path) -> str:
 
 
 def begin_mirror(storage: Storage, state: MirrorState) -> None:
-    """Make the storage a mirror's. Of several homes at once, exactly one succeeds, and others get an OtherHomeError."""
+    """Make the storage a mirror's.
+
+    If several homes try at the same time, one succeeds; the others raise OtherHomeError.
+    """
     storage.create(MIRROR, state.encode())
     require_home(storage, state.home)
 
 
 def write_mirror(storage: Storage, state: MirrorState) -> None:
-    """Replaces what the mirror remembers."""
+    """Replace the mirror's state."""
     storage.put(MIRROR, state.encode())
 
 
 def mirror_status(storage: Storage) -> MirrorStatus:
-    """What the mirror in a storage holds. Raises MirrorError where the storage is no mirror's."""
+    """Return the status of the mirror in a storage. Raises MirrorError if the storage is not a mirror's."""
     state = read_mirror(storage)
     if state is None:
         raise MirrorError(f"{storage.url} is not the storage of a mirror: run `pypi-assets mirror run --from URL`")
@@ -136,8 +143,9 @@ def mirror_status(storage: Storage) -> MirrorStatus:
 
 
 def journal_end(storage: Storage) -> int | None:
-    """The serial up to which a mirror holds the journal, so that its past can be replayed; 0: it holds none. None where
-    the storage is no mirror's.
+    """Return the serial up to which a mirror has the journal, so that its history can be replayed.
+
+    Returns 0 if it has no journal, and None if the storage is not a mirror's.
     """
     if not storage.exists(MIRROR):
         return None

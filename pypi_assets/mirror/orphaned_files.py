@@ -1,6 +1,6 @@
-"""The clean-up of a mirror: what published.json has not named for the grace time is deleted.
+"""Cleans up a mirror: deletes files that published.json has not named for the grace period.
 
-A reader of the mirror, or a mirror of it, may still follow what was named before. It needs no catalog.
+Within the grace period, readers of the mirror, or a mirror of it, may still use them. No catalog is needed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,12 +20,10 @@ from pypi_assets.storage.sweeping import drop_empty_folder, is_older, sweep_obje
 def superseded_since(
     storage: Storage, held: PublishedState, before: Mapping[str, float], now: float
 ) -> dict[str, float]:
-    """Since when each dump, version, generation, and open or dropped segment in the storage is not named any more, by
-    its path.
+    """Return since when dumps, versions, generations, and open or dropped segments in the storage are no longer named.
 
-    Times are in unix seconds.
-
-    `before` is what this returned the last time: what is new in it counts from `now` on.
+    The keys are paths, and the values are unix seconds. `before` is the previous result; new entries get the time
+    `now`.
     """
     heads = _heads(storage, held)
     named = held.roots | {stream_path(head.stream, head.generation) for head in heads}
@@ -37,10 +35,10 @@ def superseded_since(
 def delete_unnamed(
     storage: Storage, held: PublishedState, superseded: Mapping[str, float], before: float
 ) -> list[StoredObject]:
-    """Deletes what was superseded before `before` (unix seconds), and older files that nothing names; returns them.
+    """Delete publications that were superseded before `before` (unix seconds), and older orphaned files. Returns them.
 
-    Input lists and manifests go before the files that they name. Where something that stays cannot be read, nothing of
-    its dataset is deleted.
+    Input lists and manifests are deleted before the files that they name. If a publication that stays cannot be read,
+    nothing in its folder is deleted.
     """
     list(storage.delete_unfinished(before))
     found = [
@@ -55,8 +53,10 @@ def delete_unnamed(
 
 
 def _heads(storage: Storage, held: PublishedState) -> list[Head]:
-    """The heads that are named, and those that are held of streams that the source does not name now: what it has lost
-    for a while stays here."""
+    """Return the heads that the source names, and the local heads of streams that it does not name now.
+
+    So a stream that the source temporarily lost is kept here.
+    """
     own = (read_head(storage, stream) for stream in JournalStream if stream.value not in held.heads)
     return [*held.heads.values(), *(head for head in own if head is not None)]
 
@@ -94,7 +94,11 @@ def _of_publications(
 def _of_journal(
     storage: Storage, held: PublishedState, superseded: Mapping[str, float], before: float
 ) -> Iterator[StoredObject]:
-    """Other segments of a generation that has a head stay, unless the source has pruned or replaced them."""
+    """Yield the superseded files of the journal.
+
+    In a generation with a head, only open segments and segments that the source has pruned or replaced can be
+    superseded.
+    """
     named = {stream_path(head.stream, head.generation) for head in _heads(storage, held)}
     for stored in storage.list(JOURNAL):
         if stored.path.count("/") > 2:

@@ -1,7 +1,6 @@
-"""The past of a mirror: the journal that it holds, replayed into a catalog of its own, from which earlier serials are
-answered.
+"""The history of a mirror: replays the mirrored journal into a separate catalog, which answers for earlier serials.
 
-It only ever adds to what was replayed, so it can be stopped at any moment. Copying never waits for it.
+Each replay only adds to the previous one, so it can be stopped at any moment. Copying never waits for it.
 """
 
 import threading
@@ -20,14 +19,17 @@ from pypi_assets.storage.store import Storage
 
 @dataclass(frozen=True)
 class Past:
-    """Replays what a mirror's `storage` holds into `catalog`. `progress` receives the number of records so far."""
+    """Replays the journal in a mirror's `storage` into `catalog`. `progress` receives the number of records so far."""
 
     storage: Storage
     catalog: Catalog
     progress: Progress | None = None
 
     def catch_up(self) -> Replayed | None:
-        """Replays what is new; None where nothing is. Raises ReplayError, JournalDamagedError, CatalogError."""
+        """Replay new records, or return None if there are none.
+
+        Raises ReplayError, JournalDamagedError and CatalogError.
+        """
         end = journal_end(self.storage)
         with self.catalog.read() as connection:
             reached = complete_serial(connection)
@@ -38,10 +40,10 @@ class Past:
 
 @dataclass
 class PastFollower:
-    """Catches up in a thread, at once and each time that it is woken, for as long as the process lives. What is held is
-    replayed while the source is away, too.
+    """Catches up in a thread: on start, and each time that it is woken. The thread lives as long as the process.
 
-    `done` receives what was replayed. `failed` receives an error; the next time it is tried again.
+    Local records are replayed even while the source does not answer. `done` receives the result of a replay. `failed`
+    receives an error; the next wake-up tries again.
     """
 
     past: Past
@@ -54,7 +56,7 @@ class PastFollower:
         threading.Thread(target=self._run, name="past", daemon=True).start()
 
     def wake(self) -> None:
-        """Something may be new."""
+        """Check for new records soon."""
         self._woken.set()
 
     def _run(self) -> None:

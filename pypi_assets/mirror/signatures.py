@@ -1,6 +1,6 @@
-"""What a mirror that trusts a key requires: that the key's owner signed the chains of the source's journal.
+"""Checks the signatures that a mirror with a trusted key requires on the chains of the source's journal.
 
-A checkpoint vouches for the segments up to its own. What follows them is taken over as it comes, until it is signed.
+A checkpoint covers the segments up to its own segment. Later segments are accepted unsigned, until they are signed.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,17 +24,19 @@ if TYPE_CHECKING:
 def require_signatures(
     name: str, wanted: PublishedState, plans: Iterable[StreamPlan], storage: Storage, key: "Ed25519PublicKey"
 ) -> None:
-    """Raises RefusedSourceError where a stream that the source `name` publishes is not signed by the key.
+    """Raise RefusedSourceError if a stream that the source `name` publishes is not signed by the key.
 
-    `plans` have what is new of the streams, and `storage` what is held. A stream that has no whole segment yet cannot
-    be signed; but one that had some, or should have, is refused then, and so is a source without any signed stream.
-    Raises BehindError where the key has signed more of what is held.
+    `plans` has the new parts of the streams, and `storage` the local parts. A stream without a complete segment cannot
+    be signed, and is accepted. It is rejected if the mirror already has segments of it, or if it ends before serials
+    that other streams have signed. A source without any signed stream is rejected. Raises BehindError if the key has
+    signed more of the local chain.
     """
     held_heads = {stream.value: read_head(storage, stream.value) for stream in JournalStream}
     for stream, held in held_heads.items():
         if held is not None and held.number and stream not in wanted.heads:
             raise RefusedSourceError(
-                f"{name} does not publish the stream {stream}, which is held, and --public-key requires all of them"
+                f"{name} does not publish the stream {stream}, which this mirror has, and --public-key requires all"
+                " of them"
             )
     new = {(plan.head.stream, one.number): one for plan in plans for one in plan.manifests}
     signed_until = 0
@@ -44,7 +46,7 @@ def require_signatures(
             held = held_heads[stream]
             if head.number or (held is not None and held.number):
                 raise RefusedSourceError(
-                    f"the stream {stream} of {name} is not signed, which --public-key requires: its operator runs"
+                    f"the stream {stream} of {name} is not signed, which --public-key requires: its operator must run"
                     " `pypi-assets journal sign`"
                 )
             continue
@@ -57,7 +59,7 @@ def require_signatures(
         _require_signed_pruning(name, head, content)
         if end < (until := _held_end(storage, head, manifest_of, key)):
             raise BehindError(
-                f"the stream {stream} of {name} is signed up to serial {end}, and what is held up to {until}: it was"
+                f"the stream {stream} of {name} is signed up to serial {end}, and the local copy up to {until}: it was"
                 " set back, or is a mirror that lags"
             )
     if not wanted.checkpoints:
@@ -65,25 +67,28 @@ def require_signatures(
     for stream, head in wanted.heads.items():
         if stream not in wanted.checkpoints and head.open is not None and head.through < signed_until:
             raise RefusedSourceError(
-                f"the stream {stream} of {name} is not signed and ends at serial {head.through}, before serial"
-                f" {signed_until}, up to which others are signed"
+                f"the stream {stream} of {name} is not signed and ends at serial {head.through}, but others are signed"
+                f" up to serial {signed_until}"
             )
 
 
 def _require_signed_pruning(name: str, head: Head, content: bytes) -> None:
-    """Raises RefusedSourceError where more of a stream was pruned than when it was signed: it would be deleted here."""
+    """Raise RefusedSourceError if more of a stream was pruned than when it was signed.
+
+    The mirror would delete the pruned segments too.
+    """
     pruned = orjson.loads(content).get("pruned") or {"number": 0}
     if head.pruned is not None and head.pruned.number > pruned["number"]:
         raise RefusedSourceError(
             f"{name} is not trusted by the key: the stream {head.stream} was pruned up to serial {head.pruned.end}"
-            " since it was signed. It has to be signed again (pypi-assets journal sign)"
+            " since it was signed. It must be signed again (pypi-assets journal sign)"
         )
 
 
 def _held_end(
     storage: Storage, head: Head, manifest_of: Callable[[int, int], SegmentManifest], key: "Ed25519PublicKey"
 ) -> int:
-    """Up to which serial the checkpoint that is held vouches for the chain of `head`; 0 where it does not."""
+    """Return the serial up to which the local checkpoint covers the chain of `head`, or 0 if it does not cover it."""
     path = checkpoint_path(head.stream)
     try:
         return require_signed(storage.get(path), storage.uri(path), JournalStream(head.stream), head, manifest_of, key)
@@ -102,12 +107,12 @@ def _manifest(
     found = new.get((stream, number)) if generation == new_generation else None
     found = found or held_manifest(storage, stream, generation, number)
     if found is None:
-        raise JournalCheckpointError(f"segment {number} of the stream {stream}, which was signed, is not in its chain")
+        raise JournalCheckpointError(f"the signed segment {number} of the stream {stream} is not in its chain")
     return found
 
 
 def put_checkpoints(storage: Storage, wanted: PublishedState) -> None:
-    """Puts the checkpoints where `journal verify --public-key` looks for them."""
+    """Write the checkpoints to the paths that `journal verify --public-key` reads."""
     for stream, content in wanted.checkpoints.items():
         path = checkpoint_path(stream)
         try:

@@ -1,6 +1,6 @@
-"""Reads from the source that a mirror copies: static files over http(s), or an object store.
+"""Reads the files of the source that a mirror copies, from a web server over http(s) or from an object store.
 
-Nothing is listed, and bodies are bounded. Each error names the source's file and what is wrong with it.
+No listing is needed, and the size of each body is limited. Errors name the source's file and the problem.
 """
 
 import sys
@@ -31,27 +31,27 @@ from pypi_assets.storage.store import (
 
 
 class MirrorError(ExpectedError):
-    """A mirror cannot follow its source now. What is held stays as it is."""
+    """A mirror cannot follow its source now. Local files are kept."""
 
 
 class SourceError(MirrorError):
-    """The source did not answer, or not in time. That can be transient."""
+    """The source did not answer, or not in time. This can be transient."""
 
 
 class VanishedError(SourceError):
-    """The source has no such file: it was deleted meanwhile, or nothing is published there."""
+    """The source does not have the file: it was deleted in the meantime, or nothing is published there."""
 
 
 class RefusedSourceError(MirrorError):
-    """What the source has is not what it may be: it is not taken over."""
+    """The source has an invalid file. It is rejected and not copied."""
 
 
 class WrongContentError(RefusedSourceError):
-    """A file of the source is not what its manifest names."""
+    """A file of the source does not match its manifest."""
 
 
 class ForkError(RefusedSourceError):
-    """The source's history is another one than what is held."""
+    """The source's history differs from the local history."""
 
 
 class OtherHomeError(MirrorError):
@@ -59,52 +59,50 @@ class OtherHomeError(MirrorError):
 
 
 class BehindError(MirrorError):
-    """The source lags: it has less than what is held, of the same history."""
+    """The source lags: it has the same history as the mirror, but less of it."""
 
 
 SOURCE_ACCEPTS = "https://HOST/PATH, http://..., s3://BUCKET/PREFIX, gs://..., az://... or file:///PATH"
 
 
 class Source(Protocol):
-    """Files under the paths that they have in the storage of the source. `name` is its URL without credentials."""
+    """Reads files by their paths in the source's storage. `name` is the source's URL without credentials."""
 
     name: str
 
     def chunks(self, path: str) -> AbstractContextManager[Iterator[bytes]]:
-        """The content of a file. Raises VanishedError, SourceError, RefusedSourceError."""
+        """Yield the content of a file. Raises VanishedError, SourceError and RefusedSourceError."""
 
     def close(self) -> None:
-        """Closes its connections."""
+        """Close all connections."""
 
 
 def small_file(source: Source, path: str, most_bytes: int) -> bytes:
-    """A file that is read whole. Raises RefusedSourceError where it has more than `most_bytes`."""
+    """Return the content of a file. Raises RefusedSourceError if it has more than `most_bytes`."""
     found = bytearray()
     with source.chunks(path) as chunks:
         for chunk in chunks:
             found += chunk
             if len(found) > most_bytes:
-                raise RefusedSourceError(
-                    f"{source.name}/{path} has more than the {most_bytes:,} bytes that it may have"
-                )
+                raise RefusedSourceError(f"{source.name}/{path} has more than the allowed {most_bytes:,} bytes")
     return bytes(found)
 
 
 def open_source(url: str, *, connections: int = 4, network: Network | None = None) -> Source:
-    """The source at `url`. Raises RefusedSourceError where it is not the URL of one."""
+    """Open the source at `url`. Raises RefusedSourceError if the URL cannot be a source."""
     scheme = url.partition("://")[0].lower()
     if scheme in {"http", "https"}:
         return HttpSource(url, connections=connections, network=network or Network())
     if scheme not in SCHEMES:
-        raise RefusedSourceError(f"not the URL of a source: {redact(url)!r}; it is {SOURCE_ACCEPTS}")
+        raise RefusedSourceError(f"not the URL of a source: {redact(url)!r}; use {SOURCE_ACCEPTS}")
     try:
         return StoredSource(open_storage(url, read_only=True))
     except NoFolderError as error:
-        raise RefusedSourceError(f"there is no folder at {url}: name the folder storage of the other home") from error
+        raise RefusedSourceError(f"there is no folder at {url}: use the folder `storage` of the other home") from error
 
 
 class StoredSource:
-    """The source in an object store, or in a folder."""
+    """A source in an object store or in a folder."""
 
     def __init__(self, storage: Storage) -> None:
         self.name = redact(storage.url.removesuffix("/"))
@@ -112,14 +110,14 @@ class StoredSource:
 
     @contextmanager
     def chunks(self, path: str) -> Iterator[Iterator[bytes]]:
-        """The content of a file."""
+        """Yield the content of a file."""
         with ExitStack() as opened:
             with self._translated(path):
                 stream = opened.enter_context(self._storage.open(path))
             yield self._received(path, stream)
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Do nothing: no connection stays open."""
 
     def _received(self, path: str, stream: BinaryIO) -> Iterator[bytes]:
         with self._translated(path):
@@ -137,16 +135,16 @@ class StoredSource:
 
 
 class HttpSource:
-    """The source as static files below a URL, requested as an index's files are: see `index/transport.py`."""
+    """A source of static files below a URL, requested in the same way as an index's files; see `index/transport.py`."""
 
     def __init__(self, url: str, *, connections: int, network: Network, timeouts: Timeouts = TIMEOUTS) -> None:
         self.name = redact(url.rstrip("/"))
         try:
             scheme, _, _ = split_fetchable(self.name)
         except PackageIndexError as error:
-            raise RefusedSourceError(f"not the URL of a source: {self.name!r}; it is {SOURCE_ACCEPTS}") from error
+            raise RefusedSourceError(f"not the URL of a source: {self.name!r}; use {SOURCE_ACCEPTS}") from error
         if urlsplit(self.name).query or urlsplit(self.name).fragment:
-            raise RefusedSourceError(f"the URL of a source ends with its path: {self.name!r}")
+            raise RefusedSourceError(f"the URL of a source must not have a query or a fragment: {self.name!r}")
         self._transport = Transport(
             HostRule(None, allow_http=scheme == "http"),
             IndexCredentials(url),
@@ -158,7 +156,7 @@ class HttpSource:
 
     @contextmanager
     def chunks(self, path: str) -> Iterator[Iterator[bytes]]:
-        """The content of a file."""
+        """Yield the content of a file."""
         url = f"{self.name}/{quote(path)}"
         with ExitStack() as opened:
             with self._translated(url):
@@ -166,7 +164,7 @@ class HttpSource:
             yield self._received(url, response)
 
     def close(self) -> None:
-        """Closes its connections; call it when no thread uses them any more."""
+        """Close all connections. Call it when no thread uses them any more."""
         self._transport.close()
 
     def _received(self, url: str, response: BaseHTTPResponse) -> Iterator[bytes]:
@@ -182,4 +180,4 @@ class HttpSource:
         except TransientError as error:
             raise SourceError(f"the source does not answer at {url}: {error}") from error
         except PackageIndexError as error:
-            raise RefusedSourceError(f"the source does not give {url}: {error}") from error
+            raise RefusedSourceError(f"the source does not serve {url}: {error}") from error

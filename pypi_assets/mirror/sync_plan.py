@@ -1,7 +1,8 @@
-"""What a source's `published.json` names, read and checked: nothing of it is trusted before its hash is compared.
+"""Reads and checks the files that a source's `published.json` names. No content is trusted before its hash is compared.
 
-Manifests are read by the code that reads one's own, from a storage in memory. Here is what that code takes for granted
-of files that this project wrote: names that lead nowhere else, sizes that can be, JSON that fits into memory.
+Manifests are decoded by the same code as local manifests, from a storage in memory. This module checks what that code
+assumes of files that this project wrote: names that stay in their folder, possible sizes, and JSON that fits into
+memory.
 """
 
 import hashlib
@@ -46,11 +47,11 @@ MOST_DUMP_MANIFEST_BYTES = 256 * 1024
 MOST_MANIFEST_BYTES = 16 * 1024**2
 MOST_DUMPS = 512
 MOST_VERSIONS = 4
-"""Of a dataset, at once."""
+"""The most versions of a dataset at the same time."""
 MOST_SEGMENTS = 5_000_000
 MOST_FILE_BYTES = 64 * 1024**3
 MOST_VALUES = 500_000
-"""Of one manifest: a parser needs some hundred bytes of memory for each."""
+"""The most values of one manifest. A parser needs several hundred bytes of memory for each."""
 _T = TypeVar("_T")
 _MOST_NUMBER = 2**53
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -63,7 +64,7 @@ _LEVELDB_FILE = re.compile(r"[0-9]{6,18}\.(?:ldb|log)|MANIFEST-[0-9]{6,18}|CURRE
 
 @dataclass(frozen=True, slots=True)
 class WantedFile:
-    """A file that a manifest names, with its size in bytes and its hash."""
+    """A file named by a manifest, with its size in bytes and its hash."""
 
     path: str
     size: int
@@ -72,9 +73,9 @@ class WantedFile:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A dump or a LevelDB version: its `files`, then the small `objects` that make it exist, in this order.
+    """A dump or a LevelDB version: its `files`, then the small `objects` that make it visible, in this order.
 
-    `root` is the path of the object that published.json names. `version` is what readers open, of a LevelDB version.
+    `root` is the path of the object that published.json names. `version` is what readers of a LevelDB version open.
     """
 
     root: str
@@ -85,7 +86,7 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class PublishedState:
-    """What `content`, a published.json, names."""
+    """The publications that a published.json with this `content` names."""
 
     content: bytes
     index_url: str
@@ -98,23 +99,23 @@ class PublishedState:
 
     @property
     def roots(self) -> set[str]:
-        """The paths of the objects that dumps and versions begin with."""
+        """The paths of the manifests and input lists that published.json names."""
         return {named.path for named in (*self.dumps, *(one for of in self.leveldbs.values() for one in of))}
 
 
 def read_state(content: bytes, name: str) -> PublishedState:
-    """The state that a published.json describes; `name` is what errors call it. Raises RefusedSourceError."""
+    """Return the state that a published.json describes. Errors use `name` for it. Raises RefusedSourceError."""
     fields = _object(_parsed(content, name), name)
     if fields.get("format") != FORMAT:
-        raise RefusedSourceError(f"{name} is in a format that this version of pypi-assets does not know: upgrade it")
+        raise RefusedSourceError(f"{name} has a format that this version of pypi-assets does not know: upgrade it")
     index_url = fields.get("index_url")
     if not isinstance(index_url, str) or not 0 < len(index_url) < 2_000:
-        raise RefusedSourceError(f"{name} names no index: the source has to write to its storage once more")
+        raise RefusedSourceError(f"{name} names no index: the source must write to its storage once more")
     dumps, leveldbs, heads = (_part(fields, part, name) for part in PARTS)
     named_dumps = _named(dumps.get("manifests", []), MOST_DUMPS, name)
     dumps_serial = _number(dumps.get("serial", 0), name)
     if dumps_serial != (end := max((_end_of(named.path) for named in named_dumps), default=0)):
-        raise RefusedSourceError(f"{name} has dumps up to serial {dumps_serial}, and those that it names end at {end}")
+        raise RefusedSourceError(f"{name} states dumps up to serial {dumps_serial}, but its dumps end at {end}")
     known = {dataset: leveldbs[dataset] for dataset in DATASETS if dataset in leveldbs}
     streams = {stream: _object(heads[stream], name) for stream in JournalStream if stream in heads}
     return PublishedState(
@@ -134,7 +135,7 @@ def read_state(content: bytes, name: str) -> PublishedState:
 
 
 def fetch_dump(source: Source, named: Named) -> Publication:
-    """A dump of which the source names the manifest. Raises RefusedSourceError, SourceError."""
+    """Fetch the manifest of a dump and return the dump. Raises RefusedSourceError and SourceError."""
     directory = named.path.removeprefix(f"{DUMPS}/").partition("/")[0]
     if _DUMP_DIRECTORY.fullmatch(directory) is None or named.path != dump_manifest_path(directory):
         raise RefusedSourceError(f"{source.name} names {named.path!r}, which is not the path of a dump's manifest")
@@ -144,7 +145,7 @@ def fetch_dump(source: Source, named: Named) -> Publication:
     name = f"{source.name}/{named.path}"
     manifest = _checked(name, lambda: read_manifest(staged, directory))
     if manifest.serials.key != directory.partition(".")[0]:
-        raise RefusedSourceError(f"{name} is of the serials {manifest.serials.key}, and not of those of its folder")
+        raise RefusedSourceError(f"{name} has the serials {manifest.serials.key}, but its folder names others")
     files = tuple(
         _wanted(file_path(directory, _plain(file.name, _DUMP_FILE, name)), file.size, file.sha256, name)
         for file in manifest.files
@@ -153,7 +154,10 @@ def fetch_dump(source: Source, named: Named) -> Publication:
 
 
 def fetch_version(source: Source, dataset: str, named: Named) -> Publication:
-    """A LevelDB version of which the source names the input list. Raises RefusedSourceError, SourceError."""
+    """Fetch the input list and manifest of a LevelDB version and return it.
+
+    Raises RefusedSourceError and SourceError.
+    """
     number = named.path.rpartition("/")[2]
     if re.fullmatch(r"[0-9]{5,18}", number) is None or named.path != input_list_path(dataset, int(number)):
         raise RefusedSourceError(f"{source.name} names {named.path!r}, which is not the path of an input list")
@@ -163,7 +167,7 @@ def fetch_version(source: Source, dataset: str, named: Named) -> Publication:
     name = f"{source.name}/{named.path}"
     inputs = _checked(name, lambda: read_input_list(staged, dataset, int(number)))
     if _VERSION_DIRECTORY.fullmatch(inputs.directory) is None or not all(map(_DUMP_PATH.fullmatch, inputs.inputs)):
-        raise RefusedSourceError(f"{name} names files that are not where dumps and LevelDBs lie")
+        raise RefusedSourceError(f"{name} names files outside the folders of dumps and LevelDBs")
     path = f"{leveldb_path(dataset, inputs.directory)}/{MANIFEST_NAME}"
     content = small_file(source, path, MOST_MANIFEST_BYTES)
     if hashlib.sha256(content).hexdigest() != inputs.manifest_sha256:
@@ -174,7 +178,7 @@ def fetch_version(source: Source, dataset: str, named: Named) -> Publication:
     version = _checked(name, lambda: read_published(staged, dataset, int(number)))
     manifest = version.manifest
     if manifest.serial != inputs.serial:
-        raise RefusedSourceError(f"{name} is of serial {manifest.serial}, and {named.path} of serial {inputs.serial}")
+        raise RefusedSourceError(f"{name} has serial {manifest.serial}, but {named.path} has serial {inputs.serial}")
     if (manifest.dataset, manifest.version, manifest.directory) != (dataset, int(number), inputs.directory):
         raise RefusedSourceError(f"{name} is the manifest of another version")
     files = tuple(
@@ -191,7 +195,7 @@ def fetch_version(source: Source, dataset: str, named: Named) -> Publication:
 
 
 def held_publication(storage: Storage, path: str) -> Publication | None:
-    """A publication that is held, by the path of what it begins with; None where it is not there whole."""
+    """Return a local publication by its root path, or None if it is not complete."""
     source = StoredSource(storage)
     try:
         named = Named.of(path, storage.get(path))
@@ -206,7 +210,7 @@ def _fetch_named(source: Source, named: Named, most_bytes: int) -> bytes:
     content = small_file(source, named.path, most_bytes)
     if Named.of(named.path, content) != named:
         raise WrongContentError(
-            f"{source.name}/{named.path} is not what published.json names: its size or its sha256 differs"
+            f"{source.name}/{named.path} does not match published.json: its size or its sha256 differs"
         )
     if named.path.endswith(".json"):
         _parsed(content, f"{source.name}/{named.path}")
@@ -238,29 +242,31 @@ def _head(stream: JournalStream, fields: object, name: str) -> Head:
     for value in (head.generation, head.start, head.end, head.number):
         _number(value, name)
     if not 0 < head.generation < 10_000 or head.number > MOST_SEGMENTS or (head.digest is None) != (head.number == 0):
-        raise RefusedSourceError(f"{name} has a head of the stream {stream.value} that cannot be")
+        raise RefusedSourceError(f"{name} has an impossible head of the stream {stream.value}")
     if head.digest is not None:
         _hash(head.digest, name)
     if head.takedowns is not None:
         _number(head.takedowns.number, name)
         _hash(head.takedowns.digest, name)
     if head.pruned is not None and not (0 < head.pruned.number <= head.number and 0 < head.pruned.end <= head.end):
-        raise RefusedSourceError(f"{name} has a head of the stream {stream.value} with more pruned than there is")
+        raise RefusedSourceError(f"{name} has a head of the stream {stream.value} with more pruned than it has")
     if head.open is not None:
         if head.open.serials.start != head.end:
             raise RefusedSourceError(f"{name} has an open segment of the stream {stream.value} after a gap")
         if not _is_short(head):
-            raise RefusedSourceError(f"{name} has an open segment of the stream {stream.value} that should be whole")
+            raise RefusedSourceError(f"{name} has an open segment of the stream {stream.value} that should be complete")
         _number(head.open.serials.end, name)
         _number(head.open.content_bytes, name)
         if head.open.name != segment_name(head.open.serials, _hash(head.open.sha256, name), OPEN_PREFIX):
-            raise RefusedSourceError(f"{name} names {head.open.name!r}, which that open segment is not called")
+            raise RefusedSourceError(f"{name} names {head.open.name!r}, which is not the name of that open segment")
     return head
 
 
 def _is_short(head: Head) -> bool:
-    """Whether what is open of a stream can be that: its serials lie in one cell of the grid, since a cell that is full
-    has a segment in the chain. So nobody makes up an end that lies far ahead."""
+    """Check whether the open segment's serials lie in one cell of the grid.
+
+    A complete cell would have a segment in the chain. So a source cannot claim an end that is far ahead.
+    """
     return head.open is None or head.open.serials.start // GRID == head.open.serials.end // GRID
 
 
@@ -274,13 +280,13 @@ def _checkpoint(fields: object, name: str) -> bytes:
 
 def _named(entries: object, most: int, name: str) -> tuple[Named, ...]:
     if not isinstance(entries, list) or len(entries) > most:
-        raise RefusedSourceError(f"{name} has something else where a list of at most {most} belongs")
+        raise RefusedSourceError(f"{name}: expected a list of at most {most} entries")
     found = []
     for entry in entries:
         fields = _object(entry, name)
         path = fields.get("path")
         if not isinstance(path, str):
-            raise RefusedSourceError(f"{name} names something without a path")
+            raise RefusedSourceError(f"{name} has an entry without a path")
         found.append(Named(path, _number(fields.get("size"), name), _hash(fields.get("sha256"), name)))
     return tuple(found)
 
@@ -294,24 +300,24 @@ def _wanted(path: str, size: object, sha256: object, name: str) -> WantedFile:
 
 def _plain(text: object, pattern: re.Pattern[str], name: str) -> str:
     if not isinstance(text, str) or pattern.fullmatch(text) is None:
-        raise RefusedSourceError(f"{name} names {str(text)[:200]!r}, which no file there is called")
+        raise RefusedSourceError(f"{name} names {str(text)[:200]!r}, which is not a valid filename there")
     return text
 
 
 def _hash(value: object, name: str) -> str:
     if not isinstance(value, str) or _SHA256.fullmatch(value) is None:
-        raise RefusedSourceError(f"{name} has {str(value)[:80]!r} where a sha256 belongs")
+        raise RefusedSourceError(f"{name}: expected a sha256, found {str(value)[:80]!r}")
     return value
 
 
 def _number(value: object, name: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _MOST_NUMBER:
-        raise RefusedSourceError(f"{name} has {str(value)[:80]!r} where a number belongs")
+        raise RefusedSourceError(f"{name}: expected a number, found {str(value)[:80]!r}")
     return value
 
 
 def _end_of(path: str) -> int:
-    """The serial up to which a dump goes, by the path of its manifest; 0 where that is none."""
+    """Return the last serial of a dump, by the path of its manifest, or 0 if the path is not valid."""
     directory = path.removeprefix(f"{DUMPS}/").partition("/")[0]
     if _DUMP_DIRECTORY.fullmatch(directory) is None:
         return 0
@@ -319,12 +325,12 @@ def _end_of(path: str) -> int:
 
 
 def _part(fields: Mapping[str, Any], part: str, name: str) -> Mapping[str, Any]:
-    """A part of published.json; nothing of it may be published yet."""
+    """Return a part of published.json, which is empty if nothing of it is published yet."""
     found = fields.get(part)
     return {} if found is None else _object(found, name)
 
 
 def _object(value: object, name: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise RefusedSourceError(f"{name} has something else where an object belongs")
+        raise RefusedSourceError(f"{name}: expected a JSON object")
     return value

@@ -1,8 +1,6 @@
-"""Opens LevelDB versions of a source for the first time, in a process of its own: LevelDB can abort the process that
-opens a file which was made for that.
+"""Opens new LevelDB versions of a source in a separate process, since a crafted file can make LevelDB abort.
 
-A version is tried before anything names it. What is tried is walked from its first record to its last one, so that each
-block is read.
+A version is tried before any published file names it. The trial reads all records, so that every block is read.
 """
 
 import multiprocessing
@@ -23,14 +21,14 @@ from pypi_assets.storage.store import Storage
 _START_S = 60.0
 LEAST_S = 60.0
 BYTES_PER_S = 2 * 1024**2
-"""How quickly a version must be walked at least, beyond `LEAST_S`."""
+"""The minimum speed of reading a version, after `LEAST_S` have passed."""
 _MOST_BYTES = 2 * 1024**3
-"""How much memory a trial may have. A walk needs the caches of LevelDB, and a block or two."""
+"""The memory limit of a trial. Reading needs LevelDB's caches and a few blocks."""
 _processes = multiprocessing.get_context("spawn")
 
 
 class _Problem(NamedTuple):
-    """Why a LevelDB cannot be read: it is damaged, or this machine lacks something."""
+    """Why a LevelDB cannot be read: it is corrupt, or this machine lacks something."""
 
     text: str
     is_damage: bool
@@ -40,7 +38,7 @@ _Found = _Problem | None
 
 
 class Trials:
-    """Tries versions of a source one after the other, in one process as long as that lives; `close` ends it."""
+    """Tries versions of a source one after the other. They share a process as long as it lives; `close` ends it."""
 
     def __init__(self, storage: Storage, cache_dir: Path | None, source_name: str) -> None:
         self._storage, self._cache_dir, self._source_name = storage, cache_dir, source_name
@@ -48,7 +46,7 @@ class Trials:
         self._connection: Connection[Any, Any] | None = None
 
     def require_readable(self, version: PublishedVersion) -> None:
-        """Raise RefusedSourceError if the files of a version, which are in the storage, cannot be read as a LevelDB."""
+        """Raise RefusedSourceError if the stored files of a version cannot be read as a LevelDB."""
         size = sum(file.size for file in version.manifest.files)
         try:
             with private_folder(private_parent(self._storage, self._cache_dir)) as folder:
@@ -61,8 +59,8 @@ class Trials:
             raise MirrorError(f"{version.name} cannot be tried here: {error}") from error
         if problem is not None:
             raise RefusedSourceError(
-                f"{version.name} of {self._source_name} cannot be read: {problem}. It is not taken over, and the one"
-                " before it goes on to answer"
+                f"{version.name} of {self._source_name} cannot be read: {problem}. It is rejected, and the previous"
+                " version keeps answering"
             )
 
     def close(self) -> None:
@@ -76,13 +74,13 @@ class Trials:
             process.join()
 
     def _tried(self, folder: Path, name: str, most_s: float) -> str | None:
-        """What is wrong with the LevelDB in a folder; None where nothing is."""
+        """Return the problem of the LevelDB in a folder, or None."""
         connection = self._started()
         try:
             connection.send((folder, name))
             if not connection.poll(most_s):
                 self.close()
-                return f"it could not be walked within {most_s:.0f} s"
+                return f"it could not be read within {most_s:.0f} s"
             found: _Found = connection.recv()
         except (EOFError, OSError):
             process = self._process
@@ -108,13 +106,13 @@ class Trials:
 
 
 def _run(connection: "Connection[Any, Any]") -> None:
-    """What the process does, until the other end is closed."""
+    """Try the versions that arrive over the connection, until the other end closes it."""
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_DATA, (_MOST_BYTES, _MOST_BYTES))
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(EOFError, OSError, KeyboardInterrupt):
-        connection.send(None)  # it is ready
+        connection.send(None)  # ready
         while True:
             connection.send(_problem(*connection.recv()))
 
