@@ -1,16 +1,16 @@
-"""Datasets that lead from a name in a list column, like `modules`, to the projects and versions that provide it.
+"""Datasets that map a name in a list column, like `modules`, to the projects and versions that provide it.
 
-    m NAME PROJECT        GROUP                                    what is looked up: where the answer is
+    m NAME PROJECT        GROUP                                    looked up first: leads to the answer
     g PROJECT GROUP       [display name, [versions]]               the answer for all names of a group
     p PROJECT GROUP       [names]                                  the names of a group
     l PROJECT LIST        [groups]                                 a list of names that files of the project share
-    f PROJECT FILENAME    [version, list, display name, serial]    what each file contributes, and its marks, if any
-    s NAME PROJECT        GROUP                                    as m: names that are only described by stubs
-    o PROJECT             what the dataset keeps of a project as a whole, if it does
+    f PROJECT FILENAME    [version, list, display name, serial]    the contribution of a file, and its marks, if any
+    s NAME PROJECT        GROUP                                    like m, for names that only stubs describe
+    o PROJECT             facts about the project as a whole, if the dataset has them
 
-Names of a project that are in the same lists form a group, which is called after its first name. So a new version
-changes the answers for all its names by few records; where its list is known, the names are not even read. All records
-of a project follow from what its files contribute. A change compares the records before and after it.
+Names of a project that occur in the same lists form a group, which is identified by its first name. So a new version
+changes the answers for all its names with few records. If its list is known, the names are not even read. All records
+of a project follow from the contributions of its files. A change compares the records before and after it.
 """
 
 import hashlib
@@ -30,16 +30,16 @@ from pypi_assets.leveldbs.format.records import SEPARATOR, Records, Row, as_part
 from pypi_assets.leveldbs.format.version_order import version_key
 
 COLUMNS = ("project", "version", "filename", "tombstone", "live_since")
-"""The columns of dumps that every such dataset reads, in addition to its list column."""
+"""The dump columns that every such dataset reads, in addition to its list columns."""
 STUB = " "
-"""What a name in lists and groups begins with where a stub describes it. No module, and no command, begins with it."""
+"""Prefix, in lists and groups, of a name that a stub describes. No module or command begins with it."""
 _HASH_DIGITS = 32
 _DIGITS = bytes.maketrans(b"01", b"\0\1")
 _EMPTY = b'["",[]]'
 _LAST = b'"]]'
 Value = TypeVar("Value")
 FileEntry = list[Any]
-"""What a file contributes: `[version, list, display name, live since]`, and its marks where it has some."""
+"""The contribution of a file: `[version, list, display name, live since]`, and its marks if it has any."""
 
 
 def _no_marks(_: Row) -> Mapping[str, object]:
@@ -48,11 +48,12 @@ def _no_marks(_: Row) -> Mapping[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class NamingRules:
-    """How the names of a dataset follow from rows.
+    """The rules by which the names of a dataset are derived from rows.
 
-    `columns` are list columns; where the first is None, the names are unknown. `names_in` makes the names of their
-    values. `marks_in` returns what else the record of a file keeps of its row, nothing for most rows. `overview_of`
-    makes the record of the project as a whole from what its files contribute, by filename; None: there is none.
+    `columns` are list columns. If the first is None, the names are unknown. `names_in` derives the names from their
+    values. `marks_in` returns further facts to store about a file, none for most files. `overview_of` returns the
+    record of the project as a whole from the contributions of its files, by filename. If it is None, the dataset has no
+    such record.
     """
 
     columns: tuple[str, ...]
@@ -63,8 +64,10 @@ class NamingRules:
 
 @dataclass(frozen=True, slots=True)
 class _ProvidingProject:
-    """What the files of a project contribute, `[version, list, display name, live since]` each, the groups that make up
-    each list, and the names of each group where the lists change; both in order.
+    """The stored state of a project.
+
+    `files` has the contribution of each file, `lists` the groups that make up each list, and `groups` the names of each
+    group. Groups are loaded only if the lists change. Lists and groups are in order.
     """
 
     files: dict[str, list[Any]] = field(default_factory=dict)
@@ -77,18 +80,21 @@ class _ProvidingProject:
 
 
 def key_schema(name: str) -> dict[str, str]:
-    """What the keys of a dataset of names are made of; `name` is what one of them is called."""
+    """Return the description of the keys of a dataset of names.
+
+    `name` is the word for one of them, such as `module`.
+    """
     return {
-        f"m {name.upper()} PROJECT": f"the group of the project's {name}s that the {name} is in",
+        f"m {name.upper()} PROJECT": f"the group of the project's {name}s that contains the {name}",
         "g PROJECT GROUP": f"the project's name, and the versions that provide the {name}s of the group",
         "p PROJECT GROUP": f"the {name}s of the group",
-        "l PROJECT LIST": f"the groups of which a list of {name}s consists, which files share",
+        "l PROJECT LIST": f"the groups that make up a list of {name}s, which files can share",
         "f PROJECT FILENAME": f"the version, list of {name}s, project's name and serial of a file",
     }
 
 
 def change_names(db: Database | None, project: str, rows: list[Row], *, naming: NamingRules) -> Change:
-    """The records of the project that `rows` change, before and after; `project` is the normalized name."""
+    """Return the records of the project that `rows` change, before and after. `project` is the normalized name."""
     old = _load(db, project) if db else _ProvidingProject()
     files, new_lists = _apply_rows(old.files, rows, naming)
     used = {list_hash for _, list_hash, *_ in files.values() if list_hash is not None}
@@ -118,77 +124,77 @@ def change_names(db: Database | None, project: str, rows: list[Row], *, naming: 
 
 
 def name_prefix(name: str) -> bytes:
-    """The beginning of the keys of all projects that provide `name`; the project's normalized name follows."""
+    """Return the beginning of the keys of all projects that provide `name`. The project's normalized name follows."""
     return prefix("m", name)
 
 
 def stub_key(name: str, project: str) -> bytes:
-    """The key that leads to the answer for `name` where stubs of `project` (normalized) describe it."""
+    """Return the key that leads to the answer for `name` if stubs of `project` (normalized) describe it."""
     return key("s", name, project)
 
 
 def overview_key(project: str) -> bytes:
-    """The key of what is kept of `project` (normalized) as a whole."""
+    """Return the key of the record about `project` (normalized) as a whole."""
     return key("o", project)
 
 
 def names_prefix(beginning: str) -> bytes:
-    """The beginning of the keys of all names that begin with `beginning`."""
+    """Return the beginning of the keys of all names that begin with `beginning`."""
     return key("m", beginning)
 
 
 def name_key(name: str, project: str) -> bytes:
-    """The key of the record that `project` (normalized) provides `name`."""
+    """Return the key of the record that `project` (normalized) provides `name`."""
     return key("m", name, project)
 
 
 def project_prefix(project: str) -> bytes:
-    """The beginning of the keys of all groups of names of `project` (normalized); a group follows."""
+    """Return the beginning of the keys of all groups of names of `project` (normalized). A group follows."""
     return prefix("p", project)
 
 
 def decode_group(value: bytes) -> list[str]:
-    """The names of a group, in order, without those that stubs describe."""
+    """Return the names of a group, in order, without names that stubs describe."""
     names: list[str] = orjson.loads(value)
     return [name for name in names if not name.startswith(STUB)]
 
 
 def split_name_key(name_key: bytes) -> tuple[str, str]:
-    """The name and the normalized name of the project in a key below `name_prefix`."""
+    """Return the name and the project's normalized name in a key below `name_prefix`."""
     _, name, project = name_key.decode().split("\0")
     return name, project
 
 
 def answer_key(name_key: bytes, group: bytes) -> bytes:
-    """The key of the answer for a group, one of whose names has the key `name_key`."""
+    """Return the key of the answer for a group. `name_key` is the key of any of its names."""
     return b"g" + name_key[name_key.rindex(SEPARATOR) :] + SEPARATOR + group
 
 
 def read_answer(db: Database, record_key: bytes) -> bytes:
-    """The answer for a group. Raises LeveldbDamagedError where it is missing."""
+    """Return the answer for a group. Raises LeveldbDamagedError if it is missing."""
     value: bytes | None = db.get(record_key, verify_checksums=True)
     if value is None:
-        raise LeveldbDamagedError(f"{record_key!r} is not there, and a name points to it")
+        raise LeveldbDamagedError(f"{record_key!r} is missing, but a name refers to it")
     return value
 
 
 def decode_answer(value: bytes) -> tuple[str, list[str]]:
-    """The project's display name, and the versions that provide the name, in PEP 440's order."""
+    """Return the project's display name, and the versions that provide the name, in PEP 440's order."""
     display, versions = orjson.loads(value)
     return display, versions
 
 
 class FileNames(NamedTuple):
-    """What a file contributes, each in order: `names`, and `stubs`, the names that it describes alone."""
+    """The names that a file contributes, in order: `names`, and `stubs`, the names that it only describes."""
 
     names: tuple[str, ...]
     stubs: tuple[str, ...]
 
 
 def names_of_files(db: Database, project: str, filenames: Iterable[str]) -> dict[str, FileNames | None]:
-    """The names that each of these files of `project` (normalized) contributes; None where they are unknown.
+    """Return the names that each of these files of `project` (normalized) contributes, or None if they are unknown.
 
-    Files that are not there are left out. A list that files share is read once. Raises LeveldbDamagedError.
+    Files without a record are omitted. A list shared by several files is read once. Raises LeveldbDamagedError.
     """
     found: dict[str, FileNames | None] = {}
     lists: dict[str, FileNames] = {}
@@ -213,28 +219,29 @@ def _names_of_list(db: Database, project: str, list_hash: str) -> FileNames:
 def _required(db: Database, record_key: bytes) -> bytes:
     value: bytes | None = db.get(record_key, verify_checksums=True)
     if value is None:
-        raise LeveldbDamagedError(f"{record_key!r} is not there, and another record points to it")
+        raise LeveldbDamagedError(f"{record_key!r} is missing, but another record refers to it")
     return value
 
 
 def _load(db: Database, project: str) -> _ProvidingProject:
-    """All but the groups."""
+    """Load the state of a project, without its groups."""
     files, lists = (_load_all(db, prefix(letter, project)) for letter in "fl")
     for list_hash in {list_hash for _, list_hash, *_ in files.values() if list_hash is not None} - lists.keys():
-        raise LeveldbDamagedError(f"{key('l', project, list_hash)!r} is not there, and a file points to it")
+        raise LeveldbDamagedError(f"{key('l', project, list_hash)!r} is missing, but a file refers to it")
     return _ProvidingProject(files, lists)
 
 
 def _load_groups(db: Database, project: str, state: _ProvidingProject) -> dict[str, list[str]]:
     groups = _load_all(db, prefix("p", project))
     for group in set().union(*state.lists.values()) - groups.keys():
-        raise LeveldbDamagedError(f"{key('p', project, group)!r} is not there, and a list points to it")
+        raise LeveldbDamagedError(f"{key('p', project, group)!r} is missing, but a list refers to it")
     return groups
 
 
 def _load_all(db: Database, start: bytes) -> dict[str, list[Any]]:
     records = records_of(db, start)
-    values = orjson.loads(b"[" + b",".join([value for _, value in records]) + b"]")  # at once: there are thousands
+    # decoded together, since there are thousands
+    values = orjson.loads(b"[" + b",".join([value for _, value in records]) + b"]")
     length = len(start)
     return {record_key[length:].decode(): value for (record_key, _), value in zip(records, values, strict=True)}
 
@@ -244,10 +251,10 @@ def _apply_rows(
     rows: Iterable[Row],
     naming: NamingRules,
 ) -> tuple[dict[str, FileEntry], dict[str, list[str]]]:
-    """What the files contribute after the rows, and the lists of names in these, by hash."""
+    """Return the contributions of files after the rows, and the lists of names in the rows, by hash."""
     files = dict(old)
     lists: dict[str, list[str]] = {}
-    hashes: dict[tuple[int, ...], str] = {}  # by identity: rows that have the same list mostly have the same object
+    hashes: dict[tuple[int, ...], str] = {}  # by identity, since rows with equal lists usually share the object
     for row in rows:
         if row["tombstone"]:
             files.pop(row["filename"], None)
@@ -270,9 +277,9 @@ def _apply_rows(
 def _grouped(
     old: _ProvidingProject, used: Iterable[str], new_lists: Mapping[str, list[str]]
 ) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """The groups of each of the `used` lists, which are old or new, and the names of each group."""
+    """Return the groups of each of the `used` lists, which can be old or new, and the names of each group."""
     ordered = list(used)
-    lists_of_groups: dict[str, int] = {}  # a bit each
+    lists_of_groups: dict[str, int] = {}  # one bit for each list
     lists_of_names: dict[str, int] = {}
     for place, list_hash in enumerate(ordered):
         for group in old.lists.get(list_hash, ()):
@@ -297,7 +304,7 @@ def _grouped(
 
 
 def _versions_of_groups(state: _ProvidingProject, bits: Mapping[str, int], groups: Container[str]) -> dict[str, int]:
-    """Those of the versions that have `bits` that provide each of the groups, as these bits."""
+    """Return, for each of the groups, which of the versions in `bits` provide it, as a set of these bits."""
     versions_of_lists: dict[str, int] = {}
     for version, list_hash, *_ in state.files.values():
         if version in bits and list_hash is not None:
@@ -315,12 +322,12 @@ def _bits(versions: Iterable[str]) -> dict[str, int]:
 
 
 def _selected(values: Sequence[str], bits: int) -> list[str]:
-    """Those of the values of which the bit is set, the first one's being the lowest."""
+    """Return the values whose bit is set. The lowest bit stands for the first value."""
     return list(compress(values, f"{bits:b}".encode()[::-1].translate(_DIGITS)))
 
 
 def _display(state: _ProvidingProject) -> str:
-    """The name in the file that came last: it must not depend on the order in which rows were applied."""
+    """Return the display name in the latest file, so that the result does not depend on the order of rows."""
     files = state.files
     if len({one[2] for one in files.values()}) == 1:
         return str(next(iter(files.values()))[2])
@@ -328,7 +335,7 @@ def _display(state: _ProvidingProject) -> str:
 
 
 def _all_answers(state: _ProvidingProject) -> dict[str, bytes]:
-    """The answer for each group, from nothing else."""
+    """Return the answer for each group, computed from all files."""
     ordered = sorted({one[0] for one in state.files.values()}, key=version_key)
     display = _display(state)
     return {
@@ -348,13 +355,15 @@ class _Changing:
     of_rows: Collection[str]
 
     def versions(self) -> list[str]:
-        """The versions of these files, before and after. No other one comes or goes."""
+        """Return the versions of these files, before and after. No other versions can appear or disappear."""
         files = (state.files.get(name) for state in (self.old, self.new) for name in self.of_rows)
         return list(dict.fromkeys(file[0] for file in files if file))
 
     def groups(self) -> set[str]:
-        """The groups of which the versions can differ: those of the lists that these files had or have, and those that
-        come or go."""
+        """Return the groups whose versions can differ.
+
+        These are the groups of the lists that these files had or have, and groups that appear or disappear.
+        """
         old, new = self.old, self.new
         changed = set() if old.lists is new.lists else old.all_groups ^ new.all_groups
         for filename in self.of_rows:
@@ -367,14 +376,17 @@ class _Changing:
         return changed
 
     def group_before(self, name: str) -> str | None:
-        """The group that a name was in."""
+        """Return the group that a name was in."""
         group: bytes | None = self.db.get(_name_key(name, _ending(self.project)), verify_checksums=True)
         return None if group is None else group.decode()
 
 
 def _add_changed_answers(before: Records, after: Records, changing: _Changing) -> None:
-    """Adds the answers that change. Each follows from the stored one that the group's first name had, by the versions
-    that come or go: to decode and encode all versions of each group takes much longer."""
+    """Add the answers that change.
+
+    Each new answer is derived from the stored answer for the group's first name, by the versions that appear or
+    disappear. Decoding and encoding all versions of each group would take much longer.
+    """
     db, old, new = changing.db, changing.old, changing.new
     old_groups, display = old.all_groups, _display(new)
     changed = changing.groups() if display == _display(old) else old_groups | new.all_groups
@@ -385,7 +397,7 @@ def _add_changed_answers(before: Records, after: Records, changing: _Changing) -
     came_from = {group: group if group in stored else changing.group_before(group) for group in left}
     bases = {group for group in came_from.values() if group is not None}
     if unknown := bases - old_groups:
-        raise LeveldbDamagedError(f"a name of {changing.project} points to {min(unknown)!r}, which is in no list of it")
+        raise LeveldbDamagedError(f"a name of {changing.project} refers to {min(unknown)!r}, which is not in its lists")
     versions = changing.versions()
     bits = _bits(versions)
     had, has = _versions_of_groups(old, bits, bases), _versions_of_groups(new, bits, left)
@@ -397,7 +409,7 @@ def _add_changed_answers(before: Records, after: Records, changing: _Changing) -
 
 
 def _changed_answer(value: bytes, display: str, gone: Collection[str], added: Collection[str]) -> bytes:
-    """The answer that `value` becomes for a project of that name where versions come or go."""
+    """Return the answer after versions appear or disappear in `value`, for a project with this display name."""
     start = orjson.dumps([display])[:-1] + b","
     if not gone and len(added) <= 1 and value.startswith(start):
         if not added:
@@ -427,7 +439,7 @@ def _add_changed(
     new: Mapping[str, Value],
     encoded: Callable[[Value], bytes] = orjson.dumps,
 ) -> None:
-    """Adds the records below `start` that differ between `old` and `new`."""
+    """Add the records below `start` that differ between `old` and `new`."""
     for values, others, records in ((old, new, before), (new, old, after)):
         for name, value in values.items():
             if others.get(name) != value:
@@ -437,7 +449,7 @@ def _add_changed(
 def _add_moved(
     records: Records, project: str, groups: Mapping[str, list[str]], others: Mapping[str, list[str]]
 ) -> None:
-    """Adds the records of names that are not in the same group among `others`."""
+    """Add the records of names that are not in the same group in `others`."""
     ending = _ending(project)
     for group, names in groups.items():
         value = group.encode()

@@ -1,4 +1,4 @@
-"""The datasets that are built. A new one is added to `DATASETS`, and everything else follows from its entry."""
+"""The datasets to build. To add one, add it to `DATASETS`; everything else is generated from its definition."""
 
 from collections.abc import Iterable
 
@@ -16,11 +16,11 @@ def _by_name(datasets: Iterable[Dataset]) -> dict[str, Dataset]:
 
 
 DATASETS = _by_name([MODULES, DEPGRAPH, COMMANDS, HASHES, SIMPLE])
-"""By name, in the order in which they are built and listed."""
+"""The datasets by name, in the order in which they are built and listed."""
 
 
 def require_dataset(name: str) -> Dataset:
-    """The dataset of this name. Raises LeveldbError where there is none."""
+    """Return the dataset of this name. Raises LeveldbError if there is none."""
     if name not in DATASETS:
         raise LeveldbError(f"there is no dataset {name!r}; there are {', '.join(DATASETS)}")
     return DATASETS[name]

@@ -1,7 +1,7 @@
-"""Open LevelDBs: the only module that imports a binding, plyvel or its fork plyvel-next, when one is first needed.
+"""Opens LevelDBs with a binding: plyvel or its fork plyvel-next, which only this module imports, on first use.
 
-Another binding takes their place by offering the types below. How this project opens its LevelDBs, and what their
-errors mean, does not belong here: see `open_leveldb`.
+Another binding can replace them if it offers the types below. How this project opens its LevelDBs, and what their
+errors mean, does not belong here; see `open_leveldb`.
 """
 
 import sys
@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self, cast
 from pypi_assets.leveldbs.format.leveldb_errors import MissingBindingError
 
 BINDINGS = ("plyvel", "plyvel_next")
-"""The modules that can open LevelDBs: the first one that can be imported does."""
+"""The modules that can open LevelDBs. The first one that can be imported is used."""
 
 _MISSING = (
     "LevelDBs need plyvel or plyvel-next, and neither can be imported: install pypi-assets again with CPython 3.12,"
@@ -21,7 +21,7 @@ _MISSING = (
 
 
 class RecordIterator(Protocol):
-    """Records in the order of their keys, from one moment on; a context manager that lets go of that moment."""
+    """Records in the order of their keys, in the state at one moment. As a context manager, it releases that state."""
 
     def __enter__(self) -> Self: ...
 
@@ -51,7 +51,7 @@ class RawIterator(Protocol):
 
 
 class WriteBatch(Protocol):
-    """Changes that are written together; a context manager that writes them at its end."""
+    """Changes that are written together. As a context manager, it writes them at the end."""
 
     def __enter__(self) -> Self: ...
 
@@ -65,7 +65,7 @@ class WriteBatch(Protocol):
 
 
 class Database(Protocol):
-    """An open LevelDB. What it raises of its own is one of `binding_errors()`."""
+    """An open LevelDB. LevelDB's own errors are among `binding_errors()`."""
 
     def get(self, key: bytes, *, verify_checksums: bool = False) -> bytes | None: ...
 
@@ -96,16 +96,16 @@ class Database(Protocol):
 def require_binding() -> Any:
     """Return the module plyvel, or plyvel_next if plyvel cannot be imported. Raises MissingBindingError.
 
-    Called before any long work that ends in an open LevelDB.
+    Call it before long work that ends with opening a LevelDB.
     """
-    unloadable = ""  # no error is kept: it would keep the frames of all callers, and so open LevelDBs
+    unloadable = ""  # the errors are not stored: they would keep the frames of all callers alive, and so open LevelDBs
     try:
         import plyvel
 
         return plyvel
     except ModuleNotFoundError:
         pass
-    except ImportError as error:  # built with a LevelDB that was removed since
+    except ImportError as error:  # built with a LevelDB library that was removed later
         unloadable += f"; {error}"
     try:
         import plyvel_next

@@ -1,10 +1,10 @@
-"""The errors of LevelDBs; each message names what to do."""
+"""The errors of LevelDBs. Each message names the remedy."""
 
 from pypi_assets.errors import ExpectedError
 
 
 class LeveldbError(ExpectedError):
-    """A LevelDB cannot be built or read as requested; the message names what to do."""
+    """A LevelDB cannot be built or read as requested. The message names the remedy."""
 
 
 class MissingBindingError(LeveldbError):
@@ -12,18 +12,19 @@ class MissingBindingError(LeveldbError):
 
 
 class LeveldbDamagedError(LeveldbError):
-    """A published LevelDB is not what was published: missing, cut, changed or unreadable files."""
+    """A published LevelDB does not match its manifest: files are missing, truncated, changed or unreadable."""
 
 
 class UnknownFormatError(LeveldbError):
-    """A LevelDB in a format that this version of the code does not know."""
+    """A LevelDB has a format that this version of the code does not know."""
 
 
 class NoVersionError(LeveldbError):
-    """There is no version that can be read."""
+    """A dataset has no version that can be read."""
 
 
 class NotBuiltYetError(NoVersionError):
-    """A dataset needs columns that dumps of the cover lack: it is unknown what it holds, which is not the same as
-    nothing.
+    """A dataset cannot be built, since dumps of the cover lack columns that it needs.
+
+    Its content is therefore unknown, which is not the same as empty.
     """

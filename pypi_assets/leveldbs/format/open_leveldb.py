@@ -1,4 +1,4 @@
-"""Opens LevelDBs, and has LevelDB write and merge its tables when a build wants that."""
+"""Opens LevelDBs, and makes LevelDB write and merge its tables when a build needs it."""
 
 import errno
 import os
@@ -16,13 +16,13 @@ from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, Leve
 from pypi_assets.leveldbs.format.records import SEPARATOR
 
 WRITE_BUFFER_BYTES = 64 * 1024**2
-_TABLE_BYTES = 4 * 1024**2  # twice the default, so that all stay open; a merge takes one, and all that it overlaps
+_TABLE_BYTES = 4 * 1024**2  # twice the default, so that all stay open; a merge takes one table and all that overlap it
 _OPEN_TABLES = 1_000
 _CACHE_BYTES = 32 * 1024**2
 _BLOOM_BITS = 10
-_LEVELS, _LEVEL_0_TABLES, _LEVEL_1_BYTES = 7, 4, 10 * 1024**2  # LevelDB's own, which are no options
+_LEVELS, _LEVEL_0_TABLES, _LEVEL_1_BYTES = 7, 4, 10 * 1024**2  # LevelDB's own constants, which cannot be configured
 _TABLE_OR_LEVEL = re.compile(rb"^(?:--- level ([0-9]) ---| [0-9]+:([0-9]+)\[)", re.MULTILINE)
-_NO_KEY = b"\xff"  # which no UTF-8 has
+_NO_KEY = b"\xff"  # not valid UTF-8, so no record has it
 _PAUSE_S = 0.01
 
 
@@ -36,12 +36,13 @@ def open_leveldb(
     cache_bytes: int = _CACHE_BYTES,
     open_tables: int = _OPEN_TABLES,
 ) -> Iterator[Database]:
-    """Opens the LevelDB in the folder `path`, which no other process uses. `name` is what errors call it, `cache_bytes`
-    is how much of what was read is kept at most. Of `open_tables` the indexes and filters are kept, those that were
-    just written among them. The indexes of tables are checked too, and what is merged into new tables, where damage
-    would be hidden for good.
+    """Open the LevelDB in the folder `path`, which no other process may use. Errors use `name` for it.
 
-    Raises LeveldbDamagedError where LevelDB finds damage, on opening and later, and MissingBindingError.
+    `cache_bytes` limits the cache of read blocks. The indexes and filters of `open_tables` tables stay in memory,
+    including tables that were just written. Checks cover the indexes of tables, and the blocks that are merged into new
+    tables, since merging would hide corruption for good.
+
+    Raises LeveldbDamagedError if LevelDB finds corruption, when opening and later, and MissingBindingError.
     """
     with leveldb_errors_as_damage(name):
         db = open_database(
@@ -63,35 +64,38 @@ def open_leveldb(
 
 
 def _check_end(db: Database) -> None:
-    """Raises an error of LevelDB where the last block of a table or of a level is damaged.
+    """Raise an error of LevelDB if the last block of a table or of a level is corrupt.
 
-    Iterators report damage with the record after it. Where none follows they just end, as if there were no
-    more records, so the blocks that can be the last ones are read when a LevelDB is opened.
+    Iterators report corruption together with the next record. At the end, they just stop, as if there were no more
+    records. So the blocks that can be the last ones are read when a LevelDB is opened.
     """
     with closing(db.raw_iterator(verify_checksums=True)) as last:
         last.seek_to_last()
 
 
 def flush(db: Database) -> None:
-    """Writes what is in memory into a table: a deep one, merged late, where no other has keys among its own."""
+    """Write the records in memory into a table.
+
+    If no other table overlaps its keys, the table goes to a deep level, which is merged late.
+    """
     db.compact_range(start=_NO_KEY, stop=_NO_KEY)
 
 
 def flush_and_merge(db: Database, waiting: Callable[[], object]) -> None:
-    """Flushes, and lets LevelDB merge tables until it is done.
+    """Flush, and wait until LevelDB has merged its tables.
 
-    What is being merged when a LevelDB is closed is thrown away, and whoever opens it next begins it again. `waiting`
-    is called again and again. Raises LeveldbDamagedError, in `open_leveldb`, where merging finds damage.
+    A merge that is running when a LevelDB is closed is discarded, and the next process to open it starts it again.
+    `waiting` is called repeatedly. Raises LeveldbDamagedError, within `open_leveldb`, if merging finds corruption.
     """
     flush(db)
     while is_merge_due(db):
-        db.write_batch().write()  # raises where merging has failed
+        db.write_batch().write()  # raises if a merge has failed
         waiting()
         time.sleep(_PAUSE_S)
 
 
 def is_merge_due(db: Database) -> bool:
-    """Whether level 0 has as many tables, or another level as many bytes, as LevelDB begins to merge at."""
+    """Check whether LevelDB would merge: level 0 has enough tables, or another level enough bytes."""
     tables = db.get_property(b"leveldb.sstables") or b""
     level, sizes = 0, [list[int]() for _ in range(_LEVELS)]
     for match in _TABLE_OR_LEVEL.finditer(tables):
@@ -105,13 +109,13 @@ def is_merge_due(db: Database) -> bool:
 
 @contextmanager
 def leveldb_errors_as_damage(name: str) -> Iterator[None]:
-    """Turns LevelDB's own errors into LeveldbDamagedError, or LeveldbError where the disk is full."""
+    """Convert LevelDB's own errors into LeveldbDamagedError, or into LeveldbError if the disk is full."""
     try:
         yield
     except binding_errors() as error:
         text = b" ".join(part for part in error.args if isinstance(part, bytes)).decode(errors="replace")
         if os.strerror(errno.ENOSPC) in text:
-            raise LeveldbError(f"{name} cannot be written, make room on the disk: {text}") from error
+            raise LeveldbError(f"{name} cannot be written, free space on the disk: {text}") from error
         raise LeveldbDamagedError(f"{name} cannot be read: {text}") from error
 
 
@@ -128,7 +132,7 @@ class SampleRecord:
 
 
 def sample_records(db: Database, letters: Iterable[str], count: int = 5) -> list[SampleRecord]:
-    """At most `count` records, in turn of each kind of key: the first ones of each of the first `letters`."""
+    """Return at most `count` records, alternating between the first records of the kinds of keys in `letters`."""
     kinds = [_first_records(db, letter, count) for letter in letters]
     in_turn = chain.from_iterable(zip_longest(*kinds))
     return list(islice((record for record in in_turn if record is not None), count))
@@ -152,14 +156,14 @@ _MOST_VARINT_BYTES = 10
 
 
 def check_table(table: BinaryIO) -> None:
-    """Raise ValueError if the footer of an open table names blocks that do not lie within it."""
+    """Raise ValueError if the footer of an open table names blocks outside the table."""
     size = table.seek(0, os.SEEK_END)
     if size < FOOTER_BYTES:
-        raise ValueError(f"it has {size} bytes, and a table at least {FOOTER_BYTES}")
+        raise ValueError(f"it has {size} bytes, but a table has at least {FOOTER_BYTES}")
     table.seek(size - FOOTER_BYTES)
     footer = table.read(FOOTER_BYTES)
     if footer[_HANDLES_BYTES:] != _MAGIC:
-        raise ValueError("it does not end as a table does")
+        raise ValueError("it does not end with the magic number of a table")
     place, end = 0, size - FOOTER_BYTES
     for block in ("metaindex", "index"):
         offset, place = _varint(footer, place)
@@ -169,7 +173,7 @@ def check_table(table: BinaryIO) -> None:
 
 
 def _varint(footer: bytes, place: int) -> tuple[int, int]:
-    """The number at a place, and the place after it."""
+    """Return the number at a position, and the position after it."""
     number = 0
     for count in range(_MOST_VARINT_BYTES):
         if place + count >= _HANDLES_BYTES:
@@ -178,4 +182,4 @@ def _varint(footer: bytes, place: int) -> tuple[int, int]:
         number |= (byte & 0x7F) << (7 * count)
         if byte < 0x80:
             return number, place + count + 1
-    raise ValueError("its footer has no number where a place belongs")
+    raise ValueError("its footer has no valid number for a block's offset or size")

@@ -1,6 +1,6 @@
-"""Defines records: keys, values, the record that a LevelDB has about itself, and the hash of its content.
+"""Defines records: keys, values, a LevelDB's record about itself, and the hash of its content.
 
-The hash is the same for the same set of records, in whatever order they were added and removed.
+The hash depends only on the set of records, and not on the order in which they were added and removed.
 """
 
 import hashlib
@@ -18,7 +18,10 @@ SEPARATOR = b"\0"
 
 
 def key(*parts: str) -> bytes:
-    """A key of parts that sort and are scanned one after the other. What would end a part early is replaced."""
+    """Return a key of parts that are sorted and scanned in this order.
+
+    NUL characters, which would end a part, are replaced.
+    """
     joined = "\0".join(parts)
     if joined.count("\0") != len(parts) - 1:
         joined = "\0".join(map(as_part, parts))
@@ -26,29 +29,29 @@ def key(*parts: str) -> bytes:
 
 
 def as_part(text: str) -> str:
-    """`text` as it stands in keys."""
+    """Return `text` as it appears in keys."""
     return text.replace("\0", "\ufffd")
 
 
 def prefix(*parts: str) -> bytes:
-    """What all keys begin with whose first parts are `parts`."""
+    """Return the beginning of all keys whose first parts are `parts`."""
     return key(*parts) + SEPARATOR
 
 
 Row = Mapping[str, Any]
-"""A row of a dump, by column."""
+"""A row of a dump: values by column."""
 Records = dict[bytes, bytes]
 """Values by key."""
 
 
 def scan(db: Database, start: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """All records whose key begins with `start`, in order, with their checksums verified."""
+    """Yield all records whose key begins with `start`, in order, with verified checksums."""
     with db.iterator(prefix=start, verify_checksums=True) as records:
         yield from records
 
 
 def scan_after(db: Database, start: bytes, after: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Those of them whose key comes after `after`, which need not be there."""
+    """Yield the records whose key begins with `start` and comes after `after`, which need not exist."""
     with db.iterator(start=max(start, after), include_start=after < start, verify_checksums=True) as records:
         for record_key, value in records:
             if not record_key.startswith(start):
@@ -57,7 +60,10 @@ def scan_after(db: Database, start: bytes, after: bytes) -> Iterator[tuple[bytes
 
 
 def first_records(db: Database, start: bytes, most: int) -> list[tuple[bytes, bytes]]:
-    """The first `most` of them at once, which is the fastest where one or two are expected."""
+    """Return the first `most` records whose key begins with `start`.
+
+    This is the fastest way to read one or two records.
+    """
     found: list[tuple[bytes, bytes]] = []
     records = db.raw_iterator(verify_checksums=True)
     try:
@@ -71,7 +77,7 @@ def first_records(db: Database, start: bytes, most: int) -> list[tuple[bytes, by
 
 
 def records_of(db: Database, start: bytes) -> list[tuple[bytes, bytes]]:
-    """The same at once, which is faster where they are few."""
+    """Return all records whose key begins with `start`. For few records, this is faster than `scan`."""
     with db.iterator(prefix=start, verify_checksums=True) as records:
         return list(records)
 
@@ -81,8 +87,10 @@ META_PREFIX = b"\0"
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """What is stored inside a LevelDB about itself. `counts` are numbers of records by the first letter of the key;
-    `content_hash` is the sum, modulo 2**256, of the hashes of all records but these, in hex.
+    """A LevelDB's record about itself.
+
+    `counts` are the numbers of records by the first letter of the key. `content_hash` is the sum, modulo 2**256, of the
+    hashes of all records except this one, in hexadecimal digits.
     """
 
     dataset: str
@@ -93,13 +101,13 @@ class Meta:
 
 
 def read_meta(db: Database, name: str, *, dataset: str, known_format: int) -> Meta:
-    """Returns what the LevelDB records about itself. Raises UnknownFormatError, or LeveldbDamagedError without it."""
+    """Return the LevelDB's record about itself. Raises UnknownFormatError, or LeveldbDamagedError if it is missing."""
     found = {record_key.removeprefix(META_PREFIX).decode(): value for record_key, value in scan(db, META_PREFIX)}
     try:
         values = {field: orjson.loads(value) for field, value in found.items()}
         if values["dataset"] != dataset or values["format"] != known_format:
             raise UnknownFormatError(
-                f"{name} is {values['dataset']} in format {values['format']}, and this pypi-assets reads"
+                f"{name} is {values['dataset']} in format {values['format']}, but this pypi-assets reads"
                 f" {dataset} in format {known_format}: {_remedy(values['format'], known_format)}"
             )
         return Meta(dataset, known_format, values["serial"], values["counts"], values["content_hash"])
@@ -131,7 +139,7 @@ _LENGTH = struct.Struct(">Q")
 
 
 class ContentHash:
-    """A hash of a set of records that does not depend on their order, and that records can be taken out of."""
+    """A hash of a set of records that does not depend on their order. Records can be added and removed."""
 
     def __init__(self, value: str = "0") -> None:
         self._value = int(value, 16)
@@ -143,7 +151,7 @@ class ContentHash:
         self.add_sum(-hash_sum([(record_key, value)]))
 
     def add_sum(self, hash_sum: int) -> None:
-        """Adds many records at once, by what `hash_sum` gives for them."""
+        """Add the result of `hash_sum` for many records."""
         self._value = (self._value + hash_sum) % _HASH_MODULUS
 
     @property
@@ -152,9 +160,10 @@ class ContentHash:
 
 
 def hash_sum(records: Iterable[tuple[bytes, bytes]]) -> int:
-    """The sum of the hashes of `records`."""
+    """Return the sum of the hashes of `records`."""
     total = 0
-    pack, sha256, to_int = _LENGTH.pack, hashlib.sha256, int.from_bytes  # looked up once: there are millions of records
+    # looked up once, since there are millions of records
+    pack, sha256, to_int = _LENGTH.pack, hashlib.sha256, int.from_bytes
     for record_key, value in records:
         sized = pack(len(record_key)) + record_key + pack(len(value)) + value
         total += to_int(sha256(sized).digest(), "big")

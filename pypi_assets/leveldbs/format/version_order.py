@@ -1,6 +1,6 @@
-"""Orders the versions of releases by PEP 440, and finds the newest one, which an installer would choose.
+"""Orders the versions of releases by PEP 440, and finds the newest version, which an installer would choose.
 
-Texts that are no PEP 440 versions come before all others.
+Texts that are not PEP 440 versions come before all others.
 """
 
 from collections.abc import Iterable
@@ -16,14 +16,14 @@ _BEFORE_ALL = ("",)
 _AFTER_ALL = ("z",)
 
 canonical_version = lru_cache(maxsize=65_536)(canonicalize_version)
-"""The same text for versions that PEP 440 holds equal; what is none of its versions stays as it is."""
+"""Return the same text for versions that are equal by PEP 440. A text that is not a version is returned unchanged."""
 
 
 @lru_cache(maxsize=65_536)
 def version_key(version: str) -> VersionKey:
-    """A key to sort by; versions that PEP 440 holds equal (`1.0` and `1.0.0`) are sorted by their text.
+    """Return a sort key. Versions that are equal by PEP 440, such as `1.0` and `1.0.0`, are sorted by their text.
 
-    It is a tuple of what Python compares by itself, since `Version` takes ten times as long to compare.
+    The key is a tuple of built-in types, since comparing `Version` objects takes ten times as long.
     """
     try:
         parsed = Version(version)
@@ -42,7 +42,7 @@ def version_key(version: str) -> VersionKey:
 
 
 def newest_version(versions: Iterable[str], yanked: Iterable[str] = ()) -> str:
-    """The newest of `versions`, of which there is at least one.
+    """Return the newest of `versions`, which must not be empty.
 
     >>> newest_version(["1.0", "2.0", "3.0rc1"], yanked=["2.0"])
     '1.0'
@@ -52,7 +52,7 @@ def newest_version(versions: Iterable[str], yanked: Iterable[str] = ()) -> str:
 
 
 def newest_release(files: Iterable[tuple[str, bool]]) -> str:
-    """The newest version of a project, canonical, from the version of each of its files and whether that is yanked.
+    """Return the newest version of a project in canonical form, from the version and the yank of each of its files.
 
     >>> newest_release([("1.0", False), ("2.0", True)])
     '1'

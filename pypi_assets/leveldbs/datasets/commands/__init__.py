@@ -1,4 +1,4 @@
-"""The dataset `commands`: from a console script to the projects and versions that install it."""
+"""The dataset `commands`: maps a console script to the projects and versions that install it."""
 
 from functools import partial
 

@@ -1,10 +1,10 @@
-"""The names of commands in the lines of the column `console_scripts`."""
+"""Extracts the names of commands from the column `console_scripts`."""
 
 from collections.abc import Iterable
 
 
 def command_names(lines: Iterable[str]) -> list[str]:
-    """The names before the `=` of `name = module:attribute`, each once, ascending.
+    """Return the names before the `=` of `name = module:attribute`, sorted and without duplicates.
 
     >>> command_names(["http = httpie.__main__:main", "https = httpie.__main__:main"])
     ['http', 'https']

@@ -1,4 +1,4 @@
-"""The dataset `depgraph`: from a project and version to its distributions and what they require, and back."""
+"""The dataset `depgraph`: maps a project and version to its distributions and their requirements, and back."""
 
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.depgraph.depgraph_records import COLUMNS, FORMAT, change
@@ -6,17 +6,17 @@ from pypi_assets.leveldbs.datasets.depgraph.depgraph_records import COLUMNS, FOR
 DEPGRAPH = Dataset(
     name="depgraph",
     format=FORMAT,
-    description="What a project and version requires: from distributions to requirements.",
+    description="The requirements of a project and version: from distributions to requirements.",
     columns=COLUMNS,
     change=change,
     reader="pypi_assets.lookup.depgraph_reader",
     key_schema={
-        "d PROJECT": "the files of a project, by release, with what they require; of more than 20 files, their number",
+        "d PROJECT": "the files of a project by release, with their requirements; or their number, if more than 20",
         "d PROJECT RELEASE": "the files of a release",
-        "d PROJECT (empty) SHARED": "what some files of the project have in common, such as their requirements",
+        "d PROJECT (empty) SHARED": "the values that several files of the project share, such as their requirements",
         "f PROJECT FILENAME": "the release of a file",
-        "r REQUIRED PROJECT": "the releases of the project that require the other one: always, or under a condition",
-        "t REQUIRED": "how many projects require this one",
+        "r REQUIRED PROJECT": "the releases of PROJECT that require REQUIRED: always, or under a condition",
+        "t REQUIRED": "the number of projects that require it",
     },
     tallied=("r", "t"),
 )

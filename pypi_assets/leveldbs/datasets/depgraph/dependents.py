@@ -1,4 +1,4 @@
-"""Who requires a project: the records `r REQUIRED PROJECT` of the dataset `depgraph`."""
+"""The dependents of a project: the records `r REQUIRED PROJECT` of the dataset `depgraph`."""
 
 from bisect import insort
 from collections import defaultdict
@@ -18,7 +18,10 @@ from pypi_assets.leveldbs.format.version_order import version_key
 
 
 class File(NamedTuple):
-    """A file. `shared` is the JSON of what it may have in common with others, `own` has the values of OWN_FIELDS."""
+    """A file of a release.
+
+    `shared` is the JSON of the values that it may share with other files, and `own` has the values of OWN_FIELDS.
+    """
 
     version: str
     shared: bytes
@@ -26,17 +29,17 @@ class File(NamedTuple):
 
 
 Files = dict[str, File]
-"""By filename."""
+"""Files by filename."""
 
 
 Groups = list[tuple[list[str], Mapping[str, int]]]
-"""Versions that require the same, each group with what it requires, and the rank of the condition."""
+"""Groups of versions with equal requirements: the versions, and the condition's rank by required project."""
 RankChange = tuple[str, int | None, int | None]
-"""A version, and the rank of the condition under which it requires a project, before and after."""
+"""A version, and the ranks of the condition under which it requires a project, before and after."""
 
 
 class _Requirements(msgspec.Struct):
-    """The part of the shared JSON of files that holds their requirements, and which installers do not take them."""
+    """The part of the shared JSON with the requirements, and with the installers that reject the files."""
 
     requires_dist: list[str] | None
     refusals: tuple[str, ...] = ()
@@ -46,32 +49,35 @@ _requirements_decoder = msgspec.json.Decoder(_Requirements)
 
 
 def dependents_prefix(project: str) -> bytes:
-    """What the keys of all that require `project` (normalized) begin with; their own normalized name follows."""
+    """Return the beginning of the keys of all dependents of `project` (normalized).
+
+    A dependent's normalized name follows.
+    """
     return prefix("r", project)
 
 
 def dependents_count_key(project: str) -> bytes:
-    """The key of how many projects require `project` (normalized); without a record none does."""
+    """Return the key of the number of projects that require `project` (normalized). Without a record it is 0."""
     return key("t", project)
 
 
 def decode_dependent(value: bytes) -> tuple[list[str], list[str], list[str]]:
-    """The versions that require it always, only by a marker, and only with an extra, in PEP 440's order."""
+    """Return the versions that require it always, only by a marker, and only with an extra, each in PEP 440's order."""
     found = orjson.loads(value)
     always, marker, extra = (found.get(condition, []) for condition in CONDITIONS)
     return always, marker, extra
 
 
 def group_versions(files: Iterable[File]) -> Groups:
-    """Return versions that require the same, each group with what it requires.
+    """Return groups of versions with equal requirements, each with its requirements.
 
-    Files that no installer takes require nothing.
+    Files that no installer accepts count as having no requirements.
     """
     lists_of: dict[str, list[list[str]]] = {}
     for version, shared in dict.fromkeys((version, shared) for version, shared, _ in files):
         known = lists_of.setdefault(version, [])
         requirements = _requirements_in(shared)
-        if requirements and requirements not in known:  # the files of a version mostly share one list
+        if requirements and requirements not in known:  # the files of a version usually share one list
             known.append(requirements)
     groups: dict[tuple[str, ...], tuple[list[str], Mapping[str, int]]] = {}
     for version, lists in lists_of.items():
@@ -94,7 +100,7 @@ def _requirements_in(shared: bytes) -> list[str] | None:
 
 
 def dependent_values(groups: Groups) -> dict[str, bytes]:
-    """The versions of a project that require another one, by the normalized name of that one."""
+    """Return the encoded versions of a project that require another one, by the other project's normalized name."""
     places: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     for number, (_, ranks) in enumerate(groups):
         for required, rank in ranks.items():
@@ -103,14 +109,14 @@ def dependent_values(groups: Groups) -> dict[str, bytes]:
     requiring = {}
     for required, found in places.items():
         shared = tuple(found)
-        if shared not in values:  # most that a project requires it requires in the same versions
+        if shared not in values:  # usually the same versions require most of a project's requirements
             values[shared] = _encode_ranks({version: rank for number, rank in shared for version in groups[number][0]})
         requiring[required] = values[shared]
     return requiring
 
 
 def rank_changes(was: Groups, will_be: Groups, versions: Iterable[str]) -> Mapping[str, list[RankChange]]:
-    """How the ranks of `versions` change, by the project that is required."""
+    """Return the changed ranks of `versions`, by required project."""
     old, new = ({version: ranks for same, ranks in groups for version in same} for groups in (was, will_be))
     changes: defaultdict[str, list[RankChange]] = defaultdict(list)
     for version in versions:
@@ -131,16 +137,16 @@ def change_dependents(
     before: Records,
     after: Records,
 ) -> None:
-    """Adds the records, before and after, of what the project requires.
+    """Add the records of the projects that this project requires to `before` and `after`.
 
-    `known` is what they held before, by the project that is required; without it they are read.
+    `known` has their previous values by required project. If it is None, they are read from `db`.
     """
     values: dict[tuple[bytes | None, tuple[RankChange, ...]], bytes | None] = {}
     for required, changed in changes.items():
         record_key = key("r", required, project)
         value = db.get(record_key, verify_checksums=True) if known is None else known.get(required)
         same = value, tuple(changed)
-        if same not in values:  # most that a project requires it requires in the same versions
+        if same not in values:  # usually the same versions require most of a project's requirements
             values[same] = _change_ranks(record_key, value, changed)
         new_value = values[same]
         if value is not None:
@@ -150,12 +156,12 @@ def change_dependents(
 
 
 def _change_ranks(record_key: bytes, value: bytes | None, changes: Iterable[RankChange]) -> bytes | None:
-    """The field for the ranks of versions, after some of them have changed; None where no version has one."""
+    """Return the value for the ranks of versions after some of them have changed, or None if no version has a rank."""
     versions_by: tuple[list[str], ...] = ([], [], []) if value is None else decode_dependent(value)
     for version, rank, new_rank in changes:
         found = [place for place, versions in enumerate(versions_by) if version in versions]
         if found != ([] if rank is None else [rank]):
-            raise LeveldbDamagedError(f"{record_key!r} does not hold what version {version} requires")
+            raise LeveldbDamagedError(f"{record_key!r} does not match the requirements of version {version}")
         if rank is not None:
             versions_by[rank].remove(version)
         if new_rank is not None:
@@ -165,7 +171,7 @@ def _change_ranks(record_key: bytes, value: bytes | None, changes: Iterable[Rank
 
 
 def _encode_ranks(ranks: Mapping[str, int]) -> bytes:
-    """`ranks` by version: of each condition the versions, in PEP 440's order; those without a version are left out."""
+    """Return the versions of each condition in PEP 440's order, as JSON. Conditions without versions are omitted."""
     versions_by: defaultdict[int, list[str]] = defaultdict(list)
     for version in sorted(ranks, key=version_key):
         versions_by[ranks[version]].append(version)

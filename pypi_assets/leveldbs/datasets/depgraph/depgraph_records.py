@@ -1,16 +1,18 @@
-"""The dataset `depgraph`: what each distribution requires, and who requires a project. Its keys are in docs/formats.md.
+"""The dataset `depgraph`: the requirements of each distribution, and the dependents of each project.
 
-    d PROJECT                   its files, or how many they are, where they are many
-    d PROJECT RELEASE           then the files of a release
-    d PROJECT (empty) SHARED    and what files of several releases have in common
-    f PROJECT FILENAME          and the release that a file is in
-    r REQUIRED PROJECT          the versions that require it
-    t REQUIRED                  how many projects do: builds keep it, as of no project alone
+Its keys are described in docs/formats.md:
 
-Most projects have few files: they are read as one record, and rewritten when one of them changes. Of a project with
-many files only the releases are read and written that a change touches. A release is named by its canonical version: so
-one record has all that a question for a version is about. What a version requires follows from its files alone, so in
-the records of who requires what, only its place changes.
+    d PROJECT                   the project's files, or their number if there are many
+    d PROJECT RELEASE           if there are many, the files of a release
+    d PROJECT (empty) SHARED    if there are many, values that files of several releases share
+    f PROJECT FILENAME          if there are many, the release of a file
+    r REQUIRED PROJECT          the versions of PROJECT that require it
+    t REQUIRED                  the number of projects that require it; builds maintain it across projects
+
+Most projects have few files: these are one record, which is rewritten when one of them changes. For a project with many
+files, only the releases that a change affects are read and written. A release is identified by its canonical version,
+so one record has all files that a question about a version needs. The requirements of a version depend only on its own
+files, so a change of a version changes only its own entries in the records of dependents.
 """
 
 import hashlib
@@ -47,14 +49,17 @@ COLUMNS = (
     *("yanked", "yanked_reason", "outcome", "requires_dist", "provides_extra"),
     *("refusals", "first_seen_at", "installed_metadata"),
 )
-"""Those of the dumps that `change` looks at."""
+"""The dump columns that `change` reads."""
 OWN_FIELDS = ("filename", "kind", "sha256", "size", "uploaded_at", "platform", "abi", "build", "first_seen_at")
-"""What a file has of its own."""
+"""The values that each file has separately."""
 SHARED_FIELDS = ("project", "requires_python", "requires_dist", "provides_extra", "yanked", "yanked_reason", "outcome")
-"""What many files of a project have in common. Files that an installer does not take have `refusals` too, and sdists
-that pip and uv resolve by different metadata have `installed_metadata`."""
+"""The values that many files of a project share.
+
+Files that an installer rejects also have `refusals`. Sdists that pip and uv resolve with different metadata also have
+`installed_metadata`.
+"""
 FEW_FILES = 20
-"""At most this many files are one record."""
+"""Up to this many files are stored as one record."""
 _HASH_DIGITS = 32
 _TEMPLATE: dict[str, Any] = dict.fromkeys(
     (
@@ -63,22 +68,22 @@ _TEMPLATE: dict[str, Any] = dict.fromkeys(
         *("build", "first_seen_at", "installed_metadata"),
     )
 )
-"""What is answered of a distribution, with places for all of it."""
+"""The fields of a distribution in answers, all empty."""
 
 
 _few_decoder = msgspec.json.Decoder(tuple[list[msgspec.Raw], list[tuple[str, int, list[list[Any]]]]])
-"""Of the one record of a project with few files."""
+"""Decodes the only record of a project with few files."""
 
 
 class _Choice(msgspec.Struct):
-    """The part of the shared JSON of files by which installers choose: yanked or not, and who does not take them."""
+    """The part of the shared JSON that installers choose by: the yank, and the installers that reject the files."""
 
     yanked: bool
     refusals: tuple[str, ...] = ()
 
 
 class _ChoiceAndRequirements(_Choice, kw_only=True):
-    """The same part, and the JSON of what they require."""
+    """The same part, and the JSON of the requirements."""
 
     requires_dist: msgspec.Raw
 
@@ -90,12 +95,12 @@ _few_requirements_decoder = msgspec.json.Decoder(
 _requirements_decoder = msgspec.json.Decoder(list[str] | None)
 _release_decoder = msgspec.json.Decoder(list[tuple[str, str, msgspec.Raw]])
 _shared_choice_decoder = msgspec.json.Decoder(tuple[int, _Choice])
-"""The same records without what `version_yanks` does not need."""
+"""Like the decoders above, it skips values of these records that `version_yanks` does not need."""
 
 
 @dataclass(frozen=True, slots=True)
 class _StoredRecords:
-    """Records of a project and the files in them: all of its `count` files, or those of some releases."""
+    """Stored records of a project and the files in them: all of its `count` files, or the files of some releases."""
 
     records: Records
     files: Files
@@ -103,7 +108,7 @@ class _StoredRecords:
 
 
 def change(db: Database | None, project: str, rows: list[Row]) -> tuple[Records, Records]:
-    """The project's records that `rows` change, before and after; `project` is the normalized name."""
+    """Return the project's records that `rows` change, before and after. `project` is the normalized name."""
     updates = _updates(rows)
     if db is None:
         files = _changed({}, updates)
@@ -129,7 +134,7 @@ def change(db: Database | None, project: str, rows: list[Row]) -> tuple[Records,
 
 
 def project_records(db: Database, project: str) -> list[tuple[bytes, bytes]]:
-    """All that is kept of the distributions of `project` (normalized)."""
+    """Return all records about the distributions of `project` (normalized)."""
     first = key("d", project)
     value = db.get(first, verify_checksums=True)
     if value is None:
@@ -138,12 +143,12 @@ def project_records(db: Database, project: str) -> list[tuple[bytes, bytes]]:
 
 
 def project_of(record_key: bytes) -> bytes:
-    """The project that the key of a record of distributions names."""
+    """Return the project in the key of a record of distributions."""
     return record_key.split(SEPARATOR, 2)[1]
 
 
 def decode_project(project: str, records: Iterable[tuple[bytes, bytes]]) -> list[dict[str, Any]]:
-    """The distributions of `project` (normalized) in its records, by version (PEP 440) and filename."""
+    """Return the distributions of `project` (normalized) in its records, by version (PEP 440) and filename."""
     start = len(prefix("d", project))
     first: Any = None
     templates: dict[str, dict[str, Any]] = {}
@@ -159,12 +164,12 @@ def decode_project(project: str, records: Iterable[tuple[bytes, bytes]]) -> list
         return _decode(first[1], [_template(project, shared) for shared in first[0]])
     found = _decode((run for _, value in sorted(releases) for run in orjson.loads(value)), templates)
     if len(found) != (first or 0):
-        raise LeveldbDamagedError(f"{key('d', project)!r} counts {first} files, and there are {len(found)}")
+        raise LeveldbDamagedError(f"{key('d', project)!r} counts {first} files, but there are {len(found)}")
     return found
 
 
 def release_values(db: Database, project: str) -> "ReleaseValues | list[dict[str, Any]]":
-    """The releases of `project` (normalized), not yet decoded; where it has few files, its distributions."""
+    """Return the undecoded releases of `project` (normalized), or its distributions if it has few files."""
     records = project_records(db, project)
     if len(records) <= 1:
         return decode_project(project, records)
@@ -180,27 +185,27 @@ def release_values(db: Database, project: str) -> "ReleaseValues | list[dict[str
 
 @dataclass(frozen=True, slots=True)
 class ReleaseValues:
-    """The records of the releases of a project, by canonical version, and what their files share."""
+    """The records of a project's releases by canonical version, and the values that their files share."""
 
     project: str
     releases: Mapping[str, bytes]
     shared: Mapping[str, bytes]
 
     def decode(self, release: str) -> list[dict[str, Any]]:
-        """The distributions of a release, by filename."""
+        """Return the distributions of a release, by filename."""
         runs = orjson.loads(self.releases[release])
         templates = {}
         for name in {run[1] for run in runs}:
             if name not in self.shared:
-                raise LeveldbDamagedError(f"{_shared_key(self.project, name)!r} is not there, and a file points to it")
+                raise LeveldbDamagedError(f"{_shared_key(self.project, name)!r} is missing, but a file refers to it")
             templates[name] = _template(self.project, orjson.loads(_split_shared(self.shared[name])[1]))
         return _decode(runs, templates)
 
 
 def find_version(db: Database, project: str, version: str) -> list[dict[str, Any]]:
-    """The distributions of those versions of `project` (normalized) that are canonically `version`, in the same order.
+    """Return the distributions of the versions of `project` (normalized) that equal `version`, in the same order.
 
-    Of a project with many files no other ones are read.
+    If the project has many files, only these files are read.
     """
     value = db.get(key("d", project), verify_checksums=True)
     if value is None:
@@ -210,7 +215,7 @@ def find_version(db: Database, project: str, version: str) -> list[dict[str, Any
         all_shared, runs = orjson.loads(value)
         runs = [run for run in runs if _release_of(run[0]) == release]
         return _decode(runs, {run[1]: _template(project, all_shared[run[1]]) for run in runs})
-    release_key = prefix("d", project) + release.encode(errors="surrogatepass")  # which no key has
+    release_key = prefix("d", project) + release.encode(errors="surrogatepass")  # a surrogate is in no key
     value = db.get(release_key, verify_checksums=True)
     runs = [] if value is None else orjson.loads(value)
     templates = {
@@ -220,16 +225,16 @@ def find_version(db: Database, project: str, version: str) -> list[dict[str, Any
 
 
 def version_yanks(db: Database, project: str) -> Iterator[tuple[str, bool]]:
-    """Yield the versions of `project` (normalized), and whether files of each are yanked; both if only some are.
+    """Yield the versions of `project` (normalized) and their yanks; a partly yanked version comes with both values.
 
-    Files that no installer takes are skipped if there are others. Reads one range, and decodes little of it.
+    Files that no installer accepts are skipped if there are others. Reads one range of keys, and decodes little of it.
     """
     files = installable_or_all(_choices(db, project), lambda file: file[1].refusals)
     yield from ((version, choice.yanked) for version, choice in files)
 
 
 def _choices(db: Database, project: str) -> list[tuple[str, _Choice]]:
-    """Return the versions of a project, once for each run of files that share what installers choose by."""
+    """Return the versions of a project with their choice fields, once for each run of files with the same fields."""
     records = project_records(db, project)
     if len(records) == 1:
         all_shared, few_runs = _few_choices_decoder.decode(records[0][1])
@@ -246,11 +251,11 @@ def _choices(db: Database, project: str) -> list[tuple[str, _Choice]]:
 
 
 def newest_requirements(db: Database, project: str) -> tuple[str, list[list[str]]] | None:
-    """Return the newest version of `project` (normalized), and what its files require; None without files.
+    """Return the newest version of `project` (normalized) and its files' requirements, or None if it has no files.
 
-    The version is the `newest_release`, as the first of its files spells it. Each list of requirements comes once.
-    Files whose requirements are unknown have no list, and neither have files that no installer takes.
-    Of a project with few files, which is one record, little more than the requirements of this version is decoded.
+    The version is the `newest_release`, spelled as in the first of its files. Equal lists of requirements are returned
+    once. Files with unknown requirements have no list, and neither have files that no installer accepts. For a project
+    with few files, little more than the requirements of this version is decoded.
     """
     value = db.get(key("d", project), verify_checksums=True)
     if value is None:
@@ -278,13 +283,16 @@ def _different(lists: Iterable[list[str] | None]) -> list[list[str]]:
 
 
 def encoded(project: str, rows: list[Row]) -> list[tuple[bytes, bytes]]:
-    """The records of the distributions that `rows` of dumps are about, all of `project` (normalized) and live."""
+    """Return the records of the distributions in `rows`, which must all be live and of `project` (normalized)."""
     records = _records(project, _changed({}, _updates(rows)))
     return [record for record in sorted(records.items()) if record[0].startswith(b"d")]
 
 
 def _updates(rows: Iterable[Row]) -> dict[str, File | None]:
-    """The files in the rows, by filename; None for those that are gone. Of several rows the last one counts."""
+    """Return the files in the rows by filename, with None for deleted files.
+
+    If a file has several rows, the last row counts.
+    """
     updates: dict[str, File | None] = {}
     known: dict[tuple[object, ...], bytes] = {}
     for row in rows:
@@ -292,7 +300,7 @@ def _updates(rows: Iterable[Row]) -> dict[str, File | None]:
         if row["tombstone"]:
             updates[filename] = None
             continue
-        lists = id(row["requires_dist"]), id(row["provides_extra"])  # rows that have the same mostly have one object
+        lists = id(row["requires_dist"]), id(row["provides_extra"])  # rows with equal lists usually share the object
         of_file = row["requires_python"], row["yanked"], row["yanked_reason"], row["outcome"]
         rare = _rare_fields(row)
         same = (*lists, row["project"], *of_file, *((field, tuple(value)) for field, value in rare.items()))
@@ -307,7 +315,7 @@ def _updates(rows: Iterable[Row]) -> dict[str, File | None]:
 
 
 def _rare_fields(row: Row) -> dict[str, Any]:
-    """Return what few files have."""
+    """Return the values that only few files have."""
     rare = {"refusals": row["refusals"]} if row.get("refusals") else {}
     if row.get("installed_metadata") and row["kind"] == DistributionKind.SDIST:  # all installers resolve wheels alike
         rare["installed_metadata"] = row["installed_metadata"]
@@ -315,12 +323,12 @@ def _rare_fields(row: Row) -> dict[str, Any]:
 
 
 def _changed(files: Files, updates: Mapping[str, File | None]) -> Files:
-    """The files after these updates of some."""
+    """Return the files after updates of some of them."""
     return {filename: file for filename, file in {**files, **updates}.items() if file is not None}
 
 
 def _wheel_tags(filename: str) -> tuple[str, str, str]:
-    """Platform, ABI and build at the end of a wheel's name; empty for other files, and for a name without them."""
+    """Return platform, ABI and build at the end of a wheel's name, or empty texts for other files and invalid names."""
     parts = filename.split("-", 2)
     return _parse_tags(parts[2]) if len(parts) == 3 and filename.endswith(".whl") else ("", "", "")
 
@@ -338,9 +346,9 @@ def _parse_tags(name_end: str) -> tuple[str, str, str]:
 def _change_some(
     db: Database, project: str, updates: Mapping[str, File | None], stored: _StoredRecords, files: Files, count: int
 ) -> tuple[Records, Records]:
-    """The records that `updates` changes, before and after, of a project that has many files and is to have `count`.
+    """Return the changed records, before and after, of a project that has many files and will have `count`.
 
-    `stored` and `files` are the releases that it touches, before and after.
+    `stored` and `files` are the affected releases, before and after.
     """
     before = stored.records.copy()
     moved = {filename: file for filename, file in updates.items() if file is not None}
@@ -350,7 +358,7 @@ def _change_some(
 
 
 def _records(project: str, files: Files) -> Records:
-    """All records of the files of a project, which are all that it has."""
+    """Return all records for the complete files of a project."""
     if not files:
         return {}
     if len(files) <= FEW_FILES:
@@ -371,7 +379,7 @@ def _count_record(project: str, count: int) -> Records:
 
 
 def _release_records(project: str, files: Files) -> Records:
-    """The records of releases, of which all files are given."""
+    """Return the records of releases, all of whose files must be given."""
     releases: defaultdict[str, list[File]] = defaultdict(list)
     for file in files.values():
         releases[_release_of(file.version)].append(file)
@@ -379,7 +387,7 @@ def _release_records(project: str, files: Files) -> Records:
 
 
 def _place_records(project: str, files: Files) -> Records:
-    """The records of the release of each file."""
+    """Return the records that name each file's release."""
     return {key("f", project, filename): _release_of(file.version).encode() for filename, file in files.items()}
 
 
@@ -388,28 +396,28 @@ def _release_of(version: str) -> str:
 
 
 def _runs(files: Iterable[File], name_of: Callable[[bytes], object]) -> list[tuple[str, object, list[Sequence[Any]]]]:
-    """Files by version (PEP 440) and filename, as (version, name of what they share, what each has of its own)."""
+    """Return files sorted by version (PEP 440) and filename, as (version, name of the shared values, own values)."""
     ordered = sorted([(version_key(file.version), file.own[0], file) for file in files])
     together = groupby([file for _, _, file in ordered], key=itemgetter(0, 1))
     return [(version, name_of(shared), [file.own for file in run]) for (version, shared), run in together]
 
 
 def _files_in(runs: Iterable[Any], contents: Mapping[Any, bytes]) -> Files:
-    """The files that `_runs` made runs of. `contents` are what they share, by name."""
+    """Return the files in the results of `_runs`. `contents` maps names to shared values."""
     return {own[0]: File(version, contents[name], own) for version, name, owns in runs for own in owns}
 
 
 def _decode(runs: Iterable[Any], templates: Any) -> list[dict[str, Any]]:
-    """The distributions of runs. `templates` are what they share, by name."""
+    """Return the distributions of runs. `templates` maps names to shared values."""
     found = []
     for version, name, owns in runs:
         try:
             template = templates[name]
         except LookupError:
-            raise LeveldbDamagedError(f"files of {version} share {name!r}, which is not there") from None
+            raise LeveldbDamagedError(f"files of {version} share {name!r}, which is missing") from None
         template["version"] = version
         for filename, kind, sha256, size, uploaded_at, platform, abi, build, first_seen_at in owns:
-            distribution = template.copy()  # which takes half as long as a new one of all that is in it
+            distribution = template.copy()  # half the time of creating it from all its values
             distribution["filename"] = filename
             distribution["kind"] = kind
             distribution["sha256"] = sha256
@@ -424,19 +432,19 @@ def _decode(runs: Iterable[Any], templates: Any) -> list[dict[str, Any]]:
 
 
 def _template(project: str, shared: dict[str, Any]) -> dict[str, Any]:
-    """A distribution with the fields that it shares, and places for the rest."""
+    """Return a distribution with its shared values; the other fields are empty."""
     template = _TEMPLATE | shared
     template["normalized"] = project
     return template
 
 
 def _has_files(value: bytes) -> bool:
-    """Whether a project's first record has all files in it, and not only their number."""
+    """Check whether a project's first record has its files, and not only their number."""
     return value.startswith(b"[")
 
 
 def _read(db: Database, project: str, updates: Mapping[str, File | None]) -> _StoredRecords:
-    """What is there of the project: all where it has few files, else the releases that `updates` touches."""
+    """Read the stored files of the project: all if there are few, otherwise the releases that `updates` affects."""
     first = key("d", project)
     value = db.get(first, verify_checksums=True)
     if value is None:
@@ -465,12 +473,12 @@ def _read(db: Database, project: str, updates: Mapping[str, File | None]) -> _St
     files = _files_in(runs, {name: _read_shared(db, project, name)[1] for name in {run[1] for run in runs}})
     for filename, place_key in places.items():
         if filename not in files:
-            raise LeveldbDamagedError(f"{place_key!r} points to a release that has no such file")
+            raise LeveldbDamagedError(f"{place_key!r} refers to a release that has no such file")
     return _StoredRecords(records, files, int(value))
 
 
 def _read_all(db: Database, project: str) -> _StoredRecords:
-    """All that is there of a project with many files."""
+    """Read all records of a project with many files."""
     records = dict(project_records(db, project)) | dict(records_of(db, prefix("f", project)))
     start = prefix("d", project)
     runs, contents = [], {}
@@ -502,15 +510,15 @@ def _split_shared(value: bytes) -> tuple[int, bytes]:
 
 
 def _read_shared(db: Database, project: str, name: str) -> tuple[int, bytes]:
-    """How many files share what has this name, and what that is."""
+    """Return the number of files that share the values with this name, and the values."""
     value = db.get(_shared_key(project, name), verify_checksums=True)
     if value is None:
-        raise LeveldbDamagedError(f"{_shared_key(project, name)!r} is not there, and a file points to it")
+        raise LeveldbDamagedError(f"{_shared_key(project, name)!r} is missing, but a file refers to it")
     return _split_shared(value)
 
 
 def _change_shared(db: Database, project: str, was: Files, will_be: Files, before: Records, after: Records) -> None:
-    """Adds the records, before and after, of what more files share than before, or fewer."""
+    """Add the records of shared values whose number of files changes, before and after."""
     changes = Counter(file.shared for file in will_be.values())
     changes.subtract(Counter(file.shared for file in was.values()))
     for shared, change in changes.items():

@@ -1,4 +1,4 @@
-"""The dataset `hashes`: from the sha256 of a live file to its project, version and name."""
+"""The dataset `hashes`: maps the sha256 of a live file to its project, version and name."""
 
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.hashes.hash_records import COLUMNS, FORMAT, change
@@ -6,12 +6,12 @@ from pypi_assets.leveldbs.datasets.hashes.hash_records import COLUMNS, FORMAT, c
 HASHES = Dataset(
     name="hashes",
     format=FORMAT,
-    description="Which file has a sha256: from hashes to projects, versions and filenames.",
+    description="The file with a given sha256: from hashes to projects, versions and filenames.",
     columns=COLUMNS,
     change=change,
     reader="pypi_assets.lookup.hashes_reader",
     key_schema={
-        "h SHA256 PROJECT FILENAME": "the version, the project's name, and the serial since which the file is there",
+        "h SHA256 PROJECT FILENAME": "the version, the project's name, and the serial since which the file is live",
         "f PROJECT FILENAME": "the sha256 of a file",
     },
 )

@@ -1,4 +1,4 @@
-"""The dataset `modules`: from the name of a module to the projects and versions that provide it."""
+"""The dataset `modules`: maps the name of a module to the projects and versions that provide it."""
 
 from functools import partial
 
@@ -18,7 +18,7 @@ MODULES = Dataset(
     reader="pypi_assets.lookup.modules_reader",
     key_schema={
         **key_schema("module"),
-        "s MODULE PROJECT": "the same for modules that stubs of the project describe",
-        "o PROJECT": "the project as a whole: what the owners of a module are ranked by",
+        "s MODULE PROJECT": "the group, for modules that stubs of the project describe",
+        "o PROJECT": "facts about the project as a whole, by which the owners of a module are ranked",
     },
 )

@@ -1,6 +1,6 @@
-"""What `modules` keeps of a project as a whole: the record `o PROJECT`.
+"""Facts about a project as a whole in the dataset `modules`: the record `o PROJECT`.
 
-It has what the owners of a module are ranked by, so that a candidate costs one read, however many files it has.
+The owners of a module are ranked by these facts. One read for each candidate is enough, however many files it has.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,12 +17,12 @@ _QUARANTINED = "quarantined"
 
 
 class Overview(msgspec.Struct, frozen=True, array_like=True):
-    """A project as its live files show it. Files that no installer takes count only if there are no others.
+    """A project as shown by its live files. Files that no installer accepts count only if there are no others.
 
-    `releases` is the count of its versions, `newest` the canonical version that an installer would choose, and
-    `first_live_serial` the least serial since which one of the files is live. `declared` are the import names that
-    files of `newest` declare (PEP 794), as written; None: none of them declares any, or the dumps do not have them.
-    `rejected` are the versions that have no file which an installer takes.
+    `releases` is the number of its versions, `newest` the canonical version that an installer would choose, and
+    `first_live_serial` the earliest serial since which one of the files is live. `declared` are the import names that
+    the files of `newest` declare (PEP 794), as written. It is None if no file declares any, or if the dumps lack them.
+    `rejected` are the versions without a file that an installer accepts.
     """
 
     releases: int
@@ -37,19 +37,20 @@ _decoder = msgspec.json.Decoder(Overview)
 
 
 def decode_overview(value: bytes) -> Overview:
-    """The value of a record."""
+    """Return the overview in the value of a record."""
     return _decoder.decode(value)
 
 
 def module_names(modules: list[str], stubs: Iterable[str]) -> list[str]:
-    """The names of a file: its modules, and marked as such the modules that its stubs describe."""
+    """Return the names of a file: its modules, and the modules that its stubs describe, marked with STUB."""
     return [*modules, *(STUB + name for name in stubs)] if stubs else modules
 
 
 def marks_of(row: Row) -> dict[str, Any]:
-    """Return what an overview needs of a file, and most lack.
+    """Return the facts about a file that an overview needs and that most files lack.
 
-    That is whether it is yanked, what it declares, its project's status, and that no installer takes it.
+    These are: the file is yanked, the import names that it declares, its project is in quarantine, or no installer
+    accepts it.
     """
     marks: dict[str, Any] = {}
     if row["yanked"]:
@@ -64,9 +65,9 @@ def marks_of(row: Row) -> dict[str, Any]:
 
 
 def overview_of(files: Mapping[str, FileEntry]) -> Overview:
-    """The overview of a project that has these files: at least one.
+    """Return the overview of a project with these files, of which there is at least one.
 
-    The files of its newest release decide what it declares, and whether it is in quarantine.
+    The files of its newest release decide which names it declares, and whether it is in quarantine.
     """
     accepted = [entry for entry in files.values() if "rejected" not in _marks(entry)]
     counted = accepted or files.values()
@@ -88,5 +89,5 @@ def _marks(entry: FileEntry) -> Mapping[str, Any]:
 
 
 def encoded_overview(files: Mapping[str, FileEntry]) -> bytes:
-    """The record of a project that has these files."""
+    """Return the encoded overview of a project with these files."""
     return msgspec.json.encode(overview_of(files))

@@ -1,8 +1,9 @@
 """The records of the dataset `simple`. Its keys are in docs/formats.md.
 
-    f PROJECT FILENAME    what the project's page shows of a file
+    f PROJECT FILENAME    the project page's facts about a file
 
-A file is one record, so that a change costs by the files that it touches. The page is made of them when it is read.
+Each file is one record, so the cost of a change depends only on the changed files. The page is assembled when it is
+read.
 """
 
 from collections.abc import Iterable
@@ -21,16 +22,16 @@ COLUMNS = (
     *("tombstone", "url", "sha256", "size", "uploaded_at", "yanked", "yanked_reason", "core_metadata_sha256"),
     *("project_status", "first_seen_at"),
 )
-"""The columns of dumps that `change` reads."""
+"""The dump columns that `change` reads."""
 
 
 class FileRecord(NamedTuple):
-    """What the page shows of a file. `version` is the text of its release, `kind` that of the file.
+    """The facts that a page shows about a file. `version` is the text of its release, `kind` the kind of file.
 
-    `yanked` is as PEP 691 has it: a flag, or the reason. `metadata_sha256` is that of the metadata which are rendered
-    of the file, or where `is_rendered` is False of those that the index offers; None: there are none. `first_seen_at`
-    is when an observed index first showed the file, if no page states its upload. `status` is that of the project
-    (PEP 792); None: not known.
+    `yanked` is a flag or the reason, as in PEP 691. `metadata_sha256` is the hash of the metadata rendered for the
+    file. If `is_rendered` is False, it is the hash of the metadata served by the index, or None if there are none.
+    `first_seen_at` is when an observed index first showed the file, if its page states no upload time. `status` is the
+    project's status (PEP 792), or None if unknown.
     """
 
     version: str
@@ -48,7 +49,7 @@ class FileRecord(NamedTuple):
 
 
 def change(db: Database | None, project: str, rows: list[Row]) -> Change:
-    """The records of the project that `rows` change, before and after; `project` is the normalized name."""
+    """Return the records that `rows` change, before and after. `project` is the normalized name."""
     newest = {row["filename"]: row for row in rows}
     before = _stored(db, [key("f", project, filename) for filename in newest]) if db else {}
     after = {
@@ -60,23 +61,23 @@ def change(db: Database | None, project: str, rows: list[Row]) -> Change:
 
 
 def project_prefix(project: str) -> bytes:
-    """The beginning of the keys of all files of a project (normalized)."""
+    """Return the beginning of the keys of all files of a project (normalized)."""
     return prefix("f", project)
 
 
 def file_key(project: str, filename: str) -> bytes:
-    """The key of a file of a project (normalized)."""
+    """Return the key of a file of a project (normalized)."""
     return key("f", project, filename)
 
 
 def split_file_key(record_key: bytes) -> tuple[str, str]:
-    """The project (normalized) and the filename in a key."""
+    """Return the project (normalized) and the filename in a key."""
     _, project, filename = record_key.decode().split("\0")
     return project, filename
 
 
 def decode_files(values: Iterable[bytes]) -> list[FileRecord]:
-    """What the records of files hold; decoded at once, since a page can have thousands."""
+    """Return the decoded records of files. They are decoded together, since a page can have thousands."""
     decoded: list[list[Any]] = orjson.loads(b"[" + b",".join(values) + b"]")
     return list(map(FileRecord._make, decoded))
 
