@@ -1,7 +1,6 @@
-"""Brings a LevelDB up to date with the rows of dumps, one project at a time.
+"""Updates a LevelDB with the rows of dumps, one project at a time.
 
-Tallies count the records of each second part of a key, such as
-how many projects require each one.
+Tallies count the records for each second part of a key, for example how many projects require each project.
 """
 
 from collections import Counter
@@ -16,7 +15,7 @@ from pypi_assets.leveldbs.format.records import SEPARATOR, ContentHash, Meta, Re
 
 
 class Tallies:
-    """Counts the keys that come and go, by their second part."""
+    """Counts added and deleted keys by their second part."""
 
     def __init__(self, dataset: Dataset) -> None:
         counted, self._letter = dataset.tallied or ("", "")
@@ -24,7 +23,7 @@ class Tallies:
         self._changes: Counter[bytes] = Counter()
 
     def add(self, keys: Iterable[bytes], amount: int = 1) -> None:
-        """Counts keys that come, or with the amount -1 keys that go."""
+        """Count added keys, or deleted keys if the amount is -1."""
         if not self._start:
             return
         start, length, changes = self._start, len(self._start), self._changes
@@ -33,7 +32,10 @@ class Tallies:
                 changes[key[length : key.index(SEPARATOR, length)]] += amount
 
     def take(self, db: Database | None) -> tuple[Records, Records]:
-        """The records before and after all that was counted since the last call. Without `db` there are none before."""
+        """Return the tally records before and after everything that was counted since the last call.
+
+        Without `db`, there are no records before.
+        """
         before: Records = {}
         after: Records = {}
         for part, change in sorted(self._changes.items()):
@@ -43,7 +45,7 @@ class Tallies:
             value = None if db is None else db.get(key, verify_checksums=True)
             count = int(value or 0) + change
             if count < 0:
-                raise LeveldbDamagedError(f"{key!r} counts fewer records than there are")
+                raise LeveldbDamagedError(f"{key!r} counts fewer records than exist")
             if value is not None:
                 before[key] = value
             if count:
@@ -58,7 +60,7 @@ _BATCH_ROWS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What came of `rows` of dumps: the numbers of records by the first letter of the key, the sum of their hashes."""
+    """The result of loading `rows` of dumps: the numbers of records by the first letter of the key, and a hash sum."""
 
     rows: int
     counts: Mapping[str, int]
@@ -66,9 +68,10 @@ class Loaded:
 
 
 class Builder:
-    """Applies dump files to an open LevelDB, keeping the counts and the content hash of its records.
+    """Applies dump files to an open LevelDB, and maintains the counts and the content hash of its records.
 
-    `meta` describes the LevelDB; it is None for an empty one. `flushed` is called with the rows applied so far.
+    `meta` describes the LevelDB, or is None for an empty one. `flushed` is called with the number of rows applied so
+    far.
     """
 
     def __init__(
@@ -82,9 +85,10 @@ class Builder:
         self.written = 0
 
     def apply(self, rows: Iterable[Row], name: str, *, fresh: bool = False) -> None:
-        """Applies the rows of one dump file, which ascend by project. `name` is what errors call it.
+        """Apply the rows of one dump file, which must ascend by project. Errors use `name` for it.
 
-        `fresh` promises that nothing is there of any of its projects, as with a full dump into an empty LevelDB.
+        `fresh` asserts that the LevelDB has no records of these projects yet, as with a full dump into an empty
+        LevelDB.
         """
         batch, pending, flushed_at = self._db.write_batch(), 0, self.rows
         for project, project_rows in by_project(rows, name):
@@ -99,14 +103,14 @@ class Builder:
         self._flushed(self.rows)
 
     def add_loaded(self, loaded: Loaded) -> None:
-        """Counts in what was written to the empty LevelDB in another way."""
+        """Add the counts of records that were written to the empty LevelDB by `load_dump`."""
         self._counts.update(loaded.counts)
         self._hash.add_sum(loaded.hash_sum)
         self.rows += loaded.rows
         self.written += sum(loaded.counts.values())
 
     def finish(self, serial: int) -> Meta:
-        """Stores the tallies, and inside what the LevelDB is now, and returns that."""
+        """Store the tallies and the LevelDB's record about itself, and return that record."""
         batch = self._db.write_batch()
         self._difference(batch, *self._tallies.take(self._db))
         batch.write()
@@ -116,7 +120,7 @@ class Builder:
         return meta
 
     def _difference(self, batch: WriteBatch, before: Records, after: Records) -> int:
-        """Puts into `batch` what leads from `before` to `after`; returns about how many bytes that are."""
+        """Add the changes from `before` to `after` to `batch`. Returns their approximate size in bytes."""
         removed = [(key, value) for key, value in before.items() if after.get(key) != value]
         added = [(key, value) for key, value in after.items() if before.get(key) != value]
         self._hash.add_sum(hash_sum(added) - hash_sum(removed))
@@ -138,7 +142,10 @@ class Builder:
 
 
 def by_project(rows: Iterable[Row], name: str) -> Iterator[tuple[str, list[Row]]]:
-    """Each project with its rows, by normalized name. Raises LeveldbError where they do not ascend in `name`."""
+    """Yield each project with its rows, by normalized name.
+
+    Raises LeveldbError if the projects do not ascend in `name`.
+    """
     last = ""
     for project, group in groupby(rows, key=lambda row: str(row["normalized"])):
         if project <= last:

@@ -1,7 +1,7 @@
-"""Loads a full dump into an empty LevelDB: its records are sorted first, and so written once, in ascending order.
+"""Loads a full dump into an empty LevelDB: its records are sorted first, so that they are written once, in order.
 
-LevelDB then makes tables that it never has to merge. The sorting is done on disk by ranges of keys, so memory is
-bounded; what holds for a project's records is defined by its dataset, here as elsewhere.
+LevelDB then creates tables that it never has to merge. Sorting uses files on disk, by ranges of keys, so memory is
+bounded. The records of a project are defined by its dataset, as in every other build.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ Expected = TypeVar("Expected", Rows, Written)
 
 
 class Reducers:
-    """Some reducer processes, which start while other things can be done, and end with this."""
+    """A group of reducer processes, which start in the background and end with this context manager."""
 
     def __init__(self, count: int) -> None:
         self._exits = contextlib.ExitStack()
@@ -59,7 +59,7 @@ class Reducers:
 
     @property
     def processes(self) -> list[int]:
-        """Their process ids."""
+        """The process ids."""
         return [reducer.process_id for reducer in self._reducers]
 
     def reduce(
@@ -68,10 +68,10 @@ class Reducers:
         setup_of: Callable[[int], ReducerSetup],
         rows_done: Callable[[int], object],
     ) -> list[Runs]:
-        """Shares the files out, and returns all runs. `setup_of` is called with the number of the process, from 0.
+        """Distribute the files over the processes, and return all runs.
 
-        `rows_done` is called with the rows done so far, every second. Raises the error of a reducer, or LeveldbError if
-        one died.
+        `setup_of` is called with the number of a process, from 0. `rows_done` is called every second with the number of
+        rows done so far. Raises the error of a reducer, or LeveldbError if a reducer died.
         """
         waiting = deque(sorted(files, key=lambda file: -file.rows))
         done = [0] * len(self._reducers)
@@ -88,14 +88,12 @@ class Reducers:
                         each.result()
                     rows_done(sum(done))
             except BaseException:
-                self._exits.close()  # their threads wait for their messages
+                self._exits.close()  # ends the waits of the threads for messages
                 raise
         return [each.result() for each in everything]
 
 
 class _Reducer:
-    """One process."""
-
     def __init__(self) -> None:
         try:
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter and our own module
@@ -105,7 +103,7 @@ class _Reducer:
                 process_group=0,
             )
         except OSError as error:
-            raise LeveldbError(f"no process can be started to build with: {error}") from error
+            raise LeveldbError(f"the processes for the build cannot be started: {error}") from error
         self._outgoing = cast("BinaryIO", self._process.stdin)
         self._incoming = cast("BinaryIO", self._process.stdout)
 
@@ -115,7 +113,7 @@ class _Reducer:
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self._process.kill()
         self._process.wait()
-        with contextlib.suppress(OSError):  # of what it never took
+        with contextlib.suppress(OSError):  # data that the process never read
             self._outgoing.close()
         self._incoming.close()
 
@@ -124,7 +122,7 @@ class _Reducer:
         return self._process.pid
 
     def reduce(self, setup: ReducerSetup, files: Iterator[DumpFile], done: list[int], number: int) -> Runs:
-        """Takes files until there are none, and counts their rows in `done[number]`."""
+        """Process files until there are none left, and count their rows in `done[number]`."""
         self._send(setup)
         for file in files:
             self._send(file)
@@ -139,7 +137,7 @@ class _Reducer:
         return Runs(Path(setup.path), written.index_offset, written.counts, int(written.hash_sum, 16))
 
     def _send(self, message: ReducerSetup | DumpFile) -> None:
-        with contextlib.suppress(BrokenPipeError):  # why it has ended is what is received next
+        with contextlib.suppress(BrokenPipeError):  # _receive reports why the process ended
             self._outgoing.write(msgspec.json.encode(message) + b"\n")
             self._outgoing.flush()
 
@@ -149,8 +147,8 @@ class _Reducer:
             status = self._process.wait()
             names = {-number: f"signal {number.name}" for number in signal.Signals}
             raise LeveldbError(
-                f"a process that reads dumps has died: {names.get(status, f'exit status {status}')}; build again, with"
-                " less memory at once where the machine is short of it"
+                f"a process that reads dumps has died: {names.get(status, f'exit status {status}')}; build again,"
+                " with less memory if the machine is short of it"
             )
         message = msgspec.json.decode(line, type=FromReducer)
         if isinstance(message, ReduceFailed):
@@ -161,25 +159,25 @@ class _Reducer:
 
 
 def _taken(waiting: "deque[DumpFile]") -> Iterator[DumpFile]:
-    """What is taken off by several threads."""
+    """Yield and remove items; several threads can share the deque."""
     with contextlib.suppress(IndexError):
         while True:
             yield waiting.popleft()
 
 
 MEMORY_BYTES = 1024**3
-_PROCESS_BYTES = 256 * 1024**2  # what a reducer may take, interpreter and run together
-_PARTS = 32  # of the memory is what a reducer holds before it is written, or what is read at once
+_PROCESS_BYTES = 256 * 1024**2  # the memory of a reducer, including the interpreter and one run
+_PARTS = 32  # a reducer holds this fraction of the memory before it writes a run; the same fraction is read at once
 _SAMPLE_ROWS = 4_000
 _BATCH_BYTES = 4 * 1024**2
 _BATCHES_AHEAD = 2
-_LEAST_ROWS = 50_000  # fewer are done in less time than processes take to start
+_LEAST_ROWS = 50_000  # fewer rows take less time than starting processes
 
 RowsDone = Callable[[int], object]
 
 
 def is_worth_loading(storage: Storage, dump: DumpManifest) -> bool:
-    """Whether processes that read the dump would save time, and can."""
+    """Check whether reading the dump in several processes is possible and saves time."""
     return dump.rows >= _LEAST_ROWS and not storage.url.startswith("memory:")
 
 
@@ -193,10 +191,10 @@ def load_dump(
     memory_bytes: int = MEMORY_BYTES,
     rows_done: RowsDone,
 ) -> Loaded:
-    """Writes all records of a full dump into the empty `db`; what they are sorted in lies in the empty `folder`.
+    """Write all records of a full dump into the empty `db`, using the empty `folder` for sorting.
 
-    `rows_done` is called with the number of rows done. Discard `db` after a DumpDamagedError, StorageError or
-    LeveldbError.
+    `rows_done` is called with the number of rows done. After a DumpDamagedError, StorageError or LeveldbError, discard
+    `db`.
     """
     count = max(1, min(len(os.sched_getaffinity(0)), memory_bytes // _PROCESS_BYTES))
     with Reducers(count) as reducers:
@@ -217,10 +215,11 @@ def load_dump(
 
 
 def sampled_bounds(dataset: Dataset, storage: Storage, dump: DumpManifest, range_bytes: int) -> list[bytes]:
-    """Bounds of ranges of keys in each of which all records of the dump take about `range_bytes` of memory.
+    """Return bounds that divide the keys into ranges whose records each take about `range_bytes` of memory.
 
-    They are taken from whole files, since a file's projects are spread over all keys, but sorted: from as many files as
-    it takes, and not from all projects where a file alone has many more.
+    The sample is taken from as many whole files as needed. The projects of a file are spread over all keys, but sorted,
+    so its first rows alone would not be representative. If a file has many more rows than needed, only every n-th of
+    its projects is used.
     """
     sample: Records = {}
     sampled = 0
@@ -237,15 +236,17 @@ def sampled_bounds(dataset: Dataset, storage: Storage, dump: DumpManifest, range
 def load_runs(
     db: Database, dataset: Dataset, runs: Sequence[Runs], rows: int, memory_bytes: int, rows_done: RowsDone
 ) -> Loaded:
-    """Writes the records of the runs, in ascending order, and their tallies after them. Raises LeveldbError where a key
-    is in them twice."""
+    """Write the records of the runs in ascending order, and then their tallies.
+
+    Raises LeveldbError if a key occurs twice.
+    """
     counts: Counter[str] = Counter()
     for one in runs:
         counts.update(one.counts)
     tallies = Tallies(dataset)
     written = _write(db, _tallied(merged(runs, memory_bytes), tallies), lambda: rows_done(rows))
     if written != counts.total():
-        raise LeveldbError(f"a project is in the dump twice: {counts.total() - written} records came again")
+        raise LeveldbError(f"a project is in the dump twice: {counts.total() - written} records are duplicates")
     _, added = tallies.take(None)
     _write(db, [added], lambda: rows_done(rows))
     counts.update(chr(one[0]) for one in added)
@@ -259,7 +260,10 @@ def _tallied(parts: Iterable[Records], tallies: Tallies) -> Iterator[Records]:
 
 
 def _write(db: Database, parts: Iterable[Records], rows_done: Callable[[], object]) -> int:
-    """Writes in the background, where LevelDB needs no lock of the interpreter; returns the number of records."""
+    """Write in a background thread, where LevelDB does not hold the interpreter's lock.
+
+    Returns the number of records.
+    """
     written = 0
     ahead: deque[Future[None]] = deque()
     with ThreadPoolExecutor(1) as writer:
@@ -276,7 +280,7 @@ def _write(db: Database, parts: Iterable[Records], rows_done: Callable[[], objec
 
 
 def _batches(db: Database, parts: Iterable[Records]) -> Iterator[tuple[WriteBatch, int]]:
-    """Batches of about `_BATCH_BYTES`, each with the number of its records."""
+    """Yield batches of about `_BATCH_BYTES`, each with its number of records."""
     for records in parts:
         batch, size, count = db.write_batch(), 0, 0
         for record_key, value in records.items():

@@ -1,7 +1,7 @@
-"""What a reducer process does: it reads files of a dump, and writes the records that come of them as sorted runs.
+"""The program of a reducer process: it reads files of a dump and writes the resulting records as sorted runs.
 
-Run as a program by `loading.py`. Messages either way are lines of JSON: the setup, then the files, one at a time. When
-there are no more, it reports what it has written.
+`loading.py` starts it. Messages in both directions are lines of JSON. The process receives the setup, then the files,
+one at a time. When there are no more files, it reports what it has written.
 """
 
 import gc
@@ -28,11 +28,11 @@ from pypi_assets.storage.store import Storage, StorageError, open_storage
 
 _REPORT_ROWS = 10_000
 ERRORS: dict[str, type[Exception]] = {known.__name__: known for known in (DumpDamagedError, StorageError, LeveldbError)}
-"""What is raised in a reducer is raised by its parent too, by this name."""
+"""Errors that the parent process raises again, by name."""
 
 
 class ReducerSetup(msgspec.Struct, frozen=True):
-    """To the reducer, once: what to make of which dump, and the file that its runs go to."""
+    """The first message to the reducer: the dataset, the dump, and the file for its runs."""
 
     dataset: str
     storage_url: str
@@ -43,14 +43,14 @@ class ReducerSetup(msgspec.Struct, frozen=True):
 
 
 class Rows(msgspec.Struct, frozen=True, tag=True):
-    """From the reducer: this many more rows are done, and if `file_ends`, the whole file."""
+    """Message from the reducer: this many more rows are done. `file_ends` is true if the whole file is done."""
 
     count: int
     file_ends: bool
 
 
 class Written(msgspec.Struct, frozen=True, tag=True):
-    """From the reducer, at the end: its runs, and where their index begins. The sum of the hashes is in hex."""
+    """Last message from the reducer: its runs, and the offset of their index. The hash sum is in hexadecimal digits."""
 
     index_offset: int
     counts: dict[str, int]
@@ -58,7 +58,7 @@ class Written(msgspec.Struct, frozen=True, tag=True):
 
 
 class ReduceFailed(msgspec.Struct, frozen=True, tag=True):
-    """From the reducer, at the end: why it could not go on."""
+    """Last message from the reducer after a failure: the error."""
 
     error: str
     text: str
@@ -70,9 +70,9 @@ FromReducer = Rows | Written | ReduceFailed
 def new_records(
     dataset: Dataset, storage: Storage, directory: str, file: DumpFile, *, every: int = 1
 ) -> Iterator[tuple[int, Records]]:
-    """The records that a file of a full dump leads to, project by project, each time with the number of its rows.
+    """Yield the records from a file of a full dump, one project at a time, each with the number of its rows.
 
-    With `every` above 1 only the first of each `every` projects is sent.
+    With `every` above 1, only the first of each `every` projects is yielded.
     """
     name = storage.uri(file_path(directory, file.name))
     decode = RowDecoder(dataset.columns).decode
@@ -82,9 +82,9 @@ def new_records(
 
 
 def main() -> None:
-    """Serves the parent until it has no more files, or is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
-    gc.freeze()  # what is imported is no garbage, and need not be looked through again and again
+    """Serve the parent process until it has no more files or has ended."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
+    gc.freeze()  # imported modules are not garbage, and need not be scanned again and again
     incoming, outgoing = sys.stdin.buffer, sys.stdout.buffer
     setup = msgspec.json.decode(incoming.readline(), type=ReducerSetup)
     try:
@@ -97,7 +97,7 @@ def main() -> None:
     except OSError as error:
         last = ReduceFailed(LeveldbError.__name__, f"{setup.path} cannot be written: {error}; is the disk full?")
     except MemoryError:
-        last = ReduceFailed(LeveldbError.__name__, "there is not enough memory to build with: give it more")
+        last = ReduceFailed(LeveldbError.__name__, "there is not enough memory for the build: give it more")
     _send(outgoing, last)
 
 

@@ -1,4 +1,4 @@
-"""Decodes the rows of dumps for one dataset: nothing but its columns, and the lists that rows share only once."""
+"""Decodes the rows of dumps for one dataset: only its columns, and each shared list only once."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -14,7 +14,7 @@ _KEPT_LISTS = 64
 
 
 class RowDecoder:
-    """Decodes lines of dump files, in order. Rows of a project that have the same list get the same object."""
+    """Decodes lines of dump files, in order. Rows of a project with equal lists get the same list object."""
 
     def __init__(self, columns: Iterable[str]) -> None:
         self._lists, self._decoder = _decoder_of(tuple(columns))
@@ -25,18 +25,18 @@ class RowDecoder:
         self._strings: dict[str, str] = {}
 
     def decode(self, line: bytes) -> Row:
-        """Raises msgspec.DecodeError where the line is not a row."""
+        """Return the row in a line. Raises msgspec.DecodeError if the line is not a row."""
         row: Row = self._decoder.decode(line)
         if row["normalized"] != self._project:
             self._project = row["normalized"]
             self._kept.clear()
             self._strings.clear()
         for column in self._lists:
-            if column not in row:  # of a tombstone
+            if column not in row:  # a tombstone
                 continue
             raw = cast("msgspec.Raw", row[column])
             if raw != self._last.get(column):
-                self._last[column] = raw.copy()  # without this the line would be kept with it
+                self._last[column] = raw.copy()  # a copy, since the raw value would keep the whole line in memory
                 self._decoded[column] = self._list(bytes(raw))
             row[column] = self._decoded[column]
         return row
@@ -52,9 +52,9 @@ class RowDecoder:
 
 @lru_cache(maxsize=64)
 def _decoder_of(columns: tuple[str, ...]) -> tuple[tuple[str, ...], msgspec.json.Decoder[Any]]:
-    """The lists among the columns, and what decodes a row of them. Making it takes longer than reading a small file.
+    """Return the list columns, and a decoder for rows. Creating it takes longer than reading a small file.
 
-    What is no column of the dataset is skipped, which takes a quarter of the time of decoding it.
+    Columns that the dataset does not use are skipped, which takes a quarter of the time of decoding them.
     """
     wanted = dict.fromkeys((*TOMBSTONE_COLUMNS, *columns))
     lists = tuple(name for name in wanted if COLUMNS[name].type.startswith("array"))

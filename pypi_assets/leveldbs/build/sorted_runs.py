@@ -1,7 +1,7 @@
-"""Sorted runs of records on disk: what does not fit in memory is written sorted, in blocks by ranges of keys.
+"""Sorted runs of records on disk: records that do not fit into memory are sorted and written in blocks by key range.
 
-All runs are cut at the same bounds, so that a range can be read, sorted and done with before the next. There are as
-many blocks as runs times ranges, so a block takes 32 bytes of memory.
+All runs are cut at the same bounds, so a range can be read, sorted and processed before the next. The number of blocks
+is the number of runs times the number of ranges, and a block takes 32 bytes of memory.
 """
 
 from bisect import bisect_left
@@ -22,22 +22,25 @@ from pypi_assets.leveldbs.format.records import Records, hash_sum
 
 _COMPRESSION_LEVEL = 1
 _RECORD_BYTES = 160
-"""What a record takes in memory in addition to its key and its value: two objects, and its place in a dictionary."""
-_JSON_BYTES = 1024  # what orjson takes for any text, before it cuts it to size
+"""The memory of a record beyond its key and value: two objects, and an entry in a dictionary."""
+_JSON_BYTES = 1024  # orjson allocates this much for any text before it shrinks it
 _Content = tuple[list[bytes], list[bytes]]
 _decoder = msgspec.msgpack.Decoder(_Content)
 
 
 _BLOCK = Struct("=4Q")
-"""A block, which is a part of a run, in the index at the end of a file: the number of its range, where it is, its
-length, and about how much memory its records take."""
+"""The index entry of a block, which is a part of a run. The index is at the end of the file.
+
+An entry has the number of the block's range, its offset and length, and the approximate memory of its records.
+"""
 _READ_BLOCKS = 4_096
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The file of one writer, and where its index begins. `hash_sum` is of all its records, `counts` are theirs by the
-    first letter of the key.
+    """The file of one writer, and the offset of its index.
+
+    `hash_sum` covers all its records, and `counts` are the numbers of records by the first letter of the key.
     """
 
     path: Path
@@ -47,9 +50,9 @@ class Runs:
 
 
 class RunWriter:
-    """Takes records, no key twice, and writes a run each time that they take `run_bytes` of memory.
+    """Collects records without duplicate keys, and writes a run each time that they take `run_bytes` of memory.
 
-    `bounds` ascend; each is the first key of a range. Raises OSError where the file can't be written.
+    `bounds` ascend; each is the first key of a range. Raises OSError if the file cannot be written.
     """
 
     def __init__(self, path: Path, bounds: Sequence[bytes], run_bytes: int) -> None:
@@ -69,7 +72,7 @@ class RunWriter:
         self._file.close()
 
     def add(self, records: Records) -> None:
-        # A short JSON text holds the place of a long one until it is copied.
+        # A short JSON text occupies the memory of a long one until it is copied.
         self._records |= {one: b"%b" % value if len(value) < _JSON_BYTES else value for one, value in records.items()}
         self._hash_sum += hash_sum(records.items())
         self._memory += memory_of(records)
@@ -77,7 +80,7 @@ class RunWriter:
             self._write_run()
 
     def finish(self) -> Runs:
-        """Writes what is left and the index, and returns all that was written."""
+        """Write the remaining records and the index, and return the runs."""
         self._write_run()
         index_offset = self._file.tell()
         self._file.write(self._index)
@@ -103,12 +106,12 @@ class RunWriter:
 
 
 def memory_of(records: Records) -> int:
-    """About how many bytes of memory `records` take."""
+    """Return roughly how many bytes of memory `records` take."""
     return sum(map(len, records)) + sum(map(len, records.values())) + _RECORD_BYTES * len(records)
 
 
 def cut(records: Records, ranges: int) -> list[bytes]:
-    """The bounds of `ranges` ranges, or fewer, in each of which are about as many bytes of `records`."""
+    """Return the bounds of at most `ranges` ranges with about equally many bytes of `records` each."""
     bounds: list[bytes] = []
     share = max(1, memory_of(records) // ranges)
     size = 0
@@ -120,9 +123,9 @@ def cut(records: Records, ranges: int) -> list[bytes]:
 
 
 def merged(runs: Sequence[Runs], memory_bytes: int) -> Iterator[Records]:
-    """All records in ascending order of their keys, as many at a time as take about `memory_bytes`, a range at least.
+    """Yield all records in ascending order of keys, in parts of about `memory_bytes`, but at least one range at a time.
 
-    A key that is in several runs comes once.
+    A key that is in several runs is yielded once.
     """
     paths = [one.path for one in runs]
     together: list[tuple[int, int, int]] = []
@@ -139,7 +142,7 @@ def merged(runs: Sequence[Runs], memory_bytes: int) -> Iterator[Records]:
 
 
 def _by_range(runs: Sequence[Runs]) -> list[bytearray]:
-    """Of each range its blocks, which have the number of their writer in place of that of the range."""
+    """Return the blocks of each range. In these entries, the number of the writer replaces the number of the range."""
     ranges: defaultdict[int, bytearray] = defaultdict(bytearray)
     for writer, one in enumerate(runs):
         with one.path.open("rb") as file:

@@ -1,7 +1,7 @@
-"""Whether a dataset needs a new version: one rule for publishing, sensors, status, checks and metrics.
+"""Decides whether a dataset needs a new version: one rule for publishing, sensors, status, checks and metrics.
 
-`build_need` is pure: it compares what is published with the dumps in use. Acting on the answer does not belong here:
-`publish.py` builds, and `pypi_assets/upkeep/due.py` collects what is due over all stages.
+`build_need` is pure: it compares the published version with the dumps in use. Acting on the result does not belong
+here: `publish.py` builds, and `upkeep/due.py` collects the pending work of all stages.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -21,9 +21,9 @@ _NAMED_DUMPS = 3
 
 
 def missing_columns(dataset: Dataset, columns_of: Mapping[str, Collection[str]]) -> dict[str, tuple[str, ...]]:
-    """The columns that `dataset` needs and a dump lacks, by the dump's directory; dumps that lack none are left out.
+    """Return the columns that `dataset` needs and a dump lacks, by the dump's directory. Complete dumps are omitted.
 
-    `columns_of` are the columns of each dump of a cover, by directory.
+    `columns_of` has the columns of each dump of a cover, by directory.
     """
     lacking = {
         directory: tuple(column for column in dataset.columns if column not in columns)
@@ -35,13 +35,13 @@ def missing_columns(dataset: Dataset, columns_of: Mapping[str, Collection[str]])
 def not_built_yet(
     dataset: Dataset, missing: Mapping[str, Collection[str]], unreadable: Sequence[str] = ()
 ) -> NotBuiltYetError:
-    """The error that names the dumps and columns that `missing_columns` found, and what to do.
+    """Return the error that names the dumps and columns from `missing_columns`, and the remedy.
 
-    Older records lack the values of new columns, so a reprocess comes first: without older records it changes nothing.
-    `unreadable` are the reasons why versions that are published cannot be read.
+    Older records lack the values of new columns, so a reprocess comes first. Without older records, it changes nothing.
+    `unreadable` are the reasons why published versions cannot be read.
 
-    >>> str(not_built_yet(COMMANDS, {"0-7": ("console_scripts",)}))
-    'commands is not built yet: 1 dump of the cover (0-7) lacks the column console_scripts; run ...'
+        >>> str(not_built_yet(COMMANDS, {"0-7": ("console_scripts",)}))
+        'commands is not built yet: 1 dump of the cover (0-7) lacks the column console_scripts; run ...'
     """
     columns = list(dict.fromkeys(column for lacking in missing.values() for column in lacking))
     dumps = "1 dump" if len(missing) == 1 else f"{len(missing)} dumps"
@@ -56,32 +56,33 @@ def not_built_yet(
 
 
 class Need(StrEnum):
-    """How the newest version of a dataset compares with the cover."""
+    """The newest version of a dataset, compared with the cover."""
 
     HELD = "held"
-    """It holds exactly the dumps of the cover."""
+    """It has exactly the dumps of the cover."""
     NO_DUMPS = "no dumps"
     """There is no full dump to build from."""
     LACKS_COLUMNS = "lacks columns"
-    """Some dumps of the cover lack columns that the dataset is made of, so it cannot be built."""
+    """Some dumps of the cover lack columns that the dataset needs, so it cannot be built."""
     NO_VERSION = "no version"
     """No version is published."""
     UNREADABLE = "unreadable"
-    """The newest version cannot be read, so one is built from scratch."""
+    """The newest version cannot be read, so the next one is built from scratch."""
     OTHER_FORMAT = "other format"
-    """The newest version has another format than the one that is built today."""
+    """The newest version has another format than this code builds."""
     NEW_DUMPS = "new dumps"
     """The cover has grown: the newest version can be built on."""
     OTHER_DUMPS = "other dumps"
-    """The newest version holds a dump that has been replaced, so it is built from scratch."""
+    """The newest version has a dump that was replaced, so the next one is built from scratch."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildNeed:
-    """The answer for one dataset, with the reason as a sentence.
+    """The result for one dataset, with the reason as a sentence.
 
-    `version` and `serial` are those of the newest version that can be read. `dumps` are to be applied: to that version
-    for `NEW_DUMPS`, else to nothing. Where dumps lack columns, the reason names them and the commands to run.
+    `version` and `serial` describe the newest readable version. `dumps` are the dumps to apply: to that version for
+    `NEW_DUMPS`, and otherwise to an empty LevelDB. If dumps lack columns, the reason names them and the commands to
+    run.
     """
 
     dataset: str
@@ -93,23 +94,23 @@ class BuildNeed:
 
     @property
     def is_due(self) -> bool:
-        """Whether a build now would publish a version."""
+        """True if a build now would publish a version."""
         return self.need not in {Need.HELD, Need.NO_DUMPS, Need.LACKS_COLUMNS}
 
     @property
     def is_buildable(self) -> bool:
-        """Whether a build can be made now, due or not."""
+        """True if a build is possible now, whether it is due or not."""
         return self.need not in {Need.NO_DUMPS, Need.LACKS_COLUMNS}
 
 
 def build_need(
     dataset: Dataset, newest: LeveldbManifest | None, cover: Cover, problems: Sequence[str] = ()
 ) -> BuildNeed:
-    """What `dataset` needs, where `newest` is the manifest of its newest version, or None.
+    """Return what `dataset` needs. `newest` is the manifest of its newest version, or None.
 
-    `problems` name the newer versions that cannot be read; they are the reason where `newest` is None. The leaves of
-    the cover are compared (a compaction counts as its inputs), so a dump that replaces another of the same range makes
-    a difference, and a compaction does not.
+    `problems` name newer versions that cannot be read. They are the reason if `newest` is None. The leaves of the cover
+    are compared, and a compaction counts as its inputs. So a dump that replaces another dump of the same range makes a
+    difference, and a compaction does not.
     """
     version, serial = (None, None) if newest is None else (newest.version, newest.serial)
 
@@ -141,7 +142,7 @@ def build_need(
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """The newest version that can be read, and what is wrong with those after it."""
+    """The newest readable version, and the problems of versions after it."""
 
     published: PublishedVersion | None
     problems: tuple[str, ...]
@@ -152,10 +153,11 @@ class Newest:
 
 
 def newest_version(storage: Storage, dataset: str, versions: Sequence[int] | None = None) -> Newest:
-    """The newest of `versions` (None: of all that are published) whose input list can be read, if its manifest can.
+    """Return the newest of `versions` with a readable input list, if its manifest is readable too.
 
-    An older one would not do: what it alone consists of may be deleted at any moment. Costs a listing of the input
-    lists, an input list and a manifest, however many versions there are. Raises StorageError.
+    If `versions` is None, all published versions are considered. An older version would not do, since its own files can
+    be deleted at any moment. Reads a listing of the input lists, an input list and a manifest, however many versions
+    there are. Raises StorageError.
     """
     problems: list[str] = []
     for version in reversed(published_versions(storage, dataset) if versions is None else versions):

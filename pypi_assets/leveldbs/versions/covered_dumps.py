@@ -1,4 +1,4 @@
-"""Which dumps a LevelDB version holds, in a form that does not grow with their count."""
+"""The dumps in a LevelDB version, in a form whose size does not depend on their number."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _SUFFIX = re.compile(r"\.[0-9]+$")
 
 @dataclass(frozen=True, slots=True)
 class HeldDumps:
-    """The full dump with the directory `full`, and the ranges that follow it, up to `end`, with all their `leaves`.
+    """The full dump in the directory `full`, and the ranges that follow it up to `end`, with all their `leaves`.
 
     Without ranges, `end` is 0.
     """
@@ -26,14 +26,15 @@ class HeldDumps:
 
     @classmethod
     def of(cls, cover: Sequence[Dump]) -> "HeldDumps":
-        """Those that a version holds to which all dumps of `cover` were applied."""
+        """Return the dumps of a version to which all dumps of `cover` were applied."""
         full, *ranges = cover
         return cls(full.directory, ranges[-1].serials.end if ranges else 0, all_leaves(one.leaves for one in ranges))
 
     def following(self, cover: Sequence[Dump]) -> tuple[Dump, ...] | None:
-        """The dumps of `cover` after those that are held; None where it does not begin with these.
+        """Return the dumps of `cover` after these, or None if it does not begin with these.
 
-        What a compaction joined counts, and not how: a dump that replaces another of the same range makes a difference.
+        A compaction counts as the dumps that it joined. A dump that replaces another dump of the same range is a
+        difference.
         """
         if not cover or cover[0].directory != self.full:
             return None
@@ -42,7 +43,7 @@ class HeldDumps:
         return tuple(cover[begin:]) if HeldDumps.of(cover[:begin]) == self else None
 
     def encode(self) -> list[str]:
-        """The field `held` of a manifest: the full dump, and one text for all ranges."""
+        """Return the field `held` of a manifest: the full dump, and one text for all ranges."""
         if not self.leaves.count:
             return [self.full]
         start = _end_of(self.full)
@@ -50,16 +51,16 @@ class HeldDumps:
 
     @classmethod
     def decode(cls, texts: Sequence[str]) -> "HeldDumps":
-        """Return what the field `held` of a manifest names. Raises ValueError and RangeError if it is not valid."""
+        """Return the dumps in the field `held` of a manifest. Raises ValueError and RangeError if it is not valid."""
         full, *ranges = texts
         if not ranges:
             return cls(full)
         match = _RANGES.fullmatch("\n".join(ranges))
         if match is None:
-            raise ValueError(f"not what a version holds: {texts!r:.200}")
+            raise ValueError(f"not the dumps of a version: {texts!r:.200}")
         return cls(full, SerialRange.parse(match[1]).end, Leaves(int(match[2]), match[3]))
 
 
 def _end_of(directory: str) -> int:
-    """The end of the range that the name of a dump's directory begins with."""
+    """Return the end of the range at the beginning of a dump directory's name."""
     return SerialRange.parse(_SUFFIX.sub("", directory)).end

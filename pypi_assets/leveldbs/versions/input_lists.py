@@ -1,6 +1,6 @@
-"""Reads and writes input lists: the text file that makes a LevelDB version valid, and names what it was made from.
+"""Reads and writes input lists: text files that make a LevelDB version valid and name its inputs.
 
-It also has the paths of versions in the storage.
+It also defines the paths of versions in the storage.
 """
 
 import re
@@ -15,7 +15,7 @@ MANIFEST_NAME = "_MANIFEST.json"
 
 
 def version_name(version: int) -> str:
-    """The name of a version: `00042`."""
+    """Return the name of a version, such as `00042`."""
     return f"{version:05d}"
 
 
@@ -32,7 +32,10 @@ def leveldbs_path(dataset: str) -> str:
 
 
 def leveldb_path(dataset: str, directory: str) -> str:
-    """The folder of one attempt to build a version; `directory` is `00042`, or `00042.2` on a later attempt."""
+    """Return the folder of one attempt to build a version.
+
+    `directory` is `00042`, or `00042.2` for a second attempt.
+    """
     return f"{leveldbs_path(dataset)}/{directory}"
 
 
@@ -42,8 +45,10 @@ _COMMENT = re.compile(r"# (leveldb|manifest sha256|serial): (.+)")
 
 @dataclass(frozen=True, slots=True)
 class InputList:
-    """`directory` is the LevelDB's, `manifest_sha256` its manifest's hash in hex, `inputs` are storage paths in the
-    order in which they were applied.
+    """The input list of a version.
+
+    `directory` is the LevelDB's folder, `manifest_sha256` its manifest's hash in hexadecimal digits, and `inputs` are
+    storage paths in the order in which they were applied.
     """
 
     dataset: str
@@ -55,25 +60,25 @@ class InputList:
 
 
 def published_versions(storage: Storage, dataset: str) -> list[int]:
-    """The versions of `dataset` that are valid, ascending: those whose input list is there."""
+    """Return the valid versions of `dataset`, ascending. A version is valid if its input list exists."""
     return list(stored_input_lists(storage, dataset))
 
 
 def stored_input_lists(storage: Storage, dataset: str) -> dict[int, StoredObject]:
-    """The input list of each valid version, ascending."""
+    """Return the input list of each valid version, ascending."""
     start = f"{input_lists_path(dataset)}/"
     names = ((stored.path.removeprefix(start), stored) for stored in storage.list(input_lists_path(dataset)))
     return dict(sorted(((int(name), stored) for name, stored in names if _NAME.fullmatch(name)), key=itemgetter(0)))
 
 
 def newest_serials(storage: Storage, datasets: Iterable[str]) -> list[int]:
-    """The serial of the newest version of each dataset that has one. Raises LeveldbDamagedError."""
+    """Return the serial of the newest version of each dataset that has one. Raises LeveldbDamagedError."""
     newest = [(dataset, published_versions(storage, dataset)[-1:]) for dataset in datasets]
     return [read_input_list(storage, dataset, version).serial for dataset, versions in newest for version in versions]
 
 
 def write_input_list(storage: Storage, inputs: InputList) -> None:
-    """Makes the version valid. Everything that it names must have been written before."""
+    """Make the version valid. Everything that it names must have been written before."""
     lines = [
         f"# leveldb: {inputs.directory}",
         f"# manifest sha256: {inputs.manifest_sha256}",
@@ -84,7 +89,7 @@ def write_input_list(storage: Storage, inputs: InputList) -> None:
 
 
 def read_input_list(storage: Storage, dataset: str, version: int) -> InputList:
-    """Raises LeveldbDamagedError where the version is not valid, or its list is not readable."""
+    """Return an input list. Raises LeveldbDamagedError if the version is not valid or its list is not readable."""
     path = input_list_path(dataset, version)
     uri = storage.uri(path)
     try:
@@ -92,7 +97,7 @@ def read_input_list(storage: Storage, dataset: str, version: int) -> InputList:
     except ObjectNotFoundError as error:
         raise LeveldbDamagedError(f"there is no version {version} of {dataset}: {uri} is missing") from error
     except UnicodeDecodeError as error:
-        raise LeveldbDamagedError(f"{uri} is no text") from error
+        raise LeveldbDamagedError(f"{uri} is not text") from error
     comments = {match[1]: match[2] for line in lines if (match := _COMMENT.fullmatch(line))}
     try:
         return InputList(
@@ -110,5 +115,5 @@ def read_input_list(storage: Storage, dataset: str, version: int) -> InputList:
 def _place(line: str) -> str:
     """Return the storage path that a line names."""
     if "://" in line or line.startswith("/"):
-        raise StorageError(f"{line:.200} does not lie below the root")
+        raise StorageError(f"{line:.200} is not below the root")
     return line

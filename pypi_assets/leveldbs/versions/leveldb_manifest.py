@@ -1,4 +1,4 @@
-"""The manifest of a published LevelDB: where its files lie, their hashes, what is inside, and what it was made from."""
+"""The manifest of a published LevelDB: the paths and hashes of its files, its content, and its inputs."""
 
 import hashlib
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ MANIFEST_FORMAT = 2
 
 @dataclass(frozen=True, slots=True)
 class LeveldbFile:
-    """One file of a LevelDB; `size` is in bytes, `directory` that of the version with which it was put."""
+    """One file of a LevelDB. `size` is in bytes, and `directory` is the folder of the version that added it."""
 
     name: str
     directory: str
@@ -35,16 +35,18 @@ class LeveldbFile:
 
     @property
     def is_table(self) -> bool:
-        """Whether LevelDB never writes to it again, nor uses its name for another one."""
+        """True if LevelDB never writes to the file again, and never reuses its name."""
         return self.name.endswith(".ldb")
 
 
 @dataclass(frozen=True, slots=True)
 class LeveldbManifest:
-    """`cover` are the directories of the dumps of the cover, in order, and `held` what was applied, however it was
-    joined, as HeldDumps reads it. `base_version` is the version it was built on; where there is none,
-    `rebuilt_because` is the reason. `followed_projects` is that of the last dump: how many projects are followed, None
-    where all of the index is.
+    """The manifest of a version.
+
+    `cover` are the directories of the cover's dumps, in order. `held` describes the applied dumps independently of
+    compactions, in the form of HeldDumps. `base_version` is the version it was built on; if there is none,
+    `rebuilt_because` is the reason. `followed_projects` is the number of followed projects from the last dump, or None
+    if the whole index is followed.
     """
 
     dataset: str
@@ -70,18 +72,18 @@ class LeveldbManifest:
 
 @dataclass(frozen=True, slots=True)
 class PublishedVersion:
-    """A valid version: its input list, and the manifest that the list vouches for."""
+    """A valid version: its input list, and the manifest whose hash is in the list."""
 
     inputs: InputList
     manifest: LeveldbManifest
 
     @property
     def path(self) -> str:
-        """The storage path of its own folder, with its manifest and the files that came with it."""
+        """The storage path of its own folder, which has its manifest and the files that it added."""
         return leveldb_path(self.manifest.dataset, self.manifest.directory)
 
     def path_of(self, file: LeveldbFile) -> str:
-        """The storage path of one of its files."""
+        """Return the storage path of one of its files."""
         return f"{leveldb_path(self.manifest.dataset, file.directory)}/{file.name}"
 
     @property
@@ -90,12 +92,12 @@ class PublishedVersion:
 
 
 def read_published(storage: Storage, dataset: str, version: int) -> PublishedVersion:
-    """Raises LeveldbDamagedError where input list or manifest are missing or not what was published."""
+    """Return a published version. Raises LeveldbDamagedError if its input list or manifest is missing or corrupt."""
     return read_listed(storage, read_input_list(storage, dataset, version))
 
 
 def read_listed(storage: Storage, inputs: InputList) -> PublishedVersion:
-    """The version that an input list makes valid. Raises LeveldbDamagedError, and UnknownFormatError."""
+    """Return the version that an input list makes valid. Raises LeveldbDamagedError and UnknownFormatError."""
     path = f"{leveldb_path(inputs.dataset, inputs.directory)}/{MANIFEST_NAME}"
     try:
         content = storage.get(path)
@@ -110,7 +112,7 @@ def read_listed(storage: Storage, inputs: InputList) -> PublishedVersion:
 
 
 def check_sizes(storage: Storage, published: PublishedVersion) -> None:
-    """Raises LeveldbDamagedError where a file is missing or has another size; contents are not read."""
+    """Raise LeveldbDamagedError if a file is missing or has the wrong size. Contents are not read."""
     sizes = {stored.path: stored.size for stored in storage.list(leveldbs_path(published.manifest.dataset))}
     for file in published.manifest.files:
         path = published.path_of(file)
@@ -120,9 +122,7 @@ def check_sizes(storage: Storage, published: PublishedVersion) -> None:
 
 
 def check_file(path: Path, file: LeveldbFile, *, hashes: bool = True) -> None:
-    """Raises LeveldbDamagedError where the local file is missing or is not what its manifest names: its size, and its
-    content unless `hashes` is False.
-    """
+    """Raise LeveldbDamagedError if a local file is missing or has the wrong size, or the wrong content if `hashes`."""
     try:
         size = path.stat().st_size
     except FileNotFoundError as error:
@@ -130,7 +130,7 @@ def check_file(path: Path, file: LeveldbFile, *, hashes: bool = True) -> None:
     if size != file.size:
         raise LeveldbDamagedError(f"{path} must have {file.size} bytes, not {size}")
     if hashes and file_sha256(path) != file.sha256:
-        raise LeveldbDamagedError(f"{path} is not the file that its manifest names: its sha256 differs")
+        raise LeveldbDamagedError(f"{path} does not match its manifest: its sha256 differs")
 
 
 def file_sha256(path: Path) -> str:
@@ -141,18 +141,18 @@ def file_sha256(path: Path) -> str:
 def _decode(content: bytes, uri: str) -> LeveldbManifest:
     fields = orjson.loads(content)
     if fields.pop("format") != MANIFEST_FORMAT:
-        raise UnknownFormatError(f"{uri} is in a format that this version of pypi-assets does not know: upgrade it")
+        raise UnknownFormatError(f"{uri} has a format that this version of pypi-assets does not know: upgrade it")
     fields["files"] = tuple(LeveldbFile(**file) for file in fields["files"])
     return LeveldbManifest(**fields | {"cover": tuple(fields["cover"]), "held": tuple(fields["held"])})
 
 
 PART = "leveldbs"
 _LOOKED_AT = 2
-"""Versions of a dataset, when a serial is searched that all datasets have: older ones may be deleted at any moment."""
+"""The versions of a dataset among which a common serial is searched. Older versions can be deleted at any moment."""
 
 
 def publish_leveldbs(storage: Storage) -> None:
-    """Names the newest versions in `published.json`. Call it after each publication."""
+    """Name the newest versions in `published.json`. Call it after each publication."""
 
     def compute() -> object:
         return {
@@ -164,7 +164,10 @@ def publish_leveldbs(storage: Storage) -> None:
 
 
 def _current(storage: Storage) -> dict[str, list[int]]:
-    """The versions to be named, by dataset, ascending."""
+    """Return the versions to name, by dataset, ascending.
+
+    These are the newest version of each dataset, and the newest set of versions with a common serial.
+    """
     found = {dataset: published_versions(storage, dataset)[-_LOOKED_AT:] for dataset in DATASETS}
     found = {dataset: versions for dataset, versions in found.items() if versions}
     newest = {_serial(storage, dataset, versions[-1]) for dataset, versions in found.items()}
@@ -183,7 +186,7 @@ def _current(storage: Storage) -> dict[str, list[int]]:
 
 
 def _serial(storage: Storage, dataset: str, version: int) -> int:
-    """The serial of a version; 0 where its input list is gone, or damaged."""
+    """Return the serial of a version, or 0 if its input list is missing or corrupt."""
     try:
         return read_input_list(storage, dataset, version).serial
     except LeveldbDamagedError:

@@ -1,4 +1,4 @@
-"""Why a dataset has no version that can be read, and what to do: one wording for lookups and commands."""
+"""Explains why a dataset has no readable version, and the remedy: one wording for look-ups and commands."""
 
 from collections.abc import Mapping
 
@@ -13,14 +13,14 @@ from pypi_assets.storage.store import Storage
 
 
 def no_version(dataset: Dataset, storage: Storage, unreadable: Mapping[int, str] | None = None) -> NoVersionError:
-    """The error that describes why `dataset` has no version that can be read.
+    """Return the error that explains why `dataset` has no readable version.
 
-    `unreadable` has the reason for each published version; without it, none is published. A NotBuiltYetError where
-    dumps lack columns that the dataset needs: it names these reasons too, since no older version answers meanwhile.
-    Reads the manifests of all dumps. Raises StorageError.
+    `unreadable` has the reason for each published version; without it, none is published. The error is a
+    NotBuiltYetError if dumps lack columns that the dataset needs. It includes the reasons in `unreadable` too, since no
+    older version can answer in the meantime. Reads the manifests of all dumps. Raises StorageError.
 
-    >>> str(no_version(HASHES, storage))
-    'hashes is not built yet: no version of it is published in s3://...; run `pypi-assets leveldb update`'
+        >>> str(no_version(HASHES, storage))
+        'hashes is not built yet: no version of it is published in s3://...; run `pypi-assets leveldb update`'
     """
     cover = _known_cover(storage)
     columns_of = {dump.directory: dump.columns for dump in cover.dumps} if cover is not None else {}
@@ -43,7 +43,7 @@ def no_version(dataset: Dataset, storage: Storage, unreadable: Mapping[int, str]
 
 
 def _known_cover(storage: Storage) -> Cover | None:
-    """The cover of the stored dumps; None where a manifest is damaged."""
+    """Return the cover of the stored dumps, or None if a manifest is corrupt."""
     try:
         return stored_cover(storage)
     except DumpDamagedError:

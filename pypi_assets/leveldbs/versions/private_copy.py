@@ -1,6 +1,6 @@
-"""Makes private copies of published LevelDBs, since opening one changes files in its folder.
+"""Makes private copies of published LevelDBs, since opening a LevelDB changes files in its folder.
 
-Files of a remote store are kept in a folder by their content, so only what is new is downloaded.
+Files of a remote store are cached by their content, so only new files are downloaded.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ _KEPT_VERSIONS = 2
 
 
 class FileCache:
-    """What is kept of a dataset below `cache_dir`, for `published`, which is noted to be in use."""
+    """The cached files of a dataset below `cache_dir`. Creating it records that `published` is in use."""
 
     def __init__(self, cache_dir: Path, published: PublishedVersion) -> None:
         self._folder = cache_dir / published.manifest.dataset
@@ -32,9 +32,9 @@ class FileCache:
         self._note(published)
 
     def get(self, storage: Storage, path: str, file: LeveldbFile, *, hashes: bool) -> Path:
-        """The kept file; it is downloaded where it is not there, or not what it must be. Raises LeveldbDamagedError.
+        """Return the cached file, after downloading it if it is missing or corrupt. Raises LeveldbDamagedError.
 
-        Another process can remove it at any moment, once it uses newer versions: link to it soon.
+        Another process that uses newer versions can delete the file at any moment, so link to it soon.
         """
         kept = self._kept(file)
         try:
@@ -45,15 +45,15 @@ class FileCache:
         return kept
 
     def keep(self, file: LeveldbFile, local: Path) -> None:
-        """Keeps a file that is at hand, whole, and not written to any more."""
-        with suppress(OSError):  # it is kept already, or cannot be linked: then it is downloaded once it is needed
+        """Add a complete local file, which must not be written to any more."""
+        with suppress(OSError):  # it is cached already, or cannot be linked, and is then downloaded when it is needed
             os.link(local, self._kept(file))
 
     def _kept(self, file: LeveldbFile) -> Path:
         return self._folder / "files" / file.sha256
 
     def _note(self, published: PublishedVersion) -> None:
-        """Notes what the version consists of, and removes what none of those that were used last does."""
+        """Record the files of the version, and delete files that none of the last used versions has."""
         with (self._folder / "lock").open("wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             noted = self._folder / "versions" / published.inputs.manifest_sha256
@@ -68,31 +68,31 @@ class FileCache:
 
 
 def download(storage: Storage, path: str, file: LeveldbFile, target: Path) -> None:
-    """Downloads a file of a version and checks it. Raises LeveldbDamagedError."""
+    """Download a file of a version and check it. Raises LeveldbDamagedError."""
     with target.open("wb") as stream:
         _append_rest(storage, path, file, stream)
     _check_downloaded(storage, path, file, target)
 
 
 def _fetch(storage: Storage, path: str, file: LeveldbFile, kept: Path) -> None:
-    """Downloads what is missing of a file that is to be kept, and renames it once it is whole and checked."""
+    """Download the missing part of a file for the cache, and rename it once it is complete and checked."""
     part = kept.with_suffix(".part")
     while not kept.exists():
         with part.open("ab") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX)
-            if not _is_at(stream, part):  # whoever had the lock is done with it
+            if not _is_at(stream, part):  # the previous holder of the lock has finished it
                 continue
             resumed = 0 < stream.seek(0, os.SEEK_END) <= file.size
             if not resumed:
                 stream.truncate(0)
             _append_rest(storage, path, file, stream)
-            if not _is_at(stream, part):  # removed, since newer versions are in use
+            if not _is_at(stream, part):  # deleted by a process that uses newer versions
                 continue
             try:
                 _check_downloaded(storage, path, file, part)
             except LeveldbDamagedError:
                 stream.truncate(0)
-                if resumed:  # it began with something else
+                if resumed:  # its beginning was corrupt
                     continue
                 raise
             part.rename(kept)
@@ -130,7 +130,10 @@ _DOWNLOADS = 8
 
 @contextmanager
 def private_folder(parent: Path) -> Iterator[Path]:
-    """A new folder below `parent` that is removed at the end, at the latest by whoever comes after a killed process."""
+    """Yield a new folder below `parent`, and delete it at the end.
+
+    If the process is killed, the next caller deletes the folder.
+    """
     with ExitStack() as stack:
         try:
             folder = _new_folder(parent, stack)
@@ -143,12 +146,12 @@ def private_folder(parent: Path) -> Iterator[Path]:
         try:
             yield folder
         finally:
-            if os.getpid() == process:  # a fork that ends leaves it to its parent
+            if os.getpid() == process:  # a forked child leaves the folder to its parent
                 _remove(folder.with_suffix(".lock"))
 
 
 def _new_folder(parent: Path, stack: ExitStack) -> Path:
-    """Return a new folder whose lock is held until the end of `stack`, and remove those of killed processes."""
+    """Return a new folder whose lock is held until the end of `stack`, and delete the folders of killed processes."""
     parent.mkdir(parents=True, exist_ok=True)
     for lock_path in parent.glob("*.lock"):
         with _locked(lock_path) as abandoned:
@@ -156,15 +159,17 @@ def _new_folder(parent: Path, stack: ExitStack) -> Path:
                 _remove(lock_path)
     lock_path = parent / f"{uuid.uuid4().hex}.lock"
     while not stack.enter_context(_locked(lock_path, create=True)):
-        pass  # somebody took the new lock file for an abandoned one, and removed it
+        pass  # another process considered the new lock file abandoned and deleted it
     folder = lock_path.with_suffix("")
     folder.mkdir()
     return folder
 
 
 def private_parent(storage: Storage, cache_dir: Path | None) -> Path:
-    """Where private folders go: within the storage's own folder, so that files can be linked, if there is one that can
-    be written; else below `cache_dir`, else where temporary files go.
+    """Return the parent of private folders.
+
+    This is a folder within the storage's own folder if that is local and writable, so that files can be linked.
+    Otherwise it is below `cache_dir`, or else in the folder for temporary files.
     """
     if storage.root is not None and os.access(storage.root, os.W_OK | os.X_OK):
         return storage.root / PRIVATE_FOLDER
@@ -172,8 +177,8 @@ def private_parent(storage: Storage, cache_dir: Path | None) -> Path:
         return cache_dir / PRIVATE_FOLDER
     temporary = Path(tempfile.gettempdir()) / f"pypi-assets-{os.getuid()}"
     temporary.mkdir(mode=0o700, exist_ok=True)
-    if temporary.is_symlink() or temporary.stat().st_uid != os.getuid():  # anyone can make a folder by that name
-        raise LeveldbError(f"{temporary} belongs to somebody else: remove it, or name a cache folder")
+    if temporary.is_symlink() or temporary.stat().st_uid != os.getuid():  # anyone can create a folder with this name
+        raise LeveldbError(f"{temporary} belongs to another user: delete it, or set a cache folder")
     return temporary
 
 
@@ -186,11 +191,12 @@ def copy_published(
     hashes: bool = True,
     copied: Callable[[str], object] = str,
 ) -> None:
-    """Makes the folder `target` a copy of a published version: hard links to its tables and copies of the rest.
+    """Make the folder `target` a copy of a published version: hard links to its tables, and copies of the other files.
 
-    From a remote store the files are downloaded, by way of `cache_dir` if there is one: then only those that are not in
-    it, or are damaged there. All files are checked against the manifest, their contents too unless `hashes` is False
-    (what is downloaded always is): raises LeveldbDamagedError. `copied` is called with the name of each file.
+    Files of a remote store are downloaded through the cache in `cache_dir`, if given: then only files that are not in
+    the cache, or corrupt there, are downloaded. Raises LeveldbDamagedError if a file does not match the manifest. The
+    contents of local and cached files are not checked if `hashes` is False. `copied` is called with the name of each
+    file.
     """
     target.mkdir()
     cache = FileCache(cache_dir, published) if cache_dir is not None and storage.root is None else None
@@ -202,10 +208,10 @@ def copy_published(
             try:
                 _link_or_copy(source, copied_to, file)
             except FileNotFoundError as error:
-                raise LeveldbDamagedError(f"{source} is missing: it was deleted just now") from error
+                raise LeveldbDamagedError(f"{source} is missing: it was deleted in the meantime") from error
         elif cache is not None:
             while not copied_to.exists():
-                with suppress(FileNotFoundError):  # another process has removed it
+                with suppress(FileNotFoundError):  # another process has deleted it
                     _link_or_copy(cache.get(storage, path, file, hashes=hashes), copied_to, file)
         else:
             download(storage, path, file, copied_to)
@@ -221,7 +227,7 @@ def copy_published(
 
 
 def keep_published(storage: Storage, published: PublishedVersion, folder: Path, cache_dir: Path | None) -> None:
-    """Puts the files that came with a version, and are at hand in `folder`, into the cache for the next who opens it.
+    """Add the new files of a version, which are in `folder`, to the cache for the next reader.
 
     They must not be written to any more.
     """
@@ -236,7 +242,7 @@ def _link_or_copy(source: Path, target: Path, file: LeveldbFile) -> None:
     if file.is_table:
         try:
             os.link(source, target)
-        except OSError:  # another disk, or a file system without links
+        except OSError:  # another disk, or a file system without hard links
             shutil.copyfile(source, target)
     else:
         shutil.copyfile(source, target)
@@ -244,7 +250,7 @@ def _link_or_copy(source: Path, target: Path, file: LeveldbFile) -> None:
 
 @contextmanager
 def _locked(lock_path: Path, *, create: bool = False) -> Iterator[bool]:
-    """Whether the lock could be taken and its file is still there; it is held until the end."""
+    """Yield whether the lock was acquired and its file still exists. The lock is held until the end."""
     try:
         descriptor = os.open(lock_path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600)
     except FileNotFoundError:

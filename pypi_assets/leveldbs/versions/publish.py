@@ -1,8 +1,8 @@
-"""Builds the next version of a dataset from the cover, and publishes it: its input list is written last.
+"""Builds the next version of a dataset from the cover and publishes it, with its input list written last.
 
-A version is built on the newest one where the cover has only grown since then, else from scratch, and its manifest
-gives the reason. Tables of the version that it is built on stay where they are: its manifest names them. One process
-at a time publishes a dataset.
+A version is built on the newest version if the cover has only grown since then. Otherwise it is built from scratch, and
+its manifest has the reason. Tables of the previous version are not copied: the new manifest names them in place. Only
+one process at a time publishes a dataset.
 """
 
 import hashlib
@@ -70,8 +70,8 @@ class NoCoverError(LeveldbError):
 class BuildResult:
     """The result of a request for a version.
 
-    Where `published` is False, nothing was written and `reason` is why; the rest describes the version that stands.
-    `rows` of dumps were applied, and `written` records put or deleted.
+    If `published` is False, nothing was written, `reason` explains why, and the other fields describe the existing
+    version. `rows` is the number of dump rows applied, and `written` the number of records put or deleted.
     """
 
     dataset: str
@@ -89,7 +89,7 @@ class BuildResult:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The cover, the version to build on (or why there is none), and the dumps of the cover to apply to it."""
+    """The cover, the version to build on (or the reason why there is none), and the dumps of the cover to apply."""
 
     cover: Cover
     held: HeldDumps
@@ -103,7 +103,7 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class _BuildAttempt:
-    """One attempt to build a version: the private `folder` that the work is done in, and what it may take."""
+    """One attempt to build a version: its private `folder`, and its limits."""
 
     dataset: Dataset
     storage: Storage
@@ -118,13 +118,13 @@ class _BuildAttempt:
 
     @property
     def path(self) -> Path:
-        """Where the LevelDB is built."""
+        """The folder in which the LevelDB is built."""
         return self.folder / "leveldb"
 
 
 @dataclass(frozen=True, slots=True)
 class _Built:
-    """What was built by a plan, what the LevelDB records about itself, and the manifests of the applied dumps."""
+    """The result of building by a plan: the LevelDB's record about itself, and the manifests of the applied dumps."""
 
     plan: _Plan
     builder: Builder
@@ -146,16 +146,17 @@ def build_version(
     progress: Progress | None = None,
     look: Callable[[Database], object] | None = None,
 ) -> BuildResult:
-    """Builds and publishes `version`, an allocated number, or the next one, from the present cover.
+    """Build and publish `version`, an allocated number, or the next one, from the current cover.
 
-    Nothing is done where the version is valid already; nor, without `force`, where a newer one is, or where the newest
-    holds all of the cover. The work is done in the storage's folder, or for remote stores below `work_dir`, in about
-    `memory_bytes` of memory. `work_dir` is also the cache of a remote store. `progress` receives the rows applied,
-    `look` the LevelDB that was built, before it is closed and published.
+    Nothing is done if the version is already published. Without `force`, nothing is done either if a newer version is
+    published, or if the newest version has the whole cover. The work is done in the storage's folder, or below
+    `work_dir` for a remote store, in about `memory_bytes` of memory. `work_dir` is also the cache of a remote store.
+    `progress` receives the number of rows applied. `look` receives the finished LevelDB before it is closed and
+    published.
 
-    Raises NoCoverError without a full dump, NotBuiltYetError where dumps of the cover lack columns that the dataset
-    needs, LeaseTakenError where another process publishes this dataset, DumpDamagedError where a dump of the cover is
-    damaged, and MissingBindingError where LevelDB cannot be loaded.
+    Raises NoCoverError without a full dump, NotBuiltYetError if dumps of the cover lack columns that the dataset needs,
+    LeaseTakenError if another process is publishing this dataset, DumpDamagedError if a dump of the cover is corrupt,
+    and MissingBindingError if LevelDB cannot be loaded.
     """
     dataset = require_dataset(dataset_name)
     with lease(catalog, f"publish {dataset.name}", LEASE_TTL_S) as held:
@@ -188,20 +189,20 @@ def build_version(
 def _plan_unless_held(
     storage: Storage, catalog: Catalog, dataset: Dataset, version: int | None, *, force: bool, from_scratch: bool
 ) -> _Plan | BuildResult:
-    """The plan of the build, or the result where none is needed. Raises as `build_version`."""
+    """Return the plan of the build, or the result if none is needed. Raises the errors of `build_version`."""
     cover = cover_of(committed_dumps(catalog))
     if not cover.dumps:
         raise NoCoverError("there is no full dump to build from: run `pypi-assets dump full` first")
     published = published_versions(storage, dataset.name)
     if version is not None and version in published:
         standing = read_published(storage, dataset.name, version).manifest
-        return _result(standing, None, f"version {version} has been published before")
+        return _result(standing, None, f"version {version} is already published")
     newest = _newest_whole(storage, dataset.name, published)
     need = _require_buildable(build_need(dataset, newest.manifest, cover, newest.problems))
     if newest.manifest is not None and not (force or from_scratch) and need.need != Need.OTHER_FORMAT:
         standing = newest.manifest
         if version is not None and version < standing.version:
-            return _result(standing, None, f"version {standing.version} has overtaken version {version}")
+            return _result(standing, None, f"version {standing.version} is newer than version {version}")
         if not need.is_due:
             return _result(standing, None, need.reason)
     plan = _plan(newest, need, cover)
@@ -213,7 +214,7 @@ def _plan_unless_held(
 
 
 def apply_dumps(builder: Builder, storage: Storage, manifests: Sequence[DumpManifest]) -> None:
-    """Applies all files of the dumps, in order. A full dump may only come first, into an empty LevelDB."""
+    """Apply all files of the dumps, in order. A full dump must come first, into an empty LevelDB."""
     for manifest in manifests:
         for file in manifest.files:
             rows = iter_rows(storage, manifest.directory, file, RowDecoder(builder.dataset.columns).decode)
@@ -222,7 +223,7 @@ def apply_dumps(builder: Builder, storage: Storage, manifests: Sequence[DumpMani
 
 
 def _newest_whole(storage: Storage, dataset: str, versions: Sequence[int]) -> Newest:
-    """The newest version as sensors and status see it, if all its files are stored with the right sizes."""
+    """Return the newest version, if all its files are stored with the right sizes."""
     newest = newest_version(storage, dataset, versions)
     if newest.published is None:
         return newest
@@ -241,7 +242,7 @@ def _require_buildable(need: BuildNeed) -> BuildNeed:
 
 
 def _plan(newest: Newest, need: BuildNeed, cover: Cover) -> _Plan:
-    """What to build on, and what to apply to it. A build that is forced, with nothing new, applies nothing."""
+    """Return what to build on, and the dumps to apply. A forced build without new dumps applies nothing."""
     held = HeldDumps.of(cover.dumps)
     if need.need in {Need.HELD, Need.NEW_DUMPS}:
         return _Plan(cover, held, newest.published, None, need.dumps)
@@ -249,10 +250,11 @@ def _plan(newest: Newest, need: BuildNeed, cover: Cover) -> _Plan:
 
 
 def _build(attempt: _BuildAttempt, plan: _Plan) -> _Built:
-    """Builds on the planned version, or from scratch if that one is damaged.
+    """Build on the planned version, or from scratch if that version is corrupt.
 
-    Of files that need no downloading only the sizes are compared with its manifest at first. LevelDB checks each block
-    that it reads; where one is damaged, all files are compared, which mends a cache, and the build begins again.
+    At first, only the sizes of files that need no download are compared with its manifest, and LevelDB checks each
+    block that it reads. If one is corrupt, all files are compared by their hashes, which repairs a cache, and the build
+    is repeated.
     """
     if plan.base is not None:
         renewed = renewing(attempt.held)
@@ -275,7 +277,7 @@ def _build(attempt: _BuildAttempt, plan: _Plan) -> _Built:
 
 
 def _apply(attempt: _BuildAttempt, plan: _Plan) -> _Built:
-    """Applies the dumps that are planned to what is there."""
+    """Apply the planned dumps."""
     dataset, storage = attempt.dataset, attempt.storage
     name = f"version {attempt.build.version} of {dataset.name}"
     applied = tuple(read_manifest(storage, dump.directory) for dump in plan.dumps)
@@ -292,17 +294,17 @@ def _apply(attempt: _BuildAttempt, plan: _Plan) -> _Built:
             rest = applied[1:]
         apply_dumps(builder, storage, rest)
         meta = builder.finish(plan.cover.serial)
-        if is_merge_due(db):  # it is mostly under way, and would start again
+        if is_merge_due(db):  # a merge is usually running, and would be restarted after the next opening
             flush_and_merge(db, lambda: renewed(0))
         if attempt.look:
             attempt.look(db)
-    with open_leveldb(attempt.path, name) as db:  # which ends merging that was begun because of reading
+    with open_leveldb(attempt.path, name) as db:  # completes merges that reading has started
         flush_and_merge(db, lambda: renewed(0))
     return _Built(plan, builder, meta, applied)
 
 
 def _load(attempt: _BuildAttempt, dump: DumpManifest, name: str) -> Loaded:
-    """Loads a full dump into a new LevelDB. Nothing is read of what is written, so few tables stay open."""
+    """Load a full dump into a new LevelDB. Few tables are kept open, since nothing is read back."""
     runs = attempt.folder / "runs"
     runs.mkdir()
     with open_leveldb(
@@ -317,13 +319,13 @@ def _load(attempt: _BuildAttempt, dump: DumpManifest, name: str) -> Loaded:
             memory_bytes=attempt.memory_bytes,
             rows_done=attempt.flushed,
         )
-        flush(db)  # now, since what comes has keys before all others
+        flush(db)  # now, since the next records have smaller keys than all others
     shutil.rmtree(runs)
     return loaded
 
 
 def _publish(attempt: _BuildAttempt, built: _Built) -> LeveldbManifest:
-    """Puts the files, then their manifest, then the input list that makes the version valid."""
+    """Write the files, then their manifest, then the input list that makes the version valid."""
     storage, build, plan, meta = attempt.storage, attempt.build, built.plan, built.meta
     manifest = LeveldbManifest(
         dataset=build.dataset,
@@ -350,22 +352,24 @@ def _publish(attempt: _BuildAttempt, built: _Built) -> LeveldbManifest:
         serial=meta.serial,
         inputs=_inputs(storage, built),
     )
-    attempt.held.renew()  # whoever has lost the lease publishes nothing
+    attempt.held.renew()  # publish nothing if the lease was lost
     write_input_list(storage, inputs)
     keep_published(storage, PublishedVersion(inputs, manifest), attempt.path, attempt.cache_dir)
     return manifest
 
 
 def _last_manifest(storage: Storage, built: _Built) -> DumpManifest:
-    """That of the last dump of the cover; it is not among those that were applied where nothing was new."""
+    """Return the manifest of the cover's last dump. It was not applied if nothing was new."""
     last = built.plan.cover.directories[-1]
     applied = (manifest for manifest in reversed(built.applied) if manifest.directory == last)
     return next(applied, None) or read_manifest(storage, last)
 
 
 def _put_files(attempt: _BuildAttempt, base: PublishedVersion | None) -> tuple[LeveldbFile, ...]:
-    """Puts those of LevelDB's files that are new. The base's manifest has the paths and hashes of its tables: they
-    are not read again, so that damage stays known as such.
+    """Write the new files of the LevelDB and return all its files.
+
+    The base's manifest has the paths and hashes of its tables. They are not computed again, so corrupt tables stay
+    detectable.
     """
     build, renewed = attempt.build, renewing(attempt.held)
     tables = {file.name: file for file in base.manifest.files if file.is_table} if base else {}
@@ -387,7 +391,7 @@ def _put_files(attempt: _BuildAttempt, base: PublishedVersion | None) -> tuple[L
 
 
 def _inputs(storage: Storage, built: _Built) -> tuple[str, ...]:
-    """The paths of the files of the cover; those that the version that was built on names need not be looked up."""
+    """Return the paths of the cover's files. Paths that the base version names are taken from its input list."""
     known: dict[str, list[str]] = {}
     for path in built.plan.base.inputs.inputs if built.plan.base else ():
         known.setdefault(PurePosixPath(path).parent.name, []).append(path)
@@ -400,7 +404,7 @@ def _inputs(storage: Storage, built: _Built) -> tuple[str, ...]:
 
 
 def _result(manifest: LeveldbManifest, builder: Builder | None, standing_because: str = "") -> BuildResult:
-    """What a build made, or without a `builder` the version that stands."""
+    """Return the result of a build, or without a `builder` the existing version."""
     base, because = manifest.base_version, manifest.rebuilt_because
     return BuildResult(
         dataset=manifest.dataset,

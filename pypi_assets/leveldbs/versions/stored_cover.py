@@ -1,4 +1,4 @@
-"""The cover as the manifests in the storage describe it, for readers that have no catalog."""
+"""The cover according to the manifests in the storage, for readers without a catalog."""
 
 from pypi_assets.catalog.publications.dump_registry import Dump, DumpState
 from pypi_assets.dumps.cover import Cover, cover_of
@@ -7,10 +7,10 @@ from pypi_assets.storage.store import Storage
 
 
 def stored_cover(storage: Storage) -> Cover:
-    """The cover of all dumps in the storage. Raises DumpDamagedError and StorageError.
+    """Return the cover of all dumps in the storage. Raises DumpDamagedError and StorageError.
 
-    Reads every manifest: those of the cover, and of what was superseded since the last clean-up. Nothing that runs
-    regularly needs it, but a look-up does that finds no version.
+    It reads the manifests of the cover, and of dumps superseded since the last clean-up. No regular process uses it; a
+    look-up uses it if it finds no version.
     """
     manifests = [read_manifest(storage, directory) for directory in committed_directories(storage)]
     return cover_of(

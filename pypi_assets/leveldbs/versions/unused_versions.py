@@ -1,8 +1,8 @@
-"""Deletes LevelDB versions that later ones have superseded, and what stopped builds have left.
+"""Deletes superseded LevelDB versions, and files from stopped builds.
 
-A build stands on the newest version, which always stays, or on nothing. So what later versions can name is what the
-newest one names, and what they put themselves. The order among versions, dumps and the rest does not belong here:
-`upkeep/deletion.py` performs the chain.
+A build is based on the newest version, which is never deleted, or on nothing. So later versions can name only files of
+the newest version and files that they add themselves. The order of deletion among versions, dumps and other files does
+not belong here; `upkeep/deletion.py` decides it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from pypi_assets.storage.sweeping import DeletionReason, Removal, Waste, by_dire
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """A valid version; `inputs` is None where its input list cannot be read."""
+    """A valid version. `inputs` is None if its input list cannot be read."""
 
     number: int
     stored: StoredObject
@@ -45,19 +45,21 @@ def clean_versions(
     named: set[str],
     dry_run: bool = False,
 ) -> Iterator[Removal]:
-    """Deletes superseded versions of `dataset` and what stopped attempts have left, and yields it.
+    """Delete superseded versions of `dataset` and files from stopped attempts, and yield the deletions.
 
-    The newest `count` versions stay, and those that were superseded after `deadlines.since`; of stopped attempts, what
-    is younger than `deadlines.old`. `named` gains the directories of the dumps that the remaining versions name.
-    `renew` is called now and then, for the lease that the caller holds. In a `dry_run` nothing is deleted.
+    The newest `count` versions are kept, and versions that were superseded after `deadlines.since`. Files of stopped
+    attempts are kept if they are younger than `deadlines.old`. The directories of the dumps that the remaining versions
+    name are added to `named`. `renew` is called regularly, to renew the caller's lease. With `dry_run`, nothing is
+    deleted.
     """
-    known = attempts(catalog, dataset)  # first: the input list of one that is published by now will be listed
+    # read first, so that the listing below has the input list of each attempt that is published by now
+    known = attempts(catalog, dataset)
     versions = _versions(storage, dataset)
     superseded = _superseded(versions, count, deadlines.since)
     kept = [version for version in versions if version not in superseded]
     inputs = [path for version in kept if version.inputs for path in version.inputs.inputs]
     named.update(path.removeprefix(f"{DUMPS}/").partition("/")[0] for path in inputs)
-    if not dry_run:  # all of them before the first file, since they share files
+    if not dry_run:  # delete all input lists before the first file, since versions share files
         for version in superseded:
             storage.delete(version.stored.path)
     gone = {version.inputs.directory for version in superseded if version.inputs}
@@ -86,7 +88,7 @@ def _versions(storage: Storage, dataset: str) -> list[_Version]:
 
 
 def _superseded(versions: Sequence[_Version], count: int, since: float) -> list[_Version]:
-    """Those before the newest `count` readable ones that a later one had superseded before `since`."""
+    """Return the versions before the newest `count` readable ones that a later version superseded before `since`."""
     readable = [version for version in versions if version.inputs]
     if len(readable) <= count:
         return []
@@ -103,8 +105,9 @@ def _superseded(versions: Sequence[_Version], count: int, since: float) -> list[
 def _wanted(
     storage: Storage, kept: Sequence[_Version], renew: Callable[[int], None]
 ) -> Callable[[str, StoredObject], bool]:
-    """Returns whether one of the versions that stay names an object in a directory, or may name it: one that cannot
-    be read may name all that was put before it and with it.
+    """Return a function that checks whether a remaining version names an object in a directory, or may name it.
+
+    A version that cannot be read may name all files that were written up to then.
     """
     paths: set[str] = set()
     unreadable = 0

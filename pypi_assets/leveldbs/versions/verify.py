@@ -1,4 +1,4 @@
-"""Checks a published version: its files, its record about itself, and on request a rebuild from its inputs."""
+"""Verifies a published version: its files, its record about itself, and optionally a rebuild from its inputs."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +22,7 @@ from pypi_assets.leveldbs.versions.publish import apply_dumps
 from pypi_assets.storage.store import Storage
 
 CountLog = Callable[[str], Callable[[int], object]]
-"""Takes what is counted; returns a function that is called with the count from time to time."""
+"""Receives a description of what is counted, and returns a function that is called with the count from time to time."""
 _REPORT_EVERY = 100_000
 _T = TypeVar("_T")
 
@@ -33,7 +33,7 @@ def _unheard(_: str) -> Callable[[int], object]:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What a check found. `records` were read; `problems` is empty for a version that is as it must be."""
+    """The result of a verification. `records` were read. `problems` is empty if the version is valid."""
 
     dataset: str
     version: int
@@ -55,15 +55,16 @@ def verify(
     cached: bool = False,
     progress: CountLog = _unheard,
 ) -> Verification:
-    """Reads every record of a version and compares counts and content hash with what is stored inside and in its
-    manifest. With `deep`, the version is rebuilt from its input list and compared record by record. `progress`
-    returns a function that is called with the count so far.
+    """Read every record of a version, and compare counts and content hash with its own record and its manifest.
 
-    The work is done within the storage's folder, or for remote stores below `work_dir`. With `cached`, what a remote
-    store holds comes from the cache there, where it is: then only its sizes are compared with the manifest, next to the
-    contents of the cache. Raises MissingBindingError.
+    With `deep`, the version is also rebuilt from its input list and compared record by record. `progress` returns a
+    function that is called with the count so far.
+
+    The work is done within the storage's folder, or below `work_dir` for a remote store. With `cached`, files of a
+    remote store come from the cache if they are there. Then the contents of the cached files are checked, and only the
+    sizes of the files in the store. Raises MissingBindingError.
     """
-    require_binding()  # a version is not damaged because it cannot be opened here
+    require_binding()  # a missing binding does not mean that the version is corrupt
     dataset = require_dataset(dataset_name)
     problems: list[str] = []
     records = 0
@@ -99,7 +100,7 @@ def _check_contents(
         ("content hash", meta.content_hash, manifest.content_hash, content_hash.hex),
     ):
         if not inside == promised == counted:
-            problems.append(f"{published.name}: {what} differ: {inside} inside, {promised} promised, {counted} found")
+            problems.append(f"{published.name}: {what} differ: {inside} inside, {promised} expected, {counted} found")
     return counts.total()
 
 
@@ -125,7 +126,7 @@ def _compare_with_rebuilt(
 
 
 def _with_progress(items: Iterable[_T], progress: Callable[[int], object]) -> Iterator[_T]:
-    """Yields the items, and calls `progress` with how many there were."""
+    """Yield the items, and call `progress` with their number so far."""
     for count, item in enumerate(items):
         if count % _REPORT_EVERY == 0:
             progress(count)
@@ -133,7 +134,7 @@ def _with_progress(items: Iterable[_T], progress: Callable[[int], object]) -> It
 
 
 def _inputs(storage: Storage, published: PublishedVersion) -> list[DumpManifest]:
-    """The dumps that the input list names. Raises DumpDamagedError where it names other files than their manifests."""
+    """Return the dumps that the input list names. Raises DumpDamagedError if it does not match their manifests."""
     directories = dict.fromkeys(PurePosixPath(path).parent.name for path in published.inputs.inputs)
     manifests = [read_manifest(storage, directory) for directory in directories]
     if published.inputs.inputs != tuple(
