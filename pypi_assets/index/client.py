@@ -170,7 +170,9 @@ class IndexClient:
     def listing(self) -> ProjectListing:
         """Return all projects of the Simple index, in memory. PyPI lists more than 700,000."""
         with self.iter_listing() as (last_serial, projects):
-            return ProjectListing(last_serial, tuple(one for one in projects if isinstance(one, ListedProject)))
+            return ProjectListing(
+                last_serial, tuple(project for project in projects if isinstance(project, ListedProject))
+            )
 
     @contextmanager
     def iter_listing(self) -> Iterator[tuple[int | None, Iterator[ListedProject | BrokenEntry]]]:

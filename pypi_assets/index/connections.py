@@ -169,8 +169,10 @@ class Connections:
         for address in addresses:
             self._addresses.check(host, address)
         pools = [
-            self._direct.connection_from_host(f"[{one}]" if ":" in one else one, parts.port, parts.scheme, options)
-            for one in addresses
+            self._direct.connection_from_host(
+                f"[{address}]" if ":" in address else address, parts.port, parts.scheme, options
+            )
+            for address in addresses
         ]
         return _Route(tuple(map(_watched, pools)), _renewal(), {"Host": origin(url).partition("://")[2]})
 

@@ -132,10 +132,10 @@ def _read_list(client: IndexClient, answer: IndexAnswer, address: str) -> tuple[
             return answer.serial, None
         body = io.BytesIO(answer.body)
         serial = read_listing_serial(body, answer.url)
-        return serial, sum(isinstance(one, ListedProject) for one in read_listed_projects(body, answer.url))
+        return serial, sum(isinstance(entry, ListedProject) for entry in read_listed_projects(body, answer.url))
     require_html(answer)  # HTML has no serials, or has them only on pages, which no kind of index reads
     listed = read_html_list(answer.body, url=answer.url, charset=answer.charset, index_url=address)
-    if listed and all(one.name.lower().endswith(FILE_ENDINGS) for one in listed):
+    if listed and all(project.name.lower().endswith(FILE_ENDINGS) for project in listed):
         raise RefusedError(
             "lists files and no projects: create a folder for each project and put its files there", answer.url
         )
@@ -166,7 +166,7 @@ def _has_serials_of_projects(client: IndexClient, address: str) -> bool:
     if answer is None or not answer.media_type.endswith("json"):
         return False
     entries = read_listed_projects(io.BytesIO(answer.body), answer.url)
-    first = next((one for one in entries if isinstance(one, ListedProject)), None)
+    first = next((entry for entry in entries if isinstance(entry, ListedProject)), None)
     return first is None or first.last_serial is not None
 
 

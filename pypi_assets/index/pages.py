@@ -54,7 +54,7 @@ def read_project_page(
             " new catalog with PYPI_ASSETS_LISTER=pages",
             url,
         )
-    files = tuple(one.file for one in shown.files)
+    files = tuple(entry.file for entry in shown.files)
     return ProjectPage(project, last_serial, shown.status, files, etag, shown.broken, shown.versions, shown.name)
 
 

@@ -111,11 +111,11 @@ class _WebStorage(Storage):
         try:
             fields = orjson.loads(content)
             dumps, leveldbs = (fields[part] or {} for part in ("dumps", "leveldbs"))
-            named = [*dumps.get("manifests", []), *(one for of_dataset in leveldbs.values() for one in of_dataset)]
-            found = [StoredObject(str(one["path"]), int(one["size"]), _LONG_AGO) for one in named]
+            named = [*dumps.get("manifests", []), *(entry for of_dataset in leveldbs.values() for entry in of_dataset)]
+            found = [StoredObject(str(entry["path"]), int(entry["size"]), _LONG_AGO) for entry in named]
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise StorageError(f"{self.uri(PUBLISHED)} does not name what is published: {error!r}") from error
-        yield from (one for one in found if not prefix or one.path.startswith(f"{prefix}/"))
+        yield from (stored for stored in found if not prefix or stored.path.startswith(f"{prefix}/"))
 
 
 def open_other(url: str) -> Storage:
@@ -277,14 +277,14 @@ def _compare_found(
             only_theirs += a is None
             if stream == JournalStream.CONTENT and (a is None or b is None):
                 continue  # each operator reads different files
-            serial, ordinal = min((one[1], one[2]) for one in (a, b) if one is not None)
+            serial, ordinal = min((place[1], place[2]) for place in (a, b) if place is not None)
             if first is None or (serial, ordinal) < first[:2]:
                 first = serial, ordinal, a, b
     shown = None
     if first is not None:
         records = (_record(ours, stream, first[2]), _record(theirs, stream, first[3]))
         named = next(record for record in records if record is not None)
-        facts = [None if one is None else _facts(stream, one, start) for one in records]
+        facts = [None if record is None else _facts(stream, record, start) for record in records]
         shown = JournalDifference(named["serial"], named["filename"], _differing(*facts), *records)
     return ComparedStream(stream.value, start, end, equal, differing, only_ours, only_theirs, shown)
 

@@ -83,7 +83,7 @@ def deliver(
         return deliver_to(catalog, journal, webhook, sender, pauses_s=pauses_s)
 
     with ThreadPoolExecutor(len(webhooks), "webhooks") as threads:
-        return [one for one in threads.map(serve, webhooks) if one is not None]
+        return [delivered for delivered in threads.map(serve, webhooks) if delivered is not None]
 
 
 def deliver_to(
@@ -222,10 +222,10 @@ def letters_of_records(records: Sequence[Record]) -> Iterator[NewLetter]:
     of_projects: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         of_projects[record["normalized"] or ""].append(record)
-    for project, some in of_projects.items():
+    for project, of_project in of_projects.items():
         lines: list[bytes] = []
-        size, last = 0, some[0]
-        for record in some:
+        size, last = 0, of_project[0]
+        for record in of_project:
             line = _bounded(record)
             if lines and size + len(line) > MOST_BODY_BYTES:
                 yield _letter(project, last, lines)

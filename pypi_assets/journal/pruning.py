@@ -62,7 +62,7 @@ def prune_journal(
             " first (pypi-assets dump full)"
         )
     if not force and (lacking := _lacking(catalog, before)):
-        named = ", ".join(f"{one.name} (has read up to {_whole_serial(one)})" for one in lacking)
+        named = ", ".join(f"{consumer.name} (has read up to {_whole_serial(consumer)})" for consumer in lacking)
         raise JournalPruneError(
             f"these consumers have not read all records up to serial {before}: {named}. Wait for them, forget them"
             " (pypi-assets journal consumers --forget), or use --force"
@@ -77,7 +77,7 @@ def prune_journal(
             for segment in segments:
                 storage.delete(segment_path(segment))
     return [
-        PrunedStream(head.stream, head.readable_from, len(segments), sum(one.records for one in segments))
+        PrunedStream(head.stream, head.readable_from, len(segments), sum(segment.records for segment in segments))
         for head, segments in pruned
         if head is not None
     ]
@@ -88,7 +88,7 @@ def _lacking(catalog: Catalog, before: int) -> list[Consumer]:
     seen_since = catalog.clock() - UNSEEN_S
     with catalog.read() as connection:
         found = list(all_consumers(connection))
-    return [one for one in found if one.seen_at >= seen_since and _whole_serial(one) < before]
+    return [consumer for consumer in found if consumer.seen_at >= seen_since and _whole_serial(consumer) < before]
 
 
 def _whole_serial(consumer: Consumer) -> int:

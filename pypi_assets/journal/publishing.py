@@ -266,7 +266,7 @@ def _first_index_cell(connection: Connection, serials: SerialRange) -> dict[str,
     generation = _generation(connection, JournalStream.INDEX)
     cells = range(serials.start // GRID * GRID, serials.end, GRID)
     found = (find_segment(connection, JournalStream.INDEX, generation, start) for start in cells)
-    ended = [one.records for one in found if one is not None and one.serials.end in serials]
+    ended = [segment.records for segment in found if segment is not None and segment.serials.end in serials]
     return {JournalStream.INDEX.value: sum(ended)} if ended else {}
 
 

@@ -165,20 +165,20 @@ def _merged(streams: Sequence[Iterator[list[Placed]]]) -> Iterator[list[Placed]]
     """Merge several ordered streams into one order. It works in batches, to keep the cost of a record low."""
     waiting: dict[int, list[Placed]] = {number: [] for number in range(len(streams))}
     while True:
-        for number, some in list(waiting.items()):
-            if not some:
+        for number, batch in list(waiting.items()):
+            if not batch:
                 waiting[number] = next(streams[number], [])
                 if not waiting[number]:
                     del waiting[number]
         if not waiting:
             return
         # records after this position could follow records that are not read yet
-        end = min(some[-1][0] for some in waiting.values())
+        end = min(batch[-1][0] for batch in waiting.values())
         merged: list[Placed] = []
-        for number, some in waiting.items():
-            cut = bisect_right(some, end, key=_place)
-            merged += some[:cut]
-            waiting[number] = some[cut:]
+        for number, batch in waiting.items():
+            cut = bisect_right(batch, end, key=_place)
+            merged += batch[:cut]
+            waiting[number] = batch[cut:]
         merged.sort(key=_place)
         yield merged
 

@@ -214,8 +214,12 @@ def newest_full_dump(storage: Storage, through: int | None = None) -> DumpManife
     If several dumps end at the same serial, the result is the dump that began to read last.
     """
     manifests = (read_manifest(storage, directory) for directory in committed_directories(storage))
-    full = [one for one in manifests if one.kind == DumpKind.FULL and (through is None or one.serials.end <= through)]
-    return max(full, key=lambda one: (one.serials.end, one.sequence), default=None)
+    full = [
+        manifest
+        for manifest in manifests
+        if manifest.kind == DumpKind.FULL and (through is None or manifest.serials.end <= through)
+    ]
+    return max(full, key=lambda manifest: (manifest.serials.end, manifest.sequence), default=None)
 
 
 @dataclass

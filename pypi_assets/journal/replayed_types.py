@@ -139,8 +139,8 @@ class _ReplayedRow(_Facts, _Content, total=False):
 
 
 _DECODE = {
-    RANKS[stream]: msgspec.json.Decoder(cast("Any", of)).decode
-    for stream, of in (
+    RANKS[stream]: msgspec.json.Decoder(cast("Any", fields)).decode
+    for stream, fields in (
         (JournalStream.INDEX, _IndexRecord),
         (JournalStream.OBSERVED, _ObservedRecord),
         (JournalStream.CONTENT, _ContentRecord),

@@ -65,8 +65,13 @@ class TakedownFile:
             "number": self.number,
             "at": self.at,
             "segments": [
-                {"number": one.number, "name": one.name, "bytes": one.content_bytes, "sha256": one.sha256}
-                for one in self.segments
+                {
+                    "number": segment.number,
+                    "name": segment.name,
+                    "bytes": segment.content_bytes,
+                    "sha256": segment.sha256,
+                }
+                for segment in self.segments
             ],
             "previous": self.previous,
         }
@@ -99,7 +104,7 @@ def decode_takedown(content: bytes, name: str) -> TakedownFile:
             generation=number_in(fields["generation"]),
             number=number_in(fields["number"]),
             at=number_in(fields["at"]),
-            segments=tuple(_segment(one) for one in fields["segments"]),
+            segments=tuple(_segment(segment) for segment in fields["segments"]),
             previous=None if fields["previous"] is None else text_in(fields["previous"]),
         )
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
@@ -131,14 +136,14 @@ def takedowns_of(
     while expected is not None and (since is None or expected.number > since.number):
         path = takedown_path(head.stream, head.generation, expected.number)
         try:
-            one = decode_takedown(get(path), f"{name}{path}")
+            takedown = decode_takedown(get(path), f"{name}{path}")
         except ObjectNotFoundError as error:
             raise JournalDamagedError(f"a takedown of the journal is missing: {error}") from error
-        place = (one.stream, one.generation, one.as_last)
-        if place != (head.stream, head.generation, expected) or (one.previous is None) != (one.number == 1):
+        place = (takedown.stream, takedown.generation, takedown.as_last)
+        if place != (head.stream, head.generation, expected) or (takedown.previous is None) != (takedown.number == 1):
             raise JournalDamagedError(f"{name}{path} is not the takedown that the chain names: its hash differs")
-        found.append(one)
-        expected = None if one.previous is None else LastTakedown(one.number - 1, one.previous)
+        found.append(takedown)
+        expected = None if takedown.previous is None else LastTakedown(takedown.number - 1, takedown.previous)
     if expected != since:
         raise JournalDamagedError(
             f"the takedowns of the stream {head.stream} of {name or 'the journal'} do not continue the known takedowns"
@@ -155,7 +160,7 @@ def replaced_segments(storage: Storage, head: Head) -> dict[int, ReplacedSegment
 def newest_takedown_file(storage: Storage, stream: str, generation: int) -> LastTakedown | None:
     """Return the newest takedown of a generation whose head is lost. Raises JournalDamagedError."""
     folder = takedown_path(stream, generation, 1).rpartition("/")[0]
-    last = max((one.path for one in storage.list(folder)), default=None)
+    last = max((stored.path for stored in storage.list(folder)), default=None)
     return None if last is None else decode_takedown(storage.get(last), last).as_last
 
 

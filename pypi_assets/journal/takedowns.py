@@ -105,12 +105,12 @@ class Taking:
     _waiting: set[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._waiting = {int(one.added_at) for one in self.takedowns if one.done_at is None}
+        self._waiting = {int(takedown.added_at) for takedown in self.takedowns if takedown.done_at is None}
         self._literals = [
-            b'{"serial":%d,"of_serial":' % one.serial
-            if one.serial is not None
-            else b'"normalized":' + orjson.dumps(one.project)
-            for one in self.takedowns
+            b'{"serial":%d,"of_serial":' % takedown.serial
+            if takedown.serial is not None
+            else b'"normalized":' + orjson.dumps(takedown.project)
+            for takedown in self.takedowns
         ]
 
     @property
@@ -120,9 +120,9 @@ class Taking:
 
     def record(self, record: Record) -> Record:
         """Return the record, or its replacement."""
-        for one in self.takedowns:
-            if _is_of(one, record):
-                record = replacement(record, one.reason, one.added_at, hides_name=one.hides_name)
+        for takedown in self.takedowns:
+            if _is_of(takedown, record):
+                record = replacement(record, takedown.reason, takedown.added_at, hides_name=takedown.hides_name)
         return record
 
     def records(self, records: Iterable[Record]) -> Iterable[Record]:
@@ -181,7 +181,7 @@ def take_down(
     """
     with catalog.read() as connection:
         takedowns = all_takedowns(connection)
-    if all(one.done_at is not None for one in takedowns):
+    if all(takedown.done_at is not None for takedown in takedowns):
         return 0
     taking = Taking(takedowns)
     for stream in JournalStream:
@@ -272,7 +272,7 @@ def _delete_others(catalog: Catalog, storage: Storage, stream: JournalStream, he
     named = _named_files(storage, head)
     with catalog.read() as connection:
         generation = latest_generation(connection, stream)
-        named |= {segment_path(one) for one in unchained_segments(connection, stream, generation)}
+        named |= {segment_path(file) for file in unchained_segments(connection, stream, generation)}
     for stored in list(storage.list(f"{JOURNAL}/{stream.value}")):
         if stored.path in named or not stored.path.endswith(".jsonl.zst"):
             continue
@@ -295,7 +295,7 @@ def _named_files(storage: Storage, head: Head) -> set[str]:
     replaced = replaced_segments(storage, head)
     numbers = range(head.first_number, head.number + 1)
     manifests = (read_manifest(storage, head.stream, head.generation, number) for number in numbers)
-    named = {segment_path(as_replaced(one, replaced)) for one in manifests}
+    named = {segment_path(as_replaced(manifest, replaced)) for manifest in manifests}
     if head.open is not None:
         named.add(segment_path(open_manifest(head, head.open)))
     return named

@@ -36,7 +36,9 @@ def _unused(catalog: Catalog, storage: Storage, head: Head) -> Iterator[StoredOb
     folder = stream_path(head.stream, head.generation)
     with catalog.read() as connection:
         named = segment_names(connection, head.stream, head.generation, head.first_number - 1)
-    named |= {one.name for one in replaced_segments(storage, head).values() if one.number >= head.first_number}
+    named |= {
+        segment.name for segment in replaced_segments(storage, head).values() if segment.number >= head.first_number
+    }
     if head.open is not None:
         named.add(head.open.name)
     for stored in storage.list(folder):

@@ -75,10 +75,10 @@ def parse_webhooks(text: str) -> list[Webhook]:
         found = orjson.loads(text) if text.strip() else []
     except orjson.JSONDecodeError as error:
         raise _wrong(f"it is not JSON: {error.msg} in line {error.lineno}") from None
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    if not isinstance(found, list) or not all(isinstance(fields, dict) for fields in found):
         raise _wrong("it is not a list of objects")
-    webhooks = [_parsed(number, one) for number, one in enumerate(found, 1)]
-    names = [one.name for one in webhooks]
+    webhooks = [_parsed(number, fields) for number, fields in enumerate(found, 1)]
+    names = [webhook.name for webhook in webhooks]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise _wrong(f"two webhooks have the name {twice[0]!r}: give each its own name")
     return webhooks

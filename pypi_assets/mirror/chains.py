@@ -112,7 +112,7 @@ def dropped_segments(storage: Storage, heads: Iterable[Head]) -> set[str]:
         if head.takedowns is None and head.pruned is None:
             continue
         folder = stream_path(head.stream, head.generation)
-        replaced = {one.number: one.name for one in replaced_segments(storage, head).values()}
+        replaced = {segment.number: segment.name for segment in replaced_segments(storage, head).values()}
         starts = {_range_of(name): name for name in replaced.values()}
         for stored in storage.list(folder):
             name = stored.path.removeprefix(f"{folder}/")
@@ -212,17 +212,17 @@ def copy_stream(copying: Copying, plan: StreamPlan, *, holds: Callable[[SegmentM
     storage, head = copying.storage, plan.head
     changed = list(changed_segments(storage, plan.takedowns))
     replaced = replaced_by(storage, head, plan.takedowns)
-    for after in (*(after for _, after in changed), *(as_replaced(one, replaced) for one in plan.manifests)):
+    for after in (*(after for _, after in changed), *(as_replaced(manifest, replaced) for manifest in plan.manifests)):
         require_own_name(copying.source, after)
     copying.segments(after for _, after in changed if after.number >= head.first_number and not holds(after))
     for before, after in changed:
         if after.number >= head.first_number:
             require_takedown(storage, before, after)
     for first in range(0, len(plan.manifests), _BATCH):
-        some = plan.manifests[first : first + _BATCH]
-        there = [as_replaced(one, replaced) for one in some if one.number >= head.first_number]
-        copying.segments(one for one in there if not holds(one))
-        for manifest in some:
+        batch = plan.manifests[first : first + _BATCH]
+        there = [as_replaced(segment, replaced) for segment in batch if segment.number >= head.first_number]
+        copying.segments(segment for segment in there if not holds(segment))
+        for manifest in batch:
             storage.put(manifest_path(manifest.stream, manifest.generation, manifest.number), manifest.encode())
     if (last := open_segment(head)) is not None and not holds(last):
         copying.segments([last])
@@ -341,7 +341,7 @@ def _require_pruned_end(fetch: _Fetched, storage: Storage, head: Head, manifests
     """Raise RefusedSourceError if the last pruned segment does not end at the serial that the head states."""
     if head.pruned is None:
         return
-    new = next((one for one in manifests if one.number == head.pruned.number), None)
+    new = next((manifest for manifest in manifests if manifest.number == head.pruned.number), None)
     last = new or held_manifest(storage, head.stream, head.generation, head.pruned.number)
     if last is None or last.serials.end != head.pruned.end:
         raise RefusedSourceError(

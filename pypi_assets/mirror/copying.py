@@ -164,7 +164,7 @@ def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
 def _await(copies: Collection[Future[None]]) -> None:
     """Wait until all of these have ended, or raise the first error."""
     wait(copies, return_when=FIRST_EXCEPTION)
-    failures = [error for one in copies if one.done() and (error := one.exception())]
+    failures = [error for copy in copies if copy.done() and (error := copy.exception())]
     # an error that rejects the source matters more than an error that may pass
     for error in sorted(failures, key=lambda error: not isinstance(error, RefusedSourceError)):
         raise error

@@ -269,10 +269,11 @@ class Mirror:
         fetches += [partial(fetch_dump, self.source, named) for named in wanted.dumps]
         with ThreadPoolExecutor(self.at_once, "publications") as threads:
             found = list(threads.map(lambda fetch: fetch(), fetches))
-        for one in found:
-            if one.version is not None and wanted.dumps and one.version.manifest.serial > wanted.dumps_serial:
+        for publication in found:
+            version = publication.version
+            if version is not None and wanted.dumps and version.manifest.serial > wanted.dumps_serial:
                 raise RefusedSourceError(
-                    f"{one.version.name} of {self.source.name} has serial {one.version.manifest.serial}, but the dumps"
+                    f"{version.name} of {self.source.name} has serial {version.manifest.serial}, but the dumps"
                     f" end at {wanted.dumps_serial}"
                 )
         return found
@@ -288,9 +289,9 @@ class Mirror:
 
     def _copy(self, publications: list[Publication], plans: list[StreamPlan], held: PublishedState | None) -> None:
         copying = Copying(self.source, self.storage, self.at_once, self._copied, self.sleep)
-        objects = {one.root: self._new_objects(one) for one in publications}
+        objects = {publication.root: self._new_objects(publication) for publication in publications}
         known = self._known(held)
-        missing = {one.root: self._missing(copying, one, known) for one in publications}
+        missing = {publication.root: self._missing(copying, publication, known) for publication in publications}
         if self.storage.root is not None:
             self._require_space(
                 self.storage.root,
@@ -312,9 +313,9 @@ class Mirror:
     def _lacking(self, plan: StreamPlan) -> list[SegmentManifest]:
         """Return the segments of a plan whose files are not stored."""
         return [
-            one
-            for one in plan.manifests
-            if one.number >= plan.head.first_number and not self.storage.exists(segment_path(one))
+            segment
+            for segment in plan.manifests
+            if segment.number >= plan.head.first_number and not self.storage.exists(segment_path(segment))
         ]
 
     def _complete(self, tried: Trials, publication: Publication, objects: Sequence[tuple[str, bytes]]) -> None:

@@ -43,11 +43,11 @@ def delete_unnamed(
     list(storage.delete_unfinished(before))
     found = [
         *_of_publications(storage, DUMPS, held, superseded, before),
-        *(one for dataset in DATASETS for one in _of_publications(storage, dataset, held, superseded, before)),
+        *(stored for dataset in DATASETS for stored in _of_publications(storage, dataset, held, superseded, before)),
         *_of_journal(storage, held, superseded, before),
     ]
     sweep_objects(storage, found)
-    for folder in sorted({one.path.rpartition("/")[0] for one in found}, reverse=True):
+    for folder in sorted({stored.path.rpartition("/")[0] for stored in found}, reverse=True):
         drop_empty_folder(storage, folder)
     return found
 

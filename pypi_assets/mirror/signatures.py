@@ -38,7 +38,7 @@ def require_signatures(
                 f"{name} does not publish the stream {stream}, which this mirror has, and --public-key requires all"
                 " of them"
             )
-    new = {(plan.head.stream, one.number): one for plan in plans for one in plan.manifests}
+    new = {(plan.head.stream, manifest.number): manifest for plan in plans for manifest in plan.manifests}
     signed_until = 0
     for stream, head in wanted.heads.items():
         content = wanted.checkpoints.get(stream)

@@ -100,7 +100,9 @@ class PublishedState:
     @property
     def roots(self) -> set[str]:
         """The paths of the manifests and input lists that published.json names."""
-        return {named.path for named in (*self.dumps, *(one for of in self.leveldbs.values() for one in of))}
+        return {
+            named.path for named in (*self.dumps, *(entry for entries in self.leveldbs.values() for entry in entries))
+        }
 
 
 def read_state(content: bytes, name: str) -> PublishedState:

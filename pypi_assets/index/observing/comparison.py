@@ -131,14 +131,14 @@ class _PageComparison:
         self._has_new_doubt = self._is_all_back = False
 
     def run(self) -> None:
-        shown = {} if self._page is None else {one.file.filename: one for one in self._page.files}
+        shown = {} if self._page is None else {entry.file.filename: entry for entry in self._page.files}
         if self._page is None:
             if self._known.is_there and self._is_confirmed(_PAGE, "gone"):
                 self._remove_project()
             elif self._known.is_there:
                 return
         elif not self._known.is_there:
-            is_new = any(self._is_new(name, one) for name, one in shown.items())
+            is_new = any(self._is_new(name, entry) for name, entry in shown.items())
             if self._known.was_there and not is_new:
                 if not self._is_back(_PAGE, "there"):
                     return
@@ -147,9 +147,9 @@ class _PageComparison:
             self.events.append(NewEvent(None, "create"))
         there = {name for name, known in self._files.items() if known.is_there}
         self._remove(sorted(name for name in there - shown.keys() if self._is_confirmed(name, "gone")))
-        for name, one in shown.items():
-            self._take(name, one)
-        self._yank({name: one.file.yanked for name, one in shown.items()})
+        for name, entry in shown.items():
+            self._take(name, entry)
+        self._yank({name: entry.file.yanked for name, entry in shown.items()})
 
     def result(self) -> KnownPage:
         known, page = self._known, self._page
@@ -158,7 +158,7 @@ class _PageComparison:
         if doubts and calm >= CALM:
             doubts, calm = doubts - 1, 0
         is_taken = page is not None and self._is_there
-        gone = [name for name, one in self._files.items() if not one.is_there]
+        gone = [name for name, file in self._files.items() if not file.is_there]
         for name in gone[: max(0, len(gone) - MOST_GONE)]:
             del self._files[name]
         return KnownPage(
@@ -344,7 +344,7 @@ def version_of(filename: str, project: str, listed: Sequence[str] = ()) -> str |
     If one of the `listed` versions is equal, its spelling is returned: `1.0` for `demo-1.0.0.tar.gz`, if the page lists
     `1.0`.
     """
-    ending = next((one for one in _ENDINGS if filename.lower().endswith(one.lower())), None)
+    ending = next((candidate for candidate in _ENDINGS if filename.lower().endswith(candidate.lower())), None)
     if ending is None:
         return None
     stem = filename[: -len(ending)]

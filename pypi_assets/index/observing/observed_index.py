@@ -73,7 +73,7 @@ class _ListNow:
                     raise RefusedError(
                         "HTTP 304 for the list of projects, though the request had no condition", self._url
                     )
-                self._names = frozenset(canonicalize_name(one.name) for one in shown.projects)
+                self._names = frozenset(canonicalize_name(listed.name) for listed in shown.projects)
         return project in self._names
 
 
@@ -187,7 +187,7 @@ class ObservedIndex:
                 done.failed.append((look.known.project, error))
             if serial is not None and self._memory.note_serials():
                 done.messages.append(_HAS_SERIALS.format(self.index_url))
-        events, dropped = self._memory.save(sorted((one for one, *_ in looks), key=lambda one: one.known.project))
+        events, dropped = self._memory.save(sorted((look for look, *_ in looks), key=lambda look: look.known.project))
         done.events += events
         done.dropped += dropped
 
@@ -265,7 +265,7 @@ class ObservedIndex:
     def iter_listing(self) -> Iterator[tuple[int | None, Iterator[ListedProject | BrokenEntry]]]:
         """Yield the last serial and an iterator over the projects, from the stored state."""
         serial, projects = self._memory.listed()
-        wanted = (one for one in projects if not self._projects or one.normalized in self._projects)
+        wanted = (project for project in projects if not self._projects or project.normalized in self._projects)
         yield serial, iter(wanted)
 
     def project_page(self, project: str) -> ProjectPage:

@@ -45,7 +45,11 @@ class SimplePages:
         require_html(answer)
         projects = read_html_list(answer.body, url=answer.url, charset=answer.charset, index_url=url)
         own = urlsplit(url).netloc
-        below = [one for one in projects if one.url is not None and urlsplit(one.url).netloc in {own, _host(answer)}]
+        below = [
+            project
+            for project in projects
+            if project.url is not None and urlsplit(project.url).netloc in {own, _host(answer)}
+        ]
         return ShownList(below, _validators(answer))
 
     def page(self, project: str, url: str | None, known: Validators) -> ShownPage | None:
@@ -82,9 +86,9 @@ class SimplePages:
 def _listed(answer: IndexAnswer) -> Iterator[ShownProject]:
     body = io.BytesIO(answer.body)
     read_listing_serial(body, answer.url)
-    for one in read_listed_projects(body, answer.url):
-        if isinstance(one, ListedProject):
-            yield ShownProject(one.name)
+    for entry in read_listed_projects(body, answer.url):
+        if isinstance(entry, ListedProject):
+            yield ShownProject(entry.name)
 
 
 def _validators(answer: IndexAnswer) -> Validators:

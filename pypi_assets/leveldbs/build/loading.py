@@ -241,16 +241,16 @@ def load_runs(
     Raises LeveldbError if a key occurs twice.
     """
     counts: Counter[str] = Counter()
-    for one in runs:
-        counts.update(one.counts)
+    for run in runs:
+        counts.update(run.counts)
     tallies = Tallies(dataset)
     written = _write(db, _tallied(merged(runs, memory_bytes), tallies), lambda: rows_done(rows))
     if written != counts.total():
         raise LeveldbError(f"a project is in the dump twice: {counts.total() - written} records are duplicates")
     _, added = tallies.take(None)
     _write(db, [added], lambda: rows_done(rows))
-    counts.update(chr(one[0]) for one in added)
-    return Loaded(rows, counts, sum(one.hash_sum for one in runs) + hash_sum(added.items()))
+    counts.update(chr(key[0]) for key in added)
+    return Loaded(rows, counts, sum(run.hash_sum for run in runs) + hash_sum(added.items()))
 
 
 def _tallied(parts: Iterable[Records], tallies: Tallies) -> Iterator[Records]:

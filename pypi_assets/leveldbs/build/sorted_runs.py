@@ -73,7 +73,7 @@ class RunWriter:
 
     def add(self, records: Records) -> None:
         # A short JSON text occupies the memory of a long one until it is copied.
-        self._records |= {one: b"%b" % value if len(value) < _JSON_BYTES else value for one, value in records.items()}
+        self._records |= {key: b"%b" % value if len(value) < _JSON_BYTES else value for key, value in records.items()}
         self._hash_sum += hash_sum(records.items())
         self._memory += memory_of(records)
         if self._memory >= self._run_bytes:
@@ -97,7 +97,7 @@ class RunWriter:
             end = bisect_left(keys, self._bounds[number], start) if number < len(self._bounds) else len(keys)
             if end > start:
                 block = keys[start:end]
-                content = msgspec.msgpack.encode((block, [records[one] for one in block]))
+                content = msgspec.msgpack.encode((block, [records[key] for key in block]))
                 compressed = self._compressor.compress(content)
                 memory = len(content) + _RECORD_BYTES * len(block)
                 self._index += _BLOCK.pack(number, self._file.tell(), len(compressed), memory)
@@ -127,7 +127,7 @@ def merged(runs: Sequence[Runs], memory_bytes: int) -> Iterator[Records]:
 
     A key that is in several runs is yielded once.
     """
-    paths = [one.path for one in runs]
+    paths = [run.path for run in runs]
     together: list[tuple[int, int, int]] = []
     memory = 0
     for blocks in _by_range(runs):
@@ -144,9 +144,9 @@ def merged(runs: Sequence[Runs], memory_bytes: int) -> Iterator[Records]:
 def _by_range(runs: Sequence[Runs]) -> list[bytearray]:
     """Return the blocks of each range. In these entries, the number of the writer replaces the number of the range."""
     ranges: defaultdict[int, bytearray] = defaultdict(bytearray)
-    for writer, one in enumerate(runs):
-        with one.path.open("rb") as file:
-            file.seek(one.index_offset)
+    for writer, run in enumerate(runs):
+        with run.path.open("rb") as file:
+            file.seek(run.index_offset)
             for part in iter(partial(file.read, _READ_BLOCKS * _BLOCK.size), b""):
                 for number, *block in _BLOCK.iter_unpack(part):
                     ranges[number] += _BLOCK.pack(writer, *block)

@@ -329,14 +329,14 @@ def _selected(values: Sequence[str], bits: int) -> list[str]:
 def _display(state: _ProvidingProject) -> str:
     """Return the display name in the latest file, so that the result does not depend on the order of rows."""
     files = state.files
-    if len({one[2] for one in files.values()}) == 1:
+    if len({file[2] for file in files.values()}) == 1:
         return str(next(iter(files.values()))[2])
-    return max(((one[3] or 0, filename, one[2]) for filename, one in files.items()), default=(0, "", ""))[2]
+    return max(((file[3] or 0, filename, file[2]) for filename, file in files.items()), default=(0, "", ""))[2]
 
 
 def _all_answers(state: _ProvidingProject) -> dict[str, bytes]:
     """Return the answer for each group, computed from all files."""
-    ordered = sorted({one[0] for one in state.files.values()}, key=version_key)
+    ordered = sorted({file[0] for file in state.files.values()}, key=version_key)
     display = _display(state)
     return {
         group: orjson.dumps([display, _selected(ordered, versions)])
@@ -367,10 +367,10 @@ class _Changing:
         old, new = self.old, self.new
         changed = set() if old.lists is new.lists else old.all_groups ^ new.all_groups
         for filename in self.of_rows:
-            one, other = old.files.get(filename), new.files.get(filename)
-            if one and other and one[:2] == other[:2]:
+            before, after = old.files.get(filename), new.files.get(filename)
+            if before and after and before[:2] == after[:2]:
                 continue
-            for state, file in ((old, one), (new, other)):
+            for state, file in ((old, before), (new, after)):
                 if file and file[1] is not None:
                     changed.update(state.lists[file[1]])
         return changed
@@ -404,7 +404,7 @@ def _add_changed_answers(before: Records, after: Records, changing: _Changing) -
     for group, base in came_from.items():
         earlier, now = 0 if base is None else had.get(base, 0), has.get(group, 0)
         value = _EMPTY if base is None else stored.get(base) or read_answer(db, start + base.encode())
-        gone, added = (_selected(versions, one) for one in (earlier & ~now, now & ~earlier))
+        gone, added = (_selected(versions, difference) for difference in (earlier & ~now, now & ~earlier))
         after[start + group.encode()] = _changed_answer(value, display, gone, added)
 
 

@@ -48,7 +48,14 @@ def newest_version(versions: Iterable[str], yanked: Iterable[str] = ()) -> str:
     '1.0'
     """
     avoided = set(yanked)
-    return max(versions, key=lambda one: (one not in avoided and _is_stable(one), one not in avoided, version_key(one)))
+    return max(
+        versions,
+        key=lambda version: (
+            version not in avoided and _is_stable(version),
+            version not in avoided,
+            version_key(version),
+        ),
+    )
 
 
 def newest_release(files: Iterable[tuple[str, bool]]) -> str:

@@ -28,7 +28,7 @@ class HeldDumps:
     def of(cls, cover: Sequence[Dump]) -> "HeldDumps":
         """Return the dumps of a version to which all dumps of `cover` were applied."""
         full, *ranges = cover
-        return cls(full.directory, ranges[-1].serials.end if ranges else 0, all_leaves(one.leaves for one in ranges))
+        return cls(full.directory, ranges[-1].serials.end if ranges else 0, all_leaves(dump.leaves for dump in ranges))
 
     def following(self, cover: Sequence[Dump]) -> tuple[Dump, ...] | None:
         """Return the dumps of `cover` after these, or None if it does not begin with these.
@@ -38,7 +38,7 @@ class HeldDumps:
         """
         if not cover or cover[0].directory != self.full:
             return None
-        counts = accumulate((one.leaves.count for one in cover[1:]), initial=0)
+        counts = accumulate((dump.leaves.count for dump in cover[1:]), initial=0)
         begin = sum(count < self.leaves.count for count in counts) + 1
         return tuple(cover[begin:]) if HeldDumps.of(cover[:begin]) == self else None
 

@@ -69,7 +69,7 @@ def clean_versions(
 
     def unnamed(directory: str, stored: Sequence[StoredObject]) -> Waste | None:
         renew(0)
-        found = [one for one in stored if not wanted(directory, one)]
+        found = [candidate for candidate in stored if not wanted(directory, candidate)]
         if directory in gone or (found and _is_published(known, directory)):
             return DeletionReason.SUPERSEDED, found
         return (DeletionReason.ABANDONED, found) if found and _is_old(known, directory, found, deadlines.old) else None

@@ -81,7 +81,9 @@ def group_versions(files: Iterable[File]) -> Groups:
             known.append(requirements)
     groups: dict[tuple[str, ...], tuple[list[str], Mapping[str, int]]] = {}
     for version, lists in lists_of.items():
-        all_of_it = tuple(lists[0] if len(lists) == 1 else sorted({one for some in lists for one in some}))
+        all_of_it = tuple(
+            lists[0] if len(lists) == 1 else sorted({requirement for listed in lists for requirement in listed})
+        )
         if all_of_it not in groups:
             groups[all_of_it] = ([], _required_projects(all_of_it))
         groups[all_of_it][0].append(version)

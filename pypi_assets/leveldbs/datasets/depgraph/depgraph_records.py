@@ -113,7 +113,9 @@ def change(db: Database | None, project: str, rows: list[Row]) -> tuple[Records,
     if db is None:
         files = _changed({}, updates)
         requiring = dependent_values(group_versions(files.values()))
-        return {}, _records(project, files) | {key("r", one, project): value for one, value in requiring.items()}
+        return {}, _records(project, files) | {
+            key("r", required, project): value for required, value in requiring.items()
+        }
     stored = _read(db, project, updates)
     files = _changed(stored.files, updates)
     count = stored.count + len(files) - len(stored.files)
@@ -125,7 +127,7 @@ def change(db: Database | None, project: str, rows: list[Row]) -> tuple[Records,
             stored = _read_all(db, project)
             files = _changed(stored.files, updates)
         before, after = stored.records, _records(project, files)
-    touched = {some[filename].version for filename in updates for some in (stored.files, files) if filename in some}
+    touched = {state[filename].version for filename in updates for state in (stored.files, files) if filename in state}
     groups = group_versions(stored.files.values())
     changed_groups = group_versions(file for file in files.values() if file.version in touched)
     changes = rank_changes(groups, changed_groups, touched)
@@ -276,9 +278,9 @@ def newest_requirements(db: Database, project: str) -> tuple[str, list[list[str]
 
 def _different(lists: Iterable[list[str] | None]) -> list[list[str]]:
     found: list[list[str]] = []
-    for one in lists:
-        if one is not None and one not in found:
-            found.append(one)
+    for requirements in lists:
+        if requirements is not None and requirements not in found:
+            found.append(requirements)
     return found
 
 
