@@ -1,6 +1,6 @@
-"""Answers from the newest published versions: `open_latest(dataset)` opens them. docs/lookup.md shows how.
+"""Readers of published datasets. `open_latest(dataset)` opens the newest version; docs/lookup.md has examples.
 
-A name is imported when it is used, so that a command imports no reader but its own.
+Names are imported on first use, so a command loads only the readers that it needs.
 """
 
 from importlib import import_module

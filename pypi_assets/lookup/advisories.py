@@ -1,7 +1,7 @@
-"""Reads advisories in OSV's format, from a zip or a folder of JSON, and finds those that affect a version.
+"""Read advisories in OSV format from a zip or a folder of JSON files, and find the ones that affect a version.
 
-They are what others wrote: sizes, counts and depths have limits, and what cannot be read is named and left out.
-Format: https://ossf.github.io/osv-schema/.
+Advisories are untrusted input: their size, number and nesting depth are limited. Unreadable records are skipped, and
+listed with the reason. The format is described at https://ossf.github.io/osv-schema/.
 """
 
 import io
@@ -31,7 +31,7 @@ _MOST_SHOWN = 100
 
 
 class AdvisoriesError(ExpectedError):
-    """Advisories that cannot be read at all; the text has the path and the reason."""
+    """Advisories that cannot be read at all. The message has the path and the reason."""
 
 
 class _Event(msgspec.Struct):
@@ -68,9 +68,12 @@ _decoder = msgspec.json.Decoder(_Record)
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """The events of a range, in the order of their versions. `is_affected_first`: from before the first version on.
+    """The events of one OSV range, sorted by version.
 
-    Of each of `changes`: the version, whether what follows is affected, and whether that begins after the version.
+    `is_affected_first` is true if the range includes all versions from the start (`introduced: "0"`). An entry of
+    `changes` is (version, whether later versions are affected, whether the change excludes the version itself). With
+    `last_affected` 2.0, for example, 2.0 is still affected, so the entry is (2.0, False, True). A version at or above
+    all `limits` is never affected.
     """
 
     is_affected_first: bool
@@ -89,7 +92,7 @@ class _Ends:
 
 @dataclass(frozen=True, slots=True)
 class _Advisory:
-    """What one advisory affects of one project: versions (canonical), and ranges of them."""
+    """The versions (canonical) and ranges of one project that one advisory affects."""
 
     id: str
     versions: frozenset[str]
@@ -101,9 +104,10 @@ class _Advisory:
 
 @dataclass(frozen=True, slots=True)
 class Advisories:
-    """Advisories about projects of the ecosystem PyPI. `problems` has what was left out, by name and reason.
+    """Advisories about projects of the ecosystem `PyPI`.
 
-    `records` counts those that are kept, `withdrawn` and `others` those that are not: others are of other ecosystems.
+    `records` counts the advisories in use, `withdrawn` the withdrawn ones, and `others` the ones about other
+    ecosystems. `problems` lists everything that was skipped, as (name, reason).
     """
 
     records: int
@@ -114,13 +118,14 @@ class Advisories:
 
     @property
     def projects(self) -> list[str]:
-        """The projects (normalized) that they are about, in order."""
+        """Return the normalized names of all projects with an advisory, sorted."""
         return sorted(self._by_project)
 
     def affected(self, project: str, version: str) -> list[str]:
-        """The ids of the advisories that affect a version, in order.
+        """Return the ids of the advisories that affect a version, sorted.
 
-        It is affected where their `versions` have it, or a range of the ecosystem's versions.
+        An advisory affects a version if its `versions` list it, or if one of its ranges of type `ECOSYSTEM` contains
+        it.
         """
         found = self._by_project.get(canonicalize_name(project), ())
         canonical, parsed = _canonical(version), _parsed(version)
@@ -128,7 +133,10 @@ class Advisories:
 
 
 def read_advisories(path: Path) -> Advisories:
-    """Those of the zip or the folder at `path`. Raises AdvisoriesError where it is none, or beyond the limits."""
+    """Read the advisories of the zip or folder at `path`.
+
+    Raises AdvisoriesError if it cannot be read, has no JSON files, or exceeds a limit.
+    """
     reading = _AdvisoryReading()
     try:
         for name, content in _folder_members(path, reading) if path.is_dir() else _zip_members(path, reading):
@@ -139,7 +147,7 @@ def read_advisories(path: Path) -> Advisories:
         raise AdvisoriesError(f"{path}: {error}") from None
     if not reading.seen:
         raise AdvisoriesError(
-            f"{path} has no file that ends in {_SUFFIX}: give OSV's all.zip of PyPI, or a folder of it"
+            f"{path} has no file that ends in {_SUFFIX}: use OSV's all.zip for PyPI, or the folder that it unpacks to"
         )
     return reading.result()
 
@@ -153,7 +161,7 @@ class _BadRecordError(Exception):
 
 
 class _AdvisoryReading:
-    """Advisories as they are read, within the limits."""
+    """A collection of advisories that grows while they are read. It enforces the limits."""
 
     def __init__(self) -> None:
         self.seen = 0
@@ -162,11 +170,11 @@ class _AdvisoryReading:
         self._records = self._withdrawn = self._others = self._bytes = self._versions = 0
 
     def problem(self, name: str, reason: str) -> None:
-        """Notes that `name` is left out."""
+        """Record why `name` is skipped."""
         self._problems.append((name, reason))
 
     def count(self) -> None:
-        """Notes that there is one more file of a record."""
+        """Count one more record file."""
         self.seen += 1
         if self.seen > MOST_RECORDS:
             raise _TooMuchError(f"there are more than {MOST_RECORDS} records")
@@ -174,14 +182,14 @@ class _AdvisoryReading:
     def add(self, name: str, content: bytes) -> None:
         self._bytes += len(content)
         if self._bytes > TOTAL_BYTES:
-            raise _TooMuchError(f"all records have more than {TOTAL_BYTES} bytes")
+            raise _TooMuchError(f"the records have more than {TOTAL_BYTES} bytes together")
         if len(content) > RECORD_BYTES:
             self.problem(name, f"it has more than {RECORD_BYTES} bytes")
             return
         try:
             record = _decoder.decode(content)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-            self.problem(name, f"it is no record of OSV: {str(error) or 'it is nested too deep'}")
+            self.problem(name, f"it is not a valid OSV record: {str(error) or 'it is nested too deeply'}")
             return
         affected = [(one.package.name, one) for one in record.affected or () if one.package and _is_ours(one.package)]
         if not affected:
@@ -196,14 +204,14 @@ class _AdvisoryReading:
     def _add_affected(self, name: str, record_id: str, project: str, affected: _Affected) -> None:
         self._versions += len(affected.versions or ()) + sum(len(one.events or ()) for one in affected.ranges or ())
         if self._versions > MOST_VERSIONS:
-            raise _TooMuchError(f"all records name more than {MOST_VERSIONS} versions")
+            raise _TooMuchError(f"the records list more than {MOST_VERSIONS} versions together")
         ranges = []
         for one in affected.ranges or ():
             if one.type == "ECOSYSTEM":
                 try:
                     ranges.append(_ends_of(one.events or ()))
                 except _BadRecordError as error:
-                    self.problem(name, f"a range of {record_id} is left out: {error}")
+                    self.problem(name, f"a range of {record_id} is skipped: {error}")
         versions = frozenset(map(_canonical, affected.versions or ()))
         self._by_project[project].append(_Advisory(record_id, versions, ranges))
 
@@ -216,12 +224,12 @@ def _is_ours(package: _Package) -> bool:
 
 
 def _ends_of(events: Iterable[_Event]) -> _Ends:
-    """Events of equal versions stay in their order."""
+    """Return the events of a range, sorted by version. Events of equal versions keep their order."""
     changes: list[tuple[Version, bool, bool]] = []
     limits = []
     is_affected_first = False
     for event in events:
-        if event.introduced == "0":  # before all versions, pre-releases of 0 among them
+        if event.introduced == "0":  # before all versions, also before pre-releases of 0
             is_affected_first = True
         elif event.introduced is not None:
             changes.append((_required(event.introduced), True, False))
@@ -237,32 +245,35 @@ def _ends_of(events: Iterable[_Event]) -> _Ends:
 def _required(text: str) -> Version:
     parsed = _parsed(text)
     if parsed is None:
-        raise _BadRecordError(f"{text[:_MOST_SHOWN]!r} is no version of PEP 440")
+        raise _BadRecordError(f"{text[:_MOST_SHOWN]!r} is not a valid PEP 440 version")
     return parsed
 
 
 def _canonical(text: str) -> str:
     try:
         return canonical_version(text)
-    except ValueError:  # a number in it is too long
+    except ValueError:  # a number in it has too many digits
         return text
 
 
 def _parsed(text: str) -> Version | None:
     try:
         return Version(text)
-    except ValueError:  # that it is no version, or a number in it too long
+    except ValueError:  # not a version, or a number in it has too many digits
         return None
 
 
 class _BoundedFile(io.FileIO):
-    """A file of which no more is read at once than a zip's directory may have: zipfile reads that whole."""
+    """A file that rejects a single read of more than `DIRECTORY_BYTES`.
+
+    zipfile reads the directory of an archive whole, however large it is.
+    """
 
     def read(self, size: int | None = -1, /) -> bytes:
         rest = os.fstat(self.fileno()).st_size - self.tell()
         if min(rest, rest if size is None or size < 0 else size) > DIRECTORY_BYTES:
             raise _TooMuchError(
-                f"its directory has more than {DIRECTORY_BYTES} bytes: give OSV's all.zip of PyPI alone"
+                f"its zip directory has more than {DIRECTORY_BYTES} bytes: use OSV's all.zip for PyPI only"
             )
         return super().read(size) or b""
 
@@ -272,13 +283,13 @@ def _zip_members(path: Path, reading: _AdvisoryReading) -> Iterator[tuple[str, b
         try:
             archive = zipfile.ZipFile(file)
         except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-            raise AdvisoriesError(f"{path} is neither a folder nor a zip that can be read: {error}") from error
+            raise AdvisoriesError(f"{path} is neither a folder nor a readable zip: {error}") from error
         for member in archive.infolist():
             if member.is_dir() or not member.filename.endswith(_SUFFIX):
                 continue
             reading.count()
             if member.compress_type not in _PLAIN:
-                reading.problem(member.filename, "it is compressed in another way than by deflate")
+                reading.problem(member.filename, "its compression method is not deflate")
                 continue
             try:
                 with archive.open(member) as content:
@@ -306,12 +317,15 @@ def _folder_members(path: Path, reading: _AdvisoryReading) -> Iterator[tuple[str
                 reading.problem(shown, f"it cannot be read: {error.strerror}")
                 continue
             if content is None:
-                reading.problem(shown, "it is no ordinary file")
+                reading.problem(shown, "it is not a regular file")
                 continue
             yield shown, content
 
 
 def _content_of(path: Path) -> bytes | None:
-    """At most one byte more than a record may have; None of what is no ordinary file. A link is not followed."""
+    """Return the content, up to one byte more than a record may have. Return None if the file is not a regular file.
+
+    Links are not followed.
+    """
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
         return file.read(RECORD_BYTES + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None

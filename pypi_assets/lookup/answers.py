@@ -1,4 +1,4 @@
-"""What lookups return: results together with the version and serial that they are from."""
+"""Types of answers: the results of a lookup, with the LevelDB version and the serial that they come from."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,20 +9,20 @@ if TYPE_CHECKING:
 
 
 class LookupNameError(ValueError):
-    """A text that is not a name of what is looked up; the message describes what it must be."""
+    """Invalid input of a lookup, such as a malformed hash. The message states the expected form."""
 
 
 Result = TypeVar("Result", bound=Mapping[str, object])
-"""A typed dictionary; each dataset's reader defines its own."""
+"""The `TypedDict` of one result. Each dataset's reader defines its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[Result]):
-    """What was found, as the index was at `serial`. `version` is the LevelDB version that it is from; None: from the
-    catalog.
+    """The results of one lookup, as of `serial`. `results` is empty if nothing matches.
 
-    Where nothing was found, `results` is empty. `epoch` is that of the serial, for answers of the catalog.
-    `followed_projects` is how many projects are followed: nothing is known of others. None: all of the index is.
+    `version` is the LevelDB version that was read. If the catalog was read instead, `version` is None and `epoch` is
+    the epoch of the serial. `followed_projects` is the number of followed projects; the answer knows nothing about
+    other projects. It is None if the whole index is followed.
     """
 
     version: int | None
@@ -33,13 +33,13 @@ class Answer(Generic[Result]):
     followed_projects: int | None = None
 
     def frame(self) -> "pd.DataFrame":
-        """The results as a table, with all columns even without rows; `attrs` has `version` and `serial`."""
+        """Return the results as a table, with all columns even without rows. `attrs` has `version` and `serial`."""
         return _frame(self.version, self.serial, self.results, self.kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Stream(Generic[Result]):
-    """Like an `Answer`, but results are read as they are iterated over, once. All are from one version."""
+    """The results of one lookup, read from one version while you iterate over them. You can iterate only once."""
 
     version: int
     serial: int
@@ -51,12 +51,12 @@ class Stream(Generic[Result]):
         return self.results
 
     def frame(self) -> "pd.DataFrame":
-        """What has not been read yet as a table, whole in memory; otherwise like an answer's."""
+        """Return the results that were not read yet as a table, like `Answer.frame`. The whole table is in memory."""
         return _frame(self.version, self.serial, self.results, self.kind)
 
 
 def _frame(version: int | None, serial: int, results: Iterable[Result], kind: type[Result]) -> "pd.DataFrame":
-    import pandas as pd  # takes longer to load than all the rest
+    import pandas as pd  # takes longer to import than everything else
 
     frame = pd.DataFrame(list(results), columns=list(kind.__annotations__))
     frame.attrs.update(version=version, serial=serial)

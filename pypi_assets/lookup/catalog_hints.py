@@ -1,4 +1,4 @@
-"""The same sentences as `hints.py` makes, from the catalog: for commands that read it, and for earlier serials."""
+"""The hints of `hints.py`, made from the catalog: for commands that read the catalog, and for past serials."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -19,8 +19,8 @@ _MOST_READ = 500
 
 
 def unknown_project_hints(connection: "Connection", name: str) -> Iterator[Hint]:
-    """What the project `name` may be; none for a project that the catalog knows."""
-    from pypi_assets.catalog.database import storable  # the database takes long to load
+    """Yield guesses at what `name` may mean. There are none if the catalog knows a project of this name."""
+    from pypi_assets.catalog.database import storable  # the database is slow to import
     from pypi_assets.catalog.observed.projects import find_project
     from pypi_assets.catalog.reports.live_files import next_project, providers_of_root
 
@@ -33,13 +33,13 @@ def unknown_project_hints(connection: "Connection", name: str) -> Iterator[Hint]
 
 
 def past_project_hints(catalog: "Catalog", name: str) -> Iterator[Hint]:
-    """The same for a lookup of a project at an earlier serial."""
+    """Yield guesses for a lookup of the project `name` at a past serial."""
     with catalog.read() as connection:
         yield from unknown_project_hints(connection, name)
 
 
 def past_module_hints(catalog: "Catalog", name: str) -> Iterator[Hint]:
-    """What the top-level name of the module `name` may be; none where the catalog knows that."""
+    """Yield guesses at the top-level name of the module `name`, unless the catalog knows this top-level name."""
     from pypi_assets.catalog.database import storable
     from pypi_assets.catalog.reports.live_files import next_module_root
 

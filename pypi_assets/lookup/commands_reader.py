@@ -1,4 +1,4 @@
-"""Looks up commands: which projects install one, and in which versions."""
+"""Look up commands: which projects install a command, and in which versions."""
 
 from typing import TypedDict
 
@@ -8,7 +8,10 @@ from pypi_assets.lookup.reader import require_text
 
 
 class CommandResult(TypedDict):
-    """A project that installs a command as a console script, and the `versions` that do, in PEP 440's order."""
+    """A project that installs a command as a console script.
+
+    `versions` are the versions that install the command, in PEP 440 order.
+    """
 
     command: str
     project: str
@@ -17,18 +20,19 @@ class CommandResult(TypedDict):
 
 
 class CommandsReader(NamesReader):
-    """Answers from `commands`."""
+    """A reader of the dataset `commands`."""
 
     dataset = "commands"
 
     def command(self, name: str) -> Answer[CommandResult]:
-        """The projects that install the command, by normalized name."""
+        """Return the projects that install the command, by normalized name."""
         require_text("command", name)
         return self._answer(CommandResult, lambda db: map(_result, providers(db, name)))
 
     def commands(self, prefix: str = "", after: tuple[str, str] | None = None) -> Stream[CommandResult]:
-        """Return all commands whose name begins with `prefix`, by name, and of each the projects that install it; with
-        `after`, those that come after this command and project (normalized).
+        """Return all commands whose name begins with `prefix`, by name, with the projects that install each command.
+
+        `after` is a command and a normalized project name: the stream begins after this pair.
         """
         require_text("commands", prefix)
         return self._stream(CommandResult, lambda db: map(_result, all_providers(db, prefix, after)))

@@ -1,4 +1,4 @@
-"""Looks up distributions, what they require, and who requires a project."""
+"""Look up distributions, their requirements, and the projects that require a project."""
 
 import re
 from collections import defaultdict
@@ -24,16 +24,18 @@ from pypi_assets.lookup.reader import DatasetReader, require_text
 from pypi_assets.lookup.requirement_filters import Which, kept_by_version
 
 _FEW = 50
-"""As many dependents are read at once."""
+"""The number of dependents that one read returns."""
 _REMEMBERED_PROJECTS = 65_536
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:==\s*([^\s,;=<>]+)\s*)?")
 
 
 class Distribution(TypedDict):
-    """One file of a project, as in the dumps. `requires_dist` None: unknown. A wheel tag that it lacks is empty.
+    """One file of a project, as in the dumps.
 
-    `refusals` are what installers do that do not take the file; None: none are known. `installed_metadata` are lines of
-    an sdist's own metadata, by which uv resolves it, if pip resolves it by others that the index serves.
+    `requires_dist` is None if the requirements are unknown. `platform`, `abi` and `build` are empty if the filename
+    lacks the tag. `refusals` lists why pip or uv skips the file or fails on it, such as `uv fails: ...`; None: no
+    reason is known. `installed_metadata` has metadata lines from the sdist itself. It is set if the index serves
+    different metadata for the file: uv resolves the sdist by its own lines, and pip by the served ones.
     """
 
     filename: str
@@ -59,8 +61,10 @@ class Distribution(TypedDict):
 
 
 class Dependent(TypedDict):
-    """A project (`normalized`) that requires another, and its versions that do: `always`, only by a `marker`, only with
-    an `extra`; each in PEP 440's order.
+    """A project (`normalized`) that requires the project `required`.
+
+    Each list has versions in PEP 440 order: `always` has the versions that require it unconditionally, `marker` those
+    that require it only under a marker, and `extra` those that require it only with an extra.
     """
 
     required: str
@@ -71,8 +75,9 @@ class Dependent(TypedDict):
 
 
 class TransitiveDependent(TypedDict):
-    """A `Dependent` with the least number of steps that lead to it, `depth`: 1 for those that require the project
-    itself. `required` is the project through which it was found.
+    """A `Dependent` with its `depth`, the length of the shortest path to it: 1 if it requires the project itself.
+
+    `required` is the next project on this path.
     """
 
     depth: int
@@ -84,7 +89,7 @@ class TransitiveDependent(TypedDict):
 
 
 class ProjectReleases:
-    """The releases of a project. `names` are their versions, in no order, each with at least one file."""
+    """The releases of a project. `names` are their versions, unsorted. Each release has at least one file."""
 
     def __init__(self, values: "depgraph.ReleaseValues | list[dict[str, Any]]") -> None:
         self._values = values if isinstance(values, depgraph.ReleaseValues) else None
@@ -95,14 +100,14 @@ class ProjectReleases:
         self.names: Sequence[str] = list(self._files) if self._values is None else list(self._values.releases)
 
     def files(self, name: str) -> Sequence[Distribution]:
-        """The distributions of a release, by filename."""
+        """Return the distributions of a release, by filename."""
         if self._values is None:
             return self._files[name]
         return cast("list[Distribution]", self._values.decode(name))
 
 
 class DepgraphReader(DatasetReader):
-    """Answers from `depgraph`. Names are compared normalized, and versions canonically."""
+    """A reader of the dataset `depgraph`. Project names are compared normalized, and versions canonically."""
 
     dataset = "depgraph"
     names_start = key("d", "")
@@ -111,7 +116,7 @@ class DepgraphReader(DatasetReader):
         return canonicalize_name(name)
 
     def project(self, name: str, version: str | None = None) -> Answer[Distribution]:
-        """The distributions of a project, or of one version of it, by version (PEP 440) and filename."""
+        """Return the distributions of a project, or of one version, by version (PEP 440) and filename."""
         project = canonicalize_name(require_text("project", name))
         if version is not None:
             require_text("project", version)
@@ -126,12 +131,12 @@ class DepgraphReader(DatasetReader):
         return self._answer(Distribution, found)
 
     def releases(self, name: str) -> "ProjectReleases":
-        """The releases of a project, of which each is decoded when it is looked at."""
+        """Return the releases of a project. The files of a release are decoded when they are first accessed."""
         project = canonicalize_name(require_text("releases", name))
         return self._read(lambda db: ProjectReleases(depgraph.release_values(db, project)))[1]
 
     def projects(self, prefix: str = "") -> Stream[Distribution]:
-        """The distributions of all projects whose name begins with `prefix`, by project, version and filename."""
+        """Return the distributions of all projects whose name begins with `prefix`, by project, version, filename."""
 
         start = key("d", canonicalize_name(require_text("projects", prefix)))
 
@@ -143,12 +148,12 @@ class DepgraphReader(DatasetReader):
         return self._stream(Distribution, results)
 
     def dependents(self, name: str) -> Answer[Dependent]:
-        """The projects that require a project, by normalized name."""
+        """Return the projects that require a project, by normalized name."""
         required = canonicalize_name(require_text("dependents", name))
         return self._answer(Dependent, lambda db: _dependents_of(db, required))
 
     def latest_dependents(self, name: str) -> Stream[Dependent]:
-        """The projects whose newest version requires a project, with this version alone, by normalized name.
+        """Return the projects whose newest version requires a project, by normalized name. Only this version is listed.
 
         The newest version is the one that `lookup project NAME --latest` prints. Each dependent costs one read.
         """
@@ -163,10 +168,10 @@ class DepgraphReader(DatasetReader):
         which: Which = "accepts",
         latest: bool = False,
     ) -> Stream[Dependent]:
-        """What `dependents` answers, read as it is iterated over; with `after`, those that come after this project.
+        """Return the results of `dependents` as a stream. With `after`, the stream begins after this project.
 
-        With `version`, those whose requirements accept it, or exclude it, with the releases that do. With `latest`,
-        only what newest versions require counts, as for `latest_dependents`.
+        With `version`, only releases whose requirements accept this version are listed, or exclude it, depending on
+        `which`. With `latest`, only the newest version of each dependent counts, as in `latest_dependents`.
         """
         required = canonicalize_name(require_text("streamed_dependents", name))
         start = dependents.dependents_prefix(required)
@@ -183,20 +188,21 @@ class DepgraphReader(DatasetReader):
         return self._stream(Dependent, results)
 
     def count_dependents(self, name: str) -> int:
-        """How many projects `dependents` answers."""
+        """Return the number of results of `dependents`."""
         record_key = dependents.dependents_count_key(canonicalize_name(require_text("count_dependents", name)))
         return int(self._read(lambda db: db.get(record_key, verify_checksums=True))[1] or 0)
 
     def dependents_of_each(self, projects: Collection[str]) -> dict[str, int]:
-        """Return the number of projects that require each of these (normalized)."""
+        """Return the number of dependents of each of these projects (normalized)."""
         keys = {project: dependents.dependents_count_key(project) for project in projects}
         return self._read(lambda db: {one: int(db.get(keys[one], verify_checksums=True) or 0) for one in keys})[1]
 
     def most_required(self, most: int, prefix: str = "", most_scanned: int | None = None) -> list[tuple[str, int]]:
-        """Return the `most` projects with files that the most projects require, and how many do; of equal ones by name.
-        With `prefix`, only projects whose name begins with it.
+        """Return the `most` projects that the most projects require, as (normalized name, number of dependents).
 
-        It takes a scan over what is required at all, or over the first `most_scanned` names, and memory by `most`.
+        Projects without files are skipped. Equal counts are sorted by name. With `prefix`, only projects whose name
+        begins with it are counted. The whole list of required projects is scanned, or its first `most_scanned` names.
+        Memory grows with `most` only.
         """
         start, kind = key("t", canonicalize_name(prefix)), len(key("t", ""))
 
@@ -207,7 +213,7 @@ class DepgraphReader(DatasetReader):
                 one = count, -place, name
                 if len(best) == most and one <= best[0]:
                     continue
-                if db.get(key("d", name), verify_checksums=True) is None:  # required, and never uploaded
+                if db.get(key("d", name), verify_checksums=True) is None:  # a required project that was never uploaded
                     continue
                 (heappushpop if len(best) == most else heappush)(best, one)
             return [(name, count) for count, _, name in sorted(best, reverse=True)]
@@ -217,11 +223,11 @@ class DepgraphReader(DatasetReader):
     def transitive_dependents(
         self, name: str, depth: int | None = None, *, latest: bool = False
     ) -> Stream[TransitiveDependent]:
-        """The projects that require a project, those that require one of these, and so on, each once.
+        """Return the projects that require a project, the projects that require these, and so on. Each is listed once.
 
-        They come breadth-first, by depth; those that require the same project by normalized name. With `depth`, none
-        comes from further away. The project itself never comes. Each project that came costs one scan, and its name in
-        memory. With `latest`, only what newest versions require counts, as for `latest_dependents`.
+        The order is breadth-first: by depth, and within the dependents of one project by normalized name. The search
+        stops at `depth`. The project itself is never listed. With `latest`, only the newest version of each dependent
+        counts, as in `latest_dependents`. Each listed project costs one scan, and its name stays in memory.
         """
         required = canonicalize_name(require_text("transitive_dependents", name))
 
@@ -232,35 +238,39 @@ class DepgraphReader(DatasetReader):
         return self._stream(TransitiveDependent, results)
 
     def requiring(self, name: str, after: str | None = None, /) -> Iterator[str]:
-        """Return the projects with any release that requires a project (normalized), by name: those behind `after`."""
+        """Return the projects that have any release that requires a project (normalized), by name.
+
+        With `after`, the result begins after this project.
+        """
         start = dependents.dependents_prefix(require_text("requiring", name))
 
         def found(db: Database) -> Iterator[str]:
             records = scan(db, start) if after is None else scan_after(db, start, start + as_part(after).encode())
             return (record_key[len(start) :].decode() for record_key, _ in records)
 
-        few = self._read(lambda db: list(islice(found(db), _FEW)))[1]  # as most have, which is quicker than a stream
+        few = self._read(lambda db: list(islice(found(db), _FEW)))[1]  # mostly all, and faster than a stream
         return iter(few) if len(few) < _FEW else self._iterate(self._current(), found)
 
     def newest(self, projects: Sequence[str], /) -> Iterator[NewestRelease | None]:
-        """Yield the newest release of each of these projects (normalized); None of one without files."""
+        """Yield the newest release of each of these projects (normalized), or None for a project without files."""
         found = self._read(lambda db: [depgraph.newest_requirements(db, project) for project in projects])[1]
         return (None if one is None else NewestRelease(*one) for one in found)
 
     def versions(self, name: str, /) -> Sequence[tuple[str, bool]]:
-        """Return the versions of a project, and whether each is yanked: all of its files are."""
+        """Return the versions of a project, each with whether it is yanked, that is, whether all of its files are."""
         project = canonicalize_name(require_text("versions", name))
         return by_version(self._read(lambda db: list(depgraph.version_yanks(db, project)))[1])
 
     def check(self) -> None:
-        """Return: a search may go on."""
+        """Never stop a search. Other graphs raise an error here."""
 
     def all_dependents(
         self, prefix: str = "", after: tuple[str, str] | None = None, *, latest: bool = False
     ) -> Stream[Dependent]:
-        """All that require a project whose name begins with `prefix`, by its name and by theirs. With `after`, those
-        that come after this pair of names (normalized). With `latest`, only what newest versions require counts, as for
-        `latest_dependents`.
+        """Return all dependents of the projects whose name begins with `prefix`, by required project and dependent.
+
+        `after` is a pair of normalized names, required project and dependent: the stream begins after this pair. With
+        `latest`, only the newest version of each dependent counts, as in `latest_dependents`.
         """
 
         start = key("r", canonicalize_name(require_text("all_dependents", prefix)))
@@ -278,15 +288,18 @@ class DepgraphReader(DatasetReader):
 
 
 def parse_requirement(requirement: str) -> tuple[str, str | None]:
-    """The project's name and the version of `NAME` or `NAME==VERSION`. Raises LookupNameError for anything else."""
+    """Split `NAME` or `NAME==VERSION` into the name and the version, which can be None.
+
+    Raises LookupNameError for any other text.
+    """
     match = _REQUIREMENT.fullmatch(requirement)
     if match is None:
-        raise LookupNameError(f"{requirement!r} is neither a project's NAME nor NAME==VERSION")
+        raise LookupNameError(f"{requirement!r} is neither a project NAME nor NAME==VERSION")
     return match[1], match[2]
 
 
 def distributions_of(rows: Iterable[Row], version: str | None = None) -> list[Distribution]:
-    """Return what `DepgraphReader.project` answers of a project's rows, as dumps have them."""
+    """Return the result of `DepgraphReader.project` for the rows of a project, in the format of dumps."""
     found = [row for row in rows if version is None or canonical_version(row["version"]) == canonical_version(version)]
     if not found:
         return []
@@ -295,9 +308,9 @@ def distributions_of(rows: Iterable[Row], version: str | None = None) -> list[Di
 
 
 def requiring_projects(name: str, releases: Iterable[tuple[str, str, int]]) -> Iterator[Dependent]:
-    """Yield what `DepgraphReader.dependents` answers if `releases` require a project.
+    """Yield the results of `DepgraphReader.dependents` for releases that require the project `name`.
 
-    A release is (normalized name, version, rank of the condition). They are sorted by normalized name.
+    A release is (normalized name, version, index in `CONDITIONS`). `releases` must be sorted by normalized name.
     """
     required = canonicalize_name(name)
     for project, of_project in groupby(releases, key=itemgetter(0)):
@@ -312,9 +325,9 @@ def transitive_dependents(
     depth: int | None = None,
     kept: Callable[[Iterable[Dependent]], Iterator[Dependent]] = iter,
 ) -> Iterator[TransitiveDependent]:
-    """What `direct` leads to from `name`, breadth first; each project once, at its least depth.
+    """Yield everything that `direct` leads to from `name`, breadth first, each project once at its least depth.
 
-    `kept` returns those dependents that count. It gets no project that was found already.
+    `kept` filters the dependents of a project. It never receives a project that was yielded already.
     """
 
     def not_found(required: str, found: Container[str]) -> Iterator[tuple[str, Dependent]]:
@@ -337,7 +350,10 @@ def _files_of(db: Database, project: str) -> list[dict[str, Any]]:
 
 
 def _newest_alone(db: Database) -> Callable[[Iterable[Dependent]], Iterator[Dependent]]:
-    """What keeps the dependents whose newest version requires the project. It remembers newest versions."""
+    """Return a filter of dependents: it keeps a project if its newest version requires the project.
+
+    The filter caches the newest version of each project.
+    """
     newest_of = lru_cache(_REMEMBERED_PROJECTS)(partial(_newest_of, db))
     return lambda found: newest_dependents(found, newest_of)
 
@@ -345,7 +361,7 @@ def _newest_alone(db: Database) -> Callable[[Iterable[Dependent]], Iterator[Depe
 def _newest_of(db: Database, project: str) -> str:
     files = list(depgraph.version_yanks(db, project))
     if not files:
-        raise LeveldbDamagedError(f"{project} requires a project, and has no files")
+        raise LeveldbDamagedError(f"{project} requires a project but has no files")
     return newest_release(files)
 
 

@@ -1,4 +1,7 @@
-"""Which projects lead to an affected version: by what their newest releases allow, or by solutions of them."""
+"""Find the projects that lead to a version affected by an advisory.
+
+`exposed` looks at the requirements of newest releases, `exposed_solutions` at the pins that a solver has chosen.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypedDict
@@ -13,8 +16,11 @@ from pypi_assets.lookup.requirement_filters import Alternative, alternatives, ma
 
 
 class Exposure(TypedDict):
-    """A project (`normalized`) whose newest release, `version`, requires `required`, and the newest version of that
-    which it allows: `allowed`, which `advisories` affect. `requirements` allow it; `condition` is the least of theirs.
+    """A project whose newest release allows an affected version of a project that it requires.
+
+    `normalized` and `version` are the project and its newest release. `allowed` is the newest version of `required`
+    that the `requirements` accept, and `advisories` affect it. `condition` is `always` if one of the requirements
+    always holds, else `marker` or `extra`.
     """
 
     required: str
@@ -27,8 +33,10 @@ class Exposure(TypedDict):
 
 
 class ExposedSolution(TypedDict):
-    """A project (`normalized`) of which the newest solution chooses `chosen`, and pins `version` of `required`, which
-    `advisories` affect. Where it is not known what the solution is, `undecided` has the reason, and these are None.
+    """A project whose newest solution pins an affected version.
+
+    The solution chooses the version `chosen` of the project `normalized`, and pins `required` to `version`, which
+    `advisories` affect. If it is unknown whether there is a solution, `undecided` has the reason, and these are None.
     """
 
     normalized: str
@@ -40,21 +48,22 @@ class ExposedSolution(TypedDict):
 
 
 class Undecided(NamedTuple):
-    """It is not known whether a project has a solution."""
+    """The result for a project if it is unknown whether it has a solution."""
 
     reason: str
 
 
 Solution = Callable[[str], Mapping[str, str] | Undecided | None]
-"""The versions by project (normalized) that a solver has chosen for a project; None where it has no solution."""
+"""Returns the versions that a solver chose for a project, by normalized name. None: there is no solution."""
 
 
 def exposed(graph: NewestRequirements, advisories: Advisories) -> Iterator[Exposure]:
-    """The projects whose newest release directly allows an affected version as the newest one, by the name of what they
-    require and by theirs. Where requirements are divided by markers, a project comes once for each such version.
+    """Yield the projects whose newest release allows an affected version as the newest one.
 
-    The newest allowed version is the newest that is neither yanked nor a pre-release, where there is one that
-    requirements accept; Requires-Python is not looked at.
+    They are sorted by required project, then by their own name. The newest allowed version is the newest one that
+    requirements accept and that is neither yanked nor a pre-release, if there is one. Requires-Python is ignored. If
+    markers divide the requirements, as in `demo<2; os_name == 'nt'` and `demo>=2; os_name != 'nt'`, a project is listed
+    once for each affected version.
     """
     for required in advisories.projects:
         versions = graph.versions(required)
@@ -86,8 +95,9 @@ def exposed(graph: NewestRequirements, advisories: Advisories) -> Iterator[Expos
 
 
 def exposed_solutions(projects: Iterable[str], advisories: Advisories, solution: Solution) -> Iterator[ExposedSolution]:
-    """What the solutions of these projects (normalized) pin that is affected, and which are not known. A project
-    without a solution has nothing.
+    """Yield the affected pins in the solutions of these projects (normalized), and the unknown solutions.
+
+    A project without a solution is skipped.
     """
     for project in projects:
         found = solution(project)
@@ -111,8 +121,9 @@ def exposed_solutions(projects: Iterable[str], advisories: Advisories, solution:
 
 
 def possibly_exposed(graph: NewestRequirements, advisories: Advisories) -> Iterator[str]:
-    """The projects whose releases can lead to a live version that is affected, each once: the solutions of no others
-    can pin one. Those that are affected themselves come before what requires them.
+    """Yield the projects that can lead to a live affected version by any of their releases, each once.
+
+    No other project can have a solution that pins an affected version. Affected projects come before their dependents.
     """
     found: set[str] = set()
     level = []
@@ -133,7 +144,7 @@ def possibly_exposed(graph: NewestRequirements, advisories: Advisories) -> Itera
 
 
 class _Allowing:
-    """The newest of a project's versions that requirements allow, remembered by requirements."""
+    """The versions of one project. It finds the newest version that requirements allow, and caches the results."""
 
     def __init__(self, versions: Sequence[tuple[str, bool]]) -> None:
         parsed = [(version, text, is_yanked) for text, is_yanked in versions if (version := _parsed(text)) is not None]
@@ -143,7 +154,7 @@ class _Allowing:
         self._known: dict[tuple[str, ...], str | None] = {}
 
     def newest(self, alternative: Alternative) -> str | None:
-        """The newest allowed version; None where none is."""
+        """Return the newest allowed version, or None."""
         requirements = alternative.requirements
         if requirements not in self._known:
             specifier = SpecifierSet()
@@ -158,7 +169,7 @@ class _Allowing:
             return self._live[found]
         if not any(one.operator in ("==", "===") and not one.version.endswith("*") for one in specifier):
             return None
-        found = max(specifier.filter(self._yanked), default=None)  # PEP 592: where a version is pinned
+        found = max(specifier.filter(self._yanked), default=None)  # PEP 592: if the version is pinned
         return None if found is None else self._yanked[found]
 
 

@@ -1,4 +1,4 @@
-"""Looks up files by their sha256: which project and version they are from, and since when they are live."""
+"""Look up files by SHA-256: their project and version, and the serial since which they are live."""
 
 import hashlib
 import re
@@ -20,7 +20,7 @@ _HEX = re.compile(r"[0-9a-f]+")
 
 
 class HashResult(TypedDict):
-    """A live file with this sha256. `live_since` is the serial since which it is live without a break."""
+    """A live file with this SHA-256. It has been live without interruption since the serial `live_since`."""
 
     sha256: str
     project: str
@@ -31,8 +31,10 @@ class HashResult(TypedDict):
 
 
 class KnownHashResult(TypedDict):
-    """A file with this sha256 that is live, or was. `live` has each time it was live, as the serial from which on and
-    the serial from which on no longer, or None. `live_since` is None where the file is not live.
+    """A file with this SHA-256 that is or was live.
+
+    `live` lists its live intervals as (first serial, first serial at which it was no longer live, or None).
+    `live_since` is None if the file is not live now.
     """
 
     sha256: str
@@ -45,20 +47,20 @@ class KnownHashResult(TypedDict):
 
 
 class HashesReader(DatasetReader):
-    """Answers from `hashes`. Upper-case hex digits are as good as lower-case ones."""
+    """A reader of the dataset `hashes`. Hashes may be written in upper case."""
 
     dataset = "hashes"
 
     def file(self, sha256: str) -> Answer[HashResult]:
-        """The live files with this hash, by project and filename. Raises LookupNameError for what is not a sha256."""
+        """Return the live files with this hash, by project and filename. Raises LookupNameError if it is invalid."""
         start = hashes.hash_prefix(parse_sha256(require_text("file", sha256)))
         return self._answer(HashResult, lambda db: map(_result, records_of(db, start)))
 
     def files(self, prefix: str = "", after: tuple[str, ...] | None = None) -> Stream[HashResult]:
         """Return all live files whose hash begins with `prefix`, by hash.
 
-        With `after`, those that come after this hash, project (normalized) and filename. Raises LookupNameError for
-        other than hex.
+        `after` is a hash, a normalized project name and a filename: the stream begins after this file. Raises
+        LookupNameError if `prefix` is not hexadecimal.
         """
         start = hashes.hashes_prefix(parse_sha256_prefix(prefix) if require_text("files", prefix) else "")
 
@@ -69,29 +71,29 @@ class HashesReader(DatasetReader):
 
 
 def parse_sha256(text: str) -> str:
-    """The hash in lower case. Raises LookupNameError for anything but 64 hex digits."""
+    """Return the hash in lower case. Raises LookupNameError unless it has 64 hex digits."""
     sha256 = text.strip().lower()
     if len(sha256) != _HASH_DIGITS or not _HEX.fullmatch(sha256):
-        raise LookupNameError(f"{text!r} is not a sha256, which has {_HASH_DIGITS} hex digits")
+        raise LookupNameError(f"{text!r} is not a SHA-256, which has {_HASH_DIGITS} hex digits")
     return sha256
 
 
 def parse_sha256_prefix(text: str) -> str:
-    """The beginning of a hash in lower case. Raises LookupNameError for anything but up to 64 hex digits."""
+    """Return the beginning of a hash in lower case. Raises LookupNameError unless it has 1 to 64 hex digits."""
     prefix = text.strip().lower()
     if len(prefix) > _HASH_DIGITS or not _HEX.fullmatch(prefix):
-        raise LookupNameError(f"{text!r} is not the beginning of a sha256, which has {_HASH_DIGITS} hex digits")
+        raise LookupNameError(f"{text!r} is not the beginning of a SHA-256, which has {_HASH_DIGITS} hex digits")
     return prefix
 
 
 def hash_of_file(path: Path) -> str:
-    """The sha256 of a local file. Raises OSError."""
+    """Return the SHA-256 of a local file. Raises OSError."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def known_files(sha256: str, found: Iterable["FoundFile"]) -> list[KnownHashResult]:
-    """Return the files that the catalog has `found`, also those that were removed, with their times."""
+    """Return the files that the catalog has `found` as results, including deleted files, with their live intervals."""
     return [
         KnownHashResult(
             sha256=sha256,
@@ -107,7 +109,7 @@ def known_files(sha256: str, found: Iterable["FoundFile"]) -> list[KnownHashResu
 
 
 def live_files(found: Iterable[KnownHashResult]) -> Iterator[HashResult]:
-    """Yield the files of these that are live, without their times."""
+    """Yield the live files, without their live intervals."""
     for one in found:
         if one["live_since"] is not None:
             yield cast("HashResult", {name: one[name] for name in HashResult.__annotations__})  # type: ignore[literal-required]

@@ -1,7 +1,6 @@
-"""Sentences for people whose lookup found nothing: which names they may have meant, and whether what they named is
-something else, such as the import name of a project.
+"""Suggestions for a lookup that found nothing: similar names, and other meanings such as the import name of a project.
 
-Each costs a bounded number of reads, however large the datasets are. Names come from the datasets alone.
+A suggestion costs a bounded number of reads, however large the datasets are. All suggested names exist in a dataset.
 """
 
 import re
@@ -38,7 +37,7 @@ _REQUIREMENT = re.compile(
 
 
 class Kind(StrEnum):
-    """What a text may name."""
+    """The kind of thing that a text can name."""
 
     IMPORT = "import"
     PROJECT = "project"
@@ -48,7 +47,7 @@ class Kind(StrEnum):
 
 
 class Meaning(NamedTuple):
-    """One meaning of a text. `version` is that of a release; `name` of a file is its sha256, in lower case."""
+    """One meaning of a text. `version` is set for a release. The `name` of a file is its SHA-256 in lower case."""
 
     kind: Kind
     name: str
@@ -56,7 +55,7 @@ class Meaning(NamedTuple):
 
 
 def meanings(text: str) -> list[Meaning]:
-    """What `text` may mean, the likeliest first; nothing for an empty text, or a very long one.
+    """Return the possible meanings of `text`, the likeliest first. An empty or very long text has none.
 
     >>> meanings("requests==2.32.5")
     [Meaning(kind=<Kind.RELEASE: 'release'>, name='requests', version='2.32.5')]
@@ -70,7 +69,7 @@ def meanings(text: str) -> list[Meaning]:
 
 
 def _written_out(text: str) -> list[Meaning]:
-    """What a text means that can only mean one thing."""
+    """Return the meaning of a text whose form allows only one, such as `import yaml` or a URL. Otherwise return []."""
     if match := _SHA256.fullmatch(text):
         return [Meaning(Kind.FILE, match[1].lower())]
     if match := _IMPORT.fullmatch(text):
@@ -118,36 +117,36 @@ def _project(name: str, version: str | None) -> Meaning:
 
 
 OpenOther = Callable[[str], AbstractContextManager[DatasetReader | None]]
-"""Opens another dataset, or gives None where that costs more than a hint is worth."""
+"""Opens another dataset, or returns None if opening it costs more than a hint is worth."""
 
 _MOST_READ = 500
 
 
 class Hint(str):
-    """A sentence with the names that it suggests as `meanings`, so that programs need not parse it."""
+    """A sentence, with the suggested names as `meanings`, so that programs need not parse it."""
 
     meanings: tuple[Meaning, ...]
 
     def __new__(cls, sentence: str, *meanings: Meaning) -> Self:
-        """Return the sentence with these meanings."""
         hint = super().__new__(cls, sentence)
         hint.meanings = meanings
         return hint
 
 
 def did_you_mean(kind: Kind, names: Sequence[str]) -> Iterator[Hint]:
-    """Yield one sentence that suggests `names`; none without names."""
+    """Yield one sentence that suggests `names`, or nothing if there are none."""
     if names:
         yield Hint(f"did you mean {listed(names, 'or')}?", *named(kind, names))
 
 
 def named(kind: Kind, names: Iterable[str]) -> list[Meaning]:
-    """Return the meaning of each name."""
+    """Return each name as a meaning of this kind."""
     return [Meaning(kind, name) for name in names]
 
 
 def listed(names: Sequence[str], conjunction: str) -> str:
-    """
+    """Join names as in a sentence.
+
     >>> listed(["a", "b", "c"], "and")
     'a, b and c'
     """
@@ -156,19 +155,19 @@ def listed(names: Sequence[str], conjunction: str) -> str:
 
 
 def module_hints(reader: NamesReader, name: str, _: OpenOther) -> Iterator[Hint]:
-    """Yield guesses at the module `name`, which no project provides."""
+    """Yield guesses for a module that no project provides."""
     if roots := top_level(reader.names_of(name, _MOST_READ)):
         sentence = f"{name} is a project, which provides the module{_s(roots)} {listed(roots, 'and')}"
         yield Hint(sentence, Meaning(Kind.PROJECT, name), *named(Kind.IMPORT, roots))
     near = reader.suggest(name)
     yield from did_you_mean(Kind.IMPORT, near)
     if not near and (parent := _parent(reader, name)):
-        sentence = f"{parent} is a module; nothing in it is called {name.removeprefix(parent + '.')}"
+        sentence = f"{parent} is a module but has no {name.removeprefix(parent + '.')}"
         yield Hint(sentence, Meaning(Kind.IMPORT, parent))
 
 
 def command_hints(reader: NamesReader, name: str, _: OpenOther) -> Iterator[Hint]:
-    """Yield guesses at the command `name`, which no project installs."""
+    """Yield guesses for a command that no project installs."""
     if commands := reader.names_of(name, MOST_NAMES):
         sentence = f"{name} is a project, which installs the command{_s(commands)} {listed(commands, 'and')}"
         yield Hint(sentence, Meaning(Kind.PROJECT, name), *named(Kind.COMMAND, commands))
@@ -176,7 +175,7 @@ def command_hints(reader: NamesReader, name: str, _: OpenOther) -> Iterator[Hint
 
 
 def project_hints(reader: DatasetReader, name: str, open_other: OpenOther) -> Iterator[Hint]:
-    """Yield guesses at the project `name`, of which nothing is known."""
+    """Yield guesses for an unknown project."""
     for dataset, sentence in (("modules", module_sentence), ("commands", command_sentence)):
         with open_other(dataset) as other:
             found = other.some_providers(name, _MOST_READ) if isinstance(other, NamesReader) else []
@@ -187,27 +186,28 @@ def project_hints(reader: DatasetReader, name: str, open_other: OpenOther) -> It
 
 
 def newest_version_hint(name: str, version: str) -> Hint:
-    """Return that `version` is the newest one of a project."""
+    """Return the hint that `version` is the newest version of a project."""
     return Hint(f"the newest version of {name} is {version}", Meaning(Kind.RELEASE, name, version))
 
 
 def module_sentence(name: str, projects: Sequence[str]) -> Hint:
-    """Return that `name` is a module of these projects."""
+    """Return the hint that `name` is a module of these projects."""
     provide = "provides" if len(projects) == 1 else "provide"
     sentence = f"{name} is a module, which the project{_s(projects)} {listed(projects, 'and')} {provide}"
     return Hint(sentence, Meaning(Kind.IMPORT, name), *named(Kind.PROJECT, projects))
 
 
 def command_sentence(name: str, projects: Sequence[str]) -> Hint:
-    """Return that `name` is a command of these projects."""
+    """Return the hint that `name` is a command of these projects."""
     install = "installs" if len(projects) == 1 else "install"
     sentence = f"{name} is a command, which the project{_s(projects)} {listed(projects, 'and')} {install}"
     return Hint(sentence, Meaning(Kind.COMMAND, name), *named(Kind.PROJECT, projects))
 
 
 def best_providers(name: str, providers: Iterable[Provider]) -> list[str]:
-    """Those that are most likely meant: whose own name is, or has in it, what they provide; then those with many
-    versions that do.
+    """Return the likeliest projects: first by the similarity of their name, then by the number of versions.
+
+    A project with exactly this name comes first, then projects whose name contains it.
     """
     wanted = canonicalize_name(name)
 
@@ -219,7 +219,7 @@ def best_providers(name: str, providers: Iterable[Provider]) -> list[str]:
 
 
 def top_level(modules: Iterable[str]) -> list[str]:
-    """A few names before the first dot, each once, the public ones first."""
+    """Return a few top-level names of the modules, each once. Public names come first."""
     roots = dict.fromkeys(module.partition(".")[0] for module in modules)
     return sorted(roots, key=lambda root: root.startswith("_"))[:MOST_NAMES]
 

@@ -1,4 +1,4 @@
-"""Which project is meant by an import: of its longest known module, all projects that provide it, ranked with reasons.
+"""Find the project that an import comes from: all projects that provide its longest known module, ranked with reasons.
 
     owners(snapshot, ["yaml", "google.cloud.storage.blob"])
 
@@ -28,44 +28,47 @@ from pypi_assets.lookup.reader import require_text
 
 LONGEST_MODULE = 500
 MOST_PARTS = 32
-"""No module is known with a longer name, or with more parts: docs/reading.md."""
+"""Limits of module names in the datasets, in characters and in parts: see docs/reading.md."""
 Answered = TypeVar("Answered")
 _STUB_FORMS = ("types-{}", "{}-stubs", "{}-types")
 MOST_IN_A_BATCH = 100_000
-"""How many candidates several imports may have together: memory is bounded, whatever is requested at once."""
+"""The number of candidates that the imports of one call may have together. It bounds the memory of a call."""
 _NAMED_BY = 5
-"""The names of this many of the best candidates lead to stub-only distributions, next to the name of the module."""
+"""This many of the best candidates are also tried as names of stub-only distributions.
+
+For `yaml`, with the best candidate `pyyaml`, these are `types-yaml` and `types-pyyaml`, for example.
+"""
 
 ImportOwners = TypedDict(
     "ImportOwners", {"import": str, "module": str | None, "serial": int, "candidates": list[OwnerCandidate]}
 )
-"""An `import` as it was queried, the longest `module` that is known of it, and who provides that, the best first.
+"""An `import` as it was queried, its longest known `module`, and the projects that provide this module, the best first.
 
-`module` is None, and there are no candidates, where nothing of it is known.
+If nothing is known of the import, `module` is None and there are no candidates.
 """
 
 
 class OwnerSource(Protocol):
-    """Where candidates and their reasons come from: a snapshot. Names of projects are normalized."""
+    """A source of candidates and their reasons, such as a snapshot. Project names are normalized."""
 
     @property
     def serial(self) -> int: ...
 
     def providing(self, modules: Collection[str], /) -> Callable[[str], list[Provider]]:
-        """Return a function that lists the providers of any of these modules."""
+        """Return a function that lists the providers of one of these modules."""
 
     def stubs(self, module: str, projects: Collection[str], /) -> list[Provider]:
-        """Return those of the projects whose stubs describe the module."""
+        """Return the providers among the projects whose stubs describe the module."""
 
     def overviews(self, projects: Collection[str], /) -> Mapping[str, Overview]:
-        """Return the overview of each of these projects, which provide a module."""
+        """Return the overview of each of these projects. Each must provide a module."""
 
     def dependents_of_each(self, projects: Collection[str], /) -> Mapping[str, int]:
-        """Return the number of projects that require each of these; those that none requires may lack."""
+        """Return the number of projects that require each of these. Projects without dependents may be missing."""
 
 
 class Evidence:
-    """What candidates are ranked by. What was read of a project is kept for the other names of a batch."""
+    """The evidence for ranking candidates. It caches the evidence about a project for all imports of a batch."""
 
     def __init__(self, source: OwnerSource, modules: Collection[str] = ()) -> None:
         self.serial, self.providers, self.stubs = source.serial, source.providing(modules), source.stubs
@@ -74,7 +77,7 @@ class Evidence:
         self._dependents: dict[str, int] = {}
 
     def of(self, projects: Collection[str]) -> tuple[Mapping[str, Overview], Mapping[str, int]]:
-        """Return the overviews of these projects, and the numbers of their dependents."""
+        """Return the overviews of these projects, and their numbers of dependents. Both may have further projects."""
         wanted = {project for project in projects if project not in self._overviews}
         if wanted:
             self._overviews |= self._source.overviews(wanted)
@@ -83,19 +86,19 @@ class Evidence:
 
 
 class TooManyCandidatesError(ExpectedError):
-    """The imports of a batch have more candidates than one answer may have."""
+    """The imports of a batch have too many candidates for one answer."""
 
 
 def owners(source: OwnerSource, names: Iterable[str], most: int | None = None) -> list[ImportOwners]:
-    """Return the owners of each of the imports `names`, in their order, as a snapshot has them.
+    """Return the owners of the imports `names`, in the same order.
 
     >>> [found] = owners(snapshot, ["yaml"])
     >>> found["candidates"][0]["project"]
     'PyYAML'
 
-    All candidates are ranked; with `most`, no more of each are returned. Modules that several of them lead to are
-    looked up once. Raises TooManyCandidatesError for what several have together: of a single import, all candidates
-    are an answer.
+    All candidates are ranked. `most` limits how many of them are returned for each import. A module that several
+    imports share is looked up once. Raises TooManyCandidatesError if several imports have too many candidates together.
+    A single import is always answered in full.
     """
     wanted = [require_text("owners", name) for name in names]
     longest = {name: list(prefixes(name)) for name in wanted}
@@ -121,8 +124,8 @@ def owners(source: OwnerSource, names: Iterable[str], most: int | None = None) -
             total += count[name] * len(candidates[module])
         if total > MOST_IN_A_BATCH and len(wanted) > 1:
             raise TooManyCandidatesError(
-                f"{len(wanted)} imports have more than {MOST_IN_A_BATCH:,} candidates together: take fewer imports at"
-                " once, or set a limit of candidates for each"
+                f"{len(wanted)} imports have more than {MOST_IN_A_BATCH:,} candidates together: ask for fewer imports"
+                " at once, or set a limit of candidates for each"
             )
     return [
         {
@@ -136,7 +139,7 @@ def owners(source: OwnerSource, names: Iterable[str], most: int | None = None) -
 
 
 def prefixes(name: str) -> Iterator[str]:
-    """The modules that an import may be of, the longest first; none where it begins with what is no name.
+    """Return the modules that an import may name, the longest first. A part that is not an identifier ends the name.
 
     >>> list(prefixes("a.b.not-a-name.c"))
     ['a.b', 'a']
@@ -162,12 +165,15 @@ def _candidates(evidence: Evidence, module: str, provided: list[Provider]) -> li
 
 
 def ranked_providers(evidence: Evidence, module: str, provided: list[Provider]) -> list[OwnerCandidate]:
-    """The candidates that provide the module, without those that only describe it."""
+    """Return the candidates that provide the module, without the projects that only have stubs for it."""
     return ranked(module, _with_reasons(evidence, module, provided, stub_only=False), evidence.serial)
 
 
 def _described_by_stubs(evidence: Evidence, modules: Iterable[str]) -> tuple[str | None, list[OwnerCandidate]]:
-    """The longest of the modules that stubs describe, and its candidates, where no project provides any of them."""
+    """Return the longest of the modules that is described by stubs, and its candidates.
+
+    This is for imports whose modules are not provided by any project.
+    """
     for module in modules:
         stubs = evidence.stubs(module, _stub_projects(module, ()))
         found = ranked(module, _with_reasons(evidence, module, stubs, stub_only=True), evidence.serial)
@@ -177,7 +183,10 @@ def _described_by_stubs(evidence: Evidence, modules: Iterable[str]) -> tuple[str
 
 
 def _stub_projects(module: str, candidates: Iterable[str]) -> set[str]:
-    """What stub-only distributions of a module are called: after it, its first parts, or who provides it."""
+    """Return the possible names of stub-only distributions of a module, such as `types-yaml`.
+
+    They are formed from the module's name, from its first parts, and from the best candidates.
+    """
     parts = module.split(".")
     lengths = {1, 2, 3, len(parts)}
     names = {canonicalize_name(".".join(parts[:length])) for length in lengths if length <= len(parts)}

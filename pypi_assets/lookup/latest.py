@@ -1,4 +1,4 @@
-"""Opens the newest good version of a dataset for lookups. It only reads what is published."""
+"""Open the newest readable version of a dataset for lookups. Nothing is written to the storage."""
 
 import os
 from collections.abc import Callable
@@ -56,23 +56,23 @@ def open_latest(
     refresh_every_s: float | None = None,
     cache_bytes: int = CACHE_BYTES,
 ) -> DatasetReader:
-    """Opens the newest version of a dataset in a private copy, or if it is damaged the newest that is not.
+    """Open the newest version of a dataset in a private copy. If it is corrupt, open the newest version that is not.
 
-    >>> with open_latest(ModulesReader) as modules:  # or open_latest("modules"), whose type checkers know less of
+    >>> with open_latest(ModulesReader) as modules:  # open_latest("modules") works too, but is typed as Any
     ...     modules.module("yaml").results
 
-    `dataset` is the class of its reader, or its name. `storage` is an open one, its URL, or the path of a local one;
-    without it, storage and cache are those of the settings (PYPI_ASSETS_...). A version in a remote store is
-    downloaded; with `cache_dir`, only the files that the cache lacks are.
+    `dataset` is a reader class or the name of a dataset. `storage` is an open storage, its URL, or the path of a local
+    one. Without it, storage and cache come from the settings (`PYPI_ASSETS_...`). A version in a remote storage is
+    downloaded; with `cache_dir`, only files that the cache lacks are downloaded.
 
-    `check_hashes` False compares only the sizes of the files of a local version, or of the cache, which saves reading
-    them through before the first answer. Each block also has a checksum, which is verified whenever the block is read.
-    Where one is wrong, all files are checked, and a good version is opened. With `refresh_every_s` the reader looks for
-    a newer version at most that often, while it is in use. `cache_bytes` is the memory for blocks that were read
-    before: reading them again is several times as fast.
+    With `check_hashes=False`, only the sizes of local or cached files are compared. This saves reading all files before
+    the first answer. Each block has a checksum, which is always verified when the block is read. If a checksum is
+    wrong, all files are checked, and a good version is opened. With `refresh_every_s`, a reader in use looks for a
+    newer version at most that often. `cache_bytes` is the memory for blocks that were read before; reading them again
+    is several times as fast.
 
-    Raises NoVersionError, NotBuiltYetError where dumps lack columns that the dataset needs, MissingBindingError where
-    LevelDB cannot be loaded, StorageError, and SettingsError where settings are needed and wrong.
+    Raises NoVersionError, NotBuiltYetError if the dumps lack columns that the dataset needs, MissingBindingError if
+    LevelDB cannot be loaded, StorageError, and SettingsError if settings are needed and invalid.
     """
     known = require_dataset(dataset if isinstance(dataset, str) else dataset.dataset)
     if storage is None:
@@ -93,11 +93,11 @@ def open_version(
     cache_bytes: int = CACHE_BYTES,
     damaged: Callable[[str], None] = lambda _reason: None,
 ) -> DatasetReader:
-    """Opens this version alone: the reader never moves on to another one. Sizes are checked now, and blocks when they
-    are read.
+    """Open this version only: the reader never moves on to another version.
 
-    Raises LeveldbDamagedError, also later where a block is damaged, and UnknownFormatError. `damaged` is called with
-    the reason before that, if the files in the storage are the reason.
+    File sizes are checked now, and blocks when they are read. Raises UnknownFormatError, and LeveldbDamagedError, also
+    later if a corrupt block is read. If opening fails because of the files in the storage, `damaged` is called with the
+    reason before the error is raised.
     """
     versions = _OneVersion(dataset, version, storage, cache_dir, cache_bytes, damaged)
     return reader_class(dataset)(versions, check_hashes=False)
@@ -108,13 +108,13 @@ def _opened(storage: AnyStorage) -> Storage:
         return storage
     text = os.fspath(storage)
     if not isinstance(text, str):
-        raise TypeError("storage is a Storage, a URL or a path, as str or os.PathLike, not bytes")
+        raise TypeError("storage must be a Storage, a URL or a path, as str or os.PathLike, not bytes")
     is_url = isinstance(storage, str) and "://" in text
     return open_storage(text if is_url else Path(text).expanduser().absolute().as_uri(), read_only=True)
 
 
 class _Versions:
-    """The published versions of a dataset in a storage; those that could not be opened are not tried again."""
+    """The published versions of a dataset in a storage. A version that could not be opened is not tried again."""
 
     def __init__(self, dataset: Dataset, storage: Storage, cache_dir: Path | None, cache_bytes: int) -> None:
         self.dataset = dataset.name
@@ -137,7 +137,7 @@ class _Versions:
         raise no_version(self._known, self._storage, self.skipped)
 
     def _open(self, version: int, check_hashes: bool) -> OpenVersion:
-        require_binding()  # before anything is downloaded
+        require_binding()  # before downloading anything
         published = read_published(self._storage, self.dataset, version)
         with ExitStack() as stack:
             folder = stack.enter_context(private_folder(private_parent(self._storage, self._cache_dir)))
@@ -147,11 +147,11 @@ class _Versions:
             followed = published.manifest.followed_projects
             name, closing = published.name, Closing(stack.pop_all())
             return OpenVersion(db, name, version, meta.serial, check_hashes, closing, followed)
-        raise AssertionError("an exit stack swallows nothing")
+        raise AssertionError("an exit stack does not swallow exceptions")
 
 
 class _OneVersion(_Versions):
-    """One published version, which may not be the newest."""
+    """One published version, which may be older than the newest."""
 
     def __init__(
         self,
@@ -177,11 +177,11 @@ class _OneVersion(_Versions):
 
 @cache
 def reader_of(dataset: str) -> type[DatasetReader]:
-    """Return the class that reads the dataset of this name. Raises LeveldbError."""
+    """Return the reader class of the dataset with this name. Raises LeveldbError."""
     return reader_class(require_dataset(dataset))
 
 
 def reader_class(dataset: Dataset) -> type[DatasetReader]:
-    """Return the class that reads the dataset: `READER` of its module."""
+    """Return the reader class of the dataset: `READER` of its module."""
     reader: type[DatasetReader] = import_module(dataset.reader).READER
     return reader

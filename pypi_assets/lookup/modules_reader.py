@@ -1,4 +1,4 @@
-"""Looks up modules: which projects provide one, and in which versions."""
+"""Look up modules: which projects provide a module, and in which versions."""
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
@@ -23,7 +23,10 @@ _AFTER_SUBMODULES = "/"  # the character after the dot
 
 
 class ModuleResult(TypedDict):
-    """A project that provides a module: its name as displayed, and the `versions` that do, in PEP 440's order."""
+    """A project, by its display name, that provides a module.
+
+    `versions` are the versions that provide the module, in PEP 440 order.
+    """
 
     module: str
     project: str
@@ -31,19 +34,19 @@ class ModuleResult(TypedDict):
 
 
 class ModulesReader(NamesReader):
-    """Answers from `modules`."""
+    """A reader of the dataset `modules`."""
 
     dataset = "modules"
 
     def module(self, name: str) -> Answer[ModuleResult]:
-        """The projects that provide the module, by normalized name."""
+        """Return the projects that provide the module, by normalized name."""
         require_text("module", name)
         return self._answer(ModuleResult, lambda db: map(_result, providers(db, name)))
 
     def module_of_few(self, name: str, most: int) -> Answer[ModuleResult] | None:
-        """The same where at most `most` projects provide it, by as few reads; None where more do.
+        """Return the result of `module` if at most `most` projects provide it, else None. This takes fewer reads.
 
-        Damage is an error, where `module` looks for a version that can be read.
+        If the version is corrupt, this is an error, whereas `module` looks for another version.
         """
         found = self._few(require_text("module_of_few", name), most)
         if found is None:
@@ -58,31 +61,32 @@ class ModulesReader(NamesReader):
         return self._read(lambda db: list(providers(db, name)))[1]
 
     def stubs(self, name: str, projects: Collection[str]) -> list[Provider]:
-        """Return those of the projects (normalized) whose stubs describe the module."""
+        """Return the providers among the projects (normalized) whose stubs describe the module."""
         require_text("stubs", name)
         found = self._read(lambda db: [provider_of_stub(db, name, project) for project in sorted(projects)])[1]
         return [one for one in found if one is not None]
 
     def overviews(self, projects: Collection[str]) -> dict[str, Overview]:
-        """Return the overviews of projects (normalized) that provide a module. Raises LeveldbDamagedError."""
+        """Return the overviews of these projects (normalized). Raises LeveldbDamagedError if one provides no module."""
 
         def found(db: Database) -> dict[str, Overview]:
             values = {one: db.get(overview_key(one), verify_checksums=True) for one in projects}
             if missing := [one for one, value in values.items() if value is None]:
                 raise LeveldbDamagedError(
-                    f"{overview_key(missing[0])!r} is not there, and the project provides a module"
+                    f"record {overview_key(missing[0])!r} is missing, although the project provides a module"
                 )
             return {one: decode_overview(value) for one, value in values.items() if value is not None}
 
         return self._read(found)[1]
 
     def top_level_names(self) -> Iterator[str]:
-        """Yield the first parts of all modules, in the order of their bytes in UTF-8."""
+        """Yield the top-level names of all modules, in the order of their UTF-8 bytes."""
         return self._iterate(self._current(), _top_level_names)
 
     def modules(self, prefix: str = "", after: tuple[str, str] | None = None) -> Stream[ModuleResult]:
-        """All modules whose name begins with `prefix`, by name, and of each the projects that provide it; with `after`,
-        those that come after this module and project (normalized).
+        """Return all modules whose name begins with `prefix`, by name, with the projects that provide each module.
+
+        `after` is a module and a normalized project name: the stream begins after this pair.
         """
         require_text("modules", prefix)
         return self._stream(ModuleResult, lambda db: map(_result, all_providers(db, prefix, after)))
@@ -96,12 +100,12 @@ def _top_level_names(db: Database) -> Iterator[str]:
             name = split_name_key(records.key())[0].partition(".")[0]
             records.seek(name_prefix(name))
             if records.valid() and records.key().startswith(name_prefix(name)):
-                yield name  # what has no module of its own, but some below it, is listed by those in other records
+                yield name  # a name without own records is only the parent of listed modules
             records.seek(names_prefix(name + _AFTER_SUBMODULES))
 
 
 def providing_projects(name: str, releases: Iterable[tuple[str, str, str]]) -> Iterator[ModuleResult]:
-    """Return the projects of `releases` that provide a module: (normalized name, project, version) each."""
+    """Yield the projects of `releases` that provide a module. A release is (normalized name, project, version)."""
     return map(_result, providers_of_releases(name, releases))
 
 

@@ -1,30 +1,33 @@
-"""Finds the names that someone may have meant who misspelled one, in any sorted set of names, by seeking in it.
+"""Find names similar to a misspelled one in any sorted set of names, by seeking in it.
 
-A name is near where few edits lead to it: a character more, less or another, or two neighbours swapped. Upper and lower
-case, and `-`, `_` and `.`, count as equal. Where no name is near, those count that begin with what is wanted.
+A name is similar if few edits lead to it: one character added, removed or replaced, or two neighbours swapped. Upper
+and lower case count as equal, and so do `-`, `_` and `.`. If no name is similar, names that begin with the given text
+are returned.
 
-The search skips all names that begin in a way that cannot lead to a near one, so it costs some hundred seeks in a set
-of any size. `_MOST_SEEKS` is the limit.
+The search skips all names whose beginning rules them out, so it needs a few hundred seeks in a set of any size, and
+never more than `_MOST_SEEKS`.
 """
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 Seek = Callable[[str], str | None]
-"""Returns the least name that is not less than a text, in the order of code points; None where there is none."""
+"""Returns the least name that is not less than a text, in code point order. None: there is none."""
 
 MOST_NAMES = 3
 _MOST_SEEKS = 1_000
 _LONGEST = 100
 _SEPARATORS = "-._"
 _ANY_OTHER = ""
-_LEAST, _GREATEST = "\x01", "\U0010ffff"  # no name has a zero character
+_LEAST, _GREATEST = "\x01", "\U0010ffff"  # no name contains a zero character
 _LENGTH_FOR_ONE_EDIT, _LENGTH_FOR_TWO_EDITS = 3, 5
 
 
 class _State(NamedTuple):
-    """How far each beginning of the wanted name is from what was read so far, and from what was read before the last
-    character, `last`.
+    """One row of the table of edit distances.
+
+    `row` has the distance of each beginning of the wanted name from the text read so far. `before` is the row of the
+    text without its last character, and `last` is this character.
     """
 
     row: list[int]
@@ -33,13 +36,13 @@ class _State(NamedTuple):
 
 
 def near_names(seek: Seek, wanted: str, most: int = MOST_NAMES) -> tuple[str, ...]:
-    """At most `most` names that are near to `wanted` and are not `wanted`, the nearest first.
+    """Return at most `most` names that are similar to `wanted` and differ from it, the nearest first.
 
     >>> names = ["toml", "yaml", "yarl"]
     >>> near_names(lambda least: next((name for name in names if name >= least), None), "yamll")
     ('yaml',)
     """
-    wanted = wanted.encode(errors="replace").decode()  # a terminal can send what is no text
+    wanted = wanted.encode(errors="replace").decode()  # a terminal can send invalid text
     if not wanted or len(wanted) > _LONGEST:
         return ()
     found: set[str] = set()
@@ -54,8 +57,9 @@ def near_names(seek: Seek, wanted: str, most: int = MOST_NAMES) -> tuple[str, ..
 
 
 def first_names(seek: Seek, beginning: str, most: int, separator: str | None = None) -> list[str]:
-    """Return the first `most` names that begin with `beginning`, in order. With `separator`, each name is cut at the
-    first one after the beginning, so that all names below one of them count once.
+    """Return the first `most` names that begin with `beginning`, in order.
+
+    With `separator`, names are cut at the first separator after the beginning, and each cut name is returned once.
 
     >>> names = ["yaml", "yaml.nodes", "yaml.reader", "yarl"]
     >>> first_names(lambda least: next((name for name in names if name >= least), None), "ya", 5, ".")
@@ -73,17 +77,17 @@ def first_names(seek: Seek, beginning: str, most: int, separator: str | None = N
 
 
 def _most_edits(wanted: str) -> int:
-    """Names of two characters are all near to each other."""
+    """Return how many edits a name may need. Names of two characters allow none: they are all near to each other."""
     return (len(wanted) >= _LENGTH_FOR_ONE_EDIT) + (len(wanted) >= _LENGTH_FOR_TWO_EDITS)
 
 
 def _rank(name: str, wanted: str) -> tuple[bool, int, str]:
-    """Few mistype the first character."""
+    """Return a sort key: names with the same first character come first, because few people mistype it."""
     return _fold(name[:1]) != _fold(wanted[:1]), abs(len(name) - len(wanted)), name
 
 
 def _longer(seek: Seek, wanted: str, most: int) -> Iterator[str]:
-    """The first names that begin with `wanted`."""
+    """Yield the first names that begin with `wanted` and are longer."""
     name: str | None = wanted
     for _ in range(most if len(wanted) >= _LENGTH_FOR_ONE_EDIT else 0):
         name = seek(f"{name}{_LEAST}")
@@ -93,12 +97,13 @@ def _longer(seek: Seek, wanted: str, most: int) -> Iterator[str]:
 
 
 def _within(seek: Seek, wanted: str, distance: int, *, same_beginning: bool) -> Iterator[str]:
-    """The names within that distance, in order, as far as `_MOST_SEEKS` leads. `same_beginning`: only those that share
-    the first character, as nearly all do that are further away.
+    """Yield the names within that edit distance, in order, until `_MOST_SEEKS` seeks are used up.
+
+    With `same_beginning`, only names with the same first character are found. Nearly all names further away share it.
     """
     folded = [_fold(char) for char in wanted]
     states = [_State(list(range(len(folded) + 1)), [], _ANY_OTHER)]
-    read = ""  # the name that `states` are about, as far as they go
+    read = ""  # the name that `states` describe, as far as they go
     least: str | None = _next_name(read, 0, _LEAST, states, folded, distance, same_beginning)
     for _ in range(_MOST_SEEKS):
         name = None if least is None else seek(least)
@@ -131,8 +136,10 @@ def _next_name(
     distance: int,
     same_beginning: bool,
 ) -> str | None:
-    """The least text that begins like `name` up to `at`, goes on with `least` or more, and can lead to a near name;
-    else one that departs from `name` earlier. None where there is no such text.
+    """Return the least text above `name[:at]` that can lead to a similar name, or None.
+
+    The text begins with `name[:at]` and its next character is at least `least`. If there is no such text, shorter
+    beginnings of `name` are tried.
     """
     while True:
         of_beginning = states[: at + 1]
@@ -148,7 +155,7 @@ def _next_name(
 def _least_following(
     least: str, states: list[_State], folded: list[str], distance: int, same_beginning: bool
 ) -> str | None:
-    """The least character from `least` on that can follow."""
+    """Return the least possible next character that is at least `least`."""
     if not (same_beginning and len(states) == 1) and _leads_on(states[-1], _ANY_OTHER, folded, distance):
         return least
     spellings = (spelling for char in set(folded) for spelling in _spellings(char))
@@ -169,7 +176,7 @@ def _leads_on(state: _State, char: str, folded: list[str], distance: int) -> boo
 
 
 def _step(state: _State, char: str, folded: list[str]) -> _State:
-    """The state after one more character: the next row of the table of edit distances."""
+    """Return the state after one more character: the next row of the table of edit distances."""
     row, before, last = state
     following = [row[0] + 1]
     for place, wanted in enumerate(folded, 1):
@@ -181,7 +188,7 @@ def _step(state: _State, char: str, folded: list[str]) -> _State:
 
 
 def _fold(char: str) -> str:
-    """What stands for all characters that count as equal to `char`."""
+    """Return the character that represents all characters that count as equal to `char`."""
     if char and char in _SEPARATORS:
         return _SEPARATORS[0]
     lower = char.lower()
@@ -189,12 +196,12 @@ def _fold(char: str) -> str:
 
 
 def _spellings(folded: str) -> set[str]:
-    """The characters that `_fold` makes `folded` of, as far as names have them."""
+    """Return the characters that `_fold` maps to `folded`, as far as they occur in names."""
     return set(_SEPARATORS) if folded == _SEPARATORS[0] else {folded, folded.upper()[:1]}
 
 
 def _after(char: str) -> str | None:
-    """The next character; what stands for half a character in UTF-16 is left out, since no key has it."""
+    """Return the next code point. Surrogates are skipped, because UTF-8 keys cannot contain them."""
     if char == _GREATEST:
         return None
     following = chr(ord(char) + 1)

@@ -1,4 +1,4 @@
-"""Finds the newest release of a project and what it requires, and follows requirements step by step."""
+"""Find the newest release of a project and its requirements, and follow requirements breadth first."""
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
@@ -12,37 +12,40 @@ from pypi_assets.distributions.installability import installable_or_all
 from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release, newest_version
 
 _FIRST_AT_ONCE, _AT_ONCE = 20, 500
-"""How many projects are read at once: few at first, so that an answer begins at once."""
+"""The number of projects that one read returns. The first read is small, so that the first results arrive early."""
 
 
 class NewestRelease(NamedTuple):
-    """The newest version of a project, and what its files require: each list once, as it is written."""
+    """The newest version of a project, and the requirement lists of its files as written, without repeated lists."""
 
     version: str
     requirements: Sequence[Sequence[str]]
 
 
 class NewestRequirements(Protocol):
-    """The graph of what newest releases require: a snapshot, or a reader of `depgraph`. Names are normalized."""
+    """The graph of the requirements of newest releases: a snapshot, or a reader of `depgraph`. Names are normalized."""
 
     def requiring(self, project: str, after: str | None = None, /) -> Iterator[str]:
-        """The projects with any release that requires `project`, by name: with `after`, those that come after it."""
+        """Return the projects that have any release that requires `project`, by name.
+
+        With `after`, the result begins after this project.
+        """
         ...
 
     def newest(self, projects: Sequence[str], /) -> Iterator[NewestRelease | None]:
-        """The newest release of each of these projects; None of one without files."""
+        """Return the newest release of each of these projects, or None for a project without files."""
         ...
 
     def versions(self, project: str, /) -> Sequence[tuple[str, bool]]:
-        """The versions of a project, and whether each is yanked: all of its files are."""
+        """Return the versions of a project, each with whether it is yanked, that is, whether all of its files are."""
         ...
 
     def check(self) -> None:
-        """Raise an error if the search has to end."""
+        """Raise an error if the search must stop."""
 
 
 def newest_of(graph: NewestRequirements, names: Iterable[str]) -> Iterator[tuple[str, NewestRelease | None]]:
-    """Each of these projects with its newest release; many are read at once."""
+    """Yield each of these projects with its newest release. Projects are read in batches."""
     rest = iter(names)
     at_once = _FIRST_AT_ONCE
     while some := list(islice(rest, at_once)):
@@ -51,12 +54,12 @@ def newest_of(graph: NewestRequirements, names: Iterable[str]) -> Iterator[tuple
 
 
 def is_release(version: Version, versions: Iterable[str]) -> bool:
-    """Whether a version is among those of releases, in any spelling."""
+    """Check whether a version is among these versions, however it is spelled."""
     return canonicalize_version(version) in map(canonicalize_version, versions)
 
 
 def by_version(files: Iterable[tuple[str, bool]]) -> list[tuple[str, bool]]:
-    """Each version once; it is yanked where all of its files are."""
+    """Return each version once. It is yanked if all of its files are."""
     is_yanked: dict[str, bool] = {}
     for version, yanked in files:
         is_yanked[version] = is_yanked.get(version, True) and yanked
@@ -68,7 +71,7 @@ _DEPENDENT_LISTS = ("always", "marker", "extra")
 
 
 def newest_distributions(rows: Iterable[Row]) -> Iterator[Row]:
-    """Of each project, whose rows follow each other, the files of its newest version."""
+    """Yield the files of each project's newest version. The rows of a project must follow each other."""
     for _, of_project in groupby(rows, key=itemgetter("normalized")):
         files = list(of_project)
         counted = installable_or_all(files, itemgetter("refusals"))
@@ -77,15 +80,15 @@ def newest_distributions(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def newest_providers(rows: Iterable[Row]) -> Iterator[Row]:
-    """Each row with the newest of its `versions` alone."""
+    """Yield each row, with `versions` reduced to the newest one."""
     for row in rows:
         yield {**row, "versions": [newest_version(row["versions"])]}  # type: ignore[misc]
 
 
 def newest_dependents(rows: Iterable[Row], newest_of: Callable[[str], str]) -> Iterator[Row]:
-    """The rows of projects whose newest version is in one of the lists, each with this version alone.
+    """Yield the rows of projects whose newest version is in one of the lists, with all other versions removed.
 
-    `newest_of` returns the `newest_release` of a project, by its normalized name.
+    `newest_of` returns the `newest_release` of a project, by normalized name.
     """
     for row in rows:
         newest = newest_of(row["normalized"])
@@ -99,13 +102,13 @@ def newest_dependents(rows: Iterable[Row], newest_of: Callable[[str], str]) -> I
 
 Reached = TypeVar("Reached")
 Direct = Callable[[str, Container[str]], Iterable[tuple[str, Reached]]]
-"""What a name leads to directly: other names, each with what is known of it. Names in the container may be left out."""
+"""Returns the direct neighbours of a name, each with its data. Names in the container may be omitted."""
 
 
 def breadth_first(direct: Direct[Reached], start: str, depth: int | None = None) -> Iterator[tuple[int, Reached]]:
-    """What is known of each name that `start` leads to, once, with the least number of steps that lead to it.
+    """Yield the data of each name that `start` leads to, once, with its least depth.
 
-    With `depth`, none comes from further away. `start` itself never comes. Each name that came is kept in memory.
+    The search stops at `depth`. `start` itself is never yielded. All names that were found stay in memory.
     """
     found, level, steps = {start}, [start], 0
     while level and (depth is None or steps < depth):

@@ -1,6 +1,7 @@
-"""Ranks the projects that provide a module by the evidence that one of them is meant by it. docs/owners.md explains it.
+"""Rank the projects that provide a module by the evidence that an import of the module means them.
 
-The score of a candidate follows from what is answered of it alone: the module, the names of the project, and `reasons`.
+docs/owners.md explains the ranking. The score of a candidate depends only on data that the answer shows: the module,
+the project's names, and the `reasons`.
 """
 
 import math
@@ -22,18 +23,21 @@ JUNK_ROOTS = frozenset(
     unit_tests unittests util utilities utils vendor vendored version
     """.split()  # noqa: SIM905 - a hundred quotes are no easier to read
 )
-"""Top-level names that many projects carry by accident: what lies next to a package, and was packed with it."""
+"""Top-level names that many projects package by accident, such as a `tests` folder next to the real package."""
 
 
 class OwnerReasons(TypedDict):
-    """Why a candidate has its rank.
+    """The evidence for the rank of a candidate.
 
-    `name_matches`: the project is called like the module, or like its first parts. `dependents` is the count of
-    projects with a live release that requires the candidate. `first_live_serial` is the least serial since which one of
-    its files is live. `releases_providing` of its `releases` provide the module, and `newest_provides` is whether the
-    one that an installer would choose does. `declared` is whether that one declares the module as its own (PEP 794);
-    None: it declares nothing. `junk_root`: many projects carry the top-level name by accident. `quarantined`: the index
-    has the project in quarantine. `stub_only`: the candidate describes the module for type checkers, and lacks it.
+    - `name_matches`: the project has the name of the module or of its first parts.
+    - `dependents`: the number of projects with a live release that requires the candidate.
+    - `first_live_serial`: the least serial since which one of its files is live.
+    - `releases_providing`: how many of its `releases` provide the module.
+    - `newest_provides`: the release that an installer would choose provides the module.
+    - `declared`: that release declares the module as its own import name (PEP 794). None: it declares no import names.
+    - `junk_root`: many projects have this top-level name by accident.
+    - `quarantined`: the index has put the project in quarantine.
+    - `stub_only`: the candidate only has type stubs for the module.
     """
 
     name_matches: bool
@@ -49,7 +53,10 @@ class OwnerReasons(TypedDict):
 
 
 class OwnerCandidate(TypedDict):
-    """A project that provides a module: its `rank`, from 1 on, and the `versions` that do, in PEP 440's order."""
+    """A project that provides a module. Its `rank` counts from 1.
+
+    `versions` are the versions that provide the module, in PEP 440 order.
+    """
 
     project: str
     normalized: str
@@ -60,7 +67,7 @@ class OwnerCandidate(TypedDict):
 
 
 class Found(NamedTuple):
-    """A candidate that has no rank yet."""
+    """A candidate without a rank."""
 
     project: str
     normalized: str
@@ -69,11 +76,12 @@ class Found(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """What each reason adds to a score.
+    """The points that each reason adds to a score.
 
-    `dependents` counts for each factor of ten, and so does `releases`, of those that provide the module. `like` is for
-    a name that contains the module's. `seniority` counts by the time since which a project has been live, as a share of
-    that of the candidate which has been longest: forks, copies and squats come after what they copy.
+    `dependents` counts for each factor of ten of dependents, and `releases` for each factor of ten of releases that
+    provide the module. `like` is for a project name that contains the module's name. `seniority` is multiplied by the
+    project's age, as a share of the age of the oldest candidate. So forks, copies and squatters rank below the
+    original.
     """
 
     matches: float = 0.8
@@ -93,12 +101,12 @@ WEIGHTS = Weights()
 
 
 def is_junk_root(module: str) -> bool:
-    """Whether many projects carry the top-level name of the module by accident."""
+    """Check whether the top-level name of the module is one that many projects have by accident."""
     return module.partition(".")[0] in JUNK_ROOTS
 
 
 def name_matches(module: str, normalized: str) -> bool:
-    """Whether a project (normalized) is called like the module, or like its first parts.
+    """Check whether a project (normalized) has the name of the module or of its first parts.
 
     >>> name_matches("google.cloud.storage.blob", "google-cloud-storage"), name_matches("yaml", "pyyaml")
     (True, False)
@@ -107,7 +115,9 @@ def name_matches(module: str, normalized: str) -> bool:
 
 
 def is_declared(module: str, declared: Iterable[str] | None) -> bool | None:
-    """Whether import names (PEP 794, as written) declare the module, or a package that it is in; None: there are none.
+    """Check whether import names (PEP 794, as written) declare the module or a package that contains it.
+
+    Return None if the project declares no import names.
 
     >>> is_declared("demo.a", ["demo", "_demo ; private"]), is_declared("_demo", ["demo", "_demo ; private"])
     (True, False)
@@ -119,7 +129,7 @@ def is_declared(module: str, declared: Iterable[str] | None) -> bool | None:
 
 
 def ranked(module: str, found: Iterable[Found], serial: int, weights: Weights = WEIGHTS) -> list[OwnerCandidate]:
-    """The candidates as of `serial`, the best first. Of equal ones the name decides, so no answer varies."""
+    """Return the candidates as of `serial`, the best first. Names break ties, so that answers are stable."""
     candidates = list(found)
     known = [since for one in candidates if (since := one.reasons["first_live_serial"]) is not None]
     longest = serial - min(known, default=serial) + 1
@@ -146,7 +156,7 @@ def _seniority(reasons: OwnerReasons, serial: int, longest: int) -> float:
 
 
 def score(module: str, found: Found, seniority: float, weights: Weights = WEIGHTS) -> float:
-    """The points of a candidate that has been live for this share of the time that the longest one has."""
+    """Return the points of a candidate. `seniority` is its age as a share of the oldest candidate's age."""
     reasons = found.reasons
     points = weights.dependents * math.log10(1 + reasons["dependents"])
     if reasons["name_matches"]:
@@ -165,16 +175,16 @@ def score(module: str, found: Found, seniority: float, weights: Weights = WEIGHT
 
 
 def is_name_like(module: str, normalized: str) -> bool:
-    """Whether the name of a project (normalized) contains that of the module, as python-dateutil and PyYAML do."""
+    """Check whether the project's name (normalized) contains the module's, as in python-dateutil and PyYAML."""
     joined = normalized.replace("-", "")
     return any(name in joined for name in _joined_names_of(module))
 
 
 def in_words(reasons: OwnerReasons) -> list[str]:
-    """The reasons as people read them, the weightiest first.
+    """Return the reasons as short texts for people, the weightiest first.
 
     >>> in_words({**reasons, "dependents": 1, "releases": 3, "releases_providing": 2})  # doctest: +SKIP
-    ['1 dependent', '2 of 3 releases provide it', 'the newest does']
+    ['1 dependent', 'in 2 of 3 releases, also the newest']
     """
     providing, releases = reasons["releases_providing"], reasons["releases"]
     words = [
@@ -199,13 +209,13 @@ def _releases_in_words(providing: int, releases: int, *, newest: bool) -> str:
 
 @cached_if_short(maxsize=1_024)
 def _names_of(module: str) -> frozenset[str]:
-    """What projects are called that are called like the module or its first parts."""
+    """Return the normalized names of the module and of its first parts."""
     parts = module.split(".")
     return frozenset(canonicalize_name(".".join(parts[:count])) for count in range(1, len(parts) + 1))
 
 
 @cached_if_short(maxsize=1_024)
 def _joined_names_of(module: str) -> tuple[str, ...]:
-    """The first part of the module's name, and all of it, without what divides words."""
+    """Return the top-level name and the full name of the module, normalized, without separators."""
     names = (canonicalize_name(name).replace("-", "") for name in (module.partition(".")[0], module))
     return tuple({name for name in names if name})

@@ -1,4 +1,4 @@
-"""Package URLs of Python packages, such as `pkg:pypi/requests@2.32.3`, and what is known of each."""
+"""Package URLs of Python packages, such as `pkg:pypi/requests@2.32.3`, and the result of looking one up."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?", re.ASCII)
 
 
 class PackageUrl(NamedTuple):
-    """A project (normalized), and the version and the file that a package URL names, if it names one."""
+    """The project (normalized) of a package URL, with the version and the filename if the URL has them."""
 
     normalized: str
     version: str | None
@@ -22,10 +22,10 @@ class PackageUrl(NamedTuple):
 
 
 class PurlResult(TypedDict):
-    """What is known of the package that `purl` names. `error` is what is wrong with it, else null.
+    """The result for the package URL `purl`. `error` is the reason if the URL is invalid, else None.
 
-    It `exists` where it has live files: those of the version, and the file, that are named. `yanked` is null without
-    any.
+    The package `exists` if it has live files: of the version and with the filename, if the URL has them. `yanked` is
+    None without such files.
     """
 
     purl: str
@@ -38,24 +38,24 @@ class PurlResult(TypedDict):
 
 
 def parse_purl(text: str) -> PackageUrl:
-    """The parts of a package URL of the type `pypi`. Raises LookupNameError.
+    """Parse a package URL of the type `pypi`. Raises LookupNameError.
 
     >>> parse_purl("pkg:pypi/PyYAML@6.0?file_name=PyYAML-6.0.tar.gz")
     PackageUrl(normalized='pyyaml', version='6.0', filename='PyYAML-6.0.tar.gz')
     """
     match = _PURL.fullmatch(text.strip())
     if match is None:
-        raise LookupNameError(f"{text!r:.200} is no package URL of the type pypi, such as pkg:pypi/requests@2.32.3")
+        raise LookupNameError(f"{text!r:.200} is not a package URL of type pypi, such as pkg:pypi/requests@2.32.3")
     name = unquote(match[1])
     if not _NAME.fullmatch(name):
-        raise LookupNameError(f"{name!r:.200} is no name of a project")
+        raise LookupNameError(f"{name!r:.200} is not a valid project name")
     qualifiers = dict(parse_qsl(match[3] or "", keep_blank_values=True))
     version = unquote(match[2]) if match[2] else None
     return PackageUrl(canonicalize_name(name), version, qualifiers.get("file_name"))
 
 
 def purl_result(purl: str, parsed: PackageUrl, found: Iterable[Mapping[str, Any]]) -> PurlResult:
-    """What is known where `found` are the files of the project, or of the version that it names."""
+    """Return the result for a package URL. `found` are the files of its project, or of its version if it has one."""
     files = [file for file in found if parsed.filename is None or file["filename"] == parsed.filename]
     first = files[0] if files else None
     return PurlResult(
@@ -70,5 +70,5 @@ def purl_result(purl: str, parsed: PackageUrl, found: Iterable[Mapping[str, Any]
 
 
 def wrong_purl(purl: str, error: Exception) -> PurlResult:
-    """Return the result for a text that is not a package URL, or that cannot be answered."""
+    """Return the result for a text that is not a valid package URL, or that cannot be answered."""
     return PurlResult(purl=purl, error=str(error), project=None, version=None, exists=False, yanked=None, files=[])

@@ -1,4 +1,4 @@
-"""The files of a pinned version, with the modules that each provides."""
+"""The files of a pinned version, with the modules that each file provides."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,9 +9,10 @@ from pypi_assets.lookup.depgraph_reader import Distribution
 
 @dataclass(frozen=True, slots=True)
 class PinnedFile:
-    """A file of a pinned version. `modules` are None where they are not known, as `requires_dist` are.
+    """A file of a pinned version.
 
-    `stubs` are the modules that it only describes.
+    `requires_dist` and `modules` are None if they are unknown. `stubs` are modules for which the file only has type
+    stubs.
     """
 
     filename: str
@@ -29,7 +30,7 @@ class PinnedFile:
 def pinned_files(
     found: Sequence[Distribution], modules: Mapping[str, FileNames | None]
 ) -> tuple[str, tuple[PinnedFile, ...]] | None:
-    """Return the project's name as displayed and the files of a version; None without files."""
+    """Return the display name of the project and the files of a version, or None without files."""
     files = tuple(_file(one, modules.get(one["filename"])) for one in found)
     return (found[-1]["project"], files) if files else None
 

@@ -1,4 +1,4 @@
-"""What is known of a project and of one of its versions, made of the rows of their live files."""
+"""Answers about a project and about one of its versions, made from the rows of their live files."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOST_LINKS = 20
 _LONGEST_LABEL, _LONGEST_URL = 60, 2_000
 _FIRST = ("homepage", "documentation", "source", "repository", "changelog", "issues")
-"""The labels that most people look for, in the spelling of PEP 753; others keep the order of the metadata."""
+"""The labels that people look for most, spelled as in PEP 753. Other labels keep the order of the metadata."""
 _SAME = {
     "sourcecode": "source",
     "github": "source",
@@ -40,7 +40,7 @@ _SAME = {
 
 
 class ProjectLink(TypedDict):
-    """A link of a project: its `label` as the project wrote it, the `url`, and the `host` that this leads to."""
+    """A link of a project: its `label` as the project wrote it, its `url`, and the `host` in it."""
 
     label: str
     url: str
@@ -48,9 +48,10 @@ class ProjectLink(TypedDict):
 
 
 def project_links(project_urls: Iterable[str]) -> list[ProjectLink]:
-    """Return the links of `project_urls`, each once: home page, documentation and source first.
+    """Return the links in `project_urls`, each once. Home page, documentation and source come first.
 
-    URLs other than http and https are skipped, and so are those with a user: a browser would hide the host behind it.
+    Only http and https URLs are returned. URLs with a user name are skipped, because a browser would hide the real host
+    behind it.
 
     >>> project_links(["Docs, https://example.org/docs", "x, javascript:alert(1)"])
     [{'label': 'Docs', 'url': 'https://example.org/docs', 'host': 'example.org'}]
@@ -77,11 +78,11 @@ def _rank(link: ProjectLink) -> int:
 
 MOST_NAMES = 100_000
 _LONGEST_LICENSE = 100
-"""Characters of a name of a licence. Many projects put the whole text of their licence into the field."""
+"""In characters. Many projects put the whole text of their licence into the field for its name."""
 
 
 class FileResult(TypedDict):
-    """A live file of a release; `size` is in bytes."""
+    """A live file of a release. `size` is in bytes."""
 
     filename: str
     kind: str
@@ -95,7 +96,7 @@ class FileResult(TypedDict):
 
 
 class ReleaseResult(TypedDict):
-    """A release with live files. It is `yanked` where all of them are."""
+    """A release with live files. It is `yanked` if all of them are."""
 
     version: str
     yanked: bool
@@ -103,11 +104,11 @@ class ReleaseResult(TypedDict):
 
 
 class ProjectResult(TypedDict):
-    """A project with live files, and its releases in PEP 440's order. `newest` is what an installer would choose.
+    """A project with live files, and its releases in PEP 440 order. An installer would choose the version `newest`.
 
-    Without a catalog, some fields are null: `summary`, `license` and `links` of the newest release, the `status` of the
-    project (PEP 792), and the serials of the first and the last change. `license` is an SPDX expression, else the
-    metadata's `License` if it is short, else the names of its classifiers.
+    Some fields need a catalog and are None without one: `summary`, `license` and `links` (of the newest release),
+    `status` (PEP 792), and the serials of the first and the last change. `license` is an SPDX expression; without one,
+    the `License` field if it is short, else the names of the licence classifiers.
     """
 
     project: str
@@ -124,13 +125,13 @@ class ProjectResult(TypedDict):
 
 
 class VersionFileResult(FileResult):
-    """The same with what the file requires; null is unknown."""
+    """A live file of a version, with its requirements. None: they are unknown."""
 
     requires_dist: list[str] | None
 
 
 class VersionResult(TypedDict):
-    """A version with live files: what they require, and the modules and commands that any of them provides."""
+    """A version with live files: the requirements, modules and commands of all of them."""
 
     project: str
     normalized: str
@@ -144,7 +145,7 @@ class VersionResult(TypedDict):
 
 
 class ProjectFacts(TypedDict):
-    """What only the catalog knows of a project."""
+    """The facts about a project that only the catalog knows."""
 
     summary: str | None
     license: str | None
@@ -160,8 +161,8 @@ _NO_FACTS = ProjectFacts(summary=None, license=None, links=None, status=None, fi
 def facts_at(
     catalog: "Catalog", serial: int, name: str, rows: Sequence[Mapping[str, Any]] | None = None
 ) -> ProjectFacts:
-    """What the catalog knows of a project at `serial`; `rows` are those of its files, if they were read already."""
-    from pypi_assets.catalog.observed.projects import find_project  # the database takes long to load
+    """Return the catalog's facts about a project at `serial`. `rows` are its files, if they were read already."""
+    from pypi_assets.catalog.observed.projects import find_project  # the database is slow to import
     from pypi_assets.catalog.reports.moments import first_and_last_serial
     from pypi_assets.catalog.reports.past_statuses import page_status_at
 
@@ -169,7 +170,7 @@ def facts_at(
     with catalog.read() as connection:
         first, last = first_and_last_serial(connection, canonicalize_name(name), serial)
         project = find_project(connection, name)
-        # the status in `rows` is the one of now, also if they are of an earlier serial
+        # `rows` have the current status, even if they are from a past serial
         has_files = bool(found)
         status = None if project is None else page_status_at(connection, project, serial, has_live_files=has_files)
     newest = [row for row in found if canonical_version(row["version"]) == _newest(found)] if found else []
@@ -186,11 +187,11 @@ def facts_at(
 
 
 def known_facts(catalog: "Catalog", serial: int, name: str) -> ProjectFacts | None:
-    """Return what the catalog knows of a project at `serial`; None if it lags behind, or does not answer.
+    """Return the catalog's facts about a project at `serial`, or None if the catalog lags behind or cannot be read.
 
     A mirror copies datasets first, and replays the journal into its catalog later.
     """
-    from sqlalchemy.exc import SQLAlchemyError  # the database takes long to load
+    from sqlalchemy.exc import SQLAlchemyError  # the database is slow to import
 
     from pypi_assets.catalog.database import CatalogError
     from pypi_assets.catalog.ledger.range_ledger import complete_serial
@@ -205,7 +206,7 @@ def known_facts(catalog: "Catalog", serial: int, name: str) -> ProjectFacts | No
 
 
 def license_of(row: Mapping[str, Any]) -> str | None:
-    """Return the licence of a file in a few words; None if its metadata state none.
+    """Return the licence of a file in a few words, or None if its metadata state none.
 
     >>> license_of({"license_expression": None, "license": None, "license_classifiers": ["License :: OSI Approved"]})
     'OSI Approved'
@@ -218,7 +219,7 @@ def license_of(row: Mapping[str, Any]) -> str | None:
 
 
 def rows_at(catalog: "Catalog", serial: int, name: str) -> list[Mapping[str, Any]]:
-    """Return the files of a project that were live at `serial`, as dumps have them, by version and filename."""
+    """Return the files of a project that were live at `serial`, as rows of dumps, by version and filename."""
     from pypi_assets.catalog.publications.dump_rows import project_rows_at
     from pypi_assets.dumps.dump_format import as_dumped
 
@@ -227,12 +228,12 @@ def rows_at(catalog: "Catalog", serial: int, name: str) -> list[Mapping[str, Any
 
 
 def commands_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the commands that any of the files installs."""
+    """Return all commands that the files install, sorted."""
     return sorted({command for row in rows for command in command_names(row["console_scripts"] or ())})
 
 
 def names_of_version(reader: NamesReader, project: str, version: str) -> list[str]:
-    """Return the names that a version of a project provides, in a dataset of names."""
+    """Return the names, such as modules, that a version of a project provides."""
     wanted = canonical_version(version)
     groups = reader.names_in(project)
     return sorted(name for names, versions in groups if wanted in map(canonical_version, versions) for name in names)
@@ -246,7 +247,7 @@ def _newest(rows: Iterable[Mapping[str, Any]]) -> str:
 def project_result(
     rows: Sequence[Mapping[str, Any]], commands: list[str], facts: ProjectFacts | None = None
 ) -> ProjectResult:
-    """Return what is known of a project with these live files; without `facts`, what only a catalog knows is null."""
+    """Return the answer about a project with these live files. Without `facts`, the catalog's fields are None."""
     newest = _newest(rows)
     return ProjectResult(
         project=rows[0]["project"],
@@ -264,7 +265,7 @@ def project_result(
 
 
 def version_result(rows: Sequence[Mapping[str, Any]], modules: list[str], commands: list[str]) -> VersionResult:
-    """Return what is known of a version with these live files."""
+    """Return the answer about a version with these live files."""
     lists = [row["requires_dist"] for row in rows if row["requires_dist"] is not None]
     return VersionResult(
         project=rows[0]["project"],
@@ -284,11 +285,12 @@ def _file(row: Mapping[str, Any]) -> FileResult:
 
 
 class HistoryEntry(TypedDict):
-    """One thing that happened at `serial`. Times are ISO 8601 in UTC.
+    """Something that happened to a project at `serial`. Times are ISO 8601 in UTC.
 
-    `kind` is the action of an event, the cause of a change without one, or `visit`. `live` and `away` are the files
-    that became live or ceased to be, `yanked` and `unyanked` those that were live before and after. `epoch` is that of
-    the serial; null: it is not complete. An observed event happened between `not_before` and `at`.
+    `kind` is the action of an event, the cause of a change without an event, or `visit`. `live` and `away` list the
+    files that became live or stopped being live. `yanked` and `unyanked` list files that stayed live. `epoch` is the
+    epoch of the serial, or None if the serial is not complete. An observed event happened between `not_before` and
+    `at`.
     """
 
     serial: int
@@ -309,10 +311,7 @@ class HistoryEntry(TypedDict):
 
 
 class LiveFileResult(TypedDict):
-    """One distribution as it was live at a serial.
-
-    It is live since the serial `live_since`. `size` is in bytes, and `outcome` is the outcome of reading the file.
-    """
+    """A distribution that was live at a serial, since the serial `live_since`. `size` is in bytes."""
 
     filename: str
     project: str

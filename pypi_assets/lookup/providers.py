@@ -1,4 +1,4 @@
-"""Queries of datasets that lead from a name to projects and versions: `modules` and `commands`."""
+"""Queries from a name to the projects and versions that provide it, for the datasets `modules` and `commands`."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
@@ -15,12 +15,13 @@ from pypi_assets.leveldbs.format.records import first_records, records_of, scan,
 from pypi_assets.leveldbs.format.version_order import version_key
 from pypi_assets.lookup.reader import DatasetReader, OpenVersion, require_text
 
-_REMEMBERED_ANSWERS = 256  # most names that follow each other have the same one
+_REMEMBERED_ANSWERS = 256  # consecutive names mostly share one answer
 
 
 class Provider(NamedTuple):
-    """A project (`normalized`, and `project` as displayed) that provides `name`, and its versions that do, in PEP 440's
-    order.
+    """A project (`normalized`, and `project` as displayed) that provides `name`.
+
+    `versions` are the versions that provide it, in PEP 440 order.
     """
 
     name: str
@@ -30,12 +31,12 @@ class Provider(NamedTuple):
 
 
 class NamesReader(DatasetReader):
-    """What the readers of such datasets share."""
+    """Base class of the readers of `modules` and `commands`."""
 
     names_start = provided_names.names_prefix("")
 
     def some_providers(self, name: str, most: int) -> list[Provider]:
-        """The first `most` of the projects that provide `name`, by normalized name, where all would be too many."""
+        """Return the first `most` projects that provide `name`, by normalized name."""
         require_text("some_providers", name)
 
         def found(db: Database) -> list[Provider]:
@@ -45,17 +46,19 @@ class NamesReader(DatasetReader):
         return self._read(found)[1]
 
     def _few(self, name: str, most: int) -> tuple[OpenVersion, list[Provider]] | None:
-        """All projects that provide `name`, and the version that is read now; None where they are more than `most`.
+        """Return all projects that provide `name`, with the open version, or None if there are more than `most`.
 
-        It reads a record for each and one more, and never looks which files of a damaged version can be read.
+        It reads one record for each project and one more. It raises an error if the version is corrupt: it never looks
+        for another one.
         """
         opened = self._current()
         records = first_records(opened.db, provided_names.name_prefix(name), most + 1)
         return None if len(records) > most else (opened, list(_providers(opened.db, records)))
 
     def names_of(self, project: str, most: int) -> list[str]:
-        """The names that a project provides, in any of its versions, and not more than `most`. They come in no
-        particular order. No more than `most` records are read for them.
+        """Return at most `most` names that a project provides in any of its versions, in no particular order.
+
+        At most `most` records are read.
 
         >>> modules.names_of("PyYAML", 2)
         ['_yaml', 'yaml']
@@ -69,7 +72,7 @@ class NamesReader(DatasetReader):
         return self._read(found)[1]
 
     def names_in(self, project: str) -> list[tuple[list[str], frozenset[str]]]:
-        """The names that a project provides, in groups: the names of each, and the versions that provide them."""
+        """Return the names that a project provides, grouped by the versions that provide them."""
         normalized = canonicalize_name(require_text("names_in", project))
         start = provided_names.project_prefix(normalized)
 
@@ -83,24 +86,24 @@ class NamesReader(DatasetReader):
         return self._read(found)[1]
 
     def names_of_files(self, project: str, filenames: Collection[str]) -> dict[str, FileNames | None]:
-        """The names that each of these files of a project provides; None where they are unknown.
+        """Return the names that each of these files of a project provides, or None for a file whose names are unknown.
 
         >>> modules.names_of_files("PyYAML", ["PyYAML-6.0.2.tar.gz"])
         {'PyYAML-6.0.2.tar.gz': FileNames(names=('_yaml', 'yaml', ...), stubs=())}
 
-        Files that the dataset does not have are left out.
+        Files that the dataset lacks are omitted.
         """
         normalized = canonicalize_name(require_text("names_of_files", project))
         return self._read(lambda db: provided_names.names_of_files(db, normalized, filenames))[1]
 
 
 def providers(db: Database, name: str) -> Iterator[Provider]:
-    """The projects that provide `name`, by normalized name."""
+    """Return the projects that provide `name`, by normalized name."""
     return _providers(db, records_of(db, provided_names.name_prefix(name)))
 
 
 def provider_of_stub(db: Database, name: str, project: str) -> Provider | None:
-    """`project` (normalized) as the provider of stubs that describe `name`; None where it has none."""
+    """Return `project` (normalized) as a provider of stubs for the module `name`, or None if it has none."""
     stub_key = provided_names.stub_key(name, project)
     group = db.get(stub_key, verify_checksums=True)
     if group is None:
@@ -115,8 +118,9 @@ def _providers(db: Database, records: Iterable[tuple[bytes, bytes]]) -> Iterator
 
 
 def all_providers(db: Database, beginning: str, after: tuple[str, str] | None = None) -> Iterator[Provider]:
-    """The projects that provide a name that begins with `beginning`, by name and normalized name; with `after`, only
-    those that come after this name and normalized name.
+    """Yield the projects that provide a name that begins with `beginning`, by name and normalized project name.
+
+    `after` is a name and a normalized project name: the result begins after this pair.
     """
     read_answer = lru_cache(_REMEMBERED_ANSWERS)(partial(provided_names.read_answer, db))
     start = provided_names.names_prefix(beginning)
@@ -126,7 +130,7 @@ def all_providers(db: Database, beginning: str, after: tuple[str, str] | None = 
 
 
 def providers_of_releases(name: str, releases: Iterable[tuple[str, str, str]]) -> Iterator[Provider]:
-    """The same where `releases`, (normalized name, project, version) each, provide `name`."""
+    """Yield the projects that provide `name`. A release is (normalized name, project, version)."""
     projects: dict[str, str] = {}
     versions: defaultdict[str, set[str]] = defaultdict(set)
     for normalized, project, version in releases:

@@ -1,8 +1,8 @@
-"""Sets of published versions: one version of each dataset, all of one serial, for answers that must agree.
+"""Sets of published versions: one version of each dataset, all of the same serial, for answers that must agree.
 
-Versions of datasets are published one after the other. So the newest ones can be of different serials for a while, and
-a set is the newest that is complete. Which versions belong together follows from the storage alone, so all processes
-choose the same.
+Datasets are published one after the other, so their newest versions can differ in serial for a while. The newest
+complete set is used until all have caught up. Which versions form a set follows from the storage alone, so all
+processes choose the same set.
 """
 
 import hashlib
@@ -33,12 +33,12 @@ from pypi_assets.storage.store import Storage, StorageError
 AnyReader = TypeVar("AnyReader", bound=DatasetReader)
 Answered = TypeVar("Answered")
 _NEWEST = 20
-"""How many versions of a dataset are looked at: a set of older ones is of no use."""
+"""The number of newest versions of each dataset that are considered. A set of older versions is useless."""
 
 
 @dataclass(frozen=True)
 class PublishedSet:
-    """The `versions`, by dataset, that are of `serial`. `published_at` is when the last of them was published."""
+    """The `versions` of `serial`, by dataset. `published_at` is when the last of them was published."""
 
     serial: int
     versions: Mapping[str, int]
@@ -46,7 +46,7 @@ class PublishedSet:
 
     @cached_property
     def id(self) -> str:
-        """Its name: the serial, and what no other set of the same serial has.
+        """Return the name of the set: its serial, and a hash that differs between sets of the same serial.
 
         >>> published.id
         '1350-5c1e0a7f'
@@ -56,18 +56,18 @@ class PublishedSet:
 
 
 UNREADABLE = (LeveldbDamagedError, UnknownFormatError)
-"""What opening a version, or reading it, raises if another version is needed."""
+"""The errors that opening or reading a version raises if another version is needed."""
 
 
 class SerialsDifferError(NoVersionError):
-    """The datasets that one answer needs have no versions of one serial."""
+    """The datasets that an answer needs have no common serial."""
 
 
 class OpenSet:
-    """A set with its readers. Each dataset is opened, and downloaded from a remote storage, when it is needed first.
+    """A set with its readers. A dataset is opened, and downloaded from a remote storage, when it is first needed.
 
-    Readers never move on to other versions. They close with the last reference to them. A version that cannot be read
-    is skipped by `sets` from then on.
+    Readers never move on to other versions, and close with the last reference to them. If a version cannot be read,
+    `sets` skips it from then on.
     """
 
     def __init__(
@@ -88,19 +88,21 @@ class OpenSet:
 
     @property
     def readers(self) -> Mapping[str, DatasetReader]:
-        """The readers that are open, by dataset."""
+        """Return the open readers, by dataset."""
         return dict(self._readers)
 
     def reader(self, kind: type[AnyReader]) -> AnyReader:
-        """Return the reader of the dataset that `kind` reads. Raises NoVersionError if the set has no version of it,
-        and LeveldbDamagedError or UnknownFormatError if the version cannot be read.
+        """Return the reader of the dataset that `kind` reads.
+
+        Raises NoVersionError if the set has no version of the dataset, and LeveldbDamagedError or UnknownFormatError if
+        the version cannot be read.
 
         >>> opened.reader(ModulesReader).module("yaml").results
         """
         found = self._readers.get(kind.dataset) or self._opened(kind.dataset)
         if not isinstance(found, kind):
             raise NoVersionError(
-                f"{kind.dataset} has no version of serial {self.serial}, of which the other datasets are: run"
+                f"{kind.dataset} has no version of serial {self.serial}, unlike the other datasets: run"
                 " `pypi-assets leveldb update`"
             )
         return found
@@ -111,8 +113,9 @@ class OpenSet:
             self._opened(dataset)
 
     def opened(self, dataset: str) -> AbstractContextManager[DatasetReader | None]:
-        """Return the reader of a dataset for hints; None if the set lacks the dataset, if it would be downloaded, or if
-        it cannot be read. The reader stays open.
+        """Return the reader of a dataset for hints. The reader stays open.
+
+        It is None if the set lacks the dataset, if the dataset would be downloaded, or if it cannot be read.
         """
         found = self._readers.get(dataset)
         if found is None and self._sets.storage.root is not None:
@@ -123,7 +126,7 @@ class OpenSet:
         return nullcontext(found)
 
     def close(self) -> None:
-        """Close the readers that are open."""
+        """Close all open readers."""
         with self._opening:
             while self._readers:
                 self._readers.popitem()[1].close()
@@ -140,9 +143,10 @@ class OpenSet:
 
 @dataclass
 class PublishedSets:
-    """Finds the sets of a storage and opens them. Versions that cannot be read are not tried again.
+    """The sets of published versions in a storage, to be found and opened.
 
-    `skipped` has the reason for each of them, by dataset and version.
+    `skipped` has the reason for each version that could not be read, by dataset and version. Such versions are not
+    tried again.
     """
 
     storage: Storage
@@ -152,7 +156,7 @@ class PublishedSets:
     _known: dict[tuple[str, int, datetime], int] = field(default_factory=dict)
 
     def newest(self) -> PublishedSet | None:
-        """The newest set; None where nothing is published. Raises StorageError.
+        """Return the newest set, or None if nothing is published. Raises StorageError.
 
         It has as many datasets as possible, and among such sets the greatest serial.
         """
@@ -160,10 +164,10 @@ class PublishedSets:
         return max(found, key=lambda one: (len(one.versions), one.serial), default=None)
 
     def newest_of(self, datasets: Collection[str]) -> PublishedSet:
-        """Return the newest set that has these datasets, and has them alone. Few versions are looked at.
+        """Return the newest set of exactly these datasets. Only a few versions are looked at.
 
-        Raises NoVersionError if a dataset has no version that can be read, SerialsDifferError if each has one and they
-        are of different serials, and StorageError.
+        Raises NoVersionError if a dataset has no readable version, SerialsDifferError if the datasets have readable
+        versions but no common serial, and StorageError.
         """
         rest = {dataset: self._newest_first(dataset) for dataset in datasets}
         newest = present = {dataset: self._next(dataset, versions) for dataset, versions in rest.items()}
@@ -172,15 +176,15 @@ class PublishedSets:
             try:
                 present = present | {dataset: self._next(dataset, rest[dataset]) for dataset in later}
             except NoVersionError:
-                text = ", and ".join(f"{dataset} is of serial {serial}" for dataset, (_, serial, _) in newest.items())
-                raise SerialsDifferError(f"{text}: `pypi-assets leveldb update` brings all to the same") from None
+                text = ", and ".join(f"{dataset} is at serial {serial}" for dataset, (_, serial, _) in newest.items())
+                raise SerialsDifferError(f"{text}: run `pypi-assets leveldb update` to update all of them") from None
         versions = {dataset: version for dataset, (version, _, _) in present.items()}
         return PublishedSet(serials.pop(), versions, max(written for _, _, written in present.values()))
 
     def open_newest(self, present: OpenSet | None = None) -> OpenSet | None:
-        """Opens the newest set that can be read; None where that is the `present` one.
+        """Open the newest readable set, or return None if it is the `present` one.
 
-        Raises NoVersionError where nothing is published, or nothing can be read, and StorageError.
+        Raises NoVersionError if nothing readable is published, and StorageError.
         """
         while (published := self.newest()) is not None:
             if present is not None and present.published == published:
@@ -188,19 +192,19 @@ class PublishedSets:
             opened = self.open(published)
             if opened is not None:
                 return opened
-        raise NoVersionError(f"nothing that can be read is published in {self.storage.url}: {FIRST_COMMANDS}")
+        raise NoVersionError(f"nothing readable is published in {self.storage.url}: {FIRST_COMMANDS}")
 
     def open_named(self, set_id: str) -> OpenSet | None:
-        """Opens the set of this name, also where it is not the newest; None where it cannot be read any more."""
+        """Open the set of this name, even if it is not the newest, or return None if it cannot be read any more."""
         published = self.named(set_id)
         return None if published is None else self.open(published)
 
     def named(self, set_id: str) -> PublishedSet | None:
-        """Return the set of this name, without opening it; None if it is not published. Raises StorageError."""
+        """Return the set of this name without opening it, or None if it is not published. Raises StorageError."""
         return next((one for one in self._all() if one.id == set_id), None)
 
     def open(self, published: PublishedSet) -> OpenSet | None:
-        """Opens all datasets of a set; None where a version cannot be read, which is skipped from now on."""
+        """Open all datasets of a set. Return None if a version cannot be read; it is skipped from then on."""
         opened = OpenSet(self, published)
         try:
             opened.open(*published.versions)
@@ -215,11 +219,11 @@ class PublishedSets:
         return open_version(known, version, self.storage, self.cache_dir, cache_bytes=self.cache_bytes, damaged=skip)
 
     def is_skipped(self, published: PublishedSet) -> bool:
-        """Return whether a version of the set is skipped, so that another set is needed."""
+        """Check whether a version of the set is skipped, so that another set is needed."""
         return any(one in self.skipped for one in published.versions.items())
 
     def _newest_first(self, dataset: str) -> Iterator[tuple[int, int, datetime]]:
-        """Yield the versions of a dataset that are not skipped, each with its serial and when it was published."""
+        """Yield the versions of a dataset that are not skipped, newest first, with serial and time of publication."""
         for version, stored in reversed(stored_input_lists(self.storage, dataset).items()):
             if (dataset, version) not in self.skipped:
                 try:
@@ -257,7 +261,7 @@ class PublishedSets:
         return [PublishedSet(serial, versions[serial], times[serial]) for serial in versions]
 
     def _serial(self, dataset: str, version: int) -> int | None:
-        """The serial of a version; None where its input list is gone, or damaged."""
+        """Return the serial of a version, or None if its input list is missing or corrupt."""
         try:
             return read_input_list(self.storage, dataset, version).serial
         except LeveldbDamagedError:
@@ -265,16 +269,16 @@ class PublishedSets:
 
 
 class _MovedError(SerialsDifferError):
-    """An answer needs one more dataset, so it begins again with an older set."""
+    """An answer needs another dataset of a different serial, so it must start again with an older set."""
 
 
 class NeededDatasets:
-    """The newest set of the datasets that answers need, for a process that asks for little.
+    """The newest set of the datasets that answers need, for a process with few queries.
 
-    The first answer finds out which datasets it needs: each is opened with the first question about it, at the serial
-    of those that are open. If there is none of that serial, or if a version is damaged, the answer begins again with
-    the newest set that can be read. With `refresh_every_s`, the first answer that many seconds after the last look
-    starts the next look for a newer set in the background. `report` receives why versions are not used.
+    A dataset is opened when it is first queried, at the serial of the datasets that are open already. If it has no
+    readable version of this serial, the answer starts again with the newest set of all datasets that it needs. With
+    `refresh_every_s`, an answer starts a background search for a newer set if the last search is that many seconds ago.
+    `report` is called with the reason for each version that cannot be used.
     """
 
     def __init__(
@@ -289,7 +293,7 @@ class NeededDatasets:
         self._looking = threading.Lock()
 
     def answered(self, make: Callable[[], Answered]) -> Answered:
-        """Return what `make` returns, all of one set. It is called again with another set if it needs one."""
+        """Return the result of `make`, which is called again if its datasets must come from another set."""
         self._follow()
         while True:
             try:
@@ -310,7 +314,7 @@ class NeededDatasets:
             present = self._with(kind.dataset)
             self._needed.add(kind.dataset)
             if present is None:
-                raise _MovedError(f"{kind.dataset} is of another serial than the datasets that are open: ask again")
+                raise _MovedError(f"{kind.dataset} has another serial than the open datasets: ask again")
         return present.reader(kind)
 
     def opened(self, dataset: str) -> AbstractContextManager[DatasetReader | None]:
@@ -322,13 +326,13 @@ class NeededDatasets:
         return nullcontext(None) if present is None else present.opened(dataset)
 
     def close(self) -> None:
-        """Close the readers that are open."""
+        """Close all open readers."""
         for opened in (self._present, self._newer):
             if opened is not None:
                 opened.close()
 
     def _with(self, dataset: str) -> OpenSet | None:
-        """Return the set with one more dataset; None if the newest such set has other versions than those in use."""
+        """Return the open set plus one dataset, or None if that would need other versions of the open datasets."""
         present = self._present
         versions = {} if present is None else present.published.versions
         published = self._sets.newest_of({*self._needed, *versions, dataset})
@@ -338,7 +342,7 @@ class NeededDatasets:
         return self._present
 
     def _follow(self) -> None:
-        """Move on to the set that the last look has found, and start the next look."""
+        """Switch to the newer set if the last search found one, and start the next search if it is due."""
         if self._newer is not None:
             self._present, self._newer = self._newer, None
         if self._refresh_every_s is not None and time.monotonic() >= self._next_look:
@@ -346,7 +350,7 @@ class NeededDatasets:
             threading.Thread(target=self._look, name="newer versions", daemon=True).start()
 
     def _look(self) -> None:
-        if not self._looking.acquire(blocking=False):  # another look takes its time
+        if not self._looking.acquire(blocking=False):  # another search is still running
             return
         try:
             present = self._present
@@ -356,7 +360,7 @@ class NeededDatasets:
                     newer = OpenSet(self._sets, published)
                     newer.open(*published.versions)
                     self._newer = newer
-        except (LeveldbError, StorageError, OSError):  # the present set goes on, and the next look tries again
+        except (LeveldbError, StorageError, OSError):  # keep the present set; the next search tries again
             return
         finally:
             self._looking.release()
@@ -365,4 +369,4 @@ class NeededDatasets:
         for (dataset, version), reason in self._sets.skipped.items():
             if (dataset, version) not in self._reported:
                 self._reported.add((dataset, version))
-                self._report(f"not used: version {version}: {reason}")
+                self._report(f"version {version} is not used: {reason}")

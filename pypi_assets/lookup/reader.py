@@ -1,4 +1,4 @@
-"""What the readers of all datasets share: they answer from the newest version, and move on to newer ones."""
+"""The base class of all dataset readers: it answers from the newest version, and moves on to newer ones."""
 
 import atexit
 import os
@@ -21,11 +21,11 @@ Found = TypeVar("Found")
 
 
 class Closing:
-    """Closes a version, by `stack`, once nothing refers to it, but never before its streams have ended.
+    """Closes the `stack` of a version when it has no references and no running streams any more.
 
-    A garbage collection may take a version and an iterator of it at once, in any order, and LevelDB must not be closed
-    first. The lock can be taken again by its thread, since a collection may begin anywhere. `process` is the id of the
-    process that opened the version.
+    A garbage collection can take a version and its iterator together, in any order, but LevelDB must be closed last.
+    The lock is reentrant, because a collection can begin in the middle of this code. `process` is the id of the process
+    that opened the version.
     """
 
     def __init__(self, stack: ExitStack) -> None:
@@ -37,14 +37,14 @@ class Closing:
         atexit.register(self._close)
 
     def let_go(self) -> None:
-        """Called when nothing refers to the version any more."""
+        """Note that the version has no references any more."""
         with self._lock:
             self._is_let_go = True
             self._close_if_last()
 
     @contextmanager
     def streaming(self) -> Iterator[None]:
-        """Keeps the version open until the end of the block."""
+        """Keep the version open until the end of the block."""
         with self._lock:
             self._streams += 1
         try:
@@ -65,7 +65,7 @@ class Closing:
         atexit.unregister(self._close)
         if os.getpid() == self.process:
             self._stack.close()
-        else:  # a fork has none of LevelDB's threads, and would wait for them
+        else:  # a fork lacks LevelDB's threads, and would wait for them forever
             _LEFT_TO_PARENT.append(self._stack)
 
 
@@ -87,7 +87,7 @@ class OpenVersion:
     closing: Closing
     followed_projects: int | None = None
 
-    def __del__(self) -> None:  # not a weak reference: its callback would come before those of plyvel's iterators
+    def __del__(self) -> None:  # not a weak reference, whose callback would run before the ones of plyvel's iterators
         self.closing.let_go()
 
 
@@ -96,26 +96,26 @@ OpenReader = Callable[[type[Any]], Any]
 
 
 class Versions(Protocol):
-    """The published versions of a dataset. `skipped` has the reason for each that was tried and not opened."""
+    """The published versions of a dataset. `skipped` has the reason for each version that could not be opened."""
 
     dataset: str
     skipped: dict[int, str]
 
     def open_newest(self, *, check_hashes: bool, beyond: int = 0) -> OpenVersion | None:
-        """The newest good version above `beyond`; raises NoVersionError where there is none above 0."""
+        """Open the newest readable version above `beyond`. Raises NoVersionError if `beyond` is 0 and there is none."""
         ...
 
 
 class DatasetReader:
-    """Answers from the newest version of a dataset, for any number of threads; a context manager.
+    """Answers from the newest version of a dataset. Readers are thread-safe, and are context managers.
 
-    `refresh` moves on to a newer version. With `refresh_every_s`, the first query that many seconds after the last look
-    starts the next look in the background; `refresh_problem` is why the last one failed. An answer that has begun is
-    completed from its version. A forked process must open a reader of its own.
+    `refresh` moves on to a newer version. With `refresh_every_s`, a query starts a background search for a newer
+    version if the last search is that many seconds ago; `refresh_problem` is the error of the last search. A query that
+    has begun finishes with its version. A forked process must open a reader of its own.
 
-    A subclass names its `dataset` and queries by `_answer`, `_read` and `_stream`. They raise LeveldbDamagedError where
-    the version is damaged and no other one is good. `names_start` is what the keys begin with in which a name follows
-    that people type; None: there is none.
+    A subclass sets `dataset`, and queries with `_answer`, `_read` and `_stream`. They raise LeveldbDamagedError if the
+    version is corrupt and no other one can be read. `names_start` is the prefix of the keys that continue with a name
+    that people type, for suggestions; None: there are no such keys.
     """
 
     dataset: ClassVar[str]
@@ -136,7 +136,7 @@ class DatasetReader:
 
     @property
     def version(self) -> int:
-        """The version that is read now."""
+        """The number of the version that is read now."""
         return self._current().version
 
     @property
@@ -146,32 +146,32 @@ class DatasetReader:
 
     @property
     def followed_projects(self) -> int | None:
-        """How many projects the version that is read now is about; None where all of the index is followed."""
+        """The number of followed projects in the version that is read now; None if the whole index is followed."""
         return self._current().followed_projects
 
     @property
     def skipped(self) -> tuple[str, ...]:
-        """Why versions that are newer than this one, or were when they were tried, are not read."""
+        """Return why versions that are newer than the open one are not read."""
         skipped = sorted(self._versions.skipped.items(), reverse=True)
         return tuple(f"version {version}: {why}" for version, why in skipped if version > self.version)
 
     def close(self) -> None:
-        """Closes the reader; the private copy is removed after the last answer that has begun."""
+        """Close the reader. The private copy is deleted after the last query that has begun."""
         with self._swapping:
             self._opened = None
 
     def refresh(self) -> bool:
-        """Moves on to the newest good version; returns whether that is another one."""
+        """Move on to the newest readable version. Return whether the version changed."""
         with self._opening:
             return self._move(beyond=self._current().version, check_hashes=self._check_hashes)
 
     def suggest(self, name: str, most: int = MOST_NAMES) -> tuple[str, ...]:
-        """At most `most` names of the dataset that differ little from `name`, the nearest first; never `name` itself.
+        """Return at most `most` names of the dataset that are similar to `name` and differ from it, the nearest first.
 
         >>> modules.suggest("yamll")
         ('yaml',)
 
-        They are found by some hundred seeks, however many names there are.
+        This takes a few hundred seeks, however many names there are.
         """
         start = self.names_start
         if start is None:
@@ -180,8 +180,9 @@ class DatasetReader:
         return self._read(lambda db: _with_seek(db, start, lambda seek: near_names(seek, wanted, most)))[1]
 
     def names_from(self, beginning: str, most: int, separator: str | None = None) -> list[str]:
-        """Return the first `most` names of the dataset that begin with `beginning`, in order, by one or two seeks each.
-        With `separator`, each is cut at the first one after the beginning.
+        """Return the first `most` names of the dataset that begin with `beginning`, in order.
+
+        With `separator`, each name is cut at the first separator after the beginning. Each name takes one or two seeks.
 
         >>> modules.names_from("google.cl", 5, ".")
         ['google.cloud']
@@ -194,13 +195,13 @@ class DatasetReader:
         ]
 
     def _spelled(self, name: str) -> str:
-        """`name` as it is in keys."""
+        """Return `name` as keys spell it."""
         return name
 
     def _move(self, *, beyond: int, check_hashes: bool) -> bool:
         newest = self._versions.open_newest(check_hashes=check_hashes, beyond=beyond)
         with self._swapping:
-            if newest is None or self._opened is None:  # closed meanwhile
+            if newest is None or self._opened is None:  # closed in the meantime
                 return False
             self._opened = newest
             return True
@@ -211,7 +212,7 @@ class DatasetReader:
             raise LeveldbError(f"this reader of {self._versions.dataset} is closed: open another one")
         if opened.closing.process != os.getpid():
             raise LeveldbError(
-                f"this reader of {self._versions.dataset} was opened before the process was forked: open one in each"
+                f"this reader of {self._versions.dataset} was opened before the process forked: open a reader in each"
                 " process, and start processes by spawn or forkserver"
             )
         if self._refresh_every_s is not None and time.monotonic() >= self._next_look:
@@ -220,7 +221,7 @@ class DatasetReader:
         return opened
 
     def _look(self) -> None:
-        if not self._opening.acquire(blocking=False):  # another look takes its time
+        if not self._opening.acquire(blocking=False):  # another search is still running
             return
         try:
             opened = self._opened
@@ -233,22 +234,22 @@ class DatasetReader:
             self._opening.release()
 
     def collected(self, kind: type[Result], results: Iterable[Result]) -> Answer[Result]:
-        """Return results that were made of several answers of the version that is read now, as one answer."""
+        """Return results that were made from several queries of the open version as one answer."""
         opened = self._current()
         return Answer(opened.version, opened.serial, tuple(results), kind, followed_projects=opened.followed_projects)
 
     def streamed(self, kind: type[Result], results: Iterator[Result]) -> Stream[Result]:
-        """Return results that are made of several answers of the version that is read now, as one stream."""
+        """Return results that are made from several queries of the open version as one stream."""
         opened = self._current()
         return Stream(opened.version, opened.serial, results, kind, opened.followed_projects)
 
     def _answer(self, kind: type[Result], query: Callable[[Database], Iterable[Result]]) -> Answer[Result]:
-        """All that `query` finds in the version that is read now."""
+        """Return all results of `query` in the open version."""
         opened, found = self._read(lambda db: tuple(query(db)))
         return Answer(opened.version, opened.serial, found, kind, followed_projects=opened.followed_projects)
 
     def _read(self, query: Callable[[Database], Found]) -> tuple[OpenVersion, Found]:
-        """What `query` returns of the version that is read now, and that version."""
+        """Return the open version, and the result of `query` in it. If it is corrupt, try another version."""
         opened = self._current()
         try:
             return opened, query(opened.db)
@@ -257,14 +258,14 @@ class DatasetReader:
                 with leveldb_errors_as_damage(opened.name):
                     raise
         with self._opening:
-            if self._opened is opened:  # its files were not compared with their hashes: find out which are damaged
+            if self._opened is opened:  # its hashes were not checked: find out which files are corrupt
                 self._move(beyond=0, check_hashes=True)
         opened = self._current()
         with leveldb_errors_as_damage(opened.name):
             return opened, query(opened.db)
 
     def _stream(self, kind: type[Result], query: Callable[[Database], Iterator[Result]]) -> Stream[Result]:
-        """What `query` finds, as it is read. A caller that stops early keeps the version open until it lets go."""
+        """Return the results of `query` as a stream. It keeps the version open until it ends or is deleted."""
         opened = self._current()
         return Stream(opened.version, opened.serial, self._iterate(opened, query), kind, opened.followed_projects)
 
@@ -274,15 +275,15 @@ class DatasetReader:
 
 
 def require_text(query: str, name: str) -> str:
-    """`name`, which `query` takes. Raises TypeError for what is no text, as callers without type checks send it."""
+    """Return `name`, an argument of `query`. Raises TypeError if it is not a str, for callers without type checks."""
     if isinstance(name, str):
         return name
     hint = ": decode it first" if isinstance(name, bytes | bytearray) else ""
-    raise TypeError(f"{query}() takes a name as str, not {type(name).__name__}{hint}")
+    raise TypeError(f"{query}() needs a name as str, not {type(name).__name__}{hint}")
 
 
 def _with_seek(db: Database, start: bytes, search: Callable[[Seek], Found]) -> Found:
-    """Return what `search` finds by seeking among the names whose keys begin with `start`."""
+    """Return the result of `search`, which seeks among the names whose keys begin with `start`."""
     with closing(db.raw_iterator(verify_checksums=True)) as records:
 
         def seek(least: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What differs between two versions of a project: what they require, provide and are published as."""
+"""Compare two versions of a project: their requirements, contents and kinds of files."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypedDict
@@ -10,14 +10,17 @@ from pypi_assets.distributions.requirement_names import parse_requirement
 
 
 class ReleaseDifference(TypedDict):
-    """What is only in the later version, and only in the earlier one, in their order."""
+    """Items that only the later version has (`added`), and items that only the earlier version has (`removed`)."""
 
     added: list[str]
     removed: list[str]
 
 
 class ChangedRequirement(TypedDict):
-    """A project (normalized) that both versions require, in another way. What both require alike is left out."""
+    """A project (normalized) that both versions require, but with different requirements.
+
+    Requirements that both versions have are omitted.
+    """
 
     project: str
     before: list[str]
@@ -25,7 +28,7 @@ class ChangedRequirement(TypedDict):
 
 
 class RequirementDifference(TypedDict):
-    """How requirements differ. `is_known` is false where those of a version could not be read."""
+    """The difference in requirements. `is_known` is false if the requirements of a version could not be read."""
 
     is_known: bool
     added: list[str]
@@ -34,10 +37,10 @@ class RequirementDifference(TypedDict):
 
 
 class Comparison(TypedDict):
-    """How the version `after` of a project differs from the version `before`.
+    """The difference between the versions `before` and `after` of a project.
 
-    `requires_python` has the texts of all files of each version. `files` are kinds of files: `sdist`, and the tags of
-    wheels.
+    `requires_python` compares the values of all files of each version. `files` compares kinds of files: `sdist`, and
+    the tags of wheels.
     """
 
     project: str
@@ -53,9 +56,9 @@ class Comparison(TypedDict):
 
 
 def compare_releases(before: Mapping[str, Any], after: Mapping[str, Any]) -> Comparison:
-    """The comparison of two versions, each as it is answered of a project's version (`VersionResult`).
+    """Compare two versions, each given as a `VersionResult`.
 
-    Requirements and extras that are only spelled differently are the same: `idna (>=3)` and `Idna>=3`.
+    Requirements and extras that differ only in spelling are equal, such as `idna (>=3)` and `Idna>=3`.
 
     >>> compare_releases(of_2_1, of_2_2)["requirements"]["added"]
     ['idna>=3']
@@ -75,7 +78,7 @@ def compare_releases(before: Mapping[str, Any], after: Mapping[str, Any]) -> Com
 
 
 def is_same(found: Comparison) -> bool:
-    """Whether nothing that is compared differs."""
+    """Check whether the comparison found no difference, and all requirements are known."""
     required = found["requirements"]
     differences = (found["requires_python"], found["extras"], found["modules"], found["commands"], found["files"])
     is_known_same = required["is_known"] and not (required["added"] or required["removed"] or required["changed"])
@@ -83,7 +86,7 @@ def is_same(found: Comparison) -> bool:
 
 
 def form_of(filename: str, kind: str) -> str:
-    """What a file is, without its project and version: the tags of a wheel, or its kind.
+    """Return the kind of a file without project and version: the tags of a wheel, or the kind of any other file.
 
     >>> form_of("demo-1.0-py3-none-any.whl", "wheel"), form_of("demo-1.0.tar.gz", "sdist")
     ('wheel py3-none-any', 'sdist')
@@ -111,7 +114,7 @@ def _difference(
 
 
 def _meaning_of(requirement: str) -> object:
-    """What is equal for all spellings of a requirement; the text where it is none."""
+    """Return a value that is equal for all spellings of a requirement, or the text if it is invalid."""
     try:
         return Requirement(requirement)
     except (InvalidRequirement, ValueError, RecursionError):  # ValueError: a number with thousands of digits
@@ -138,7 +141,7 @@ def _requirements(before: Collection[str] | None, after: Collection[str] | None)
 
 
 def _by_project(requirements: Iterable[str]) -> dict[str, list[str]]:
-    """The requirements by the project that they name; those that name none by an empty name."""
+    """Return the requirements by project. Requirements that name no project have the key ""."""
     found: dict[str, list[str]] = {}
     for text in requirements:
         parsed = parse_requirement(text)

@@ -1,10 +1,10 @@
-"""What depends on a project, or on one of its versions, by what newest releases require; and what excludes a version.
+"""Find the projects that depend on a project or on one of its versions, and the projects that a version breaks.
 
-A *link* leads from the newest release of one project to another that it requires. The first link leads to the requested
-project. It counts where a requirement names the project, accepts the version, or excludes it, whichever is requested.
-Every further link counts where a requirement accepts the newest release of the project that it leads to. So no version
-is chosen here: that takes a solver, whose answers `breaks` takes as a function. A solver can choose older releases, so
-with one the further links are those of any release.
+A *link* leads from the newest release of one project to another project that it requires. The first link leads to the
+requested project. It counts if a requirement names the project, accepts the version, or excludes it, depending on the
+question. Every further link counts if a requirement accepts the newest release of the project that it leads to. So this
+module never chooses versions itself. That takes a solver, which `breaks` accepts as a function. A solver can choose
+older releases, so with a solver the further links are the ones of all releases.
 """
 
 from collections.abc import Callable, Container, Iterator, Mapping
@@ -34,12 +34,11 @@ LONGEST_CHAIN = 100
 
 
 class Impact(TypedDict):
-    """A project (`normalized`) whose newest release, `version`, requires `required`: by these `requirements`, as they
-    are written, with their `specifiers`. `condition` is when the least of them holds: always, by a marker, or with an
-    extra.
+    """A project (`normalized`) whose newest release, `version`, requires `required`.
 
-    `depth` is the least number of links to the requested project. `chain` are the projects that the links lead through,
-    from `required` to the requested one; of a longer chain the first 100.
+    `requirements` are its requirements as written, with their `specifiers`. `condition` is `always` if one of them
+    always holds, else `marker` or `extra`. `depth` is the least number of links to the requested project. `chain` lists
+    the projects on these links, from `required` to the requested project; a longer chain is cut after 100.
     """
 
     depth: int
@@ -53,8 +52,10 @@ class Impact(TypedDict):
 
 
 class Break(Impact):
-    """The same of a project that a version breaks. `reason` is `excludes` where its requirements exclude the version,
-    and `requires` where they lead to a project that the version breaks; else it is a solver's, as in `Verdict`.
+    """An `Impact` on a project that a version breaks.
+
+    `reason` is `excludes` if the project's requirements exclude the version, and `requires` if they lead to a project
+    that the version breaks. Other reasons come from a solver, as in `Verdict`.
     """
 
     reason: Literal["excludes", "requires", "unsolvable", "broken", "undecided"]
@@ -63,11 +64,13 @@ class Break(Impact):
 
 
 class Verdict(NamedTuple):
-    """What a solver found of a newest release for which it has no solution with the version.
+    """The result of a solver for a newest release that it cannot solve with the version.
 
-    `unsolvable`: it has one without it, and the `proof` shows why not with it; `older` is another release of the
-    project that has one with it. `broken`: it has none without it either. `undecided`: that is not known; `proof` has
-    the reason.
+    - `unsolvable`: the release has a solution without the version. `proof` shows why there is none with the version,
+      and
+    `older` is another release of the project that has one.
+    - `broken`: the release has no solution without the version either.
+    - `undecided`: no result is known; `proof` has the reason.
     """
 
     reason: Literal["unsolvable", "broken", "undecided"]
@@ -76,12 +79,13 @@ class Verdict(NamedTuple):
 
 
 Solvable = Callable[[str, str], Verdict | None]
-"""The verdict on a project (normalized) and its newest version; None where that has a solution with the version."""
+"""Returns the verdict on a project (normalized) and its newest version. None: there is a solution with the version."""
 
 
 class _ImpactLink(NamedTuple):
-    """A project that was found, the one that it requires, its files' requirements of that, and those that count; the
-    chain as in `Impact`.
+    """A project and the project that it requires, with all requirements of the latter and the matching ones.
+
+    `chain` is as in `Impact`.
     """
 
     project: str
@@ -104,11 +108,11 @@ def impact(
     depth: int | None = None,
     after: str | None = None,
 ) -> Iterator[Impact]:
-    """The projects whose newest release requires `project`, or with `version` accepts this version of it.
+    """Yield the projects whose newest release requires `project`. With `version`, it must accept this version.
 
-    With `transitive`, those that require one of these follow, and so on, up to `depth` links away: each once, breadth
-    first; those that require the same project by normalized name. The project itself never comes. With `after`, of
-    those that require `project` itself only the ones after this project come.
+    With `transitive`, the projects that require these follow, and so on, up to `depth` links away. Each project is
+    listed once, breadth first, and within the dependents of one project by normalized name. `project` itself is never
+    listed. With `after`, only direct dependents after this name are listed.
     """
     first = naming if version is None else partial(accepting, version=version)
     for steps, link in _Walk(graph, project, first, after).links(depth if transitive else 1):
@@ -125,11 +129,11 @@ def breaks(
     after: str | None = None,
     solvable: Solvable | None = None,
 ) -> Iterator[Break]:
-    """The projects whose newest release `version` of `project` breaks, in the order of `impact`.
+    """Yield the projects whose newest release `version` of `project` breaks, in the order of `impact`.
 
-    These are the ones whose requirements exclude it, and with `transitive` those that require one of these. With
-    `solvable`, it decides about all projects that can lead to the project by any of their releases, but those that
-    exclude the version themselves; `after` goes without it.
+    A project is broken if its requirements exclude the version or, with `transitive`, if it requires a broken project.
+    With `solvable`, this function decides instead, about all projects that can lead to `project` by any of their
+    releases. Projects that exclude the version directly need no decision. `after` works only without `solvable`.
     """
     most = depth if transitive else 1
     if solvable is None:
@@ -145,20 +149,20 @@ def breaks(
 
 
 class _Walk:
-    """A search, breadth first, that remembers how each project was found, and its newest version."""
+    """A breadth-first search. It records how each project was found, and its newest version."""
 
     def __init__(self, graph: NewestRequirements, project: str, first: _Judge, after: str | None) -> None:
         self._graph, self._first, self._after = graph, first, after
         self._start: str = canonicalize_name(project)
         self._found: dict[str, tuple[str, str]] = {}
-        """By project: the one that it requires, and its version."""
+        """By project: the project that it requires, and its version."""
 
     def links(self, depth: int | None) -> Iterator[tuple[int, _ImpactLink]]:
-        """The links of all projects that are found, each with its depth: at most `depth`."""
+        """Return the links of all projects that are found within `depth`, each with its depth."""
         return breadth_first(self._requiring, self._start, depth)
 
     def _requiring(self, required: str, found: Container[str]) -> Iterator[tuple[str, _ImpactLink]]:
-        """The links to `required` of projects that were not found before."""
+        """Yield the links to `required` from projects that were not found before."""
         if required == self._start:
             judge, names = self._first, self._graph.requiring(required, self._after)
         else:
@@ -181,10 +185,12 @@ class _Walk:
 
 
 def _possible_links(graph: NewestRequirements, start: str, depth: int | None) -> Iterator[tuple[int, _ImpactLink]]:
-    """The links of newest releases to `start`, and to the projects of which any release leads there: one for each
-    project, with its depth. So no project is left out whose newest release can need `start`.
+    """Yield a link for each project whose newest release requires `start` or a project that leads to it, with depth.
+
+    A project leads to `start` by a path that can use any release of each project. So no project is missed whose newest
+    release can need `start`.
     """
-    ways: dict[str, str] = {}  # by project, the one through which it leads to `start`
+    ways: dict[str, str] = {}  # by project: the next project on its path to `start`
     linked, level, steps = {start}, [start], 0
     while level and (depth is None or steps < depth):
         steps += 1
@@ -212,7 +218,7 @@ def _way(ways: Mapping[str, str], project: str) -> Iterator[str]:
 
 
 def _accepting(version: str) -> _Judge:
-    """Accepts what requires this version; one that is not of PEP 440, only where any version is required."""
+    """Return a judge for requirements that accept `version`. If it is not valid, they must accept any version."""
     try:
         parsed = Version(version)
     except InvalidVersion:
@@ -231,7 +237,7 @@ def _of_any_version(lists: RequirementLists) -> Matched | None:
 
 
 def _described(depth: int, link: _ImpactLink, matched: Matched) -> Impact:
-    """The link as it is answered, by these of its requirements."""
+    """Return the link as a result, with these of its requirements."""
     requirements, condition = matched
     specifiers = dict.fromkeys(map(specifier_text, requirements))
     return Impact(
@@ -254,5 +260,5 @@ def _broken(
     proof: str | None = None,
     older: str | None = None,
 ) -> Break:
-    """The link as it is answered where the version breaks its project."""
+    """Return the link as the result for a broken project."""
     return Break(**_described(depth, link, matched), reason=reason, proof=proof, older=older)

@@ -1,13 +1,13 @@
-"""Which versions of a project requirements accept and exclude, and which dependents that keeps.
+"""Check which versions of a project requirements accept or exclude, and filter dependents by that.
 
-One file can have several requirements of a project, with markers that divide environments. Those that apply together
-in some environments are an *alternative*: the ones without a marker alone, and these with all that have one marker.
-A version is accepted where an alternative accepts it, and excluded where one excludes it. So `demo<2; os_name == 'nt'`
-with `demo>=2; os_name != 'nt'` accepts 3 and excludes it, each under a condition. Markers are compared as texts and not
-evaluated.
+A file can have several requirements of one project, with markers for different environments. An *alternative* is a set
+of requirements that apply together: all requirements without a marker, either alone or with all requirements that share
+one marker. A version is accepted if any alternative accepts it, and excluded if any alternative excludes it. So
+`demo<2; os_name == 'nt'` together with `demo>=2; os_name != 'nt'` both accepts and excludes 3, each under a condition.
+Markers are compared as texts and never evaluated.
 
-Pre-releases count like other versions. A requirement by URL, or one that cannot be parsed, neither accepts a version
-nor excludes it.
+Pre-releases count like other versions. A requirement with a URL and an invalid requirement neither accept nor exclude
+any version.
 """
 
 import string
@@ -29,23 +29,23 @@ Row = TypeVar("Row", bound=Mapping[str, Any])
 Files = Callable[[str], Iterable[Mapping[str, Any]]]
 """Returns the files of a project (normalized), each with its `version` and `requires_dist`."""
 RequirementLists = tuple[tuple[str, ...], ...]
-"""What the files of a release require of one project, as it is written: each different list once."""
+"""The requirements of one project in each file of a release, as written. Equal lists are listed once."""
 Which = Literal["accepts", "excludes"]
 _DEPENDENT_LISTS = ("always", "marker", "extra")
 _REMEMBERED, _REMEMBERED_PARSED = 65_536, 16_384
 _LONG = 4_000
-"""A text this long can have a number of more digits than Python converts."""
+"""A longer text can contain a number with more digits than Python converts."""
 
 
 class Alternative(NamedTuple):
-    """Requirements that apply together, and the rank of their condition (see `CONDITIONS`)."""
+    """Requirements that apply together, and their condition, as an index in `CONDITIONS`."""
 
     requirements: tuple[str, ...]
     condition: int
 
 
 class Matched(NamedTuple):
-    """The requirements of a release that match a version, each once, and the least rank of their conditions."""
+    """The requirements of a release that match a version, each once, and the least index of their conditions."""
 
     requirements: tuple[str, ...]
     condition: int
@@ -57,18 +57,18 @@ class _Parsed(NamedTuple):
 
 
 def parse_version(text: str) -> Version:
-    """The version that `text` is. Raises LookupNameError."""
+    """Parse a version. Raises LookupNameError."""
     try:
         return Version(text)
-    except ValueError as error:  # that it is no version, or a number in it too long
-        raise LookupNameError(f"{text!r:.100} is no version of PEP 440") from error
+    except ValueError as error:  # not a version, or a number in it has too many digits
+        raise LookupNameError(f"{text!r:.100} is not a valid PEP 440 version") from error
 
 
 def requirements_of(required: str, files: Iterable[Iterable[str]]) -> RequirementLists:
-    """The requirements of the project `required` (normalized) in all that files require; without those of no file."""
+    """Return the requirements of `required` (normalized) in each file. Files without one are skipped."""
     beginnings = _beginnings(required)
     lists = []
-    for some in files:  # most name another project, and are left out by how they begin
+    for some in files:  # most name another project, which their first character shows
         found = [one for one in some if one[:1] in beginnings and _names(one, required)]
         if found and tuple(found) not in lists:
             lists.append(tuple(found))
@@ -77,7 +77,7 @@ def requirements_of(required: str, files: Iterable[Iterable[str]]) -> Requiremen
 
 @cached_if_short(maxsize=1_024)
 def _beginnings(required: str) -> frozenset[str]:
-    """What a requirement of the project can begin with."""
+    """Return the characters that a requirement of the project can begin with."""
     return frozenset((required[:1], required[:1].upper(), *string.whitespace))
 
 
@@ -87,7 +87,7 @@ def _names(requirement: str, required: str) -> bool:
 
 
 def alternatives(requirements: tuple[str, ...]) -> tuple[Alternative, ...]:
-    """The alternatives of one file's requirements of one project.
+    """Return the alternatives in one file's requirements of one project.
 
     >>> alternatives(("demo>=1", "demo<3; os_name == 'nt'"))[1].requirements
     ('demo>=1', "demo<3; os_name == 'nt'")
@@ -108,7 +108,7 @@ def alternatives(requirements: tuple[str, ...]) -> tuple[Alternative, ...]:
 
 @cached_if_short(maxsize=_REMEMBERED)
 def accepting(lists: RequirementLists, version: Version) -> Matched | None:
-    """The requirements of the alternatives that accept `version`; None where no alternative does."""
+    """Return the requirements of the alternatives that accept `version`, or None if no alternative does."""
     accepted = [
         one
         for requirements in lists
@@ -120,7 +120,7 @@ def accepting(lists: RequirementLists, version: Version) -> Matched | None:
 
 @cached_if_short(maxsize=_REMEMBERED)
 def excluding(lists: RequirementLists, version: Version) -> Matched | None:
-    """The requirements that exclude `version`; None where none does."""
+    """Return the requirements that exclude `version`, or None if none of them does."""
     excluded = (
         Alternative((requirement,), one.condition)
         for requirements in lists
@@ -133,32 +133,32 @@ def excluding(lists: RequirementLists, version: Version) -> Matched | None:
 
 @cached_if_short(maxsize=_REMEMBERED)
 def naming(lists: RequirementLists) -> Matched | None:
-    """All requirements; None where there is none."""
+    """Return all requirements, or None if there are none."""
     return matched_by(Alternative((one,), _condition(one)) for requirements in lists for one in requirements)
 
 
 @cached_if_short(maxsize=_REMEMBERED)
 def accepts(requirement: str, version: Version) -> bool:
-    """Whether a requirement that is part of an alternative accepts the version."""
+    """Check whether a requirement, as part of an alternative, accepts the version."""
     parsed = _parsed(requirement)
     return parsed is not None and (not parsed.specifier or parsed.specifier.contains(version, prereleases=True))
 
 
 def specifier_of(requirement: str) -> SpecifierSet | None:
-    """The specifiers of a requirement; None where it has a URL in their place, or cannot be parsed."""
+    """Return the specifiers of a requirement, or None if it has a URL or is invalid."""
     parsed = _parsed(requirement)
     return None if parsed is None else parsed.specifier
 
 
 @cached_if_short(maxsize=_REMEMBERED)
 def specifier_text(requirement: str) -> str | None:
-    """The specifiers as text: empty where any version is accepted; None as above."""
+    """Return the specifiers as text, "" if any version is accepted, or None if it has a URL or is invalid."""
     parsed = _parsed(requirement)
     return None if parsed is None else str(parsed.specifier)
 
 
 def matched_by(found: Iterable[Alternative]) -> Matched | None:
-    """All requirements of some alternatives; None without any."""
+    """Return all requirements of these alternatives, or None if there are none."""
     requirements: dict[str, None] = {}
     condition: int | None = None
     for one in found:
@@ -170,9 +170,9 @@ def matched_by(found: Iterable[Alternative]) -> Matched | None:
 def kept_by_version(
     found: Iterable[Row], required: str, version: Version, which: Which, files_of: Files
 ) -> Iterator[Row]:
-    """The dependents with a release that accepts, or excludes, `version` of `required`, with these releases alone.
+    """Yield the dependents that have releases that accept, or exclude, `version` of `required`.
 
-    A release accepts it where one of its files does, and excludes it where one of them does.
+    Other releases are removed. A release accepts or excludes the version if one of its files does.
     """
     matching = accepting if which == "accepts" else excluding
     for row in found:
@@ -190,9 +190,9 @@ def kept_by_version(
 
 
 def _lists_by_release(files: Iterable[Mapping[str, Any]], required: str) -> dict[str, RequirementLists]:
-    """Return the requirements of the project that files have, by release (canonical).
+    """Return the requirements of the project in these files, by release (canonical).
 
-    Files that no installer takes have none.
+    Files that installers reject are ignored.
     """
     lists: defaultdict[str, list[Iterable[str]]] = defaultdict(list)
     for file in files:
@@ -212,7 +212,7 @@ def _parsed(requirement: str) -> _Parsed | None:
         parsed = Requirement(requirement)
         if len(requirement) > _LONG:
             parsed.specifier.contains("0")
-    except ValueError:  # that it is no requirement, or a number in it too long
+    except ValueError:  # not a requirement, or a number in it has too many digits
         return None
     if parsed.url is not None:
         return None

@@ -1,7 +1,7 @@
-"""What a version requires, and what that requires in turn, as a tree: a view for people, and no resolution.
+"""The requirements of a version, and their requirements in turn, as a tree: a view for people, not a resolution.
 
-Of each required project it takes the newest version that fits the one requirement. A resolver looks at all of them
-together, and at an environment; markers are not evaluated here.
+For each requirement it takes the newest version that satisfies this one requirement. A resolver would consider all
+requirements together and an environment; here markers are not evaluated.
 """
 
 import re
@@ -22,25 +22,26 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.depgraph_reader import Distribution
 
 MOST_OPENED = 60
-"""Of how many projects the tree shows what they require. Each costs a read or two."""
+"""The number of projects in the tree whose requirements are shown. Each costs one or two reads."""
 MOST_NODES = 500
 _EXTRA = re.compile(r"\bextra\s*==\s*['\"]([^'\"]*)['\"]|['\"]([^'\"]*)['\"]\s*==\s*extra\b", re.ASCII)
 State = Literal["open", "above", "extra", "unknown", "none fits", "not read", "cut", "unreadable"]
 
 
 class Required(TypedDict):
-    """One requirement, as it is written, and what follows from it.
+    """One requirement as written, with the version that was chosen for it.
 
-    `project` is the normalized name, and `version` the one that was taken; null where there is none. `condition` is
-    `always`, `marker` or `extra`. `state` is why `requires` is empty, or that it is not:
+    `project` is the normalized name and `version` the chosen version; None if there is none. `condition` is `always`,
+    `marker` or `extra`. `state` says whether `requires` is filled, and if not, why:
 
-    - `open`: `requires` has what the version requires, which may be nothing
+    - `open`: `requires` has the requirements of the version, possibly none
     - `above`: the project is opened elsewhere in the tree, nearer to the root
-    - `extra`: it is required with an extra alone
-    - `unknown`: the project has no live files; `none fits`: no version of it fits
-    - `not read`: what the version requires could not be read
-    - `cut`: the tree is too large, and ends here
-    - `unreadable`: the text names no project
+    - `extra`: it is required only with an extra
+    - `unknown`: the project has no live files
+    - `none fits`: no version of the project satisfies the requirement
+    - `not read`: the requirements of the version could not be read
+    - `cut`: the tree is too large and ends here
+    - `unreadable`: the text is not a valid requirement
     """
 
     requirement: str
@@ -52,7 +53,7 @@ class Required(TypedDict):
 
 
 class Tree(TypedDict):
-    """The root, and what it requires; `is_cut` where the tree ends before its leaves."""
+    """The root and its requirements. `is_cut` is true if the tree is too large to be shown completely."""
 
     project: str
     version: str
@@ -62,17 +63,17 @@ class Tree(TypedDict):
 
 
 class RequirementSource(Protocol):
-    """Where projects and their requirements come from, such as a snapshot. Projects are normalized names."""
+    """A source of projects and their requirements, such as a snapshot. Projects are normalized names."""
 
     def versions(self, project: str, /) -> Sequence[tuple[str, bool]]:
-        """Return the versions of a project, and whether each is yanked."""
+        """Return the versions of a project, each with whether it is yanked."""
 
     def distributions(self, project: str, version: str | None, /) -> "Answer[Distribution] | Stream[Distribution]":
         """Return the distributions of a version."""
 
 
 def requirement_tree(releases: RequirementSource, project: str, version: str, most_opened: int = MOST_OPENED) -> Tree:
-    """What a version of a project requires, breadth-first, so that what is cut lies furthest from the root.
+    """Return the requirements of a version as a tree. It grows breadth-first, so cut branches are far from the root.
 
     >>> requirement_tree(snapshot, "demo", "2.1")["requires"][0]["version"]
     '6.0'
@@ -81,7 +82,7 @@ def requirement_tree(releases: RequirementSource, project: str, version: str, mo
 
 
 class _Growing:
-    """A tree while it grows. Each project is opened once, where it is nearest to the root."""
+    """A tree under construction. Each project is opened once, as near to the root as possible."""
 
     def __init__(self, releases: RequirementSource, most_opened: int) -> None:
         self._releases, self._left = releases, most_opened
@@ -103,7 +104,7 @@ class _Growing:
         return tree
 
     def _children(self, texts: Iterable[str], extras: frozenset[str] | None) -> list[Required]:
-        """The requirements of a version that hold with these extras; all of them for None, which is the root."""
+        """Return the requirements of a version that apply with these extras. For None, the root, return all of them."""
         found = []
         for text in sorted(dict.fromkeys(texts), key=_rank):
             parsed = parse_requirement(text)
@@ -149,7 +150,7 @@ class _Growing:
 
 
 def _chosen(known: Sequence[tuple[str, bool]], text: str) -> str | None:
-    """The newest version that fits the requirement; None where none does."""
+    """Return the newest version that satisfies the requirement, or None."""
     requirement = _parsed(text)
     if requirement is None:
         return None
@@ -162,7 +163,7 @@ def _chosen(known: Sequence[tuple[str, bool]], text: str) -> str | None:
 def _fits(requirement: Requirement, version: str) -> bool:
     try:
         return requirement.specifier.contains(version, prereleases=True)
-    except ValueError:  # no version of PEP 440
+    except ValueError:  # not a PEP 440 version
         return False
 
 
@@ -183,7 +184,7 @@ def _extras_in(text: str) -> set[str]:
 
 
 def _joined(files: Iterable[Mapping[str, Any]]) -> list[str] | None:
-    """Return the requirements of the files of a version; None if none of them could be read."""
+    """Return the requirements of all files of a version, or None if no file's requirements could be read."""
     counted = installable_or_all(list(files), itemgetter("refusals"))
     known = [file["requires_dist"] for file in counted if file["requires_dist"] is not None]
     return list(dict.fromkeys(text for one in known for text in one)) if known else None

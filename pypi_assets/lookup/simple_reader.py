@@ -1,4 +1,4 @@
-"""Looks up what the page of a project in the Simple API shows."""
+"""Look up the files that a project's page of the Simple API shows."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -22,9 +22,11 @@ _ACTIVE = "active"
 
 
 class PageFileResult(TypedDict):
-    """A file on the page of its project. `yanked` is a flag, or the reason. `metadata_sha256` is that of the metadata
-    which are served for it, and `metadata_by` who has them: `record` or `index`; both are None where there are none.
-    `first_seen_at` is when an observed index first showed it, if no page states its upload.
+    """A file on the page of its project.
+
+    `yanked` is a flag, or the reason as text. `metadata_sha256` is the hash of the metadata that are served for the
+    file, and `metadata_by` is their origin, `record` or `index`; both are None if no metadata are served.
+    `first_seen_at` is when an observed index first showed the file, if no page states an upload time.
     """
 
     filename: str
@@ -43,13 +45,13 @@ class PageFileResult(TypedDict):
 
 
 class ListedResult(TypedDict):
-    """A project on the list of projects, by its normalized name."""
+    """A project on the list of projects, by normalized name."""
 
     name: str
 
 
 class SimpleReader(DatasetReader):
-    """Answers from `simple`. Names of projects are compared normalized."""
+    """A reader of the dataset `simple`. Project names are compared normalized."""
 
     dataset = "simple"
     names_start = key("f", "")
@@ -58,7 +60,7 @@ class SimpleReader(DatasetReader):
         return canonicalize_name(name)
 
     def page(self, name: str, filename: str | None = None) -> "SimplePage | None":
-        """What the page of a project shows, or of it one file alone; None where it shows no live file.
+        """Return the page of a project, or only one of its files. Return None if there is no such live file.
 
         >>> simple.page("requests").files[-1].filename
         'requests-2.32.3.tar.gz'
@@ -69,7 +71,7 @@ class SimpleReader(DatasetReader):
         return self._read(lambda db: _page(db, project, filename))[1]
 
     def listed(self) -> Stream[ListedResult]:
-        """Return the projects that have a page with files, by normalized name, as they are read.
+        """Return the projects that have a page with files, by normalized name, as a stream.
 
         >>> next(iter(simple.listed()))
         {'name': '0x0'}
@@ -77,7 +79,7 @@ class SimpleReader(DatasetReader):
         return self._stream(ListedResult, _projects)
 
     def files(self, name: str) -> Answer[PageFileResult]:
-        """The files on the page of a project, in its order."""
+        """Return the files on the page of a project, in the order of the page."""
         project = canonicalize_name(require_text("files", name))
 
         def found(db: Database) -> Iterable[PageFileResult]:
@@ -88,7 +90,7 @@ class SimpleReader(DatasetReader):
 
 
 def _projects(db: Database) -> Iterator[ListedResult]:
-    """Yield each project (normalized) once. One step leads over all of its files."""
+    """Yield each project (normalized) once. One seek skips all of its files."""
     start = simple.project_prefix("")[:-1]
     with closing(db.raw_iterator(verify_checksums=True)) as records:
         records.seek(start)
@@ -99,21 +101,23 @@ def _projects(db: Database) -> Iterator[ListedResult]:
 
 
 def in_page_order(files: "Iterable[SimpleFile]") -> "list[SimpleFile]":
-    """The files by version, as PEP 440 orders them, then by filename: so PyPI orders them, and installers choose the
-    first of equals."""
+    """Return the files by version (PEP 440), then by filename.
+
+    This is the order of PyPI, and it matters: installers take the first of equally good files.
+    """
     found = sorted(files, key=itemgetter(0))
     ranks = _ranks({file[1] for file in found})
-    found.sort(key=lambda file: ranks[file[1]])  # numbers compare faster, and there are fewer releases than files
+    found.sort(key=lambda file: ranks[file[1]])  # integers compare faster, and there are fewer releases than files
     return found
 
 
 def page_versions(files: "Iterable[SimpleFile]") -> list[str]:
-    """The texts of the releases of these files, in PEP 440's order."""
+    """Return the versions of these files as written, in PEP 440 order."""
     return sorted({file.version for file in files}, key=version_key)
 
 
 def page_results(page: "SimplePage") -> Iterable[PageFileResult]:
-    """The files of the page, in its order, as they are printed."""
+    """Return the files of the page as results, in the order of the page."""
     return [
         PageFileResult(
             filename=file.filename,
@@ -135,7 +139,7 @@ def page_results(page: "SimplePage") -> Iterable[PageFileResult]:
 
 
 def _ranks(versions: Iterable[str]) -> dict[str, int]:
-    """A number for each version; of those that PEP 440 holds equal the same."""
+    """Return a number for each version, by which versions are sorted. Versions that are equal by PEP 440 share one."""
     places = sorted((_place(version), version) for version in versions)
     ranks: dict[str, int] = {}
     rank, before = 0, None
@@ -146,13 +150,13 @@ def _ranks(versions: Iterable[str]) -> dict[str, int]:
 
 
 def _place(version: str) -> VersionKey:
-    """What PEP 440 holds equal has the same place."""
+    """Return a sort key that is equal for versions that are equal by PEP 440."""
     of_version = version_key(version)
     return of_version[:-1] if of_version[0] else of_version
 
 
 def _page(db: Database, project: str, filename: str | None) -> "SimplePage | None":
-    from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage  # others need nothing of the catalog
+    from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage  # other readers do not need the catalog
 
     if filename is None:
         records = records_of(db, simple.project_prefix(project))
@@ -169,10 +173,10 @@ def _page(db: Database, project: str, filename: str | None) -> "SimplePage | Non
 
 
 def _status(names: Sequence[str], found: Sequence[simple.FileRecord]) -> str:
-    """Return the status of the project of these files; a page that states none is of an active one (PEP 792)."""
+    """Return the status of the project of these files. A page without a status means an active project (PEP 792)."""
     if len({record.status for record in found}) == 1:
         return found[0].status or _ACTIVE
-    # files may be of dumps before and after the status changed: that which came last has the newer one
+    # files may come from dumps before and after a change of the status: the newest file has the newest status
     newest = max(zip(found, names, strict=True), key=lambda one: (one[0].uploaded_at or "", one[1]))[0]
     return newest.status or _ACTIVE
 

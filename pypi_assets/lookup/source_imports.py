@@ -1,4 +1,4 @@
-"""What source files import from elsewhere: not from the standard library, and not from their own folder."""
+"""Find the imports of source files that are neither from the standard library nor from the files' own folder."""
 
 import json
 import os
@@ -26,18 +26,19 @@ _REMOVED = (
     " nis nntplib ossaudiodev parser pipes smtpd sndhdr spwd sunau symbol telnetlib uu xdrlib"
 )
 STANDARD_LIBRARY = frozenset({*sys.stdlib_module_names, *_REMOVED.split(), "__main__"})
-"""Its top-level names: those of this Python, and those that versions since 3.8 have removed."""
+"""Top-level names of the standard library: of this Python, and modules that were removed since Python 3.8."""
 
 
 class TooManyFilesError(ExpectedError):
-    """A folder has more source files than are looked at."""
+    """A folder has more source files than the limit."""
 
 
 @dataclass
 class SourceImports:
-    """What files import: each module with the names that are taken from it.
+    """The imports of source files: each module with the names that are imported from it.
 
-    `left_out` has the files whose imports are not known, each with the reason. `files` is the count of the others.
+    `left_out` lists the files that could not be parsed, each with the reason. `files` counts the files that were
+    parsed.
     """
 
     modules: dict[str, set[str]] = field(default_factory=dict)
@@ -45,17 +46,17 @@ class SourceImports:
     files: int = 0
 
     def names(self) -> list[str]:
-        """All that may be a module, to be looked up: `a`, and `a.b` for `from a import b`."""
+        """Return all names that may be modules, to look them up: for `from a import b`, these are `a` and `a.b`."""
         return sorted({*self.modules, *(f"{one}.{name}" for one, names in self.modules.items() for name in names)})
 
 
 def imports_of(path: Path) -> SourceImports:
-    """The imports of a source file, or of all source files below a folder.
+    """Return the imports of a source file, or of all source files below a folder.
 
-    Left out are the standard library, relative imports, and the folder's own modules: those that are found next to a
-    file, in a folder above it up to `path`, in its `src`, or in the package that `path` is in. Hidden folders, virtual
-    environments and links to folders are not looked into. Each file is parsed in another process, with bounded time and
-    memory. Raises TooManyFilesError.
+    The standard library, relative imports and the folder's own modules are skipped. A module is the folder's own if it
+    is found next to the importing file, in a folder above it up to `path`, in `src`, or in the package that contains
+    `path`. Hidden folders, virtual environments and symbolic links to folders are not searched. Files are parsed in
+    another process, with bounded time and memory. Raises TooManyFilesError.
     """
     found = SourceImports()
     root = path if path.is_dir() else path.parent
@@ -77,10 +78,11 @@ def imports_of(path: Path) -> SourceImports:
 
 
 def owners_of_modules(found: SourceImports, answers: Iterable[ImportOwners]) -> list[ImportOwners]:
-    """Those of the answers for `found.names()` that show what is imported, by import.
+    """Return the answers for `found.names()` that show what is imported, sorted by import.
 
-    `from a import b` is of `a.b` where that is a module, and else of `a`. A module that hardly anyone relies on,
-    compared with `a`, does not hide `a`: somebody may have given it the name of what is in `a`.
+    `from a import b` is answered by `a.b` if that is a module of another project, else by `a`. If the best owner of
+    `a.b` has a much lower score than the best owner of `a`, both are returned, because a small project may have been
+    named after something inside `a`.
     """
     by_name = {one["import"]: one for one in answers}
     kept: dict[str, ImportOwners] = {}
@@ -119,12 +121,12 @@ def _source_files(path: Path) -> Iterator[Path]:
             if name.endswith((".py", ".pyw")) and file.is_file():
                 count += 1
                 if count > MOST_FILES:
-                    raise TooManyFilesError(f"{path} has more than {MOST_FILES:,} source files: name a folder in it")
+                    raise TooManyFilesError(f"{path} has more than {MOST_FILES:,} source files: choose a folder in it")
                 yield file
 
 
 def _places(file: Path, root: Path) -> tuple[Path, ...]:
-    """The folders in which a file may find its own modules."""
+    """Return the folders in which a file may find modules of its own project."""
     above = [file.parent, *(folder for folder in file.parents if folder == root or root in folder.parents)]
     outside = root.absolute()
     while (outside / "__init__.py").is_file() and outside != outside.parent:
@@ -139,9 +141,10 @@ def _is_own(module: str, places: tuple[Path, ...]) -> bool:
 
 @lru_cache(maxsize=65_536)
 def _is_in(module: str, place: Path) -> bool:
-    """Whether a folder has the module.
+    """Check whether a folder has the module.
 
-    Of a namespace package, which has no file of its own, the rest of the name decides: others can have parts of it.
+    A namespace package has no file of its own, so the whole name must exist: other projects can provide other parts of
+    it.
     """
     name, _, rest = module.partition(".")
     if not name.isidentifier():
@@ -160,11 +163,11 @@ def _has_sources(folder: Path) -> bool:
 
 
 class _NotParsedError(Exception):
-    """Why the imports of a file are not known."""
+    """The reason why the imports of a file are unknown."""
 
 
 class _Parser:
-    """A process that parses files, and the next one where one has ended."""
+    """A process that parses files. It is replaced when it ends."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -180,7 +183,7 @@ class _Parser:
     def imports_in(self, file: Path) -> list[tuple[str, list[str]]]:
         process = self._process or self._start()
         if process.stdin is None or process.stdout is None:
-            raise AssertionError("both are pipes")
+            raise AssertionError("stdin and stdout must be pipes")
         try:
             process.stdin.write(json.dumps(os.fspath(file)).encode() + b"\n")
             process.stdin.flush()
@@ -192,7 +195,7 @@ class _Parser:
             raise _NotParsedError(f"parsing takes more than {SECONDS_FOR_A_FILE:g} seconds") from None
         if not line.endswith(b"\n"):
             self._end()
-            raise _NotParsedError("no Python: parsing it takes too much memory, or ends the interpreter")
+            raise _NotParsedError("not parsable: parsing takes too much memory or crashes the interpreter")
         answer = json.loads(line)
         if "error" in answer:
             raise _NotParsedError(answer["error"])
@@ -219,7 +222,7 @@ _PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from pypi_assets.lookup.sour
 
 
 def _read_line(descriptor: int, seconds: float) -> bytes:
-    """A line of a pipe, without its end where the pipe ends before. Raises TimeoutError."""
+    """Return a line of a pipe. If the pipe ends first, the line has no newline. Raises TimeoutError."""
     ends_at = time.monotonic() + seconds
     line = b""
     with selectors.DefaultSelector() as selector:

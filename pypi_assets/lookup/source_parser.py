@@ -1,7 +1,7 @@
-"""The process that parses source files: their imports, by `ast`. Nothing of them is run.
+"""The process that parses source files with `ast` to find their imports. It never runs the sources.
 
-Run as a program by `source_imports.py`. A line of JSON with a path comes in, a line of JSON with the imports goes out.
-Deep or huge sources can end an interpreter, so this one has bounded memory, and another one can take its place.
+`source_imports.py` runs it as a program. It reads paths, and writes the imports of each: both are one line of JSON.
+Deeply nested or huge sources can crash an interpreter, so this process has bounded memory and can be replaced.
 """
 
 import ast
@@ -15,19 +15,19 @@ MEMORY_BYTES = 1024**3
 MOST_BYTES = 8 * 1024**2
 """A longer file is not parsed."""
 MOST_IMPORTS = 10_000
-"""Of one file; what is beyond is left out."""
+"""The limit for one file. Further imports are ignored."""
 LONGEST_NAME = 600
-"""A longer import is left out: no module is known by it."""
+"""A longer import is ignored: no known module has such a long name."""
 
 
 class NotReadError(Exception):
-    """A file whose imports are not known; the text is why."""
+    """A file that could not be parsed, and the reason."""
 
 
 def imports_in(path: Path) -> list[tuple[str, list[str]]]:
-    """The imports of a file: each module with the names that are taken from it, in the order of their first places.
+    """Return the imports of a file: each module with the names that are imported from it, in the order of appearance.
 
-    `import a.b` is ("a.b", []), and `from a import b, c` is ("a", ["b", "c"]). Relative imports are left out. Raises
+    `import a.b` is ("a.b", []), and `from a import b, c` is ("a", ["b", "c"]). Relative imports are ignored. Raises
     NotReadError.
     """
     try:
@@ -41,9 +41,9 @@ def imports_in(path: Path) -> list[tuple[str, list[str]]]:
         tree = ast.parse(content)
     except SyntaxError as error:
         where = f", line {error.lineno}" if error.lineno else ""
-        raise NotReadError(f"no Python: {error.msg}{where}") from None
-    except (ValueError, RecursionError, MemoryError) as error:  # a zero byte; what is nested too deep
-        raise NotReadError(f"no Python: {str(error) or 'too deep or too large'}") from None
+        raise NotReadError(f"not valid Python: {error.msg}{where}") from None
+    except (ValueError, RecursionError, MemoryError) as error:  # a null byte, or deep nesting
+        raise NotReadError(f"not valid Python: {str(error) or 'nested too deeply or too large'}") from None
     found: dict[str, dict[str, None]] = {}
     count = 0
     for node in ast.walk(tree):
@@ -61,10 +61,10 @@ def imports_in(path: Path) -> list[tuple[str, list[str]]]:
 
 
 def main() -> None:
-    """Answers a line for each line, until there are no more."""
+    """Answer each line of stdin with a line on stdout, until stdin ends."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    warnings.simplefilter("ignore")  # of odd escapes in sources
+    warnings.simplefilter("ignore")  # about odd escapes in sources
     for line in sys.stdin:
         try:
             answer: dict[str, object] = {"imports": imports_in(Path(json.loads(line)))}
