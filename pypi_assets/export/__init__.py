@@ -1,4 +1,4 @@
-"""Writes what is known of pinned distributions as other tools read it: which distribution a module is from.
+"""Write data about pinned distributions in the formats of other tools, such as the distribution of each module.
 
-A format is a function in `formats.py`, with an entry there and a sentence in `formats.py`.
+A format is a function in `formats.py`, with an entry in `FORMATS` and a sentence in `summaries.py`.
 """

@@ -1,4 +1,4 @@
-"""Writes the files that other tools read, from what the newest versions know: a format for each tool."""
+"""Render the files that other tools read, one format for each tool."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -22,14 +22,15 @@ from pypi_assets.questions.collisions import collisions
 from pypi_assets.questions.locks import LockedAnswer, PinnedRelease
 
 REPOSITORY = "pip"
-"""What the repository of wheels is called in most workspaces."""
+"""The usual name of the repository of wheels in a workspace."""
 
 
 def render_gazelle(answer: LockedAnswer) -> str:
-    """The manifest, with modules in order.
+    """Return the manifest, with sorted modules.
 
-    A value is the name of a wheel's file up to its first `-`. Gazelle looks a module up by its nearest ancestor, so a
-    module whose nearest ancestor has the same value is left out. Stubs are entered under the name of their wheel.
+    A module's value is the name of its wheel, up to the first `-`. Gazelle looks up a module by its nearest ancestor,
+    so a module is omitted if its nearest ancestor has the same value. A stub-only distribution has an entry under its
+    wheel's name.
     """
     names = {release.pin.normalized: wheel_name(release) for release in answer.releases}
     mapping = {module: names[project] for module, project in module_owners(answer).simplified().items()}
@@ -43,10 +44,10 @@ def render_gazelle(answer: LockedAnswer) -> str:
 
 
 def render_pants(answer: LockedAnswer) -> str:
-    """The target, with normalized names as keys.
+    """Return the target, with normalized names as keys.
 
-    Pants looks a module up by its nearest ancestor, and takes none that two requirements have. So each module is
-    entered once, and those below it only where they are of another project.
+    Pants looks up a module by its nearest ancestor, and ignores a module that two requirements have. So each module is
+    listed once, and a submodule only if it belongs to another project than its package.
     """
     mapping: defaultdict[str, list[str]] = defaultdict(list)
     for module, project in module_owners(answer).simplified().items():
@@ -60,20 +61,20 @@ def render_pants(answer: LockedAnswer) -> str:
 
 
 def render_deptry(answer: LockedAnswer) -> str:
-    """The table. deptry compares names as they are written, so each has its usual spellings."""
+    """Return the table. deptry compares names as written, so each project is listed in all its usual spellings."""
     return f"{header('deptry', answer.lock)}[tool.deptry.package_module_name_map]\n{toml_lines(answer)}"
 
 
 def render_fawltydeps(answer: LockedAnswer) -> str:
-    """A line for each spelling of a project.
+    """Return one line for each spelling of a project.
 
-    FawltyDeps prefers it to what is installed, so it has pinned versions alone.
+    FawltyDeps prefers this file to the installed packages, so it contains only pinned versions.
     """
     return f"{header('fawltydeps', answer.lock)}{toml_lines(answer)}"
 
 
 def render_uv_metadata(answer: LockedAnswer) -> str:
-    """A table for each version that uv would build to learn what it requires, where that is known without."""
+    """Return a table for each version that uv would otherwise build to find its requirements, if they are known."""
     return header("uv-metadata", answer.lock) + "".join(
         f"\n[[dependency-metadata]]\n{''.join(f'{key} = {value}{chr(10)}' for key, value in _fields(release, sdist))}"
         for release in answer.releases
@@ -82,7 +83,7 @@ def render_uv_metadata(answer: LockedAnswer) -> str:
 
 
 def built_sdist(release: PinnedRelease) -> PinnedFile | None:
-    """The sdist that uv would build; None where a wheel has the metadata, or where there is no sdist."""
+    """Return the sdist that uv would build, or None if a wheel has the metadata or there is no sdist."""
     return next((file for file in release.chosen if file.kind == "sdist"), None)
 
 
@@ -98,9 +99,9 @@ def _fields(release: PinnedRelease, sdist: PinnedFile) -> Iterator[tuple[str, st
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """`render` makes the text of the file, the same for the same answer.
+    """A format of exported files. `render` returns the text; equal answers give equal texts.
 
-    `has_one_owner`: each module has one project there. `is_of_modules`: it has modules at all.
+    `has_one_owner`: each module has exactly one project in this format. `is_of_modules`: the format contains modules.
     """
 
     render: Callable[[LockedAnswer], str]
@@ -115,13 +116,13 @@ FORMATS = {
     "fawltydeps": Format(render_fawltydeps),
     "uv-metadata": Format(render_uv_metadata, is_of_modules=False),
 }
-"""`formats.py` describes each in a sentence."""
+"""`summaries.py` describes each format in a sentence."""
 _OF_MODULES = frozenset({RemarkKind.UNREAD, RemarkKind.FROM_SDIST})
 _SHOWN = 3
 
 
 def remarks(name: str, answer: LockedAnswer) -> Iterator[Remark]:
-    """What people should know about an export of this format: what it does not have, and why."""
+    """Yield remarks about an export in this format: missing data and the reasons."""
     known = FORMATS[name]
     for remark in answer.remarks:
         if known.is_of_modules or remark.kind not in _OF_MODULES:
@@ -132,7 +133,8 @@ def remarks(name: str, answer: LockedAnswer) -> Iterator[Remark]:
             rest = f" and {len(modules) - _SHOWN} more" if len(modules) > _SHOWN else ""
             names = ", ".join(one["project"] for one in collision["distributions"])
             text = (
-                f"{', '.join(modules[:_SHOWN])}{rest}: of {names}, {collision['pip']} counts, which pip installs last"
+                f"{', '.join(modules[:_SHOWN])}{rest}: provided by {names}; pip installs {collision['pip']} last,"
+                " so it counts"
             )
             yield Remark(RemarkKind.COLLISION, text)
     if not known.is_of_modules:
@@ -143,5 +145,5 @@ def _without_requirements(answer: LockedAnswer) -> Iterator[Remark]:
     for release in answer.releases:
         sdist = built_sdist(release)
         if sdist is not None and sdist.requires_dist is None:
-            text = f"{release.pin.text}: what {sdist.filename} requires is known only once it is built"
+            text = f"{release.pin.text}: the requirements of {sdist.filename} are unknown until it is built"
             yield Remark(RemarkKind.NO_REQUIREMENTS, text, release.pin.normalized)

@@ -1,4 +1,4 @@
-"""Which of the pinned distributions each module is from, where a tool takes one for each, and their top-level names."""
+"""Find the pinned distribution that owns each module, for tools that need exactly one, and export top-level names."""
 
 import gzip
 import json
@@ -26,21 +26,21 @@ _RESERVED_YAML = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false",
 
 
 def header(name: str, lock: str) -> str:
-    """The comment that a file begins with: the command that makes it again."""
+    """Return the comment at the start of a file: the command that generates the file."""
     shown = lock if lock.isprintable() and " " not in lock else json.dumps(lock)
     return f"# Made by `pypi-assets export {name} --lock {shown}`.\n"
 
 
 def wheel_name(release: PinnedRelease) -> str:
-    """The project as the name of its wheel begins: up to the first `-`. Without a wheel, as a build names it."""
+    """Return the project name as in its wheel's filename, up to the first `-`. Without a wheel, derive it."""
     wheels = sorted(file.filename for file in release.chosen if file.kind == "wheel")
     return wheels[0].partition("-")[0] if wheels else release.pin.normalized.replace("-", "_")
 
 
 def all_spellings(release: PinnedRelease) -> list[str]:
-    """The project's name as people write it: as displayed, as the lock has it, and normalized. Each once, sorted.
+    """Return the spellings of the project's name, sorted: the display name, the lock's spelling, the normalized name.
 
-    Some tools look a requirement up as it is written.
+    Some tools look up a requirement by its spelling.
     """
     return sorted({release.project, release.pin.name, release.pin.normalized})
 
@@ -50,18 +50,18 @@ def toml_array(texts: Iterable[str]) -> str:
 
 
 def toml_key(name: str) -> str:
-    """`name` as a key of TOML: a dot would divide it."""
+    """Return `name` as a TOML key, quoted if necessary: a dot would split it."""
     return name if _BARE_KEY.fullmatch(name) else toml_text(name)
 
 
 def yaml_text(text: str) -> str:
-    """`text` as a scalar of YAML 1.1 and 1.2, quoted where it could be something other than a text."""
+    """Return `text` as a YAML scalar (1.1 and 1.2), quoted if it could be read as something other than a string."""
     is_plain = _PLAIN_YAML.fullmatch(text) and text.lower() not in _RESERVED_YAML
     return text if is_plain else json.dumps(text, ensure_ascii=False)
 
 
 def python_mapping(mapping: Mapping[str, Iterable[str]], indent: str) -> str:
-    """A dictionary of lists as BUILD files have it, by key, a line each."""
+    """Return a dictionary of lists in BUILD file syntax, one line for each key, sorted."""
     lines = []
     for key in sorted(mapping):
         items = ", ".join(json.dumps(item, ensure_ascii=False) for item in mapping[key])
@@ -71,16 +71,17 @@ def python_mapping(mapping: Mapping[str, Iterable[str]], indent: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ModuleOwners:
-    """`owners` has the project (normalized) of each module. Left out are packages that several projects share and none
-    of them is known to own: namespace packages are such.
+    """The project (normalized) that owns each module.
+
+    A package that several projects share is omitted if no project is known to own it, as for namespace packages.
     """
 
     owners: dict[str, str] = field(default_factory=dict)
 
     def simplified(self) -> dict[str, str]:
-        """The same without modules whose nearest ancestor that is left has the same project.
+        """Return the owners without modules whose nearest listed ancestor has the same owner.
 
-        Where tools look a module up by its nearest ancestor, both lead to the same.
+        Tools that look up a module by its nearest ancestor find the same owner either way.
         """
         left: dict[str, str] = {}
         for module in sorted(self.owners):
@@ -90,7 +91,7 @@ class ModuleOwners:
 
 
 def topmost(modules: Iterable[str]) -> list[str]:
-    """The modules that lie below none of the others, sorted.
+    """Return the modules that are not below another one of these, sorted.
 
     >>> topmost(["a.b", "a.b.c", "d"])
     ['a.b', 'd']
@@ -103,7 +104,7 @@ def topmost(modules: Iterable[str]) -> list[str]:
 
 
 def nearest(mapping: Mapping[str, str], module: str) -> str | None:
-    """The value of the module, else of the nearest package around it that has one.
+    """Return the value of the module, or of its nearest ancestor that has a value.
 
     >>> nearest({"a": "x", "a.b": "y"}, "a.b.c")
     'y'
@@ -116,10 +117,12 @@ def nearest(mapping: Mapping[str, str], module: str) -> str | None:
 
 
 def module_owners(answer: LockedAnswer) -> ModuleOwners:
-    """Who has each module of the pinned distributions.
+    """Return the owner of each module in the pinned distributions.
 
-    One project: that one. Several with a file for it: the one that pip installs last, which remains. One with a file,
-    and others with modules below: that one. Several with modules below alone: `_package_owner` decides.
+    - If one project has the module, this project owns it.
+    - If several projects have a file for it, the one that pip installs last owns it, because its file remains.
+    - If one project has a file for it and others only have submodules, the former owns it.
+    - If several projects only have submodules, `_package_owner` decides.
     """
     places = {name: place for place, name in enumerate(answer.pip_order)}
     leaves = leaf_projects(answer.releases)
@@ -146,10 +149,10 @@ def _package_owner(
     colliding: Set[str],
     places: Mapping[str, int],
 ) -> str | None:
-    """The project of a package in which several have modules; None where it looks like a namespace package.
+    """Return the owner of a package in which several projects have modules, or None if it may be a namespace package.
 
-    That is the one that all the others require, else the one of this name, else, where the projects have files of the
-    same names in it, the one that pip installs last.
+    The owner is the project that all others require. Without one, it is the project that has the package's name.
+    Without one, if projects have colliding files in the package, it is the project that pip installs last.
     """
     counts = Counter(one for other in projects for one in requires[other] if one != other)
     required = [one for one in projects if counts[one] == len(projects) - 1]
@@ -161,7 +164,7 @@ def _package_owner(
 
 
 def _required_by(answer: LockedAnswer) -> dict[str, set[str]]:
-    """What each project requires, always or under a condition."""
+    """Return the requirements of each project, with or without a condition."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for release in answer.releases:
         for file in release.chosen:
@@ -170,7 +173,7 @@ def _required_by(answer: LockedAnswer) -> dict[str, set[str]]:
 
 
 def _colliding_below(answer: LockedAnswer) -> dict[str, set[str]]:
-    """The projects that have a file for the same module somewhere below each package."""
+    """Return, for each package, the projects that have a file for the same module somewhere below it."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for collision in collisions(answer):
         projects = {one["normalized"] for one in collision["distributions"]}
@@ -188,7 +191,7 @@ def _packages_around(modules: Iterable[str]) -> set[str]:
 
 
 def described_modules(release: PinnedRelease) -> list[str]:
-    """The modules that a distribution without modules has stubs of, sorted, without those below others.
+    """Return the modules for which a stub-only distribution has stubs, sorted, without submodules of listed modules.
 
     >>> described_modules(types_pyyaml)
     ['yaml']
@@ -197,7 +200,7 @@ def described_modules(release: PinnedRelease) -> list[str]:
 
 
 def stub_only(answer: LockedAnswer) -> dict[str, list[str]]:
-    """The modules that each stub-only distribution (normalized) describes."""
+    """Return the modules for which each stub-only distribution (normalized) has stubs."""
     found: dict[str, set[str]] = {}
     for release in answer.releases:
         if described := described_modules(release):
@@ -206,9 +209,9 @@ def stub_only(answer: LockedAnswer) -> dict[str, list[str]]:
 
 
 def top_level_names(answer: LockedAnswer) -> dict[str, list[str]]:
-    """The sorted top-level names of each project that has modules or stubs, by each spelling of its name.
+    """Return the sorted top-level names of each project that has modules or stubs, for each spelling of its name.
 
-    Stubs are named as their folder is: `yaml-stubs`.
+    Stubs have the name of their folder, such as `yaml-stubs`.
     """
     names: dict[str, set[str]] = {}
     for release in answer.releases:
@@ -220,7 +223,7 @@ def top_level_names(answer: LockedAnswer) -> dict[str, list[str]]:
 
 
 def toml_lines(answer: LockedAnswer) -> str:
-    """The same as lines of a table of TOML."""
+    """Return `top_level_names` as lines of a TOML table."""
     return "".join(f"{toml_key(name)} = {toml_array(roots)}\n" for name, roots in top_level_names(answer).items())
 
 
@@ -231,7 +234,7 @@ _LEVEL = 6
 
 
 class TopLevelName(NamedTuple):
-    """A name, how many projects provide it, and the best of these."""
+    """A top-level name, the number of projects that provide it, and the best of them."""
 
     name: str
     providers: int
@@ -239,7 +242,7 @@ class TopLevelName(NamedTuple):
 
 
 class Exported(NamedTuple):
-    """What was written: the serial that it is of, how many names, and how many bytes."""
+    """The result of an export: the serial, the number of names, and the size of the file in bytes."""
 
     serial: int
     names: int
@@ -250,26 +253,26 @@ class TopLevelSource(OwnerSource, Protocol):
     """A snapshot that lists top-level names."""
 
     def top_level_names(self) -> Iterator[str]:
-        """Yield the first parts of all modules, in the order of their bytes in UTF-8."""
+        """Yield the top-level names of all modules, in the order of their UTF-8 bytes."""
 
 
 def top_level_owners(source: TopLevelSource, most: int = MOST_CANDIDATES) -> Iterator[TopLevelName]:
-    """All top-level names, in the order of their bytes in UTF-8."""
+    """Yield all top-level names with their owners, in the order of their UTF-8 bytes."""
     evidence = Evidence(source)
     for number, name in enumerate(source.top_level_names(), 1):
-        if number % _REMEMBERED_NAMES == 0:  # so that not all projects are kept in memory
+        if number % _REMEMBERED_NAMES == 0:  # so that memory does not grow with the number of projects
             evidence = Evidence(source)
         candidates = ranked_providers(evidence, name, evidence.providers(name))
-        if candidates:  # none if no installer takes any of the files
+        if candidates:  # none if installers reject all files
             yield TopLevelName(name, len(candidates), candidates[:most])
 
 
 def export_top_level(
     source: TopLevelSource, path: Path, most: int = MOST_CANDIDATES, progress: Callable[[int], object] = int
 ) -> Exported:
-    """Writes the file, compressed if its name ends with `.gz`, and puts it in its place when it is whole.
+    """Write the file, compressed if its name ends in `.gz`. It appears at `path` only once it is complete.
 
-    Equal datasets give equal bytes. `progress` is called with the names so far.
+    Equal datasets give equal bytes. `progress` is called with the number of names written so far.
     """
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:

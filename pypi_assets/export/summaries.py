@@ -1,9 +1,9 @@
-"""Summarizes each format in a sentence, for the help of the commands. Imports nothing, so that help appears at once."""
+"""One sentence about each format, for the help of commands. It imports nothing, so that help is fast."""
 
 SUMMARIES = {
-    "gazelle": "gazelle_python.yaml, for Gazelle with rules_python.",
-    "pants": "A target python_requirements, for a BUILD file of Pants.",
-    "deptry": "The table package_module_name_map, for the pyproject.toml of deptry.",
-    "fawltydeps": "A file for --custom-mapping-file of FawltyDeps.",
-    "uv-metadata": "Tables dependency-metadata for uv.toml: sdists are not built.",
+    "gazelle": "Write gazelle_python.yaml, for Gazelle with rules_python.",
+    "pants": "Write a python_requirements target for a BUILD file of Pants.",
+    "deptry": "Write deptry's table package_module_name_map for pyproject.toml.",
+    "fawltydeps": "Write a file for --custom-mapping-file of FawltyDeps.",
+    "uv-metadata": "Write dependency-metadata for uv.toml, so that uv builds no sdists.",
 }
