@@ -45,8 +45,8 @@ class Questions:
         """List the projects that provide a module, and in which versions.
 
         `module`: the dotted name of a module, such as yaml.nodes, up to 1000 characters.
-        `prefix`: all names that begin with it.
-        `latest`: of each project only the newest version that provides it; its own newest may not.
+        `prefix`: match all names that begin with the given text.
+        `latest`: list only each project's newest version that provides it, which may not be its newest.
         `page_size`: the number of results in a request. `cursor`: the position to continue at.
         """
         return self._ask("module", {"module": module, "prefix": prefix, "latest": latest}, page_size, cursor)
@@ -54,19 +54,19 @@ class Questions:
     def owners(self, name: str, *, limit: int | None = None) -> "ResultIterator[ImportOwners]":
         """Rank the projects that provide imports, with the reasons.
 
-        The longest known module of an import counts, and all projects that provide it.
+        For each import, these are all projects that provide its longest known module.
 
-        `name`: a name that is imported, such as google.cloud.storage, up to 1000 characters.
-        `limit`: the most candidates of an import: 1 to 1000; default: all, from 1 to 1000.
+        `name`: an import, such as google.cloud.storage, up to 1000 characters.
+        `limit`: the number of candidates to list, 1 to 1000; by default all, from 1 to 1000.
         """
         return self._ask("owners", {"name": name, "limit": limit})
 
     def releases(self, project: str) -> "ResultIterator[ProjectResult]":
-        """List the releases of a project with their files, and show what is known of the project.
+        """List the releases of a project with their files, and show the project's metadata.
 
-        Without a catalog, summary, licence, links, status and the serials of the first and last change are null.
+        Without a catalog, the summary, licence, links, status and the serials of the first and last change are null.
 
-        `project`: the name of a project, in any spelling: ASCII letters, digits, and . _ - between them, up to 300
+        `project`: the name of a project, in any spelling: ASCII letters and digits, with . _ - between them, up to 300
         characters.
         """
         return self._ask("releases", {"project": project})
@@ -74,7 +74,7 @@ class Questions:
     def release(self, project: str, version: str) -> "ResultIterator[VersionResult]":
         """Show a version of a project: its files, requirements, extras, modules and commands.
 
-        `project`: the name of a project, in any spelling: ASCII letters, digits, and . _ - between them, up to 300
+        `project`: the name of a project, in any spelling: ASCII letters and digits, with . _ - between them, up to 300
         characters.
         `version`: a version, such as 2.32.3, up to 300 characters.
         """
@@ -83,13 +83,13 @@ class Questions:
     def project(
         self, requirement: str, *, prefix: bool = False, latest: bool = False
     ) -> "ResultIterator[Distribution]":
-        """List the distributions of a project, with what they require.
+        """List the distributions of a project, with their requirements.
 
-        With ==VERSION, those of this version alone.
+        With ==VERSION, only the distributions of this version are listed.
 
-        `requirement`: a project's NAME, or NAME==VERSION for one version of it, up to 600 characters.
-        `prefix`: all names that begin with it.
-        `latest`: only the files of the newest version of each project.
+        `requirement`: a project NAME, or NAME==VERSION for one of its versions, up to 600 characters.
+        `prefix`: match all names that begin with the given text.
+        `latest`: list only the files of the newest version of each project.
         """
         return self._ask("project", {"requirement": requirement, "prefix": prefix, "latest": latest})
 
@@ -108,18 +108,18 @@ class Questions:
     ) -> "ResultIterator[Dependent | TransitiveDependent]":
         """List the projects that require a project.
 
-        Each comes with the versions that require it always, only by a marker, and only with an extra.
+        Each project is listed with the versions that require it always, only under a marker, and only with an extra.
 
-        `project`: the name of a project, in any spelling: ASCII letters, digits, and . _ - between them, up to 300
+        `project`: the name of a project, in any spelling: ASCII letters and digits, with . _ - between them, up to 300
         characters.
-        `prefix`: all names that begin with it.
-        `latest`: only projects whose own newest version requires it, with that version.
-        `version`: a version of PEP 440 in lower case, such as 2.32.3 or 1.0rc1: only those that accept it, up to 100
-        characters.
-        `excludes`: a version of PEP 440 in lower case, such as 2.32.3 or 1.0rc1: only those that exclude it, up to 100
-        characters.
-        `transitive`: also the dependents of dependents, and so on.
-        `depth`: with transitive: no more steps than this, from 1 to 1000.
+        `prefix`: match all names that begin with the given text.
+        `latest`: list only projects whose newest version requires it, with this version.
+        `version`: a PEP 440 version in lower case, such as 2.32.3 or 1.0rc1: list only projects that accept this
+        version, up to 100 characters.
+        `excludes`: a PEP 440 version in lower case, such as 2.32.3 or 1.0rc1: list only projects that exclude this
+        version, up to 100 characters.
+        `transitive`: also list the dependents of dependents, and so on.
+        `depth`: with transitive: the greatest depth to follow, from 1 to 1000.
         `page_size`: the number of results in a request. `cursor`: the position to continue at.
         """
         return self._ask(
@@ -149,16 +149,16 @@ class Questions:
     ) -> "ResultIterator[Impact]":
         """Show what depends on PROJECT, or on one of its versions.
 
-        These are the projects whose newest release requires it, and with a version those that accept this version. It
-        need not be there any more, so it can be a removed release. If the answer is transitive, it also has the
-        projects whose newest release requires the newest release of one of these, and so on.
+        This lists the projects whose newest release requires it, or accepts the version if there is one. The version
+        need not be live, so a deleted release works too. A transitive answer also has the projects whose newest release
+        requires the newest release of one of these, and so on.
 
-        `project`: the name of a project, in any spelling: ASCII letters, digits, and . _ - between them, up to 300
+        `project`: the name of a project, in any spelling: ASCII letters and digits, with . _ - between them, up to 300
         characters.
-        `version`: a version of PEP 440 in lower case, such as 2.32.3 or 1.0rc1: only those that accept it; it need not
-        be live, up to 100 characters.
-        `transitive`: also what requires these projects, and so on.
-        `depth`: with transitive: no more steps than this, from 1 to 1000.
+        `version`: a PEP 440 version in lower case, such as 2.32.3 or 1.0rc1: list only projects that accept this
+        version, which need not be live, up to 100 characters.
+        `transitive`: also list the projects that require these projects, and so on.
+        `depth`: with transitive: the greatest depth to follow, from 1 to 1000.
         `page_size`: the number of results in a request. `cursor`: the position to continue at.
         """
         return self._ask(
@@ -186,23 +186,23 @@ class Questions:
     ) -> "ResultIterator[Break]":
         """Show projects whose newest release excludes VERSION of PROJECT.
 
-        If the answer is transitive, it also has the projects whose newest release requires the newest release of one of
-        these, and so on. With solve it also has those whose newest release has no solution with the version, with the
-        proof: of all projects that can lead to PROJECT, by any of their releases. What is not decided within the limits
-        is an answer as well.
+        A transitive answer also has the projects whose newest release requires the newest release of one of these, and
+        so on. With solve, it also has the projects whose newest release has no solution with the version, with the
+        proof. It checks all projects that can lead to PROJECT by any of their releases. A project that cannot be
+        decided within the limits is listed as undecided.
 
-        `project`: the name of a project, in any spelling: ASCII letters, digits, and . _ - between them, up to 300
+        `project`: the name of a project, in any spelling: ASCII letters and digits, with . _ - between them, up to 300
         characters.
-        `version`: a version of PEP 440 in lower case, such as 2.32.3 or 1.0rc1: those that exclude it; it must be live
-        with solve alone, up to 100 characters.
-        `transitive`: also what requires these projects, and so on.
-        `depth`: with transitive: no more steps than this, from 1 to 1000.
-        `solve`: also those that have no solution with the version.
-        `seconds`: with solve: for how long projects are resolved, from 1 to 600.
-        `python`: a version of CPython, 3.12 or 3.12.4.
-        `platform`: linux-x86_64, macos-arm64, windows-x86_64 and others, or a platform as wheels name it.
+        `version`: a PEP 440 version in lower case, such as 2.32.3 or 1.0rc1: the version that breaks projects; with
+        solve, it must be live, up to 100 characters.
+        `transitive`: also list the projects that require these projects, and so on.
+        `depth`: with transitive: the greatest depth to follow, from 1 to 1000.
+        `solve`: also list projects that have no solution with the version.
+        `seconds`: with solve: the time limit for all resolutions, from 1 to 600.
+        `python`: a CPython version, such as 3.12 or 3.12.4.
+        `platform`: a platform: linux-x86_64, macos-arm64, windows-x86_64 and others, or a wheel's platform tag.
         `semantics`: with solve: the installer whose resolution rules to follow.
-        `unknown`: with solve: if the requirements of a file are unknown, leave a project undecided or go on.
+        `unknown`: with solve: if a file's requirements are unknown, report undecided or assume there are none.
         `page_size`: the number of results in a request. `cursor`: the position to continue at.
         """
         return self._ask(
@@ -228,9 +228,9 @@ class Questions:
     ) -> "ResultIterator[LiveFileResult]":
         """List the live distributions of a project.
 
-        It needs a catalog. The order is by version, as text, and filename.
+        This needs a catalog. The order is by version, compared as text, and then by filename.
 
-        `project`: the name of a project, in any spelling: ASCII letters, digits, and . _ - between them, up to 300
+        `project`: the name of a project, in any spelling: ASCII letters and digits, with . _ - between them, up to 300
         characters.
         `page_size`: the number of results in a request. `cursor`: the position to continue at.
         """
@@ -239,12 +239,12 @@ class Questions:
     def history(self, project: str, *, all: bool = False) -> "ResultIterator[HistoryEntry]":
         """Show what happened to a project, by serial.
 
-        It needs a catalog. At an earlier serial it is what had happened by then, without the visits of the project's
-        page.
+        This needs a catalog. At an earlier serial, it shows the events up to this serial, without visits of the
+        project's page.
 
-        `project`: the name of a project, in any spelling: ASCII letters, digits, and . _ - between them, up to 300
+        `project`: the name of a project, in any spelling: ASCII letters and digits, with . _ - between them, up to 300
         characters.
-        `all`: also events that change no files, such as roles and renames.
+        `all`: also show events that change no files, such as roles and renames.
         """
         return self._ask("history", {"project": project, "all": all})
 
@@ -259,11 +259,11 @@ class Questions:
     ) -> "ResultIterator[CommandResult]":
         """List the projects that install a command, and in which versions.
 
-        The versions are those that install it as a console script.
+        A version is listed if it installs the command as a console script.
 
         `name`: the name of a command, such as http, up to 300 characters.
-        `prefix`: all names that begin with it.
-        `latest`: of each project only the newest version that installs it; its own newest may not.
+        `prefix`: match all names that begin with the given text.
+        `latest`: list only each project's newest version that installs it, which may not be its newest.
         `page_size`: the number of results in a request. `cursor`: the position to continue at.
         """
         return self._ask("command", {"name": name, "prefix": prefix, "latest": latest}, page_size, cursor)
@@ -277,28 +277,28 @@ class Questions:
         page_size: int | None = None,
         cursor: str | None = None,
     ) -> "ResultIterator[HashResult | KnownHashResult]":
-        """List the live files that have a sha256.
+        """List the live files that have a SHA-256.
 
-        Each comes with its project and version, and the serial since which it is live.
+        Each file is listed with its project and version, and the serial since which it is live.
 
-        `sha256`: a sha256: 64 hex digits, in upper or lower case, up to 64 characters.
-        `prefix`: all names that begin with it.
-        `all`: also what was removed, with its times, from the catalog.
+        `sha256`: a SHA-256: 64 hex digits, in upper or lower case, up to 64 characters.
+        `prefix`: match all names that begin with the given text.
+        `all`: also list deleted files, with their live serials, from the catalog.
         `page_size`: the number of results in a request. `cursor`: the position to continue at.
         """
         return self._ask("hash", {"sha256": sha256, "prefix": prefix, "all": all}, page_size, cursor)
 
     def page(self, project: str) -> "ResultIterator[PageFileResult]":
-        """List the files that the page of a project in the Simple API shows.
+        """List the files on a project's page of the Simple API.
 
         `project`: the name of a project, in any spelling, up to 300 characters.
         """
         return self._ask("page", {"project": project})
 
     def purl(self, purl: str) -> "ResultIterator[PurlResult]":
-        """Show whether what a package URL names has live files, and which.
+        """Show whether a package URL names live files, and which.
 
-        It can name a project, a version (@), and a file (?file_name=).
+        The URL can name a project, a version (@), and a file (?file_name=).
 
         `purl`: a package URL, such as pkg:pypi/requests@2.32.3, up to 1000 characters.
         """
@@ -319,17 +319,17 @@ class Questions:
     ) -> "ResultIterator[ResolutionResult]":
         """Show which versions an installer would choose.
 
-        For one environment, with the reason for each version. If there is no solution, `releases` is null, and `proof`
-        has the steps that show it. A service ends a resolution that takes too long.
+        The answer is for one environment, with the reason for each version. If there is no solution, `releases` is
+        null, and `proof` has the steps of the proof. A service stops a resolution that takes too long.
 
-        `requirements`: up to 5000 requirements as pip has them, such as requests>=2.30, each up to 4000 characters.
-        `constraints`: up to 5000 requirements that limit versions and choose none, each up to 4000 characters.
-        `python`: a version of CPython, 3.12 or 3.12.4.
-        `platform`: linux-x86_64, macos-arm64, windows-x86_64 and others, or a platform as wheels name it.
+        `requirements`: up to 5000 requirements in pip's syntax, such as requests>=2.30, each up to 4000 characters.
+        `constraints`: up to 5000 constraints, which limit versions but install nothing, each up to 4000 characters.
+        `python`: a CPython version, such as 3.12 or 3.12.4.
+        `platform`: a platform: linux-x86_64, macos-arm64, windows-x86_64 and others, or a wheel's platform tag.
         `semantics`: the installer whose resolution rules to follow.
-        `prereleases`: whether pre-releases count as other releases do.
-        `only_binary`: whether to take no sdists.
-        `cooldown_hours`: leave out files that were uploaded within this number of hours, from 0 to 87600.
+        `prereleases`: treat pre-releases like other releases.
+        `only_binary`: use no sdists.
+        `cooldown_hours`: ignore files that were uploaded within this number of hours, from 0 to 87600.
         `unknown`: if the requirements of a file are unknown: fail, or assume that there are none.
         """
         return self._ask(
@@ -352,10 +352,12 @@ class Questions:
     ) -> "ResultIterator[CollisionsResult]":
         """Show modules that several pinned distributions have.
 
-        Installed together, one of them overwrites the others: `pip` is the distribution that pip installs last.
+        If these distributions are installed together, the last one overwrites the modules of the others. `pip` is the
+        distribution that pip installs last.
 
-        `pins`: up to 1000 versions as NAME==VERSION, with extras and markers if needed, each up to 300 characters.
-        `python`: a version of CPython, 3.12 or 3.12.4; default: any.
-        `platform`: linux-x86_64, macos-arm64, windows-x86_64 and others, or a platform as wheels name it; default: any.
+        `pins`: up to 1000 versions as NAME==VERSION, optionally with extras and markers, each up to 300 characters.
+        `python`: a CPython version, such as 3.12 or 3.12.4; default: any.
+        `platform`: a platform: linux-x86_64, macos-arm64, windows-x86_64 and others, or a wheel's platform tag;
+        default: any.
         """
         return self._ask("collisions", {"pins": pins, "python": python, "platform": platform})

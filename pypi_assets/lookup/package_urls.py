@@ -22,7 +22,7 @@ class PackageUrl(NamedTuple):
 
 
 class PurlResult(TypedDict):
-    """The result for the package URL `purl`. `error` is the reason if the URL is invalid, else None.
+    """The result for the package URL `purl`. `error` is the reason if the URL is invalid or has no answer, else None.
 
     The package `exists` if it has live files: of the version and with the filename, if the URL has them. `yanked` is
     None without such files.

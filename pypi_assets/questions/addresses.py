@@ -1,4 +1,4 @@
-"""Routes of questions, with values in place of the parameters in their paths."""
+"""Routes of questions, and their paths with values filled in."""
 
 import re
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 _PARAMETER = re.compile(r"{(\w+)(?::\w+)?}")
 STEPS = (".", "..")
-"""Values that no path can have: they are steps to the same or the upper folder."""
+"""Values that a path cannot contain, because clients resolve them as the current or the parent folder."""
 
 
 def names_in(path: str) -> frozenset[str]:
@@ -19,7 +19,7 @@ def names_in(path: str) -> frozenset[str]:
 
 
 def filled(path: str, values: Mapping[str, str]) -> str:
-    """Return the percent-encoded path with these values. A lone surrogate is encoded too: a service rejects it.
+    """Return the path with these values, percent-encoded. Lone surrogates are encoded too; a service rejects them.
 
     >>> filled("/v1/commands/{name:path}", {"name": "a/b"})
     '/v1/commands/a%2Fb'

@@ -1,4 +1,4 @@
-"""Breaks: from a version to the projects whose newest releases it breaks."""
+"""The question `breaks`: find the projects whose newest releases a version breaks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from pypi_assets.resolve.targets import Target
 
 MOST_SOLVING_S = 600
-"""For how long an answer may resolve projects."""
+"""The longest time that an answer may spend on resolutions."""
 
 
 @dataclass(frozen=True)
 class BreaksParameters(Parameters):
-    """Which version of which project."""
+    """Parameters of `breaks`."""
 
     project: ExactProjectName
-    version: Annotated[str, version_of("those that exclude it; it must be live with solve alone")]
+    version: Annotated[str, version_of("the version that breaks projects; with solve, it must be live")]
     transitive: Transitive = False
     depth: Depth = None
-    solve: Annotated[bool, Accepts(text="also those that have no solution with the version")] = False
-    seconds: Annotated[int, Accepts(text="with solve: for how long projects are resolved", ge=1, le=MOST_SOLVING_S)] = (
+    solve: Annotated[bool, Accepts(text="also list projects that have no solution with the version")] = False
+    seconds: Annotated[int, Accepts(text="with solve: the time limit for all resolutions", ge=1, le=MOST_SOLVING_S)] = (
         30
     )
     python: Annotated[str, PYTHON] = DEFAULT_PYTHON
@@ -51,17 +51,17 @@ class BreaksParameters(Parameters):
     ] = "pip"
     unknown: Annotated[
         Literal["fail", "assume-none"],
-        Accepts(text="with solve: if the requirements of a file are unknown, leave a project undecided or go on"),
+        Accepts(text="with solve: if a file's requirements are unknown, report undecided or assume there are none"),
     ] = "fail"
 
 
 SOLVING = ("solve", "seconds", "python", "platform", "semantics", "unknown")
-"""The parameters of resolutions."""
+"""The parameters that only matter with `solve`."""
 Solver = Callable[[Snapshot, BreaksParameters, Version], Solvable]
 
 
 def resolutions_of(given: BreaksParameters, version: Version, target: "Target") -> "tuple[Resolution, Resolution]":
-    """Return what is resolved for each project: with this version alone, and with any."""
+    """Return the two questions to resolve for each project: with this version pinned, and without the pin."""
     from pypi_assets.resolve.questions import ResolutionQuestion, Semantics, Unknown
     from pypi_assets.resolve.solutions import with_version
 
@@ -72,7 +72,7 @@ def resolutions_of(given: BreaksParameters, version: Version, target: "Target") 
 
 
 def solvable_here(snapshot: Snapshot, given: BreaksParameters, version: Version) -> Solvable:
-    """Return the verdicts on projects with this version, by resolutions in this process."""
+    """Return a function that judges projects by resolving them in this process."""
     from pypi_assets.lookup.release_impact import Verdict
     from pypi_assets.resolve.solutions import Allowance, verdict_on
     from pypi_assets.resolve.targets import target
@@ -88,7 +88,7 @@ def solvable_here(snapshot: Snapshot, given: BreaksParameters, version: Version)
 
 
 def breaks_by(solver: Solver, snapshot: Snapshot, given: BreaksParameters, after: After = None) -> Found[Break]:
-    """Return the answer of `breaks`, whose resolutions this solver makes. Raises ParameterError."""
+    """Return the answer of `breaks`, with the resolutions of this solver. Raises ParameterError."""
     version = parse_version(given.version)
     snapshot.require_answered(given.project)
     if given.solve and not is_release(version, (one for one, _ in snapshot.versions(given.project))):
@@ -107,8 +107,8 @@ def breaks_by(solver: Solver, snapshot: Snapshot, given: BreaksParameters, after
 
 
 def _nothing_found(given: BreaksParameters) -> str:
-    excluded = f"the newest release of no project excludes {given.project} {given.version}"
-    return f"{excluded}, and none lacks a solution with it" if given.solve else excluded
+    excluded = f"no project's newest release excludes {given.project} {given.version}"
+    return f"{excluded}, and every one has a solution with it" if given.solve else excluded
 
 
 @question(
@@ -131,9 +131,9 @@ def _nothing_found(given: BreaksParameters) -> str:
 def breaks(snapshot: Snapshot, given: BreaksParameters, after: After = None) -> Found[Break]:
     """Show projects whose newest release excludes VERSION of PROJECT.
 
-    If the answer is transitive, it also has the projects whose newest release requires the newest release of one of
-    these, and so on. With solve it also has those whose newest release has no solution with the version, with the
-    proof: of all projects that can lead to PROJECT, by any of their releases. What is not decided within the limits is
-    an answer as well.
+    A transitive answer also has the projects whose newest release requires the newest release of one of these, and so
+    on. With solve, it also has the projects whose newest release has no solution with the version, with the proof. It
+    checks all projects that can lead to PROJECT by any of their releases. A project that cannot be decided within the
+    limits is listed as undecided.
     """
     return breaks_by(solvable_here, snapshot, given, after)

@@ -1,4 +1,4 @@
-"""Answers of any exact serial: a snapshot that reads the catalog. The database is imported with the first answer."""
+"""The snapshot of an exact serial, which reads the catalog. The database is imported with the first answer."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -36,20 +36,20 @@ if TYPE_CHECKING:
 
 
 def _unlimited() -> None:
-    """Return: a search may take any time."""
+    """Do nothing: a search may take any time."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogSnapshot(Snapshot):
-    """The index as it was at `serial`, at which the catalog is exact.
+    """The index as of `serial`, read from the catalog.
 
-    An answer about one project raises NotAnsweredError if answers about it begin at a later serial. A snapshot
-    that `is_newest` also shows what changes without a serial. Each step of a search calls `limit`, which raises an
-    error to end the search.
+    An answer about one project raises NotAnsweredError if answers about this project begin at a later serial. A
+    snapshot that `is_newest` also shows changes that have no serial. Each step of a search calls `limit`, which raises
+    an error to stop the search.
     """
 
     catalog: "Catalog"
-    serial: int = field()  # so that the property of the protocol is not the default
+    serial: int = field()  # a field, so that the property of the protocol is not its default
     is_newest: bool = False
     limit: Callable[[], None] = _unlimited
 
@@ -166,9 +166,10 @@ class CatalogSnapshot(Snapshot):
         return self._answer(LiveFileResult, (cast("LiveFileResult", asdict(file)) for file in found))
 
     def history(self, project: str, *, every_event: bool) -> "Found[HistoryEntry]":
-        """See `Snapshot.history`.
+        """Return the history of a project: see `Snapshot.history`.
 
-        A visit changes nothing and can come at any time, so visits are shown if the snapshot `is_newest`.
+        A visit changes nothing and has no place among the serials, so visits are shown only if the snapshot
+        `is_newest`.
         """
         from pypi_assets.catalog.reports.project_history import IGNORED
         from pypi_assets.lookup.project_answers import HistoryEntry
@@ -221,7 +222,7 @@ class CatalogSnapshot(Snapshot):
     def transitive_dependents(
         self, project: str, depth: int | None, is_latest: bool, /
     ) -> "Found[TransitiveDependent]":
-        """See `Snapshot.transitive_dependents`. Each project that is found costs a query."""
+        """Return dependents at any depth: see `Snapshot.transitive_dependents`. Each found project costs a query."""
         from pypi_assets.lookup.depgraph_reader import TransitiveDependent, transitive_dependents
 
         wanted = DependentsFilter(is_latest=is_latest)
@@ -330,7 +331,7 @@ class CatalogSnapshot(Snapshot):
         return kept_by_version(found, canonicalize_name(project), wanted.version, wanted.which, self._rows)
 
     def _rows(self, project: str, version: str | None = None) -> "Iterator[Row]":
-        """Return the rows of the live distributions of a project, or of one version of it, as dumps have them."""
+        """Return the rows of a project's live distributions, or of one version, in the format of dumps."""
         from pypi_assets.catalog.publications.dump_rows import project_rows_at
         from pypi_assets.dumps.dump_format import as_dumped
 
@@ -346,7 +347,7 @@ class CatalogSnapshot(Snapshot):
             require_answered(connection, project, self.serial)
 
     def _answer(self, kind: type[Result], results: Iterable[Result]) -> Answer[Result]:
-        """Return results as an answer, with how many projects are followed, unless all of the index is."""
+        """Return results as an answer, with the number of followed projects, unless the whole index is followed."""
         from pypi_assets.catalog.observed.followed import count_answered
 
         found = tuple(results)
@@ -355,8 +356,8 @@ class CatalogSnapshot(Snapshot):
 
 
 def overviews_at(catalog: "Catalog", serial: int, projects: Collection[str]) -> dict[str, Overview]:
-    """Return the overviews of these projects (normalized). A project costs by the count of its files."""
-    from pypi_assets.catalog.reports.past_releases import (  # the database takes long to load
+    """Return the overviews of these projects (normalized). The cost of a project grows with its number of files."""
+    from pypi_assets.catalog.reports.past_releases import (  # the database is slow to import
         live_files_of,
         rows_of_files,
     )

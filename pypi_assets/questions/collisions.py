@@ -1,7 +1,8 @@
-"""Modules that more than one of the pinned distributions has: installed together, one of them remains.
+"""The question `collisions`: find modules that several pinned distributions have. Installed together, only one remains.
 
-A package that several distributions share is no collision by itself: namespace packages (PEP 420, pkgutil,
-pkg_resources) are made of such shares. Which packages these are is not known, so all that are shared are named apart.
+A package that several distributions share is not always a collision: namespace packages (PEP 420, pkgutil,
+pkg_resources) consist of such shares. It is unknown which packages are namespace packages, so all shared packages are
+listed separately.
 """
 
 from collections import defaultdict
@@ -23,7 +24,7 @@ MOST_PINS = 1_000
 
 
 class CollidingDistribution(TypedDict):
-    """A pinned distribution, and those of its files that have the modules."""
+    """A pinned distribution, and its files that have the modules."""
 
     project: str
     normalized: str
@@ -32,9 +33,10 @@ class CollidingDistribution(TypedDict):
 
 
 class Collision(TypedDict):
-    """Modules that exactly these distributions have, in the order in which pip installs them: the last one remains.
+    """Modules that exactly these distributions have. The distributions are in the order in which pip installs them.
 
-    `pip` is its project. `uv` is always None: it installs in parallel, so any of them may remain.
+    `pip` is the project that pip installs last, so its modules remain. `uv` is always None: uv installs in parallel, so
+    any of the distributions may remain.
     """
 
     modules: list[str]
@@ -44,14 +46,14 @@ class Collision(TypedDict):
 
 
 class SharedPackage(TypedDict):
-    """A package that these projects (normalized) put modules into."""
+    """A package into which several projects (normalized) put modules."""
 
     package: str
     projects: list[str]
 
 
 class RemarkResult(TypedDict):
-    """A sentence that people should know, its kind, and the project (normalized) that it is about, if any."""
+    """A sentence for people, with its kind, and with the project (normalized) that it is about, if there is one."""
 
     kind: str
     project: str | None
@@ -59,7 +61,10 @@ class RemarkResult(TypedDict):
 
 
 class CollisionsResult(TypedDict):
-    """What distributions have in common. Of the `pins` that the environment installs, `known` are on the index."""
+    """The modules and packages that distributions have in common.
+
+    `pins` counts the pins that the environment installs, and `known` counts the pins that are on the index.
+    """
 
     python: str | None
     platform: str | None
@@ -72,12 +77,12 @@ class CollisionsResult(TypedDict):
 
 @dataclass(frozen=True)
 class CollisionsParameters(Parameters):
-    """Which versions are installed together, and where."""
+    """Parameters of `collisions`: the versions to install together, and the environment."""
 
     pins: Annotated[
         tuple[str, ...],
         Accepts(
-            text=f"up to {MOST_PINS} versions as NAME==VERSION, with extras and markers if needed",
+            text=f"up to {MOST_PINS} versions as NAME==VERSION, optionally with extras and markers",
             min_length=1,
             max_length=300,
             most=MOST_PINS,
@@ -99,7 +104,8 @@ class CollisionsParameters(Parameters):
 def of_pins(snapshot: Snapshot, given: CollisionsParameters, _after: After = None) -> Found[CollisionsResult]:
     """Show modules that several pinned distributions have.
 
-    Installed together, one of them overwrites the others: `pip` is the distribution that pip installs last.
+    If these distributions are installed together, the last one overwrites the modules of the others. `pip` is the
+    distribution that pip installs last.
     """
     try:
         environment = named_environment(given.python, given.platform)
@@ -111,7 +117,7 @@ def of_pins(snapshot: Snapshot, given: CollisionsParameters, _after: After = Non
 
 
 def _pin(text: str, number: int) -> Pin:
-    """Return what a text pins. Raises ParameterError."""
+    """Return the pin in a text. Raises ParameterError."""
     from pypi_assets.locks.requirement_lines import pinned_version
     from pypi_assets.resolve.questions import ResolveError, parse_wanted
 
@@ -129,7 +135,7 @@ def _pin(text: str, number: int) -> Pin:
 
 
 def as_result(answer: LockedAnswer, python: str | None, platform: str | None) -> CollisionsResult:
-    """Return the collisions of an answer for the environment of these names, with what people should know."""
+    """Return the collisions and remarks of an answer. `python` and `platform` are the names of its environment."""
     return CollisionsResult(
         python=python,
         platform=platform,
@@ -142,7 +148,7 @@ def as_result(answer: LockedAnswer, python: str | None, platform: str | None) ->
 
 
 def collisions(answer: LockedAnswer) -> list[Collision]:
-    """The modules that several projects have a file for, grouped by the projects; by the first module of each group."""
+    """Return the modules for which several projects have a file, grouped by these projects, sorted by module."""
     providers = {name: projects for name, projects in leaf_projects(answer.releases).items() if len(projects) > 1}
     groups: defaultdict[frozenset[str], list[str]] = defaultdict(list)
     for module, projects in providers.items():
@@ -164,7 +170,10 @@ def collisions(answer: LockedAnswer) -> list[Collision]:
 
 
 def shared_packages(answer: LockedAnswer) -> list[SharedPackage]:
-    """The packages, by name, that several projects have modules in, or one of them the file of."""
+    """Return the packages, by name, in which several projects have modules without a collision.
+
+    If several projects have a file for the package itself, it is a collision and is not listed here.
+    """
     leaves = leaf_projects(answer.releases)
     return [
         SharedPackage(package=module, projects=sorted(projects))
@@ -174,17 +183,17 @@ def shared_packages(answer: LockedAnswer) -> list[SharedPackage]:
 
 
 def module_projects(releases: Iterable[PinnedRelease]) -> dict[str, set[str]]:
-    """The projects (normalized) that have each module."""
+    """Return the projects (normalized) that have each module."""
     return _projects((one, one.modules) for one in releases)
 
 
 def leaf_projects(releases: Iterable[PinnedRelease]) -> dict[str, set[str]]:
-    """The projects that have each module as a leaf: with nothing below, so that there is a file of this name."""
+    """Return the projects (normalized) that have each module as a leaf, so that they have a file of this name."""
     return _projects((one, leaves_of(one.modules)) for one in releases)
 
 
 def leaves_of(modules: Collection[str]) -> set[str]:
-    """The modules that have none of the others below them.
+    """Return the modules without submodules among these.
 
     >>> leaves_of(["a", "a.b", "c"])
     {'a.b', 'c'}

@@ -1,4 +1,4 @@
-"""Command lookup: from a command to the projects that install it."""
+"""The question `command`: find the projects that install a command."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -12,12 +12,12 @@ from pypi_assets.questions.snapshot import After, Found, Snapshot, reduced
 
 @dataclass(frozen=True)
 class CommandParameters(Parameters):
-    """Which command."""
+    """Parameters of `command`."""
 
     name: CommandName
     prefix: Prefix = False
     latest: Annotated[
-        bool, Accepts(text="of each project only the newest version that installs it; its own newest may not")
+        bool, Accepts(text="list only each project's newest version that installs it, which may not be its newest")
     ] = False
 
 
@@ -38,7 +38,7 @@ class CommandParameters(Parameters):
 def command(snapshot: Snapshot, given: CommandParameters, after: After = None) -> Found[CommandResult]:
     """List the projects that install a command, and in which versions.
 
-    The versions are those that install it as a console script.
+    A version is listed if it installs the command as a console script.
     """
     found = snapshot.commands(given.name, after) if given.prefix else snapshot.installers(given.name)
     return reduced(found, newest_providers) if given.latest else found

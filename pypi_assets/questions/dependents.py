@@ -1,4 +1,4 @@
-"""Dependents lookup: from a project to the projects that require it."""
+"""The question `dependents`: find the projects that require a project."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -14,16 +14,16 @@ _COLUMNS = ("normalized", "always", "marker", "extra")
 
 @dataclass(frozen=True)
 class DependentsParameters(Parameters):
-    """Whose dependents, and which of them."""
+    """Parameters of `dependents`."""
 
     project: ProjectNameOrPrefix
     prefix: Prefix = False
-    latest: Annotated[bool, Accepts(text="only projects whose own newest version requires it, with that version")] = (
+    latest: Annotated[bool, Accepts(text="list only projects whose newest version requires it, with this version")] = (
         False
     )
-    version: Annotated[str | None, version_of("only those that accept it")] = None
-    excludes: Annotated[str | None, version_of("only those that exclude it")] = None
-    transitive: Annotated[bool, Accepts(text="also the dependents of dependents, and so on")] = False
+    version: Annotated[str | None, version_of("list only projects that accept this version")] = None
+    excludes: Annotated[str | None, version_of("list only projects that exclude this version")] = None
+    transitive: Annotated[bool, Accepts(text="also list the dependents of dependents, and so on")] = False
     depth: Depth = None
 
 
@@ -37,7 +37,7 @@ _TOGETHER = (
     ("version", "latest"),
     ("excludes", "latest"),
 )
-"""Pairs of parameters that exclude each other."""
+"""Pairs of parameters that cannot be combined."""
 
 
 def _check(given: DependentsParameters) -> None:
@@ -96,7 +96,7 @@ def dependents(
 ) -> Found[Dependent] | Found[TransitiveDependent]:
     """List the projects that require a project.
 
-    Each comes with the versions that require it always, only by a marker, and only with an extra.
+    Each project is listed with the versions that require it always, only under a marker, and only with an extra.
     """
     if given.transitive:
         return snapshot.transitive_dependents(given.project, given.depth, given.latest)

@@ -1,4 +1,4 @@
-"""Files: from a project to its live distributions."""
+"""The question `files`: list the live distributions of a project."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ COLUMNS = ("filename", "project", "version", "kind", "yanked", "outcome", "live_
 
 @dataclass(frozen=True)
 class FilesParameters(Parameters):
-    """Of which project."""
+    """Parameters of `files`."""
 
     project: ExactProjectName
 
@@ -35,6 +35,6 @@ class FilesParameters(Parameters):
 def files(snapshot: Snapshot, given: FilesParameters, _after: After = None) -> Found[LiveFileResult]:
     """List the live distributions of a project.
 
-    It needs a catalog. The order is by version, as text, and filename.
+    This needs a catalog. The order is by version, compared as text, and then by filename.
     """
     return snapshot.live_files(given.project)

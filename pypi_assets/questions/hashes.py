@@ -1,4 +1,4 @@
-"""Hash lookup: from a sha256 to files."""
+"""The question `hash`: find the files with a SHA-256."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,31 +11,31 @@ from pypi_assets.questions.snapshot import After, Found, Snapshot
 
 _DIGITS = 64
 WholeSha256 = Annotated[
-    str, Accepts(text="a sha256: 64 hex digits, in upper or lower case", pattern=f"^[0-9A-Fa-f]{{{_DIGITS}}}$")
+    str, Accepts(text="a SHA-256: 64 hex digits, in upper or lower case", pattern=f"^[0-9A-Fa-f]{{{_DIGITS}}}$")
 ]
 
 
 @dataclass(frozen=True)
 class HashParameters(Parameters):
-    """Which sha256."""
+    """Parameters of `hash`."""
 
     sha256: Sha256
     prefix: Prefix = False
-    all: Annotated[bool, Accepts(text="also what was removed, with its times, from the catalog")] = False
+    all: Annotated[bool, Accepts(text="also list deleted files, with their live serials, from the catalog")] = False
 
 
 def _check(given: HashParameters) -> None:
     if given.all and given.prefix:
         raise ParameterError("all", True, "false with prefix")
     if not given.prefix and len(given.sha256) != _DIGITS:
-        raise ParameterError("sha256", given.sha256, f"a sha256 of {_DIGITS} hex digits")
+        raise ParameterError("sha256", given.sha256, f"a SHA-256 of {_DIGITS} hex digits")
 
 
 def _nothing_found(given: HashParameters) -> str:
     sha256 = given.sha256.lower()
     if given.all:
-        return f"no file with the sha256 {sha256} was ever live"
-    return f"no live file has {'a sha256 that begins with' if given.prefix else 'the sha256'} {sha256}"
+        return f"no file with the SHA-256 {sha256} was ever live"
+    return f"no live file has {'a SHA-256 that begins with' if given.prefix else 'the SHA-256'} {sha256}"
 
 
 def _with_times(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -57,8 +57,8 @@ def _several(snapshot: Snapshot, hashes: Sequence[str], _given: Parameters) -> F
         path="/v1/hashes",
         field="hashes",
         most=1_000,
-        summary="Which live files have one of several sha256",
-        description="Results come in the order of the hashes; a hash that no live file has is skipped.",
+        summary="Find the live files that have one of several SHA-256 hashes",
+        description="Results are in the order of the hashes. A hash that no live file has is skipped.",
         item=WholeSha256,
         answer=_several,
     ),
@@ -76,9 +76,9 @@ def _several(snapshot: Snapshot, hashes: Sequence[str], _given: Parameters) -> F
     needs_catalog=lambda given: given.all,
 )
 def hash_(snapshot: Snapshot, given: HashParameters, after: After = None) -> Found[HashResult] | Found[KnownHashResult]:
-    """List the live files that have a sha256.
+    """List the live files that have a SHA-256.
 
-    Each comes with its project and version, and the serial since which it is live.
+    Each file is listed with its project and version, and the serial since which it is live.
     """
     if given.prefix:
         return snapshot.hashes(parse_sha256_prefix(given.sha256), after)

@@ -1,4 +1,4 @@
-"""History: from a project to what happened to it, by serial."""
+"""The question `history`: show the events of a project, by serial."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from pypi_assets.questions.snapshot import After, Found, Snapshot
 
 @dataclass(frozen=True)
 class HistoryParameters(Parameters):
-    """Of which project."""
+    """Parameters of `history`."""
 
     project: ExactProjectName
-    all: Annotated[bool, Accepts(text="also events that change no files, such as roles and renames")] = False
+    all: Annotated[bool, Accepts(text="also show events that change no files, such as roles and renames")] = False
 
 
 def _rows(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -41,7 +41,7 @@ def _rows(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     result=HistoryEntry,
     columns=lambda _given: ("serial", "time", "what", "live", "away"),
     rows=_rows,
-    nothing_found=lambda given: f"nothing is known to have happened to {given.project}",
+    nothing_found=lambda given: f"no events of {given.project} are known",
     hints=lambda snapshot, given: () if snapshot.is_known(given.project) else snapshot.project_hints(given.project),
     unknown=lambda snapshot, given: None if snapshot.is_known(given.project) else "project",
     remarks=lambda snapshot, given, found: snapshot.history_remarks(given.project, found.results),
@@ -51,6 +51,7 @@ def _rows(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def history(snapshot: Snapshot, given: HistoryParameters, _after: After = None) -> Found[HistoryEntry]:
     """Show what happened to a project, by serial.
 
-    It needs a catalog. At an earlier serial it is what had happened by then, without the visits of the project's page.
+    This needs a catalog. At an earlier serial, it shows the events up to this serial, without visits of the project's
+    page.
     """
     return snapshot.history(given.project, every_event=given.all)

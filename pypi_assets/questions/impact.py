@@ -1,4 +1,4 @@
-"""Impact: from a project, or one of its versions, to the projects whose newest releases depend on it."""
+"""The question `impact`: find the projects whose newest releases depend on a project or on one of its versions."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,21 +14,23 @@ from pypi_assets.questions.question import Accepts, ParameterError, Parameters, 
 from pypi_assets.questions.snapshot import After, Found, Snapshot
 
 COLUMNS = ("depth", "required", "normalized", "version", "condition", "requirements")
-Transitive = Annotated[bool, Accepts(text="also what requires these projects, and so on")]
+Transitive = Annotated[bool, Accepts(text="also list the projects that require these projects, and so on")]
 
 
 @dataclass(frozen=True)
 class ImpactParameters(Parameters):
-    """Which project, or which version of it."""
+    """Parameters of `impact`."""
 
     project: ExactProjectName
-    version: Annotated[str | None, version_of("only those that accept it; it need not be live")] = None
+    version: Annotated[
+        str | None, version_of("list only projects that accept this version, which need not be live")
+    ] = None
     transitive: Transitive = False
     depth: Depth = None
 
 
 class ProjectVersion(Protocol):
-    """Parameters of a question about a project, or about one of its versions."""
+    """Parameters of a question about a project or one of its versions."""
 
     @property
     def project(self) -> str: ...
@@ -41,19 +43,19 @@ class ProjectVersion(Protocol):
 
 
 def project_and_version(text: str) -> Mapping[str, Any]:
-    """Return the parameters that `NAME` or `NAME==VERSION` stands for. Raises LookupNameError."""
+    """Return the parameters in `NAME` or `NAME==VERSION`. Raises LookupNameError."""
     name, version = parse_requirement(text)
     return {"project": name, "version": None if version is None else str(parse_version(version))}
 
 
 def check_depth(given: ProjectVersion) -> None:
-    """Raise ParameterError for a depth without `transitive`."""
+    """Raise ParameterError if a depth is given without `transitive`."""
     if given.depth is not None and not given.transitive:
         raise ParameterError("depth", given.depth, "empty without transitive")
 
 
 def unknown_project(snapshot: Snapshot, given: ProjectVersion) -> Iterator[str]:
-    """Yield sentences about a project without live files, with similar names."""
+    """Yield a sentence about a project without live files, and similar names."""
     if not snapshot.versions(given.project):
         yield f"no distribution of {given.project} is known"
         yield from snapshot.project_hints(given.project)
@@ -65,7 +67,7 @@ def unknown_version(snapshot: Snapshot, given: ProjectVersion, _found: object) -
     if not versions:
         yield from unknown_project(snapshot, given)
     elif given.version is not None and not is_release(parse_version(given.version), versions):
-        yield f"{given.project} has no live release {given.version}: the answer is what requirements make of it"
+        yield f"{given.project} has no live release {given.version}: the answer depends on requirements only"
 
 
 ABOUT_A_VERSION: dict[str, Any] = {
@@ -78,12 +80,12 @@ ABOUT_A_VERSION: dict[str, Any] = {
     "project_of": lambda given: given.project,
     "is_paged": True,
 }
-"""The fields that all questions about the dependents of a project or a version have alike."""
+"""Fields that all questions about the dependents of a project or a version share."""
 
 
 def _nothing_found(given: ImpactParameters) -> str:
     wanted = f"requires {given.project}" if given.version is None else f"accepts {given.project} {given.version}"
-    return f"the newest release of no project {wanted}"
+    return f"no project's newest release {wanted}"
 
 
 @question(
@@ -100,9 +102,9 @@ def _nothing_found(given: ImpactParameters) -> str:
 def impact(snapshot: Snapshot, given: ImpactParameters, after: After = None) -> Found[Impact]:
     """Show what depends on PROJECT, or on one of its versions.
 
-    These are the projects whose newest release requires it, and with a version those that accept this version. It need
-    not be there any more, so it can be a removed release. If the answer is transitive, it also has the projects whose
-    newest release requires the newest release of one of these, and so on.
+    This lists the projects whose newest release requires it, or accepts the version if there is one. The version need
+    not be live, so a deleted release works too. A transitive answer also has the projects whose newest release requires
+    the newest release of one of these, and so on.
     """
     snapshot.require_answered(given.project)
     found = search(

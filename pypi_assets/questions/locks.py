@@ -1,4 +1,4 @@
-"""What an index has of the versions that a lock pins: their files, with modules and requirements."""
+"""The versions that a lock pins, as the index has them: their files, with modules and requirements."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -15,14 +15,17 @@ from pypi_assets.lookup.pinned_files import PinnedFile
 from pypi_assets.questions.snapshot import Found, Snapshot
 
 _PYTHON = "<python>"
-"""What pip counts as a requirement of each distribution that states Requires-Python."""
+"""pip's internal requirement on Python, which every distribution with Requires-Python has. It influences the order."""
 _MOST_VISITS = 5
 _ROOT = ""
 
 
 @dataclass(frozen=True, slots=True)
 class InstalledDistribution:
-    """A distribution to install: what pip's order depends on. `name` is normalized, `extras` are required with it."""
+    """A distribution to install, with everything that pip's order depends on.
+
+    `name` is normalized. `extras` are the extras with which it is required.
+    """
 
     name: str
     requires_dist: tuple[str, ...] = ()
@@ -31,10 +34,11 @@ class InstalledDistribution:
 
 
 def pip_order(distributions: Iterable[InstalledDistribution], environment: Environment) -> list[str]:
-    """The names in the order in which `pip install` installs them together.
+    """Return the names in the order in which `pip install` installs them together.
 
-    What requires nothing comes first, then what requires only that, and so on; what requires itself in a circle comes
-    last. Of equals, names come in reverse order. A requirement whose marker may hold counts.
+    Distributions without requirements come first, then distributions that require only these, and so on. Distributions
+    in a dependency cycle come last. Ties are sorted by name in reverse order. A requirement counts if its marker may
+    hold.
 
         pip_order([Installed("app", ("lib",)), Installed("lib"), Installed("x")], ANY_ENVIRONMENT)  # x, lib, app
     """
@@ -47,7 +51,10 @@ def pip_order(distributions: Iterable[InstalledDistribution], environment: Envir
 
 
 def _graph(known: Mapping[str, InstalledDistribution], environment: Environment) -> dict[str, Set[str]]:
-    """What each distribution requires of the others. With extras it is a node of its own, which requires the other."""
+    """Return the requirements among the distributions, as a graph.
+
+    A distribution with extras is a separate node, which requires the node without extras.
+    """
     graph: dict[str, Set[str]] = {}
     todo = [(name, extra) for name, one in known.items() for extra in (frozenset(), one.extras)]
     while todo:
@@ -80,15 +87,17 @@ def _required(
             requirement = Requirement(text)
             marker = None if requirement.marker is None else str(requirement.marker)
             holds = any(environment.with_extra(extra).holds(marker) is not False for extra in extras or {""})
-        except (InvalidRequirement, ValueError, RecursionError):  # what no installer could read either
+        except (InvalidRequirement, ValueError, RecursionError):  # no installer can read it either
             continue
         if holds:
             yield canonicalize_name(requirement.name), frozenset(map(canonicalize_name, requirement.extras))
 
 
 def _layers(graph: Mapping[str, Set[str]]) -> dict[str, int]:
-    """Of the nodes that lead into no circle, how many nodes there are less those of the layers before: what requires
-    nothing is the first layer, and what requires only nodes of layers before the next.
+    """Return the weight of each node that leads into no cycle.
+
+    The first layer are nodes without requirements. Each following layer requires only nodes of the layers before. A
+    node's weight is the number of nodes, less the nodes in the layers before.
     """
     requiring: dict[str, list[str]] = {node: [] for node in graph}
     missing = {node: len(required) for node, required in graph.items()}
@@ -110,9 +119,9 @@ def _layers(graph: Mapping[str, Set[str]]) -> dict[str, int]:
 
 
 def _depths(graph: Mapping[str, Set[str]]) -> dict[str, int]:
-    """Of the nodes of circles, and of what requires them, the longest way there that was found.
+    """Return the longest path that was found to each node in a cycle, and to each node that requires one.
 
-    pip follows no node more than a few times, since there can be more ways than can be counted.
+    Like pip, this visits no node more than a few times, because the number of paths can be astronomical.
     """
     depths: dict[str, int] = {}
     visits: dict[str, int] = dict.fromkeys(graph, 0)
@@ -133,15 +142,16 @@ def _depths(graph: Mapping[str, Set[str]]) -> dict[str, int]:
 
 
 _KINDS = ("wheel", "sdist")
-"""The kinds of files that installers take."""
+"""The kinds of files that installers accept."""
 _SHA256 = "sha256"
 _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class PinnedRelease:
-    """A pin, the project's name as displayed, all files of the version, and those of them that are `chosen`: what an
-    installer may take in the environment.
+    """A pin with the display name of its project and all files of the version.
+
+    `chosen` are the files that an installer may choose in the environment.
     """
 
     pin: Pin
@@ -151,16 +161,16 @@ class PinnedRelease:
 
     @property
     def modules(self) -> frozenset[str]:
-        """The modules of the chosen files, as far as they are known."""
+        """Return the known modules of the chosen files."""
         return frozenset(module for file in self.chosen for module in file.modules or ())
 
 
 @dataclass(frozen=True, slots=True)
 class LockedAnswer:
-    """What is known of the pins of a lock that an environment installs, as of `serial`.
+    """The results for the pins of a lock that an environment installs, as of `serial`.
 
-    `pip_order` are the normalized names of the releases in the order in which pip installs them. `epoch` is the epoch
-    of the serial, for answers of the catalog.
+    `pip_order` lists the normalized names of the releases in the order in which pip installs them. `epoch` is the epoch
+    of the serial if the catalog answers.
     """
 
     lock: str
@@ -174,7 +184,7 @@ class LockedAnswer:
 
 
 class LockedPins:
-    """The pins of a lock that an environment installs. Raises LockError, before anything is opened."""
+    """The pins of a lock that an environment installs. Raises LockError before anything is opened."""
 
     def __init__(self, lock: Lock, environment: Environment) -> None:
         self._filename, self._environment = lock.filename, environment
@@ -182,7 +192,7 @@ class LockedPins:
         self._remarks = (*lock.remarks, *remarks)
 
     def answer(self, snapshot: Snapshot) -> LockedAnswer:
-        """Return what a snapshot has of the pins. Raises LeveldbError and CatalogError."""
+        """Return the releases of the pins in a snapshot. Raises LeveldbError and CatalogError."""
         known = snapshot.collected("depgraph", dict, ())
         releases, found = pinned_releases(self._pins, snapshot, known, self._environment)
         return LockedAnswer(
@@ -199,9 +209,9 @@ class LockedPins:
 def pinned_releases(
     pins: Iterable[Pin], snapshot: Snapshot, known: Found[Any], environment: Environment
 ) -> tuple[list[PinnedRelease], list[Remark]]:
-    """Return the known releases of pins, in their order, and remarks about unknown pins and differing files.
+    """Return the known releases of pins, in the same order, and remarks about unknown pins and differing files.
 
-    `known` is an answer of the snapshot about files, for its serial and the number of followed projects.
+    `known` is any answer of the snapshot about files. It provides the serial and the number of followed projects.
     """
     releases, remarks = [], []
     for pin in pins:
@@ -228,7 +238,7 @@ def _locked(
     report: Callable[[Remark], None],
     remark: Callable[[RemarkKind, str], Remark],
 ) -> tuple[PinnedFile, ...]:
-    """Those of the files that the lock names; all, where it names none or none that the index has."""
+    """Return the files that the lock lists. If it lists none, or none that the index has, return all files."""
     named = [one for one in pin.files if one.filename is not None or _SHA256 in one.hashes]
     if not named:
         return files
@@ -244,11 +254,11 @@ def _locked(
             continue
         locked[file.filename] = file
         if sha256 is not None and file.sha256 not in {None, sha256}:
-            text = f"the index has {file.filename} with the sha256 {file.sha256}, and the lock with {sha256}"
+            text = f"the index has {file.filename} with the SHA-256 {file.sha256}, but the lock with {sha256}"
             report(remark(RemarkKind.OTHER_HASH, text))
     if missing:
-        left = "" if locked else ", so all files of the version count"
-        text = f"{len(missing)} of {len(named)} files of the lock are not on the index: {_some(missing)}{left}"
+        left = "" if locked else ", so all files of the version are used"
+        text = f"{len(missing)} of {len(named)} files in the lock are not on the index: {_some(missing)}{left}"
         report(remark(RemarkKind.MISSING_FILE, text))
     return tuple(file for file in files if file.filename in locked) or files
 
@@ -259,7 +269,10 @@ def _some(missing: Sequence[LockedFile]) -> str:
 
 
 def _chosen(files: Sequence[PinnedFile], environment: Environment) -> tuple[PinnedFile, ...]:
-    """What an installer may take: the wheels that fit, of which it is the best where all is known; else the sdists."""
+    """Return the files that an installer may choose: matching wheels, or sdists if there are none.
+
+    If the environment is fully known, only the best wheel is returned.
+    """
     usable = [file for file in files if file.kind in _KINDS and environment.allows(file.requires_python)]
     ranks = environment.ranks(file.filename for file in usable if file.kind == "wheel")
     if ranks and environment.is_whole:
@@ -275,28 +288,28 @@ def _remarks_on(
     if all(file.yanked for file in files):
         yield remark(RemarkKind.YANKED, "this version is yanked")
     if not chosen:
-        yield remark(RemarkKind.NO_FILE, f"none of its {len(files)} files is for this environment")
+        yield remark(RemarkKind.NO_FILE, f"none of its {len(files)} files fits this environment")
     elif chosen[0].kind == "sdist" and chosen[0].modules is not None:
-        text = "no wheel can be taken, so modules are those that the sdist declares"
+        text = "no wheel fits, so the modules are the ones that the sdist declares"
         yield remark(RemarkKind.FROM_SDIST, text)
     for file in chosen:
         if file.modules is None:
-            text = f"the modules of {file.filename} are not known (read: {file.outcome})"
+            text = f"the modules of {file.filename} are unknown (read: {file.outcome})"
             yield remark(RemarkKind.UNREAD, text)
 
 
 def _absence(pin: Pin, snapshot: Snapshot, known: Found[Any]) -> str:
-    """Return why nothing is known of a pinned version."""
+    """Return why a pinned version is unknown."""
     if sentence := snapshot.unfollowed(pin.normalized):
         return f"{pin.where}: {pin.text}: {sentence}"
     start = f"{pin.where}: {pin.text} is not on the index as of serial {known.serial}"
     if versions := snapshot.versions(pin.normalized):
         return f"{start}; its newest version is {newest_release(versions)}"
-    return f"{start}: there is no project of this name"
+    return f"{start}: there is no such project"
 
 
 def _installed(release: PinnedRelease) -> InstalledDistribution:
-    """Return what pip's order depends on: the file that it takes, or the first of those that it may take."""
+    """Return the data for pip's order, from the file that pip chooses, or from the first file that it may choose."""
     file = next(iter(release.chosen or release.files))
     return InstalledDistribution(
         name=release.pin.normalized,

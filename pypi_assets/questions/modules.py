@@ -1,4 +1,4 @@
-"""Module lookup: from a module to the projects that provide it."""
+"""The question `module`: find the projects that provide a module."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -12,17 +12,17 @@ from pypi_assets.questions.question import Accepts, Parameters, question
 from pypi_assets.questions.snapshot import After, Found, Snapshot, reduced
 
 _FEW = 8
-"""Most modules have one provider; each costs two reads."""
+"""The most providers of an answer by few reads. Most modules have one provider, and each takes two reads."""
 
 
 @dataclass(frozen=True)
 class ModuleParameters(Parameters):
-    """Which module."""
+    """Parameters of `module`."""
 
     module: ModuleName
     prefix: Prefix = False
     latest: Annotated[
-        bool, Accepts(text="of each project only the newest version that provides it; its own newest may not")
+        bool, Accepts(text="list only each project's newest version that provides it, which may not be its newest")
     ] = False
 
 

@@ -1,4 +1,4 @@
-"""Owners: from an import to the projects that provide it, ranked with reasons."""
+"""The question `owners`: find the project that an import comes from, ranked with reasons."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,30 +10,31 @@ from pypi_assets.lookup.owner_ranking import in_words
 from pypi_assets.questions.question import Accepts, Batch, Parameters, question
 from pypi_assets.questions.snapshot import After, Found, Snapshot
 
-ImportName = Annotated[
-    str, Accepts(text="a name that is imported, such as google.cloud.storage", min_length=1, max_length=1_000)
-]
+ImportName = Annotated[str, Accepts(text="an import, such as google.cloud.storage", min_length=1, max_length=1_000)]
 
 
 @dataclass(frozen=True)
 class OwnersParameters(Parameters):
-    """Of which import, and how many candidates."""
+    """Parameters of `owners`."""
 
     name: ImportName
     limit: Annotated[
-        int | None, Accepts(text="the most candidates of an import: 1 to 1000; default: all", ge=1, le=1_000)
+        int | None, Accepts(text="the number of candidates to list, 1 to 1000; by default all", ge=1, le=1_000)
     ] = None
 
 
 @dataclass(frozen=True)
 class SeveralOwnersParameters(Parameters):
-    """How many candidates of each import: what names like `tests` have by thousands is not repeated for each."""
+    """Parameters of `owners` for several imports.
 
-    limit: Annotated[int, Accepts(text="the most candidates of each import: 1 to 20", ge=1, le=20)] = 10
+    `limit` is low, because names such as `tests` have thousands of candidates.
+    """
+
+    limit: Annotated[int, Accepts(text="the number of candidates for each import, 1 to 20", ge=1, le=20)] = 10
 
 
 def owners_of(snapshot: Snapshot, names: Sequence[str], most: int | None) -> Found[ImportOwners]:
-    """Return the owners of several imports, in their order, with at most this many candidates each."""
+    """Return the owners of several imports, in the same order, with at most `most` candidates each."""
     return snapshot.collected("modules", ImportOwners, ranked_owners(snapshot, names, most))
 
 
@@ -57,8 +58,8 @@ def rows(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         path="/v1/owners",
         field="imports",
         most=5_000,
-        summary="Which projects provide several imports",
-        description="One result for each, in their order, with the 10 best candidates or `limit` of them.",
+        summary="Find the projects that provide several imports",
+        description="There is one result for each import, in the same order, with the 10 or `limit` best candidates.",
         parameters=SeveralOwnersParameters,
         answer=lambda snapshot, names, given: owners_of(snapshot, names, given.limit),
     ),
@@ -67,11 +68,11 @@ def rows(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     result=ImportOwners,
     columns=lambda _given: ("import", "module", "rank", "project", "score", "reasons"),
     rows=rows,
-    nothing_found=lambda given: f"no project provides {given.name}, or what it is in",
+    nothing_found=lambda given: f"no project provides {given.name} or a package that contains it",
 )
 def owners(snapshot: Snapshot, given: OwnersParameters, _after: After = None) -> Found[ImportOwners]:
     """Rank the projects that provide imports, with the reasons.
 
-    The longest known module of an import counts, and all projects that provide it.
+    For each import, these are all projects that provide its longest known module.
     """
     return owners_of(snapshot, [given.name], given.limit)

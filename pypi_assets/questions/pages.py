@@ -1,4 +1,4 @@
-"""Page lookup: from a project to the files on its page of the Simple API."""
+"""The question `page`: list the files on a project's page of the Simple API."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from pypi_assets.questions.snapshot import After, Found, Snapshot
 
 @dataclass(frozen=True)
 class IndexPageParameters(Parameters):
-    """Which project."""
+    """Parameters of `page`."""
 
     project: ProjectName
 
@@ -28,5 +28,5 @@ class IndexPageParameters(Parameters):
     project_of=lambda given: canonicalize_name(given.project),
 )
 def page(snapshot: Snapshot, given: IndexPageParameters, _after: After = None) -> Found[PageFileResult]:
-    """List the files that the page of a project in the Simple API shows."""
+    """List the files on a project's page of the Simple API."""
     return snapshot.page_files(given.project)

@@ -1,6 +1,6 @@
-"""Pages of a long answer, and the cursor that names where the next page begins.
+"""Pages of a long answer, and the cursors that state where the next page begins.
 
-The service and the Python client share cursors, so a list that was begun over HTTP can be completed from the files.
+The service and the Python client share cursors, so a list that began over HTTP can continue from the files.
 """
 
 import binascii
@@ -23,11 +23,11 @@ PAGE_LIMIT = 1_000
 """The number of results in a page if no limit is given."""
 
 
-_WRONG = "the cursor is none of this service: begin again"
+_WRONG = "the cursor does not come from this service: start again without a cursor"
 
 
 class CursorError(ExpectedError):
-    """The text is not a cursor; or, if `is_of_another_list`, it belongs to a question with other parameters."""
+    """A text that is not a cursor. If `is_of_another_list`, it is a cursor of a question with other parameters."""
 
     def __init__(self, message: str, *, is_of_another_list: bool = False) -> None:
         super().__init__(message)
@@ -35,9 +35,11 @@ class CursorError(ExpectedError):
 
 
 class PageCursor(msgspec.Struct, array_like=True, frozen=True):
-    """`set` is the ID of a set of datasets, or a serial with its epoch. `question` is the digest of the list.
+    """The position of the next page of an answer.
 
-    The page begins after the sort key `after`; `count` is the number of all results, None: it is not known.
+    `set` is the id of a set of datasets, or a serial with its epoch. `question` is the digest of the question and its
+    parameters. The page begins after the sort key `after`. `count` is the number of all results, or None if it is
+    unknown.
     """
 
     set: str
@@ -47,22 +49,22 @@ class PageCursor(msgspec.Struct, array_like=True, frozen=True):
 
     @property
     def serial(self) -> int | None:
-        """The serial of a list from the catalog; None: it is from a set of datasets."""
+        """Return the serial if the list comes from the catalog, or None if it comes from a set of datasets."""
         named = re.fullmatch(r"([0-9]{1,18})\.[0-9]{1,18}", self.set)
         return int(named[1]) if named else None
 
     def text(self) -> str:
-        """Return the text of the cursor for a client."""
+        """Return the cursor as text for a client."""
         return urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
 
 
 def list_digest(*parts: object) -> str:
-    """Return the digest of a question's name and parameters, which ties a cursor to its list."""
+    """Return a digest of a question's name and parameters. It ties a cursor to its list."""
     return hashlib.sha256(msgspec.json.encode(list(map(str, parts)))).hexdigest()[:12]
 
 
 def digest_of(question: Question[Any], asked: Parameters) -> str:
-    """Return the digest of what is asked, in which spellings of one value are the same."""
+    """Return the digest of a question with these parameters. Different spellings of a value have the same digest."""
     return list_digest(question.name, *(one.canonical(getattr(asked, one.name)) for one in question.takes))
 
 
@@ -73,7 +75,7 @@ def parse_cursor(text: str, question: Question[Any], asked: Parameters) -> PageC
     except (msgspec.DecodeError, binascii.Error, ValueError):
         raise CursorError(_WRONG) from None
     if cursor.question != digest_of(question, asked):
-        detail = "the cursor is of another list: parameters differ from the page before"
+        detail = "the cursor belongs to another list: repeat the parameters of the page before"
         raise CursorError(detail, is_of_another_list=True)
     if len(cursor.after) != question.key_size:
         raise CursorError(_WRONG)
@@ -81,14 +83,14 @@ def parse_cursor(text: str, question: Question[Any], asked: Parameters) -> PageC
 
 
 def page_of(question: Question[Any], found: Found[Any], after: After, limit: int | None) -> tuple[list[Any], After]:
-    """Return the results of one page, and the sort key that the next page begins after; None if there is none.
+    """Return the results of one page, and the sort key of its last result, or None if no page follows.
 
     Without a limit, an answer that is whole in memory is one page, unless the question `is_paged`. One result more than
-    the page has is read.
+    the page has is read, to know whether another page follows.
     """
     key = question.sort_key
     if key is None:
-        raise TypeError(f"the question {question.name} has no sort_key, so it has no pages")
+        raise TypeError(f"question {question.name} has no sort_key, so it has no pages")
     if limit is None and (question.is_paged or isinstance(found, Stream)):
         limit = PAGE_LIMIT
     rest = (one for one in found.results if after is None or key(one) > after)

@@ -1,4 +1,4 @@
-"""Project lookup: from a project to its distributions and their requirements."""
+"""The question `project`: list the distributions of a project with their requirements."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from pypi_assets.questions.snapshot import After, Found, Snapshot, reduced
 
 @dataclass(frozen=True)
 class DistributionsParameters(Parameters):
-    """Which project, and which version of it."""
+    """Parameters of `project`."""
 
     requirement: Requirement
     prefix: Prefix = False
-    latest: Annotated[bool, Accepts(text="only the files of the newest version of each project")] = False
+    latest: Annotated[bool, Accepts(text="list only the files of the newest version of each project")] = False
 
 
 def _check(given: DistributionsParameters) -> None:
@@ -27,7 +27,7 @@ def _check(given: DistributionsParameters) -> None:
         try:
             parse_requirement(given.requirement)
         except LookupNameError:
-            raise ParameterError("requirement", given.requirement, "a project's NAME, or NAME==VERSION") from None
+            raise ParameterError("requirement", given.requirement, "a project NAME, or NAME==VERSION") from None
 
 
 def _nothing_found(given: DistributionsParameters) -> str:
@@ -61,9 +61,9 @@ def _hints(snapshot: Snapshot, given: DistributionsParameters) -> Iterator[str]:
     project_of=lambda given: given.requirement if given.prefix else parse_requirement(given.requirement)[0],
 )
 def project(snapshot: Snapshot, given: DistributionsParameters, _after: After = None) -> Found[Distribution]:
-    """List the distributions of a project, with what they require.
+    """List the distributions of a project, with their requirements.
 
-    With ==VERSION, those of this version alone.
+    With ==VERSION, only the distributions of this version are listed.
     """
     if given.prefix:
         found = snapshot.projects(given.requirement)

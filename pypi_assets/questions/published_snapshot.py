@@ -1,4 +1,4 @@
-"""The newest answers: a snapshot of the LevelDB versions. A reader is imported for the first question that needs it."""
+"""The snapshot of the newest LevelDB versions. A reader is imported for the first question that needs it."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from pypi_assets.resolve.releases import ReleaseIndex
 
 OpenOther = Callable[[str], AbstractContextManager[DatasetReader | None]]
-"""Opens another dataset for a hint, or gives None if that costs more than a hint is worth."""
+"""Opens another dataset for a hint, or returns None if opening it costs more than a hint is worth."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedSnapshot(Snapshot):
-    """The index as of the versions that the readers have open. Answers name their serial.
+    """The index as of the versions that the readers have open. Answers state their serial.
 
-    `facts` returns what only a catalog knows of a project, or None.
+    `facts` returns the catalog's facts about a project, or None.
     """
 
     reader: OpenReader
@@ -119,11 +119,11 @@ class PublishedSnapshot(Snapshot):
         return version_result(rows, modules, commands)
 
     def is_known(self, project: str, /) -> bool:
-        """Return whether the project has live files."""
+        """Check whether the project has live files."""
         return bool(self.versions(project))
 
     def require_answered(self, _project: str, /) -> None:
-        """See `Snapshot.require_answered`: what is published is answered."""
+        """Do nothing: published versions can answer about every project."""
 
     def distributions(self, project: str, version: str | None, /) -> "Found[Distribution]":
         return self._depgraph.project(project, version)
@@ -155,7 +155,7 @@ class PublishedSnapshot(Snapshot):
         return self._depgraph.streamed(kind, results)
 
     def check(self) -> None:
-        """Return: a search may take any time, and its results are read as they are found."""
+        """Do nothing: a search may take any time, because its results are streamed."""
 
     def requiring(self, project: str, after: str | None = None, /) -> Iterator[str]:
         return self._depgraph.requiring(project, after)
@@ -179,7 +179,7 @@ class PublishedSnapshot(Snapshot):
         followed = self._depgraph.followed_projects
         if followed is None or self._depgraph.releases(project).names:
             return None
-        return f"{project} is not among the {followed:,} projects that are followed"
+        return f"{project} is not among the {followed:,} followed projects"
 
     def release_index(self) -> "ReleaseIndex":
         from pypi_assets.resolve.releases import ReleaseIndex

@@ -1,4 +1,4 @@
-"""Package URLs: from a purl to the files of the project or version that it names."""
+"""The question `purl`: find the files of the project or version that a package URL names."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Purl = Annotated[str, Accepts(text="a package URL, such as pkg:pypi/requests@2.3
 
 @dataclass(frozen=True)
 class PurlParameters(Parameters):
-    """Which package URL."""
+    """Parameters of `purl`."""
 
     purl: Purl
 
@@ -26,8 +26,8 @@ def _known(snapshot: Snapshot, purl: str) -> PurlResult:
         found = snapshot.distributions(parsed.normalized, parsed.version)
         result = purl_result(purl, parsed, found.results)
         if found.followed_projects is not None and not result["exists"] and not snapshot.versions(parsed.normalized):
-            followed = f"the {found.followed_projects:,} projects that are followed"
-            result["error"] = f"{parsed.normalized} has no live files among {followed}; nothing is known of others"
+            followed = f"the {found.followed_projects:,} followed projects"
+            result["error"] = f"{parsed.normalized} has no live files among {followed}; other projects are unknown"
         return result
     except (LookupNameError, NotAnsweredError) as error:
         return wrong_purl(purl, error)
@@ -43,19 +43,19 @@ def _several(snapshot: Snapshot, purls: Sequence[str], _given: Parameters) -> Fo
         path="/v1/purls",
         field="purls",
         most=1_000,
-        summary="What is known of package URLs",
-        description="One result for each, in their order; `error` is what is wrong with one.",
+        summary="Look up several package URLs",
+        description="There is one result for each URL, in the same order. `error` has the reason if one has no answer.",
         answer=_several,
     ),
     example="pkg:pypi/requests@2.32.3",
     argument="PURL",
     result=PurlResult,
     columns=lambda _given: ("purl", "error", "project", "version", "exists", "yanked", "files"),
-    nothing_found=lambda given: f"nothing is known of {given.purl}",
+    nothing_found=lambda given: f"nothing is known about {given.purl}",
 )
 def purl(snapshot: Snapshot, given: PurlParameters, _after: After = None) -> Found[PurlResult]:
-    """Show whether what a package URL names has live files, and which.
+    """Show whether a package URL names live files, and which.
 
-    It can name a project, a version (@), and a file (?file_name=).
+    The URL can name a project, a version (@), and a file (?file_name=).
     """
     return _several(snapshot, [given.purl], given)

@@ -1,14 +1,14 @@
-"""Declares questions: parameters, results and presentation, once for all faces.
+"""The declaration of questions: parameters, results and presentation, once for all interfaces.
 
-A question is a function of a snapshot and of parameters:
+A question is a function of a snapshot and parameters:
 
     @question("module", path="/v1/modules/{module}", result=ModuleResult, example="yaml", ...)
     def module(snapshot: Snapshot, given: ModuleParameters, after: After = None) -> Found[ModuleResult]:
         '''List the projects that provide a module, and in which versions.'''
 
-The command `pypi-assets lookup module`, the route with its form below `/at/`, pages and lines of JSON, the OpenAPI
-operation, the tool for agents and the equality test of all snapshots are derived from it. The client's method is
-written from it. This module imports no web or command library.
+The declaration defines the command `pypi-assets lookup module`, the route (also below `/at/`), pages and JSON lines,
+the OpenAPI operation, the tool for agents, and the test that all snapshots give equal answers. The client's method is
+generated from it. This module imports no web or command library.
 """
 
 import re
@@ -25,10 +25,10 @@ from pypi_assets.questions.snapshot import After, Found, Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepts:
-    """The accepted values of a parameter, in words (`text`) and as limits.
+    """The accepted values of a parameter, as a text for people and as limits.
 
-    Lengths are in characters; limits of numbers are inclusive. A list has up to `most` texts, each within the limits.
-    `canonical` returns the one spelling of a value that has several.
+    Lengths are in characters, and numeric limits are inclusive. A list has at most `most` texts, each within the
+    limits. `canonical` returns the canonical spelling of a value.
     """
 
     text: str
@@ -47,7 +47,7 @@ class Parameters:
 
 
 class ParameterError(ExpectedError):
-    """A value of a parameter is not accepted. `detail` is a better message than what is accepted, if there is one."""
+    """A parameter has an invalid value. `detail` is the message, if there is a better one than the accepted values."""
 
     def __init__(self, name: str, value: object, accepts: str, detail: str = "") -> None:
         super().__init__(f"{name}: {detail}" if detail else f"{name} must be {accepts}, not {value!r:.100}")
@@ -59,7 +59,7 @@ AnyParameters = TypeVar("AnyParameters", bound=Parameters)
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter. `default` is MISSING if a value is required."""
+    """One parameter of a question. `default` is MISSING if a value is required."""
 
     name: str
     type: Any
@@ -72,7 +72,7 @@ class Parameter:
         return self.default is MISSING
 
     def check(self, value: Any) -> None:
-        """Raise ParameterError if the value is missing, unknown or beyond a limit."""
+        """Raise ParameterError if the value is missing, has the wrong type or exceeds a limit."""
         limits = self.accepts
         if value is None:
             if self.is_required:
@@ -96,12 +96,12 @@ class Parameter:
             raise ParameterError(self.name, value, limits.text)
 
     def canonical(self, value: Any) -> Any:
-        """Return the value in its one spelling."""
+        """Return the canonical spelling of the value."""
         return value if value is None or self.accepts.canonical is None else self.accepts.canonical(value)
 
 
 def _is_of(kind: Any, value: Any) -> bool:
-    """Return whether a value has the type of a parameter. A text is UTF-8, and True is not a number."""
+    """Check whether a value has the type of a parameter. A str must be encodable as UTF-8, and True is not an int."""
     if get_origin(kind) is Literal:
         return True
     kinds = get_args(kind) or (kind,)
@@ -112,11 +112,11 @@ def _is_of(kind: Any, value: Any) -> bool:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Batch:
-    """One request for the answers about several subjects: a POST to `path`, whose body has them as `field`.
+    """A route for several subjects at once: a POST to `path`, with the subjects in the field `field` of the body.
 
-    A body has up to `most` subjects. `item` is the annotated type of one, if it differs from that of the subject, and
-    `parameters` are those of the query, if they differ from those behind the subject. `answer(snapshot, subjects,
-    parameters)` returns the results of all subjects, in their order.
+    A body has at most `most` subjects. `item` is the annotated type of one subject, if it differs from the type in the
+    question. `parameters` is the class of the query parameters; by default there are none. `answer(snapshot, subjects,
+    parameters)` returns the results of all subjects, in the same order.
     """
 
     path: str
@@ -129,37 +129,62 @@ class Batch:
     parameters: type[Parameters] = Parameters
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)  # methods that nothing calls cost each command its time
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)  # unused methods would slow down each command
 class Question(Generic[AnyParameters]):
-    """One question.
+    """One question, with everything that commands, routes and other interfaces derive from it.
 
-    `name` is the name of its command. Its first parameter is the subject of the question; help calls it `argument`. If
-    the argument also holds other parameters, such as the version in NAME==VERSION, `split` returns the values of those
-    in `in_argument`; it raises LookupNameError. `path` is the route, which contains the subject. None: the question has
-    no route. `batch` is the route of several subjects. A question that `has_body` has a route that takes its parameters
-    in the body of a POST, and a command of its own. `result` is the TypedDict of a result, with the fields of its JSON.
+    The parameters:
 
-    `answer(snapshot, parameters, after)` returns the results after `after`, which is the `sort_key` of an earlier
-    result; it has `key_size` parts. An answer that is whole in memory may ignore `after`. Pages need results in the
-    order of their `sort_key`, and a different key for each. Without a `sort_key`, an answer has no pages. `check`
-    raises ParameterError for parameters that exclude each other. `nothing_found` is the sentence for an empty answer,
-    and `hints` yields further sentences; `remarks` yields those that a command prints with any answer. `project_of`
-    returns the project of an answer about a single project. For an empty answer, `unknown` returns the name of the
-    parameter whose value is unknown, and the route answers 404. If it returns None, the route answers 200 without
-    results. An answer that `is_single` has one result at most.
+    - `name` is the name of the command.
+    - `parameters` is a class. Its first field is the subject of the question; help calls it `argument`.
+    - `split` parses an argument that holds several parameters, such as NAME==VERSION, and returns their values. These
+    parameters are listed in `in_argument`. It raises LookupNameError.
+    - `check` raises ParameterError if parameters cannot be combined.
 
-    `columns(parameters)` are the columns of a table; JSON has all fields. The column `name_column` repeats the subject,
-    and is shown only if several subjects are possible. `rows` makes table rows from a result, if columns differ from
-    fields. A terminal prints the column `beneath` below the rows. `name_of_file` returns the subject that a local file
-    stands for; several subjects and files can then be given at once.
+    The route:
 
-    `needs_catalog` returns whether only a catalog can answer; commands and routes then open it also for the newest
-    answer. `few(snapshot, subject)` gives the answer with few reads of LevelDBs, or None; the service then needs no
-    thread. `answer_with(solver, snapshot, parameters, after)` is the answer with the resolutions of another solver.
-    `long_by` returns the parameter that makes an answer a search of the whole index, if any: the service answers it in
-    lines alone, and few at once. `is_timed` returns whether an answer depends on the time that it took. A page that
-    `is_paged` has 1,000 results unless a limit is given. `count` returns the number of all results, or None: they are
-    counted.
+    - `path` is the route, which contains the subject. None: there is no route.
+    - `batch` is the route for several subjects.
+    - `has_body`: the route is a POST with the parameters in its body, and the command is written by hand.
+
+    The answer:
+
+    - `answer(snapshot, parameters, after)` returns the results after the sort key `after`. An answer that is whole in
+    memory may ignore `after`.
+    - `result` is the TypedDict of one result; its fields are the fields of the JSON.
+    - `sort_key` returns the unique key of a result, with `key_size` parts. Results are sorted by it. Without it, an
+      answer
+    has no pages.
+    - `is_single`: there is at most one result.
+    - `is_paged`: a page has 1,000 results, unless a limit is given.
+    - `count` returns the number of all results, or None if the results must be counted.
+    - `project_of` returns the project, if the answer is about a single project.
+    - `needs_catalog` returns whether only a catalog can answer. Commands and routes then open it for the newest answer,
+      too.
+    - `few(snapshot, subject)` returns the answer if that takes few reads of LevelDBs, else None. The service then needs
+      no
+    thread.
+    - `answer_with(solver, snapshot, parameters, after)` returns the answer with the resolutions of another solver.
+    - `long_by` returns the parameter that makes an answer a search of the whole index, or None. The service only
+      streams
+    such answers, and limits how many run at once.
+    - `is_timed` returns whether an answer depends on how long it took.
+
+    Sentences for people:
+
+    - `nothing_found` is the sentence for an empty answer. `hints` yields further sentences for it.
+    - `remarks` yields sentences that a command prints with any answer.
+    - `unknown` returns the name of the parameter whose value is unknown, for an empty answer: the route then responds
+      with
+    404. If it returns None, the route responds with 200 and no results.
+
+    The table of a command:
+
+    - `columns(parameters)` are the columns. JSON has all fields.
+    - `name_column` repeats the subject. It is shown only if there can be several subjects.
+    - `rows` makes table rows from a result, if the columns differ from the fields.
+    - `beneath` is a column that a terminal prints below the rows.
+    - `name_of_file` returns the subject for a local file. The command then accepts several subjects and files at once.
     """
 
     name: str
@@ -204,7 +229,7 @@ class Question(Generic[AnyParameters]):
 
     @property
     def command(self) -> str:
-        """The words of its command behind `pypi-assets`."""
+        """The words of the command after `pypi-assets`."""
         return self.name if self.name in TOP_LEVEL else f"lookup {self.name}"
 
     def given(self, **values: Any) -> AnyParameters:
@@ -236,7 +261,7 @@ def unwrapped(annotated: Any) -> tuple[Any, Accepts]:
 
 
 QUESTIONS: dict[str, Question[Any]] = {}
-"""The imported questions, by name."""
+"""The questions whose modules are imported, by name."""
 MODULES = {
     "module": "pypi_assets.questions.modules",
     "owners": "pypi_assets.questions.owners",
@@ -255,13 +280,13 @@ MODULES = {
     "resolve": "pypi_assets.questions.resolutions",
     "collisions": "pypi_assets.questions.collisions",
 }
-"""The module of each question, in the order of help and documents."""
+"""The module of each question, in the order of help and documentation."""
 TOP_LEVEL = frozenset(("owners", "impact", "history", "resolve"))
-"""The questions whose commands are not in the group `lookup`. `_COMMANDS` of `cli/__init__.py` lists them too."""
+"""The questions whose commands are outside the group `lookup`. `_COMMANDS` of `cli/__init__.py` lists them too."""
 
 
 def find_question(name: str) -> Question[Any]:
-    """Return the question of this name; only its module is imported. Raises KeyError."""
+    """Return the question of this name. Only its module is imported. Raises KeyError."""
     import_module(MODULES[name])
     return QUESTIONS[name]
 
@@ -274,9 +299,9 @@ def all_questions() -> Iterator[Question[Any]]:
 def question(
     name: str, **declared: Any
 ) -> Callable[[Callable[[Snapshot, AnyParameters, After], Found[Any]]], Question[AnyParameters]]:
-    """Return a decorator that declares the question of a function; `declared` are fields of `Question`.
+    """Return a decorator that declares a question from a function. `declared` are fields of `Question`.
 
-    The annotation of the argument `given` is the type of the parameters. The first line of the docstring is the
+    The annotation of the argument `given` is the class of the parameters. The first line of the docstring is the
     summary.
     """
 

@@ -1,4 +1,4 @@
-"""Releases: from a project to its releases, and from one release to what its files require and provide."""
+"""The questions `releases` and `release`: list the releases of a project, and show one release."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from pypi_assets.questions.snapshot import After, Found, Snapshot
 
 @dataclass(frozen=True)
 class ReleasesParameters(Parameters):
-    """Which project."""
+    """Parameters of `releases`."""
 
     project: ExactProjectName
 
 
 @dataclass(frozen=True)
 class ReleaseParameters(Parameters):
-    """Which version of which project. Versions are compared canonically."""
+    """Parameters of `release`. Versions are compared canonically."""
 
     project: ExactProjectName
     version: Annotated[str, Accepts(text="a version, such as 2.32.3", min_length=1, max_length=300)]
@@ -63,9 +63,9 @@ def _hints(snapshot: Snapshot, given: ReleaseParameters) -> Iterator[str]:
     project_of=lambda given: given.project,
 )
 def releases(snapshot: Snapshot, given: ReleasesParameters, _after: After = None) -> Found[ProjectResult]:
-    """List the releases of a project with their files, and show what is known of the project.
+    """List the releases of a project with their files, and show the project's metadata.
 
-    Without a catalog, summary, licence, links, status and the serials of the first and last change are null.
+    Without a catalog, the summary, licence, links, status and the serials of the first and last change are null.
     """
     found = snapshot.project(given.project)
     return snapshot.collected("depgraph", ProjectResult, () if found is None else (found,))

@@ -1,4 +1,4 @@
-"""Resolutions: from requirements to the versions that an installer would choose."""
+"""The question `resolve`: find the versions that an installer would choose."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pypi_assets.resolve.releases import ReleaseIndex
 
 MOST_REQUIREMENTS = 5_000
-_REQUIREMENT = "a requirement as pip has it"
+_REQUIREMENT = "a requirement in pip's syntax"
 _MOST_HOURS = 87_600
 _MOST_HINTED = 5
 
@@ -29,18 +29,18 @@ def _requirements(text: str) -> Accepts:
 
 @dataclass(frozen=True)
 class ResolveParameters(Parameters):
-    """What to resolve, for which environment, and by whose rules."""
+    """Parameters of `resolve`."""
 
-    requirements: Annotated[tuple[str, ...], _requirements("requirements as pip has them, such as requests>=2.30")]
-    constraints: Annotated[tuple[str, ...], _requirements("requirements that limit versions and choose none")] = ()
+    requirements: Annotated[tuple[str, ...], _requirements("requirements in pip's syntax, such as requests>=2.30")]
+    constraints: Annotated[tuple[str, ...], _requirements("constraints, which limit versions but install nothing")] = ()
     python: Annotated[str, PYTHON] = DEFAULT_PYTHON
     platform: Annotated[str, PLATFORM] = DEFAULT_PLATFORM
     semantics: Annotated[Literal["pip", "uv"], Accepts(text="the installer whose resolution rules to follow")] = "pip"
-    prereleases: Annotated[bool, Accepts(text="whether pre-releases count as other releases do")] = False
-    only_binary: Annotated[bool, Accepts(text="whether to take no sdists")] = False
+    prereleases: Annotated[bool, Accepts(text="treat pre-releases like other releases")] = False
+    only_binary: Annotated[bool, Accepts(text="use no sdists")] = False
     cooldown_hours: Annotated[
         int,
-        Accepts(text="leave out files that were uploaded within this number of hours", ge=0, le=_MOST_HOURS),
+        Accepts(text="ignore files that were uploaded within this number of hours", ge=0, le=_MOST_HOURS),
     ] = 0
     unknown: Annotated[
         Literal["fail", "assume-none"],
@@ -49,24 +49,24 @@ class ResolveParameters(Parameters):
 
 
 class ResolutionWork(Protocol):
-    """Resolves one question with the releases of an index, within a number of seconds."""
+    """A resolution to run with the releases of an index, within a number of seconds."""
 
     def __call__(self, index: "ReleaseIndex", *, seconds: float) -> ResolutionResult: ...
 
 
 class Resolver(Protocol):
-    """Runs the work in another place, such as another process, with the releases of the snapshot that is asked."""
+    """Runs resolutions elsewhere, such as in another process, with the releases of the snapshot that is queried."""
 
     def resolution(self, work: ResolutionWork, /) -> ResolutionResult:
-        """Return what the work makes of the releases."""
+        """Return the result of the work."""
 
 
 def resolution(
     given: ResolveParameters, before: datetime | None, index: "ReleaseIndex", *, seconds: float
 ) -> ResolutionResult:
-    """Return what is chosen of an index, or the proof that nothing can be.
+    """Return the versions that are chosen from an index, or the proof that there is no solution.
 
-    Files that were uploaded at `before` or later are left out. Parsing counts as a part of the `seconds`. Raises
+    Files that were uploaded at `before` or later are ignored. `seconds` includes the time for parsing. Raises
     ParameterError, ResolveError and ResolutionLimitError.
     """
     from pypi_assets.resolve.formats.json_answer import as_json, proof_as_json
@@ -96,14 +96,14 @@ def resolution(
 
 
 def _parsed(texts: Sequence[str], name: str, ends: float) -> "tuple[Wanted, ...]":
-    """Return the requirements that texts are. To parse thousands can take seconds."""
+    """Parse requirements. Thousands of them can take seconds."""
     from pypi_assets.resolve.provider import ResolutionLimitError
     from pypi_assets.resolve.questions import ResolveError, parse_wanted
 
     found = []
     for text in texts:
         if monotonic() > ends:
-            raise ResolutionLimitError("the requirements could not be parsed in the time of a resolution")
+            raise ResolutionLimitError("parsing the requirements took longer than a resolution may take")
         try:
             found.append(parse_wanted(text))
         except ResolveError as error:
@@ -114,12 +114,12 @@ def _parsed(texts: Sequence[str], name: str, ends: float) -> "tuple[Wanted, ...]
 def resolved_by(
     resolver: Resolver | None, snapshot: Snapshot, given: ResolveParameters, _after: After = None
 ) -> Found[ResolutionResult]:
-    """Return the answer of `resolve`, which the resolver makes; None: this process does."""
+    """Return the answer of `resolve`, computed by the resolver, or in this process if it is None."""
     before = None
     if given.cooldown_hours:
         moment = snapshot.moment()
         if moment is None:
-            text = "no time is known of this serial, from which a cooldown could count back"
+            text = "the time of this serial is unknown, so a cooldown cannot count back from it"
             raise ParameterError("cooldown_hours", given.cooldown_hours, "0 at this serial", text)
         before = moment - timedelta(hours=given.cooldown_hours)
     work = partial(resolution, given, before)
@@ -135,7 +135,7 @@ def resolved_by(
 
 
 def hints_about(snapshot: Snapshot, projects: Sequence[str]) -> Iterator[str]:
-    """Yield sentences about those projects that have no live files, with similar names."""
+    """Yield sentences with similar names for the projects that have no live files."""
     unknown = [name for name in projects if not snapshot.versions(name)]
     for name in unknown[:_MOST_HINTED]:
         for hint in snapshot.project_hints(name):
@@ -155,7 +155,7 @@ def hints_about(snapshot: Snapshot, projects: Sequence[str]) -> Iterator[str]:
 def resolve(snapshot: Snapshot, given: ResolveParameters, after: After = None) -> Found[ResolutionResult]:
     """Show which versions an installer would choose.
 
-    For one environment, with the reason for each version. If there is no solution, `releases` is null, and `proof` has
-    the steps that show it. A service ends a resolution that takes too long.
+    The answer is for one environment, with the reason for each version. If there is no solution, `releases` is null,
+    and `proof` has the steps of the proof. A service stops a resolution that takes too long.
     """
     return resolved_by(None, snapshot, given, after)
