@@ -77,7 +77,7 @@ class CollisionsResult(TypedDict):
 
 @dataclass(frozen=True)
 class CollisionsParameters(Parameters):
-    """Parameters of `collisions`: the versions to install together, and the environment."""
+    """The versions to install together, and the environment."""
 
     pins: Annotated[
         tuple[str, ...],

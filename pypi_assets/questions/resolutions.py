@@ -29,7 +29,7 @@ def _requirements(text: str) -> Accepts:
 
 @dataclass(frozen=True)
 class ResolveParameters(Parameters):
-    """Parameters of `resolve`."""
+    """The requirements to resolve, the environment, and the rules to follow."""
 
     requirements: Annotated[tuple[str, ...], _requirements("requirements in pip's syntax, such as requests>=2.30")]
     constraints: Annotated[tuple[str, ...], _requirements("constraints, which limit versions but install nothing")] = ()

@@ -1,6 +1,5 @@
-"""The HTTP service: read-only, stateless processes that answer from published versions, and from the catalog for
-earlier serials.
+"""The HTTP service: stateless, read-only processes that answer from published versions or the catalog.
 
-A module of routes has a function `routes(service)`. It parses and displays; what is computed is in `lookup/`, in the
-catalog's reports and in `upkeep/`. docs/service.md shows how a route is added.
+A module of routes parses requests and renders answers. Computations belong in `lookup/`, in the catalog's reports and
+in `upkeep/`. docs/service.md shows how to add a route.
 """

@@ -1,7 +1,6 @@
-"""What the service adds to the answers of questions: the datasets of a cursor, facts of the catalog, and resolutions.
+"""The service's additions to answers of questions: datasets of cursors, facts from the catalog, and resolutions.
 
-Searches over what newest releases require are bounded: how many there are at once, and how long one at a serial takes.
-So they leave the interpreter to other requests.
+Searches of the whole graph are limited in number, and in time at a past serial, so that other requests are not starved.
 """
 
 import threading
@@ -37,7 +36,7 @@ _ACCEPTS = "`next` of the page before"
 
 
 def read_cursor(text: str, question: Question[Any], asked: Parameters) -> PageCursor:
-    """Return the cursor that was sent. Raises a ProblemError: 404 for no cursor, 409 for one of another list."""
+    """Return the cursor in a request. Raises a ProblemError: 404 if it is invalid, 409 if it is of another list."""
     try:
         return parse_cursor(text, question, asked)
     except CursorError as error:
@@ -47,25 +46,26 @@ def read_cursor(text: str, question: Question[Any], asked: Parameters) -> PageCu
 
 
 def set_of(service: Service, cursor: PageCursor | None) -> OpenSet:
-    """Return the datasets that a page is read from: those of its cursor, or the present ones.
+    """Return the datasets to read a page from: the ones of its cursor, or the current ones.
 
-    Raises a ProblemError with 410 if they are not published any more.
+    Raises a ProblemError with status 410 if the cursor's datasets are no longer published.
     """
     if cursor is None:
         return service.datasets()
     found = service.named_set(cursor.set)
     if found is None:
         raise ProblemError(
-            410, "gone", "the datasets of this cursor are not published any more: begin again", parameter="cursor"
+            410, "gone", "the datasets of this cursor are no longer published: start again", parameter="cursor"
         )
     return found
 
 
 @dataclass
 class CatalogFacts:
-    """Returns what the catalog knows of a project as of a serial; None if there is no catalog, or it does not answer.
+    """Looks up the catalog's facts about a project as of a serial.
 
-    `marked` then limits how long caches keep the answer that lacks it.
+    They are None without a catalog, or if it does not answer. `marked` then shortens the time that caches keep the
+    answer.
     """
 
     service: Service
@@ -74,15 +74,15 @@ class CatalogFacts:
     _is_missing: bool = False
 
     def __call__(self, name: str) -> ProjectFacts | None:
-        """Return the facts about a project."""
+        """Return the facts about a project, or None."""
         found = self._facts(name)
         self._is_missing = found is None
         return found
 
     def marked(self, answer: WholeAnswer) -> WholeAnswer:
-        """Return the answer, which is kept as long as what was added to it holds."""
+        """Return the answer, marked so that it is cached only as long as the facts in it stay valid."""
         if self._is_missing:
-            answer.set_id = None  # the catalog may come later, and the datasets stay the same
+            answer.set_id = None  # the catalog may come back while the datasets stay the same
         if self._has_failed:
             answer.lasting = Lasting.NO_STORE
         return answer
@@ -100,11 +100,12 @@ _walks = threading.BoundedSemaphore(MOST_WALKS)
 
 @contextmanager
 def counted_walk() -> Iterator[None]:
-    """Counts a search that goes on step by step until the end of the block. Raises a ProblemError where there are
-    `MOST_WALKS` already.
+    """Count a search of the graph until the end of the block.
+
+    Raises a ProblemError if `MOST_WALKS` searches are running already.
     """
     if not _walks.acquire(blocking=False):
-        detail = f"{MOST_WALKS} searches of what is not direct are under way"
+        detail = f"{MOST_WALKS} transitive searches are running already"
         raise ProblemError(503, "busy", detail, headers=[("Retry-After", "1")])
     try:
         yield
@@ -113,7 +114,7 @@ def counted_walk() -> Iterator[None]:
 
 
 def counted_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The chunks of such a search, which counts from the first chunk on, until the iterator is closed."""
+    """Yield the chunks of a search. It is counted from its first chunk until the iterator is closed."""
     with counted_walk():
         yield from chunks
 
@@ -125,7 +126,7 @@ def time_limit(seconds: float) -> Callable[[], None]:
     def check() -> None:
         if time.monotonic() > ends:
             raise unavailable(
-                f"the search took more than {seconds:g} s: request fewer steps by depth, or the latest answer",
+                f"the search took more than {seconds:g} s: set a smaller depth, or request the latest answer",
                 "too-slow",
             )
 
@@ -133,19 +134,19 @@ def time_limit(seconds: float) -> Callable[[], None]:
 
 
 _PROJECT_S, _WAIT_S = 2.0, 10.0
-"""For how long one project is resolved, so that other questions come in between, and for how long it waits for them."""
+"""The time for resolving one project, short so that other requests get their turn, and the time to wait for a turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobResolver:
-    """Resolves in the service's process for resolutions, with the index of a call."""
+    """Runs resolutions in the resolver process, for one request."""
 
     service: Service
     pinned: Pinned | None
     client: str
 
     def resolution(self, work: ResolutionWork) -> ResolutionResult:
-        """Return what `work` makes of the index. Raises ProblemError."""
+        """Return the result of `work` with the releases of the index. Raises ProblemError."""
         seconds = self.service.settings.service_resolve_timeout_s
         found: ResolutionResult = self.service.resolver.answer(
             self._job(partial(work, seconds=seconds), seconds), self.client
@@ -153,13 +154,13 @@ class JobResolver:
         return found
 
     def __call__(self, _snapshot: Snapshot, given: BreaksParameters, version: Version) -> Solvable:
-        """Return the verdicts on projects with this version. Raises ProblemError for an unknown platform."""
+        """Return a function that judges projects with this version. Raises ProblemError for an unknown platform."""
         try:
             environment = target(given.python, given.platform)
         except EnvironmentNameError as error:
             raise bad_parameter("platform", str(error)) from None
         with_it, without = resolutions_of(given, version, environment)
-        most = self.service.settings.service_timeout_s / 2  # at a serial, the answer begins when it is whole
+        most = self.service.settings.service_timeout_s / 2  # at a serial, nothing is sent before the answer is complete
         allowance = Allowance(given.seconds if self.pinned is None else min(given.seconds, most))
 
         def solvable(project: str, newest: str) -> Verdict | None:

@@ -1,4 +1,4 @@
-"""The ASGI application: the routes of all modules behind what every request passes."""
+"""The ASGI application: the routes of all modules, and the middleware that every request passes."""
 
 import gc
 import logging
@@ -37,14 +37,14 @@ from pypi_assets.settings import load_settings
 
 _log = logging.getLogger(__name__)
 ADDRESS_VARIABLE = "SERVICE_LISTENS_AT"
-"""Names the URL at which `serve` listens, for the processes that answer."""
+"""The environment variable with the URL at which `serve` listens. The worker processes read it."""
 _OBJECTS_BETWEEN_COLLECTIONS = 10_000
-"""What requests of one moment need is more than Python's own 700, and hardly any of it is garbage in a cycle."""
+"""The requests of one moment need more objects than Python's own threshold of 700, and few of these form cycles."""
 
 
 def _operations() -> Iterator[Operation]:
-    """Yield all operations but those that describe the others."""
-    yield from questions.all_operations()  # of which modules are requested most
+    """Yield all operations except the two that describe the others."""
+    yield from questions.all_operations()  # the most requested routes first
     for module in (health_routes, completions, solvability, simple, simple_files):
         yield from module.OPERATIONS
     yield from changes.OPERATIONS
@@ -52,9 +52,9 @@ def _operations() -> Iterator[Operation]:
 
 
 def create_app(service: Service | None = None) -> Starlette:
-    """Return the application of `service`, or of a new service by the settings, with an access log.
+    """Return the application of `service`, or of a new service by the settings, which also writes an access log.
 
-    The service closes when the application ends.
+    The service is closed when the application stops.
     """
     log = None
     if service is None:
@@ -65,7 +65,7 @@ def create_app(service: Service | None = None) -> Starlette:
     routes = sorted(operation_routes(service, _operations()), key=_parameters)
     routes += openapi.routes(service, lambda: routes)
     app = Starlette(
-        routes=sorted(routes, key=_is_no_point_lookup),  # which are requested most, and fit no other address
+        routes=sorted(routes, key=_is_no_point_lookup),  # the most requested ones, which no other route matches
         middleware=[Middleware(RequestMiddleware, service, log), Middleware(LimitMiddleware, service)],
         exception_handlers={HTTPException: answer_routing_error},
         lifespan=partial(_following, service, log),
@@ -75,7 +75,10 @@ def create_app(service: Service | None = None) -> Starlette:
 
 
 def _parameters(route: Route) -> tuple[int, int]:
-    """Return how many parameters a route has: the first route that fits a request answers it, so fewer come first."""
+    """Return a sort key: the numbers of parameters in the route.
+
+    The first matching route answers a request, so routes with fewer parameters must come first.
+    """
     return route.path.count(":path}"), route.path.count("{")
 
 
@@ -89,7 +92,7 @@ async def _following(service: Service, log: AccessLog | None, _app: object) -> A
     service.follow_in_background(note_state)
     restore = _stop_on_signals(service)
     gc.collect()
-    gc.freeze()  # the collector would hold up all requests to look at loaded code
+    gc.freeze()  # otherwise, scanning loaded code would delay all requests
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     yield
     restore()
@@ -99,9 +102,9 @@ async def _following(service: Service, log: AccessLog | None, _app: object) -> A
 
 
 def _stop_on_signals(service: Service) -> Callable[[], None]:
-    """Let signals also end the streams of changes; return a function that undoes this.
+    """Make signals also end the streams of changes, and return a function that undoes this.
 
-    The server completes all answers before it ends, and streams would never be complete.
+    The server waits for all answers before it stops, and these streams never end by themselves.
     """
     if threading.current_thread() is not threading.main_thread():
         return lambda: None
@@ -123,14 +126,14 @@ def _stop_on_signals(service: Service) -> Callable[[], None]:
 
 
 def _end_with_parent() -> None:
-    """End this process as SIGTERM does once its parent has ended: a killed parent cannot end its workers."""
+    """Stop this process as SIGTERM does when its parent process ends: a killed parent cannot stop its workers."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return
 
     def wait() -> None:
         parent.join()
-        _log.warning("the process that started this worker has ended: the worker completes its answers and ends")
+        _log.warning("the parent process has ended: this worker finishes its answers and stops")
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=wait, name="parent", daemon=True).start()

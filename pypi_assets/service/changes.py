@@ -1,7 +1,7 @@
-"""The routes of the journal: what has changed after a cursor, at once or once there is something, and as a stream.
+"""The routes of the journal: the changes after a cursor, at once or as soon as there are any, and a stream of changes.
 
-A request that waits costs no thread, and a client that takes nothing holds up no other: what it has not taken is read
-from the segments when it goes on, and is held in memory nowhere.
+A waiting request takes no thread. A client that stops reading delays no other client and holds no memory: the changes
+that it has not received are read from the segments when it continues.
 """
 
 import asyncio
@@ -38,15 +38,15 @@ EVENT_STREAM = "text/event-stream"
 LONGEST_WAIT_S = 60
 HEARTBEAT_S = 15.0
 _STREAM_RECORDS, _STREAM_BYTES = 500, 256 * 1024
-"""What is held for one client of a stream at most: the next batch, and the record that goes beyond it."""
+"""The memory limit for one client of a stream: the next batch, plus the record that exceeds the limit."""
 _KINDS = tuple(dict.fromkeys(kind for kinds in KINDS.values() for kind in kinds))
 _LIST = whole(r"^[^,\s][^,]{0,999}(,[^,\s][^,]{0,999})*$")
 _MOST_CHARACTERS = 1_900
-"""Of the values of a parameter: so there are fewer than a filter may have."""
+"""The limit for the values of one parameter. It keeps their number below the limit of a filter."""
 
 
 def _some_of(values: Iterable[str]) -> str:
-    """The pattern of some of these, in upper or lower case: a pattern of JSON Schema has no flag for that."""
+    """Return a pattern for a list of these values in any case. Patterns in JSON Schema have no flag for case."""
     either = "|".join("".join(map(_in_either_case, value)) for value in values)
     return whole(f"^({either})(,({either}))*$")
 
@@ -59,14 +59,12 @@ SinceText = Annotated[
     str,
     Meta(
         pattern=whole(rf"^(now|[0-9]{{1,18}}|{TIME_PATTERN}|[A-Za-z0-9_-]{{4,80}})$"),
-        description=f"after {SINCE_ACCEPTS}",
+        description=f"the start: {SINCE_ACCEPTS}",
     ),
 ]
 ProjectNames = Annotated[
     str,
-    Meta(
-        max_length=_MOST_CHARACTERS, pattern=_LIST, description="names of projects in any spelling, separated by commas"
-    ),
+    Meta(max_length=_MOST_CHARACTERS, pattern=_LIST, description="project names in any spelling, separated by commas"),
 ]
 KindNames = Annotated[
     str,
@@ -84,7 +82,7 @@ ModuleNames = Annotated[
     Meta(
         max_length=_MOST_CHARACTERS,
         pattern=_LIST,
-        description="modules, separated by commas: what names one of them or one below it, of the stream content",
+        description="modules, separated by commas: selects records of the stream content that name them or submodules",
     ),
 ]
 
@@ -94,13 +92,13 @@ GainedFacts = Annotated[
     Meta(
         max_length=200,
         pattern=_some_of(GAINED),
-        description=f"what releases have gained over the release before, separated by commas: {', '.join(GAINED)}",
+        description=f"gains of a release over the release before, separated by commas: {', '.join(GAINED)}",
     ),
 ]
 
 
 class FilterParameters(OperationParameters, frozen=True):
-    """Which changes are wanted. Each part that is given restricts; its values add up."""
+    """A filter of changes. Every given parameter must match, by any of its values."""
 
     project: ProjectNames | None = None
     kind: KindNames | None = None
@@ -109,7 +107,7 @@ class FilterParameters(OperationParameters, frozen=True):
     gained: GainedFacts | None = None
 
     def wanted(self) -> RecordFilter:
-        """The filter. Raises a ProblemError that names the parameter."""
+        """Return the filter. Raises a ProblemError that names the invalid parameter."""
         given = (self.project, self.kind, self.stream, self.module, self.gained)
         try:
             return RecordFilter.parse(*(one.split(",") if one else [] for one in given))
@@ -118,29 +116,30 @@ class FilterParameters(OperationParameters, frozen=True):
 
 
 class ChangesParameters(FilterParameters, frozen=True):
-    """Where to begin, and for how long to wait."""
+    """The beginning of the changes, and the time to wait."""
 
     since: SinceText | None = None
-    limit: Annotated[int, Meta(ge=1, le=1_000, description="the most changes of an answer: 1 to 1000")] = 100
+    limit: Annotated[int, Meta(ge=1, le=1_000, description="the number of changes in an answer: 1 to 1000")] = 100
     wait: Annotated[
         int,
         Meta(
             ge=0,
             le=LONGEST_WAIT_S,
-            description=f"seconds to wait for a change where there is none yet: 0 to {LONGEST_WAIT_S}",
+            description=f"the number of seconds to wait if there is no change yet: 0 to {LONGEST_WAIT_S}",
         ),
     ] = 0
 
 
 class StreamParameters(FilterParameters, frozen=True):
-    """Where to begin; the header Last-Event-ID of a client that comes back counts more."""
+    """The beginning of the stream. The header Last-Event-ID of reconnecting clients takes precedence."""
 
     since: SinceText = "now"
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """Changes in order. The next ones are `since` the `cursor`, also where there are none; the journal has those up to
-    the serial `through`.
+    """Changes in order. To continue, send `cursor` as `since`, also if there are no changes.
+
+    The journal is complete up to the serial `through`.
     """
 
     changes: tuple[Change, ...]
@@ -149,7 +148,7 @@ class Changes(msgspec.Struct, frozen=True):
 
 
 def begin(service: Service, since: str | None, wanted: RecordFilter) -> Cursor:
-    """The place that a request names. Raises a ProblemError."""
+    """Return the cursor at which a request begins. Raises a ProblemError."""
     try:
         journal = service.changes.journal
         if since is None:
@@ -162,7 +161,7 @@ def begin(service: Service, since: str | None, wanted: RecordFilter) -> Cursor:
 
 
 def next_batch(service: Service, after: Cursor, wanted: RecordFilter, limit: int, **bounds: int) -> RecordBatch:
-    """What comes after a cursor. Raises a ProblemError."""
+    """Return the records after a cursor. Raises a ProblemError."""
     try:
         return service.changes.tail().batch(after, wanted, limit, **bounds)
     except BeginsLaterError as error:
@@ -174,13 +173,13 @@ def next_batch(service: Service, after: Cursor, wanted: RecordFilter, limit: int
 
 
 def no_journal() -> ProblemError:
-    """The problem that there is no journal yet."""
+    """Return the problem of a missing journal."""
     return unavailable(NO_JOURNAL, "not-built-yet")
 
 
 def damaged() -> ProblemError:
-    """The problem of a file of the journal; its name is for those who run the service."""
-    return unavailable("a file of the journal is damaged or missing: `pypi-assets journal verify` names it")
+    """Return the problem of a corrupt journal. Only operators may see the file's name."""
+    return unavailable("a file of the journal is corrupt or missing: run `pypi-assets journal verify` to find it")
 
 
 def _changes(service: Service, call: Call[ChangesParameters]) -> WholeAnswer:
@@ -196,11 +195,11 @@ def _answer(batch: RecordBatch) -> WholeAnswer:
 
 
 def _no_stream(_service: Service, _call: Call[Any]) -> WholeAnswer | StreamedAnswer:
-    raise NotImplementedError  # the endpoint streams
+    raise NotImplementedError  # the endpoint streams instead
 
 
 class _Presence:
-    """Whether the client of a request is still there, and the server goes on: then `ended` is not done."""
+    """Watches the connection of a request. `ended` is done once the client disconnects or the server stops."""
 
     def __init__(self, service: Service, receive: Receive) -> None:
         self.ended: asyncio.Future[None] = asyncio.ensure_future(self._disconnected(receive))
@@ -222,7 +221,7 @@ class _Presence:
 
 
 class WaitingEndpoint(Endpoint):
-    """Answers once there is a change, or when the client waits no longer."""
+    """Answers as soon as there is a change, or when the client's waiting time is over."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: Mapping[str, str] = scope["pypi_assets.headers"]
@@ -259,7 +258,7 @@ class WaitingEndpoint(Endpoint):
 
 
 class StreamEndpoint(Endpoint):
-    """Sends what is published, as long as the client takes it."""
+    """Sends changes as they are published, as long as the client reads them."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: Mapping[str, str] = scope["pypi_assets.headers"]
@@ -269,7 +268,7 @@ class StreamEndpoint(Endpoint):
         wanted = given.wanted()
         with _Presence(self.service, receive) as presence:
             first = await self._run(partial(self._begin, given.since, wanted, headers.get("last-event-id")))
-            batch = await self._run(partial(self._next, first, wanted))  # problems are answered before the stream
+            batch = await self._run(partial(self._next, first, wanted))  # errors get a status of their own
             answer = StreamedAnswer(
                 iter(()), EVENT_STREAM, lasting=Lasting.NO_STORE, headers=[("X-Accel-Buffering", "no")]
             )
@@ -326,18 +325,18 @@ def _event(cursor: Cursor, line: bytes) -> bytes:
 
 
 def _heartbeat(cursor: Cursor | None) -> bytes:
-    """A comment; with the cursor, from which a client goes on that has received nothing since."""
+    """Return a comment line. With a cursor, it also moves the position of a client that has received no change."""
     return b": \n\n" if cursor is None else b": \nid: %s\n\n" % str(cursor).encode()
 
 
 CHANGES = Operation(
     path="/v1/changes",
     handler=_changes,
-    summary="What has changed after a cursor, in order",
+    summary="Return the changes after a cursor, in order",
     description=(
-        "Each change at least once, for a client that sends the cursor of the answer before. Without `since` it begins"
-        " with the first change of the journal. An answer can have no changes although more come: it has looked at many"
-        " that are not wanted, and its cursor is after them."
+        "A client that always sends the cursor of the last answer gets each change at least once. Without `since`, the"
+        " answer begins with the first change in the journal. An answer without changes is not always the end: it may"
+        " have skipped many changes that do not match, and its cursor is after them."
     ),
     parameters=ChangesParameters,
     answer=Changes,
@@ -348,10 +347,10 @@ CHANGES = Operation(
 STREAM = Operation(
     path="/v1/changes/stream",
     handler=_no_stream,
-    summary="What changes, as it is published: Server-Sent Events",
+    summary="Stream changes as they are published (Server-Sent Events)",
     description=(
-        "The id of an event is the cursor after it, and its data the record. A client that comes back sends the last id"
-        " as Last-Event-ID, as browsers do by themselves. A comment every 15 seconds shows that the stream lives."
+        "The id of an event is the cursor after it, and its data is the record. A reconnecting client sends the last id"
+        " as Last-Event-ID, which browsers do automatically. A comment every 15 seconds keeps the connection alive."
     ),
     parameters=StreamParameters,
     media_types=(EVENT_STREAM,),

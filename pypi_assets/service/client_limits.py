@@ -1,6 +1,6 @@
-"""Shares scarce things among clients: turns at the resolver, and memory for bodies.
+"""Fair sharing of scarce resources among clients: turns at the resolver, and memory for request bodies.
 
-A client is an address, or a network of IPv6 as providers assign it to one customer.
+A client is an IPv4 address or an IPv6 network of the size that providers assign to one customer.
 """
 
 import threading
@@ -14,12 +14,12 @@ from pypi_assets.service.problems import ProblemError
 
 _MOST_BODIES, _MOST_BODIES_OF_A_CLIENT = 16, 4
 _NETWORK_BITS = 64
-"""Of an address of IPv6: what one customer has at least."""
+"""The prefix length of an IPv6 network that belongs to one customer."""
 
 
 @lru_cache(maxsize=1_024)
 def client_of(address: str) -> str:
-    """Return the client that an address belongs to; addresses that cannot be parsed count as one each.
+    """Return the client that an address belongs to. An unparsable address is a client of its own.
 
     >>> client_of("2001:db8:1:2::5"), client_of("::ffff:192.0.2.1")
     ('2001:db8:1:2::', '192.0.2.1')
@@ -36,8 +36,10 @@ def client_of(address: str) -> str:
 
 
 class Places:
-    """`most` places, of which one client has `most_of_client` at most. Those who have one take turns by client, so that
-    a newcomer waits for one turn of each other client and not for all that these have begun.
+    """A waiting room with `most` places, at most `most_of_client` for one client.
+
+    Clients in the room take turns. So a newcomer waits for at most one turn of each other client, not for all of their
+    requests.
 
     >>> with places.turn("192.0.2.1", wait_s=0, patience_s=20): ...
     """
@@ -51,8 +53,10 @@ class Places:
 
     @contextmanager
     def turn(self, client: str, wait_s: float, patience_s: float) -> Iterator[None]:
-        """Have a turn until the end of the block. Raises a ProblemError: 429 if the client has all places that it may
-        have, 503 if all are taken, in each case for `wait_s`, or if its turn does not come within `patience_s`.
+        """Hold a turn until the end of the block.
+
+        Waits up to `wait_s` for a place, then up to `patience_s` for the turn. Raises a ProblemError: 429 if the client
+        has all the places it may have, 503 if the room is full or the turn does not come in time.
         """
         with self._changed:
             if not self._changed.wait_for(lambda: self._has_room(client), wait_s):
@@ -71,7 +75,7 @@ class Places:
         finally:
             with self._changed:
                 self._taken[client] -= 1
-                self._taken += Counter()  # without those that have none
+                self._taken += Counter()  # drop the clients with no places
                 self._changed.notify_all()
 
     def _has_room(self, client: str) -> bool:
@@ -80,9 +84,9 @@ class Places:
     def _full(self, client: str) -> ProblemError:
         retry = [("Retry-After", "1")]
         if self._taken[client] >= self._most_of_client:
-            detail = f"{self._most_of_client} requests of this client that take long are under way already"
+            detail = f"{self._most_of_client} slow requests of this client are running already"
             return ProblemError(429, "busy", detail, headers=retry)
-        return ProblemError(503, "busy", f"{self._most} requests that take long are under way", headers=retry)
+        return ProblemError(503, "busy", f"{self._most} slow requests are running already", headers=retry)
 
     def _await_turn(self, client: str, patience_s: float) -> None:
         ticket = object()
@@ -93,11 +97,11 @@ class Places:
                 self._waiting[client].remove(ticket)
                 if not self._waiting[client]:
                     del self._waiting[client]
-                detail = f"others had their turn for {patience_s:g} s"
+                detail = f"the requests of other clients took {patience_s:g} s"
                 raise ProblemError(503, "busy", detail, headers=[("Retry-After", "1")])
 
     def _begin_next(self) -> None:
-        """Let the client go on that waits longest since its last turn, if none has a turn."""
+        """Give the turn, if it is free, to the client that has waited longest since its last turn."""
         if self._present is None and self._waiting:
             client, tickets = next(iter(self._waiting.items()))
             self._present = tickets.popleft()
@@ -107,8 +111,9 @@ class Places:
 
 
 class BodyRoom:
-    """Counts the bytes of all bodies of a process that are being received or answered: as many as `_MOST_BODIES` of the
-    greatest size have, of which one client may have a part.
+    """A limit on the memory for request bodies in a process: the largest size times `_MOST_BODIES`.
+
+    One client may use the part of `_MOST_BODIES_OF_A_CLIENT` bodies.
     """
 
     def __init__(self) -> None:
@@ -116,8 +121,9 @@ class BodyRoom:
 
     @contextmanager
     def held_by(self, client: str, most_body_bytes: int) -> Iterator[Callable[[int], None]]:
-        """Yield a function that counts some more bytes of the client's body, until the end of the block. It raises a
-        ProblemError if the room is full: 429 if the client has its part, else 503.
+        """Yield a function that counts further bytes of the client's body. They are released at the end of the block.
+
+        It raises a ProblemError if a limit is exceeded: 429 if it is the client's limit, else 503.
         """
         size = 0
 
@@ -127,9 +133,9 @@ class BodyRoom:
             self._held[client] += more
             headers = [("Retry-After", "1"), ("Connection", "close")]
             if self._held[client] > _MOST_BODIES_OF_A_CLIENT * most_body_bytes:
-                raise ProblemError(429, "busy", "this client sends too much at once", headers=headers)
+                raise ProblemError(429, "busy", "this client sends too many bytes at once", headers=headers)
             if self._held.total() > _MOST_BODIES * most_body_bytes:
-                raise ProblemError(503, "busy", "too much is being received at once", headers=headers)
+                raise ProblemError(503, "busy", "too many bytes are being received at once", headers=headers)
 
         try:
             yield hold

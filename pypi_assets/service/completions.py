@@ -1,4 +1,4 @@
-"""The route that completes a text of the search box: by the projects, imports and commands that begin with it.
+"""The route that completes the text in the search box with projects, imports and commands.
 
 Names that many projects require come first. Each list costs a bounded number of reads, however large the datasets are.
 """
@@ -24,14 +24,14 @@ from pypi_assets.service.service import Service
 
 MOST_OF_A_KIND = 4
 MOST_OF_ONE_KIND = 8
-"""If the text can be of one kind alone, such as `import ya`."""
+"""The limit if the text can be only one kind of name, such as `import ya`."""
 _MOST_SCANNED = 20_000
-"""How many required projects are compared, which takes about 20 ms. A longer text is about fewer projects."""
+"""The number of required projects to compare, which takes about 20 ms. Longer texts match fewer projects."""
 _SEPARATOR = "."
 
 
 def completions(datasets: OpenSet, text: str) -> list[Meaning]:
-    """Return what begins with `text`: projects, imports, then commands; nothing for a text that names a version.
+    """Return the projects, imports and commands that begin with `text`. A text with a version has none.
 
     >>> completions(datasets, "import ya")
     [Meaning(kind=<Kind.IMPORT: 'import'>, name='yaml', version=None)]
@@ -54,7 +54,7 @@ def completions(datasets: OpenSet, text: str) -> list[Meaning]:
 
 
 def _projects(depgraph: DepgraphReader, beginning: str, most: int) -> list[str]:
-    """Return the project of this name first, then those that the most projects require."""
+    """Return the project with exactly this name, then the most required ones, then others."""
     if not beginning:
         return []
     first = depgraph.names_from(beginning, most)
@@ -65,7 +65,7 @@ def _projects(depgraph: DepgraphReader, beginning: str, most: int) -> list[str]:
 def _names(
     reader: NamesReader, beginning: str, likely: Iterable[str], most: int, separator: str | None = None
 ) -> list[str]:
-    """Return the name itself first, then the `likely` ones that a project provides, then the first ones."""
+    """Return the name itself, then `likely` names that a project provides, then the first names in order."""
     first = reader.names_from(beginning, most, separator) or reader.names_from(beginning.lower(), most, separator)
     provided = [
         name for name in likely if name in first or (name.startswith(beginning) and reader.some_providers(name, 1))
@@ -81,7 +81,7 @@ _LONGEST = 200
 
 
 class CompletionResult(TypedDict):
-    """A name that begins with the text. `kind` is `project`, `import` or `command`, and `page` the path of its page."""
+    """A name that begins with the text. `kind` is `project`, `import` or `command`. `page` is the path of its page."""
 
     kind: str
     name: str
@@ -89,7 +89,7 @@ class CompletionResult(TypedDict):
 
 
 class CompletionParameters(OperationParameters, frozen=True):
-    """The text so far."""
+    """The text to complete."""
 
     q: Annotated[
         str,
@@ -113,8 +113,8 @@ def _completions(service: Service, call: Call[CompletionParameters]) -> WholeAns
 COMPLETIONS = Operation(
     path="/v1/completions",
     handler=_completions,
-    summary="Projects, imports and commands that begin with a text",
-    description="A dozen at most: those that many projects require first. `prefix` of modules gives whole lists.",
+    summary="Complete the beginning of a project, import or command",
+    description="At most a dozen names, the most required first. `prefix` of modules gives complete lists.",
     parameters=CompletionParameters,
     answer=Results[CompletionResult],
     at_serial=False,

@@ -1,4 +1,4 @@
-"""Routes about the service itself: how far its answers go, whether it is alive and ready, and its metrics."""
+"""Routes about the service itself: how current its answers are, liveness, readiness, and metrics."""
 
 import time
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ from pypi_assets.times import utc_text
 
 
 class CatalogState(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the catalog has come: complete up to `serial`, with answers at serials from `exact_from` on.
+    """The state of the catalog: complete up to `serial`, with answers at serials from `exact_from` on.
 
-    `index_serial` is the last serial of the index that it has seen. `followed_projects` is null where all of the index
-    is followed.
+    `index_serial` is the newest serial of the index that the catalog knows. `followed_projects` is null if the whole
+    index is followed.
     """
 
     exact_from: int | None
@@ -37,7 +37,7 @@ class CatalogState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DatasetsState(msgspec.Struct, frozen=True, kw_only=True):
-    """The set of datasets that answers come from, with the version of each."""
+    """The set of datasets that answers come from, with the version of each dataset."""
 
     serial: int
     set: str
@@ -46,10 +46,11 @@ class DatasetsState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServiceStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How far answers go. `lag_serials` and `lag_seconds` are their distance from the index, as far as the catalog
-    knows; `lacks_since` is the time of the first event that they lack.
+    """The state of the service, and the age of its answers.
 
-    `problems` are the parts that do not answer now, and why. Null is what is not there.
+    `lag_serials` and `lag_seconds` are the distance from the index, as far as the catalog knows it. `lacks_since` is
+    the time of the first event that is missing in the answers. `problems` has the reason for each part that does not
+    answer now. A missing part is null.
     """
 
     serial: int | None
@@ -62,7 +63,7 @@ class ServiceStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Health(msgspec.Struct, frozen=True):
-    """That the process answers."""
+    """The state of the process."""
 
     status: str
 
@@ -99,7 +100,7 @@ def _datasets_state(present: OpenSet) -> DatasetsState:
 
 
 def _catalog_state(service: Service, serial: int | None) -> tuple[CatalogState | None, float | None]:
-    """How far the catalog has come, and the time of the first event that answers of `serial` lack, in unix seconds."""
+    """Return the state of the catalog, and the time of the first event missing in the answers, in unix seconds."""
     catalog = service.catalog
     if catalog is None:
         return None, None
@@ -141,7 +142,7 @@ def _metrics(service: Service, _call: Call[NoParameters]) -> WholeAnswer:
 STATUS = Operation(
     path="/v1/status",
     handler=_status,
-    summary="How far answers go, and what is followed",
+    summary="Show how current answers are, and what is followed",
     answer=ServiceStatus,
     tag="service",
     at_serial=False,
@@ -149,7 +150,7 @@ STATUS = Operation(
 HEALTHY = Operation(
     path="/healthz",
     handler=_healthy,
-    summary="Whether the process answers",
+    summary="Check whether the process answers",
     answer=Health,
     tag="service",
     at_serial=False,
@@ -157,7 +158,7 @@ HEALTHY = Operation(
 READY = Operation(
     path="/readyz",
     handler=_ready,
-    summary="Whether there is something to answer from",
+    summary="Check whether datasets are available to answer from",
     answer=Health,
     tag="service",
     at_serial=False,

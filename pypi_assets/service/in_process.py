@@ -1,4 +1,4 @@
-"""Sends requests to the application of a service within the process, without a connection."""
+"""Send requests to the application of a service within the process, without a connection."""
 
 import asyncio
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ _HOST = ("Host", "in-process")
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A response; names of headers are in lower case."""
+    """A response. Header names are in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -23,7 +23,7 @@ class Received:
 async def answer(
     app: ASGIApp, target: str, method: str = "GET", headers: Iterable[tuple[str, str]] = (), body: bytes = b""
 ) -> Received:
-    """Return the response to a request, whose target is the percent-encoded path with its query."""
+    """Return the response to a request. `target` is the percent-encoded path with its query."""
     path, _, query = target.partition("?")
     scope: dict[str, Any] = {
         "type": "http",
@@ -44,7 +44,7 @@ async def answer(
 
     async def receive() -> Any:
         if not requests:
-            await asyncio.Event().wait()  # this client never leaves before the answer
+            await asyncio.Event().wait()  # this client never disconnects before the answer
         return requests.pop()
 
     async def send(message: Any) -> None:

@@ -1,6 +1,7 @@
-"""Middleware that every request passes: IDs, checks of its form, limits, problems for all errors, metrics and the log.
+"""Middleware for every request: request ids, checks of its form, limits, problem documents, metrics and the access log.
 
-A bare server has no limit for the time in which a head arrives, for instance: docs/service.md lists such limits.
+Some limits are left to a proxy in front, such as the time in which the head of a request must arrive; docs/service.md
+lists them.
 """
 
 import asyncio
@@ -39,18 +40,18 @@ _PREFLIGHT = [
 _OTHER_ROUTE = "other"
 _ID_HEADER = b"x-request-id"
 _ACCEPTED_ID = re.compile(r"[A-Za-z0-9._~+/=:@-]{1,128}")
-"""IDs of proxies and tracers: UUIDs, hex, Base64. No terminal, header or page acts on them."""
+"""Accepts ids of common proxies and tracers: UUIDs, hex, Base64. None of the characters is special anywhere."""
 BODY_S = 30.0
-"""For how long a body may arrive."""
+"""The time in which a body must arrive."""
 _MOST_HEAD_BYTES = 64 * 1024
 _WITHOUT_CHUNKS = frozenset({"0.9", "1.0"})
 _WITHOUT_BODY = frozenset({204, 304})
 
 
 class RequestMiddleware:
-    """Gives each request an ID, checks its form, answers errors by problems, and measures and logs the request.
+    """Assigns an id to each request, checks its form, turns errors into problems, and measures and logs the request.
 
-    It is the outermost one, since it also answers what `LimitMiddleware` and the routes raise.
+    It is the outermost middleware, because it also answers errors raised by `LimitMiddleware`.
     """
 
     def __init__(self, app: ASGIApp, service: Service, log: AccessLog | None = None) -> None:
@@ -80,16 +81,16 @@ class RequestMiddleware:
                 await _answer_preflight(self.service, request.send)
             else:
                 await self.app(scope, receive, request.send)
-        except Exception as error:  # noqa: BLE001 - no error reaches a client, whatever it is
+        except Exception as error:  # noqa: BLE001 - no text of an error may reach a client
             problem = _problem(error, request.id)
-            if request.status:  # the connection ends, and so the client sees that the answer is not whole
+            if request.status:  # the closed connection tells the client that the answer is incomplete
                 return
             answer = answer_problem(problem, headers, scope["raw_path"], request.id)
             await respond(self.service, scope, receive, request.send, answer, headers)
 
 
 class LimitMiddleware:
-    """Limits the bodies of requests, the time in which they arrive, and the time in which clients take answers."""
+    """Limits the size of bodies, the time for receiving them, and the time in which clients must read answers."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self.app, self.service, self._bodies = app, service, BodyRoom()
@@ -121,12 +122,14 @@ class LimitMiddleware:
 
 
 class ClientTooSlowError(Exception):
-    """A client that does not take an answer."""
+    """A client does not read its answer."""
 
 
 def _limited(receive: Receive, headers: Mapping[str, str], most_bytes: int, hold: Callable[[int], None]) -> Receive:
-    """Return `receive` for a body of `most_bytes`, all of which arrives in time. `hold` receives the size of each part.
-    It raises a ProblemError, after which the connection ends, since the rest of the body is not read.
+    """Return a `receive` that accepts a body of up to `most_bytes` and only for a limited time.
+
+    `hold` is called with the size of each part. A ProblemError closes the connection, because the rest of the body is
+    not read.
     """
     announced = headers.get("content-length", "0")
     size, ends, is_whole = 0, time.monotonic() + BODY_S, False
@@ -134,14 +137,14 @@ def _limited(receive: Receive, headers: Mapping[str, str], most_bytes: int, hold
     async def receive_limited() -> Message:
         nonlocal size, is_whole
         if is_whole:
-            return await receive()  # the end of the connection
+            return await receive()  # the client disconnects
         if int(announced) > most_bytes:
             raise too_large(most_bytes)
         try:
             async with asyncio.timeout(ends - time.monotonic()):
                 message = await receive()
         except TimeoutError:
-            raise _refused("the body took too long to arrive", 408, "too-slow") from None
+            raise _refused("the body did not arrive in time", 408, "too-slow") from None
         part_bytes = len(message.get("body", b""))
         size += part_bytes
         if size > most_bytes:
@@ -166,7 +169,7 @@ def too_large(most_bytes: int) -> ProblemError:
 
 
 class _Request:
-    """Passes the messages of a response on, and measures them."""
+    """Forwards the messages of a response, and measures them."""
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self.status = self.sent_bytes = 0
@@ -175,7 +178,7 @@ class _Request:
         self._began = time.perf_counter()
 
     async def send(self, message: Message) -> None:
-        """Send a message, and note its status and its size."""
+        """Send a message, and record its status and size."""
         if message["type"] == "http.response.start":
             self._require_framing(message)
             self.status = message["status"]
@@ -185,8 +188,9 @@ class _Request:
         await self._send(message)
 
     def _require_framing(self, start: Message) -> None:
-        """Raise a ProblemError if a body of unknown length is to be sent to a client that knows no chunks (RFC 9112):
-        it would take their framing for data, and a part of the body for all of it.
+        """Raise a ProblemError if a body of unknown length would go to a client without chunked encoding (RFC 9112).
+
+        Such a client would take the chunk headers for data, and could not detect a truncated body.
         """
         if self._scope["http_version"] not in _WITHOUT_CHUNKS or start["status"] in _WITHOUT_BODY:
             return
@@ -194,8 +198,8 @@ class _Request:
             raise ProblemError(
                 505,
                 "http-version",
-                "this answer is a stream, which needs HTTP/1.1: a client of HTTP/1.0 could not see whether it is whole."
-                " A proxy in between has to speak HTTP/1.1 to this service (nginx: proxy_http_version 1.1)",
+                "this answer is a stream, which needs HTTP/1.1: a client of HTTP/1.0 cannot detect a truncated stream."
+                " A proxy in front of this service must use HTTP/1.1 (nginx: proxy_http_version 1.1)",
             )
 
     def measure(self, log: AccessLog | None) -> None:
@@ -214,8 +218,9 @@ async def _answer_preflight(service: Service, send: Send) -> None:
 
 
 def request_id(sent: str | None) -> str:
-    """Return the ID that the client sent if it is valid, else a new one. It is in the answer, in its problem document
-    and in each line of the log about the request.
+    """Return the id that the client sent if it is valid, else a new one.
+
+    The id is in the answer, in the problem document, and in each log line about the request.
 
     >>> request_id("4f7a-1"), len(request_id("no ID"))
     ('4f7a-1', 16)
@@ -224,7 +229,7 @@ def request_id(sent: str | None) -> str:
 
 
 def _problem(error: Exception, of_request: str) -> ProblemError:
-    """Return the problem that an error means; log a defect."""
+    """Return the problem for an error. If the error is a defect, log it."""
     if isinstance(error, ClientTooSlowError):
         monitoring.CLIENTS_LEFT.inc()
         return defect()
@@ -236,22 +241,22 @@ def _problem(error: Exception, of_request: str) -> ProblemError:
 
 
 async def answer_routing_error(_request: Request, error: Exception) -> Response:
-    """Raise the problem that an error of routing means: an unknown address, or another method."""
+    """Raise the problem for a routing error: an unknown path, or a method that the route lacks."""
     if not isinstance(error, HTTPException):
         raise error
     headers = [(name.title(), value) for name, value in (error.headers or {}).items()]
     if error.status_code == HTTPStatus.NOT_FOUND:
-        raise ProblemError(404, "not-found", "nothing is at this address; /docs lists the routes of the API")
+        raise ProblemError(404, "not-found", "there is nothing at this address; /docs lists the routes of the API")
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         raise ProblemError(405, "no-method", "this route has other methods: see the header Allow", headers=headers)
     raise ProblemError(error.status_code, "bad-request", error.detail, headers=headers)
 
 
 def check_form(scope: Scope) -> None:
-    """Raise a ProblemError if servers could read a request in different ways, or its target is not text.
+    """Raise a ProblemError if servers could parse the request differently, or if its target is not valid text.
 
-    That is: more than one length or host, a length next to another transfer encoding, a path that is not
-    percent-encoded UTF-8, or has a NUL, or is too long. The connection ends then.
+    Rejected are more than one length or host, a length together with a transfer encoding, and a path that is not
+    percent-encoded UTF-8, contains a NUL, or is too long. The connection is then closed.
     """
     _check_framing(scope["headers"], scope["http_version"])
     raw_path: bytes = scope["raw_path"]
@@ -270,17 +275,17 @@ def _check_framing(headers: list[tuple[bytes, bytes]], version: str) -> None:
         elif name == b"content-length":
             lengths += 1
             if not value.isdigit():
-                raise _refused("the length of the body is no number")
+                raise _refused("the length of the body is not a number")
         elif name == b"transfer-encoding":
             encodings += 1
             if value.lower() != b"chunked":
-                raise _refused("the body comes in a transfer encoding other than chunked")
+                raise _refused("the body has a transfer encoding other than chunked")
     if size > _MOST_HEAD_BYTES:
         raise _refused(f"the headers have more than {_MOST_HEAD_BYTES} bytes", 431, "too-large")
     if lengths + encodings > 1:
         raise _refused("the body has more than one length")
     if hosts > 1 or (not hosts and version == "1.1"):
-        raise _refused("the request names no host, or several")
+        raise _refused("the request has no host, or more than one")
 
 
 def _check_encoded(raw_path: bytes) -> None:
@@ -289,9 +294,9 @@ def _check_encoded(raw_path: bytes) -> None:
     except UnicodeDecodeError:
         raise _refused("the path is not UTF-8") from None
     if "\0" in path:
-        raise _refused("the path has a NUL")
+        raise _refused("the path contains a NUL")
     if any(not _is_hex(part[:2]) for part in raw_path.split(b"%")[1:]):
-        raise _refused("the path has a % without two hex digits: encode it as %25")
+        raise _refused("the path contains a % without two hex digits: encode it as %25")
 
 
 def _is_hex(text: bytes) -> bool:

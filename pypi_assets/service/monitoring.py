@@ -1,7 +1,7 @@
-"""Records requests: metrics for Prometheus, of all processes together, and the access log.
+"""Records of requests: metrics for Prometheus, summed over all processes, and the access log.
 
-The log has a line of JSON for each request, in the form of `logs.py`, with nothing on which a terminal acts. It has no
-query string, no cookies and no credentials. Lines are written together, several times a second.
+The log has one line of JSON for each request, in the format of `logs.py`, without characters that control a terminal.
+It contains no query strings, cookies or credentials. Lines are written in batches, several times a second.
 """
 
 import asyncio
@@ -20,13 +20,16 @@ from pypi_assets.service.service import Service
 from pypi_assets.times import utc_text
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
-"""Names a folder in which several processes keep their numbers. It is set before this module is imported."""
+"""The environment variable with the folder in which several processes share their metrics.
+
+It must be set before this module is imported.
+"""
 _EVERY_S = 0.2
 _MOST_WAITING = 10_000
 _LONGEST_PATH, _LONGEST_AGENT = 500, 200
 LOGGER = "pypi_assets.access"
 _text = encode_basestring_ascii
-"""A string of JSON in ASCII alone."""
+"""Return a JSON string with only ASCII characters."""
 _REGISTRY = CollectorRegistry()
 REQUESTS = Counter(
     "pypi_assets_service_requests", "Answers by route and status.", ("route", "status"), registry=_REGISTRY
@@ -46,19 +49,19 @@ OPEN = Gauge(
 )
 SERIAL = Gauge(
     "pypi_assets_service_serial",
-    "The serial of the datasets that answers come from: the least of all processes.",
+    "The serial of the datasets that answers come from: the minimum over all processes.",
     registry=_REGISTRY,
     multiprocess_mode="livemin",
 )
 FOLLOWING = Gauge(
     "pypi_assets_service_reachable",
-    "Whether the part answered when it was followed last: the least of all processes.",
+    "1 if the part (storage or catalog) answered at the last poll, else 0: the minimum over all processes.",
     ("part",),
     registry=_REGISTRY,
     multiprocess_mode="livemin",
 )
 CLIENTS_LEFT = Counter(
-    "pypi_assets_service_slow_clients", "Streams that ended since the client took nothing more.", registry=_REGISTRY
+    "pypi_assets_service_slow_clients", "Streams closed because the client stopped reading.", registry=_REGISTRY
 )
 
 
@@ -73,13 +76,13 @@ def _histogram(route: str) -> Histogram:
 
 
 def count(route: str, status: int, seconds: float) -> None:
-    """Count a request that was answered by `status`, after `seconds`."""
+    """Count a request that was answered with `status` after `seconds`."""
     _counter(route, status).inc()
     _histogram(route).observe(seconds)
 
 
 def metrics_text(service: Service) -> tuple[bytes, str]:
-    """Return the metrics, and their media type."""
+    """Return the metrics and their media type."""
     note_state(service)
     registry = _REGISTRY
     if FOLDER_VARIABLE in os.environ:
@@ -90,7 +93,7 @@ def metrics_text(service: Service) -> tuple[bytes, str]:
 
 
 def _forget_ended(folder: Path) -> None:
-    """Remove the gauges of processes that have ended. Their counters stay."""
+    """Delete the gauges of processes that have ended. Their counters stay."""
     for path in folder.glob("gauge_live*_*.db"):
         process = int(path.stem.rpartition("_")[2])
         try:
@@ -100,7 +103,7 @@ def _forget_ended(folder: Path) -> None:
 
 
 def note_state(service: Service) -> None:
-    """Set the gauges of this process, which another process may show."""
+    """Set the gauges of this process. Another process may serve them."""
     SERIAL.set(service.serial)
     for part in ("storage", "catalog"):
         FOLLOWING.labels(part).set(part not in service.problems)
@@ -112,12 +115,12 @@ def _time_text(seconds: int) -> str:
 
 
 def _begin(level: str) -> str:
-    """Return the beginning of a line of JSON, up to the message."""
+    """Return the beginning of a JSON line, up to the message."""
     return f'{{"time": "{_time_text(int(time.time()))}", "level": "{level}", "logger": "{LOGGER}", "message": '
 
 
 class AccessLog:
-    """Writes to `stream`. Lines that come faster than it takes them are counted and dropped."""
+    """Writes the access log to `stream`. If it cannot keep up, lines are counted and dropped."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -126,7 +129,7 @@ class AccessLog:
         self._is_due = False
 
     def add(self, scope: Scope, status: int, sent_bytes: int, seconds: float) -> None:
-        """Log a request that was answered; status 0: the client left before."""
+        """Log a request that was answered. Status 0 means that the client disconnected before."""
         if len(self._lines) >= _MOST_WAITING:
             self._left_out += 1
             return
@@ -147,7 +150,7 @@ class AccessLog:
         self._is_due = False
         lines, self._lines = self._lines, []
         if self._left_out:
-            message = f"{self._left_out} requests are not in this log"
+            message = f"{self._left_out} requests are missing from this log"
             lines.append(f'{_begin("WARNING")}{_text(message)}, "left_out": {self._left_out}}}')
             self._left_out = 0
         self._stream.write("".join(f"{line}\n" for line in lines))

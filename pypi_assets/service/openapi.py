@@ -1,4 +1,4 @@
-"""The OpenAPI document, made of the types of the operations, and a page for people that shows it."""
+"""The OpenAPI document, generated from the types of the operations, and a page that shows it to people."""
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import version
@@ -17,17 +17,17 @@ from pypi_assets.service.service import Service
 
 _REF = "#/components/schemas/{name}"
 _PROBLEMS = {
-    400: "A value is not accepted, or the request cannot be read",
-    409: "Parameters do not go together, or there is no exact answer for the moment",
+    400: "A value is invalid, or the request cannot be parsed",
+    409: "Parameters cannot be combined, or there is no exact answer for this moment",
     404: "Nothing was found",
-    410: "The epoch or the set of datasets is over",
+    410: "The epoch or the set of datasets has expired",
     413: "The body is too large",
-    415: "The body is in another form",
-    429: "This client has all that one may have at once",
-    451: "The bytes of a file that is quarantined today are refused",
-    503: "Something that is needed does not answer, or is not built yet",
+    415: "The body has an unsupported format",
+    429: "This client has reached its limit",
+    451: "The file is quarantined on the index today, so its bytes are not served",
+    503: "A required part does not answer, or is not built yet",
 }
-_REDIRECTS = {301: "Where it is by its normalized name", 307: "Where it is"}
+_REDIRECTS = {301: "The address with the normalized name", 307: "The current address"}
 _OF_ALL = (400, 503)
 _AT_SERIAL = (404, 409, 410)
 _WITH_BODY = (413, 415, 429)
@@ -39,12 +39,12 @@ _PIN = {
     "schema": {"type": "string", "pattern": PIN_PATTERN},
 }
 _HEADERS = {
-    "X-PyPI-Last-Serial": {"description": "The serial that the answer is as of", "schema": {"type": "integer"}},
+    "X-PyPI-Last-Serial": {"description": "The serial of the answer", "schema": {"type": "integer"}},
 }
 
 
 def routes(service: Service, others: Callable[[], Iterable[BaseRoute]]) -> list[Route]:
-    """The routes of the document and of its page. `others` returns the routes that it describes."""
+    """Return the routes of the document and of its page. `others` returns the routes to describe."""
 
     def document(_service: Service, _call: Call[NoParameters]) -> WholeAnswer:
         return WholeAnswer(to_json(openapi_document(others())))
@@ -56,7 +56,7 @@ def routes(service: Service, others: Callable[[], Iterable[BaseRoute]]) -> list[
         Operation(
             path="/openapi.json",
             handler=document,
-            summary="This document",
+            summary="Return this document",
             answer=dict[str, Any],
             tag="service",
             at_serial=False,
@@ -64,7 +64,7 @@ def routes(service: Service, others: Callable[[], Iterable[BaseRoute]]) -> list[
         Operation(
             path="/docs",
             handler=page,
-            summary="A page that shows the routes",
+            summary="Show the routes as a page",
             media_types=("text/html",),
             tag="service",
             at_serial=False,
@@ -74,7 +74,7 @@ def routes(service: Service, others: Callable[[], Iterable[BaseRoute]]) -> list[
 
 
 def openapi_document(routes: Iterable[BaseRoute]) -> dict[str, Any]:
-    """The document (OpenAPI 3.1) of those of the routes that are operations, and no pages for people."""
+    """Return the OpenAPI 3.1 document of the routes that are operations of the API, without pages for people."""
     found = [
         (route.path, route.endpoint.operation)
         for route in routes
@@ -91,7 +91,7 @@ def openapi_document(routes: Iterable[BaseRoute]) -> dict[str, Any]:
         "info": {
             "title": "pypi-assets",
             "version": version("pypi-assets"),
-            "description": "Answers about Python packages: the latest, and at any serial of the index.",
+            "description": "Answers about Python packages, for the latest state or at any serial of the index.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": paths,
@@ -100,7 +100,7 @@ def openapi_document(routes: Iterable[BaseRoute]) -> dict[str, Any]:
 
 
 class _Schemas:
-    """The schemas of all types of some operations, by type."""
+    """The JSON schemas of all types in some operations."""
 
     def __init__(self, operations: Iterable[tuple[str, Operation]]) -> None:
         self._types: list[Any] = [Problem]
@@ -112,11 +112,11 @@ class _Schemas:
         self._found, self.components = found, as_json_schema(components)
 
     def of(self, kind: Any) -> dict[str, Any]:
-        """The schema of a type: mostly a reference."""
+        """Return the schema of a type, mostly a reference."""
         return self._found[self._types.index(kind)]
 
     def parameters(self, operation: Operation) -> list[dict[str, Any]]:
-        """Return the parameters of an operation: first those in the path, then those in the query."""
+        """Return the parameters of an operation, path parameters first."""
         name = self.of(operation.parameters)["$ref"].rpartition("/")[2]
         schema = self.components[name]
         found = []
@@ -152,7 +152,7 @@ def _operation(path: str, operation: Operation, schemas: _Schemas) -> dict[str, 
 
 
 def _pin(operation: Operation) -> dict[str, Any]:
-    """The parameter of the serial, with the options that may follow it."""
+    """Return the parameter for the serial, with the options that may follow the serial."""
     if not operation.options:
         return _PIN
     options = "|".join(operation.options)
@@ -166,10 +166,10 @@ def _responses(operation: Operation, schemas: _Schemas, *, is_pinned: bool) -> d
     if operation.answer is not None:
         content[JSON] = {"schema": schemas.of(operation.answer)}
     if operation.line is not None:
-        content[NDJSON] = {"schema": {"type": "string", "description": "A line of JSON each"}}
+        content[NDJSON] = {"schema": {"type": "string", "description": "One line of JSON for each result"}}
     responses: dict[str, Any] = {"200": {"description": "The answer", "headers": _HEADERS, "content": content}}
     if is_pinned:
-        responses["307"] = {"description": "Where the answer at this serial is, with its epoch", "headers": _HEADERS}
+        responses["307"] = {"description": "The address of this answer, with its epoch", "headers": _HEADERS}
     statuses = {*_OF_ALL, *operation.problems, *(_AT_SERIAL if is_pinned else ())}
     statuses |= set(_WITH_BODY) if operation.body is not None else set()
     problem = {MEDIA_TYPE: {"schema": schemas.of(Problem)}}
@@ -183,14 +183,15 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""In addition to the policy of all pages, it allows pictures in data: URLs, which the style of Swagger UI has, and
-plain strings where Trusted Types would be required, since its renderer (React) has none. All scripts, styles and
-requests still belong to this service.
+"""The policy of this page, which is looser than on other pages.
+
+It allows images in `data:` URLs, which the style of Swagger UI uses, and does not require Trusted Types, which its
+renderer (React) lacks. All scripts, styles and requests are still restricted to this service.
 """
 _PAGE_HEADERS = tuple((name, _POLICY if name == "Content-Security-Policy" else value) for name, value in HEADERS)
 
 
 def docs_answer(document: Mapping[str, Any]) -> WholeAnswer:
-    """Return the page of a document. Without scripts, it is a table of the routes."""
+    """Return the page of a document. Without scripts, the page is a table of the routes."""
     body = render("docs.html", {"document": document, "titles": TITLES})
     return WholeAnswer(body, HTML, headers=_PAGE_HEADERS)

@@ -1,7 +1,7 @@
-"""Operations of the API: what each takes and answers, as types, and the handler that answers it.
+"""Operations of the API: the types of their parameters and answers, and the handlers that answer.
 
-Requests are parsed by these types, and the OpenAPI document is made of them. A handler is a plain function. It runs in
-a thread, so it may read LevelDBs and the catalog.
+The types parse requests and generate the OpenAPI document. A handler is a plain function. It runs in a thread, so it
+may read LevelDBs and the catalog.
 """
 
 import asyncio
@@ -41,16 +41,16 @@ from pypi_assets.service.responses import (
 from pypi_assets.service.service import Service
 
 PAGES = "pages"
-"""The tag of pages for people, which are no part of the API."""
+"""The tag of pages for people, which are not part of the API."""
 _CATALOG_PATIENCE_S, _PAUSE_S = 5.0, 0.25
 _TOO_MANY = re.compile(r"Expected `array` of length <= (\d+)")
 
 
 class Call(msgspec.Struct, Generic[AnyParameters], frozen=True):
-    """One request, parsed. `body` is what the operation's `body` type makes of it; None where it has none.
+    """One parsed request.
 
-    `headers` are those of the request, by lower-case name. `pinned` is the serial that is requested, None: the latest.
-    `client` is who sent it, as `client_limits.py` tells clients apart.
+    `body` has the operation's `body` type, or is None. `headers` have lower-case names. `pinned` is the requested
+    serial; None: the latest. `client` is the client as `client_limits.py` distinguishes them.
     """
 
     parameters: AnyParameters
@@ -66,17 +66,19 @@ LatestLookup = Callable[[Service, Call[Any]], WholeAnswer | None]
 
 @dataclass(frozen=True)
 class Operation:
-    """One route of the API. `answer` is the type of its JSON, or None where it answers something else; `line` that of a
-    line, where it can also answer with lines of JSON.
+    """One route of the API.
 
-    `at_serial`: it is also there below `/at/{at}`, where its handler gets a `pinned` serial; `options` are those
-    that may follow the serial after commas. `media_types` are the forms of an answer that is not JSON. `problems` are
-    the statuses that it can have next to those that each can.
-
-    `few` answers the latest as the handler does where a few reads of LevelDBs are enough, and returns None for all
-    else. It is called in the event loop, since a thread costs more. `when_over` answers where the epoch that is named
-    is over, if the answer follows from the path alone; None: it does not. `endpoint` is the class that answers a
-    request in another way than from one call of the handler.
+    - `answer` is the type of its JSON. None: the answer is not JSON, and has one of the `media_types`.
+    - `line` is the type of one line, if the route can also answer with JSON lines.
+    - `at_serial`: the route also exists below `/at/{at}`, where the handler gets a `pinned` serial. `options` may
+      follow
+    this serial after commas.
+    - `problems` are its error and redirect statuses, besides the ones that every route has.
+    - `few` returns the latest answer if that takes only a few reads of LevelDBs, else None. It runs in the event loop,
+    because a thread would cost more.
+    - `when_over` answers if the epoch in the path has expired, provided that the answer depends on the path alone. It
+    returns None otherwise.
+    - `endpoint` is the class of the ASGI endpoint, if one call of the handler is not enough.
     """
 
     path: str
@@ -99,18 +101,18 @@ class Operation:
 
     @cached_property
     def path_parameters(self) -> frozenset[str]:
-        """The names of the parameters that are in the path."""
+        """Return the names of the parameters in the path."""
         return names_in(self.path)
 
 
 async def read_body(scope: Scope, receive: Receive, kind: Any) -> Any:
-    """Return a body of JSON as `kind`. Raises a ProblemError: not JSON, not of `kind`, or too many items."""
+    """Return the JSON body as `kind`. Raises a ProblemError if it is not JSON, not of `kind`, or has too many items."""
     headers: Mapping[str, str] = scope["pypi_assets.headers"]
     media_type = headers.get("content-type", JSON).partition(";")[0].strip().lower()
     if media_type != JSON:
-        raise ProblemError(415, "bad-request", f"the body is {media_type:.100}; it takes {JSON}")
+        raise ProblemError(415, "bad-request", f"the body must be {JSON}, not {media_type:.100}")
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
-        raise ProblemError(415, "bad-request", "the body is compressed; it takes plain JSON")
+        raise ProblemError(415, "bad-request", "the body is compressed; it must be plain JSON")
     try:
         return msgspec.json.decode(await Request(scope, receive).body(), type=kind)
     except ClientDisconnect:
@@ -124,7 +126,7 @@ async def read_body(scope: Scope, receive: Receive, kind: Any) -> Any:
                 parameter="body",
                 accepts=f"at most {int(match[1]):,} items",
             ) from None
-        raise bad_parameter("body", f"the body is not what it must be: {error}") from None
+        raise bad_parameter("body", f"the body is invalid: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise bad_parameter("body", f"the body is not JSON: {error}") from None
 
@@ -132,13 +134,13 @@ async def read_body(scope: Scope, receive: Receive, kind: Any) -> Any:
 _NOT_MODIFIED = frozenset(
     {b"etag", b"cache-control", b"vary", b"last-modified", b"x-pypi-last-serial", *(name for name, _ in CROSS_ORIGIN)}
 )
-"""The headers of a 304: what a cache renews."""
+"""The headers of a 304 response: a cache updates them."""
 _LONG_BODY = 16 * 1024
-"""To compress a longer one in the event loop would hold up other requests."""
+"""A longer body is compressed in a thread, because it would block the event loop."""
 
 
 class Endpoint:
-    """The ASGI application of one operation, for the latest answers."""
+    """The ASGI endpoint of one operation."""
 
     def __init__(self, service: Service, operation: Operation, route: str) -> None:
         self.service, self.operation, self.route = service, operation, route
@@ -150,7 +152,7 @@ class Endpoint:
         await respond(self.service, scope, receive, send, answer, headers)
 
     async def _answer(self, scope: Scope, receive: Receive, headers: Mapping[str, str]) -> WholeAnswer | StreamedAnswer:
-        """Return the answer: one that was made before, or one of a few reads, or else one that is made in a thread."""
+        """Return the answer: from the cache, from a few reads in the event loop, or from the handler in a thread."""
         target, known = None, None
         path: dict[str, Any] = scope["path_params"]
         pin = path.pop("at", None)
@@ -172,16 +174,16 @@ class Endpoint:
         return answer
 
     def _quick_answer(self, call: Call[Any]) -> WholeAnswer | StreamedAnswer | None:
-        """Return the answer of a few reads. None: it takes more, or fails, which the handler reports."""
+        """Return the answer if it takes a few reads. None: it takes more, or fails, which the handler will report."""
         try:
             return None if self.operation.few is None else self.operation.few(self.service, call)
-        except Exception:  # noqa: BLE001 - the handler fails as well, or can read another version
+        except Exception:  # noqa: BLE001 - the handler fails too, or reads another version
             return None
 
     async def _patiently(self, work: Callable[[], WholeAnswer | StreamedAnswer]) -> WholeAnswer | StreamedAnswer:
-        """Return the result of `work` in a thread. Repeat it if the catalog does not answer: its server may restart.
+        """Return the result of `work` in a thread. Retry if the catalog does not answer: its server may be restarting.
 
-        No thread waits meanwhile. Raises a ProblemError if too many calls wait, or this one takes too long.
+        No thread is held between retries. Raises a ProblemError if too many calls wait, or if this one takes too long.
         """
         threads, settings = self.service.threads, self.service.settings
         ends = 0.0
@@ -192,7 +194,7 @@ class Endpoint:
                 return await threads.run(work)
             except TimeoutError:
                 raise unavailable(
-                    f"the answer took more than {settings.service_timeout_s:g} s: request less at once", "too-slow"
+                    f"the answer took more than {settings.service_timeout_s:g} s: request less", "too-slow"
                 ) from None
             except DBAPIError:
                 ends = ends or time.monotonic() + _CATALOG_PATIENCE_S
@@ -204,7 +206,7 @@ class Endpoint:
         self, scope: Scope, pin: str | None, call: Call[Any], known: WholeAnswer | None
     ) -> WholeAnswer | StreamedAnswer:
         answer = self.operation.handler(self.service, call) if pin is None else self._answer_at(scope, pin, call, known)
-        if isinstance(answer, WholeAnswer):  # what takes long for a large one is done here, and not in the event loop
+        if isinstance(answer, WholeAnswer):  # compress here, because a large answer would block the event loop
             answer.form(answer.encoding_for(call.headers.get("accept-encoding", "")))
         return answer
 
@@ -218,7 +220,7 @@ class Endpoint:
         known = self.operation.options
         if unknown := [option for option in parsed.options if option not in known]:
             accepts = f"after a comma: {' or '.join(known)}" if known else "no option"
-            raise bad_parameter("at", f"there is no option {unknown[0]!r:.100} here", accepts)
+            raise bad_parameter("at", f"this route has no option {unknown[0]!r:.100}", accepts)
         try:
             return answer_at(self.service, parsed, scope["raw_path"], scope["query_string"], answer, cached)
         except ProblemError as error:
@@ -247,7 +249,7 @@ async def respond(
     answer: WholeAnswer | StreamedAnswer,
     headers: Mapping[str, str],
 ) -> None:
-    """Writes the answer to a request with these headers, by lower-case name."""
+    """Send the answer to a request. `headers` are the headers of the request, with lower-case names."""
     accept_encoding = headers.get("accept-encoding", "")
     if isinstance(answer, StreamedAnswer):
         gone = asyncio.ensure_future(_disconnected(receive))
@@ -278,7 +280,7 @@ async def _respond_with_stream(
     accept_encoding: str,
     gone: "asyncio.Future[None]",
 ) -> None:
-    """Each chunk is made when the client has taken the one before; a client that takes nothing is left."""
+    """Send a stream: make each chunk once the client has taken the previous one. Stop if the client disconnects."""
     encoding = best_encoding(accept_encoding)
     chunks = compressed_chunks(answer.chunks, encoding)
     is_wanted = scope["method"] != "HEAD"
@@ -297,13 +299,13 @@ async def _respond_with_stream(
 
 
 async def _disconnected(receive: Receive) -> None:
-    """Return when the client has ended the connection."""
+    """Return when the client has closed the connection."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 def _next_chunk(chunks: Iterator[bytes]) -> bytes | None:
-    """Return the next chunk that is not empty; None at the end."""
+    """Return the next non-empty chunk, or None at the end."""
     return next((chunk for chunk in chunks if chunk), None)
 
 

@@ -1,4 +1,4 @@
-"""The parameters of operations: the types of the names that routes take, with their limits, and their conversion."""
+"""Parameters of operations: the types of names in routes, with their limits, and the conversion of requests."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 
 
 def whole(pattern: str) -> str:
-    r"""Return a pattern that ends in `$` for a type of msgspec. In Python, `$` also accepts a newline at the end.
+    r"""Return a pattern for msgspec, with `\Z` for `$`, which in Python also matches before a final newline.
 
     >>> whole("^[a-z]+$")
     '^[a-z]+\\Z'
@@ -30,7 +30,7 @@ def whole(pattern: str) -> str:
 
 
 def as_json_schema(schema: Any) -> Any:
-    r"""Return a schema of msgspec with `$` for each `\Z`, which JSON Schema lacks. There, `$` accepts no newline."""
+    r"""Return a schema of msgspec with `$` for each `\Z`, which JSON Schema lacks. There, `$` means the same."""
     if isinstance(schema, Mapping):
         made = {name: as_json_schema(part) for name, part in schema.items()}
         pattern = made.get("pattern")
@@ -47,34 +47,34 @@ ProjectName = Annotated[
         min_length=1,
         max_length=300,
         pattern=whole(r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$"),
-        description="the name of a project, in any spelling: up to 300 ASCII letters, digits, and . _ - between them",
+        description="the name of a project, in any spelling: up to 300 ASCII letters and digits, . _ - between them",
     ),
 ]
 VersionText = Annotated[str, Meta(min_length=1, max_length=300, description="a version, such as 2.32.3")]
-ImportName = Annotated[
-    str, Meta(min_length=1, max_length=1_000, description="a name that is imported, such as google.cloud.storage")
-]
+ImportName = Annotated[str, Meta(min_length=1, max_length=1_000, description="an import, such as google.cloud.storage")]
 CommandName = Annotated[str, Meta(min_length=1, max_length=300, description="the name of a command, such as http")]
 Sha256 = Annotated[
-    str, Meta(pattern=whole("^[0-9A-Fa-f]{64}$"), description="a sha256: 64 hex digits, in upper or lower case")
+    str, Meta(pattern=whole("^[0-9A-Fa-f]{64}$"), description="a SHA-256: 64 hex digits, in upper or lower case")
 ]
-Limit = Annotated[int, Meta(ge=1, le=MOST_PER_PAGE, description=f"the most results of a page: 1 to {MOST_PER_PAGE}")]
+Limit = Annotated[int, Meta(ge=1, le=MOST_PER_PAGE, description=f"results in a page: 1 to {MOST_PER_PAGE}")]
 CursorText = Annotated[
-    str, Meta(min_length=1, max_length=4_000, description="`next` of the page before, with the same other parameters")
+    str, Meta(min_length=1, max_length=4_000, description="`next` of the previous page, with the same other parameters")
 ]
 
 
 class OperationParameters(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """Base of the parameters of an operation: those in its path, and those of its query.
+    """Base class of the parameters of an operation, from its path and its query.
 
-    class ModuleParameters(Parameters, frozen=True):
-        module: Annotated[str, Meta(description="the dotted name of a module")]
-        prefix: Annotated[bool, Meta(description="1: all modules that begin with the name")] = False
+    For example:
+
+        class ModuleParameters(OperationParameters, frozen=True):
+            module: Annotated[str, Meta(description="the dotted name of a module")]
+            prefix: Annotated[bool, Meta(description="1: all modules that begin with the name")] = False
     """
 
 
 class NoParameters(OperationParameters, frozen=True):
-    """An operation without parameters."""
+    """Parameters of an operation that takes none."""
 
 
 AnyParameters = TypeVar("AnyParameters", bound=OperationParameters)
@@ -83,7 +83,7 @@ AnyParameters = TypeVar("AnyParameters", bound=OperationParameters)
 def convert_parameters(
     kind: type[AnyParameters], path: Mapping[str, Any], query: Iterable[tuple[str, str]]
 ) -> AnyParameters:
-    """Return `kind` with the values of a path and of a query. Raises a ProblemError that names the parameter."""
+    """Return `kind` with the values of a path and a query. Raises a ProblemError that names the invalid parameter."""
     values: dict[str, Any] = dict(path)
     for name, value in query:
         if name in values:
@@ -96,23 +96,23 @@ def convert_parameters(
 
 
 def query_fields(query: str) -> list[tuple[str, str]]:
-    """Return the fields of a query string. Raises a ProblemError for an invalid one."""
+    """Return the fields of a query string. Raises a ProblemError if it is invalid."""
     if not query:
         return []
     try:
         fields = parse_qsl(query, True, False, "utf-8", "strict", _MOST_QUERY_FIELDS)
     except ValueError:
-        detail = "the query string cannot be read: it takes NAME=VALUE&... in UTF-8, percent-encoded"
+        detail = "the query string cannot be parsed: it must be NAME=VALUE&... in UTF-8, percent-encoded"
         raise ProblemError(400, "bad-request", detail) from None
     if any("\0" in part for field in fields for part in field):
-        raise ProblemError(400, "bad-request", "the query string has a NUL")
+        raise ProblemError(400, "bad-request", "the query string contains a NUL")
     return fields
 
 
 def accepted(kind: type[msgspec.Struct], name: str) -> str:
-    """Return in words which values the field `name` of parameters takes."""
+    """Return a description of the accepted values of the field `name`."""
     schema = msgspec.json.schema(kind)["$defs"][kind.__name__]["properties"].get(name, {})
-    either = [schema, *schema.get("anyOf", ())]  # one that can be left out is one of several
+    either = [schema, *schema.get("anyOf", ())]  # an optional field has alternatives
     return next((str(one["description"]) for one in either if "description" in one), "")
 
 
@@ -127,14 +127,14 @@ def _wrong_parameter(kind: type[OperationParameters], text: str) -> ProblemError
     if name is None:
         return ProblemError(400, "bad-parameter", text)
     if reason.startswith("Expected `str` matching regex"):
-        reason = "The value is not one that is accepted"  # what is, comes in words, and a pattern is for programs
+        reason = "The value is not accepted"  # the description follows; a pattern is not for people
     return bad_parameter(name, f"{name}: {reason[0].lower()}{reason[1:]}", accepted(kind, name) or None)
 
 
 def parameters_type(
     kind: type[QuestionParameters], takes: Iterable[Parameter], base: type[OperationParameters]
 ) -> type[OperationParameters]:
-    """Return the parameters of an operation."""
+    """Return the type of an operation's parameters."""
     takes = tuple(takes)
     if not takes and base is OperationParameters:
         return NoParameters
@@ -168,12 +168,12 @@ def _struct_fields(takes: Iterable[Parameter]) -> list[Any]:
 
 
 def annotated(parameter: Parameter) -> Any:
-    """Return the type of a parameter with its limits, as msgspec takes it."""
+    """Return the type of a parameter with its limits, for msgspec."""
     return limited(parameter.type, parameter.accepts)
 
 
 def limited(kind: Any, accepts: Accepts) -> Any:
-    """Return a type with limits, as msgspec takes it. Limits of an optional value are those of the value."""
+    """Return a type with limits, for msgspec. The limits of an optional type apply to its values."""
     limits = {name: value for name, value in asdict(accepts).items() if value is not None and name != "canonical"}
     if accepts.pattern is not None:
         limits["pattern"] = whole(accepts.pattern)

@@ -1,6 +1,6 @@
-"""Answers at a serial: `/at/SERIAL/...` leads to `/at/SERIAL.EPOCH/...`, which never changes.
+"""Answers at a serial: `/at/SERIAL/...` redirects to `/at/SERIAL.EPOCH/...`, whose answers never change.
 
-The epoch of a serial is that of the last change of anything visible there (docs/design.md, rule 13).
+The epoch of a serial changes whenever anything visible at the serial changes (docs/design.md, rule 13).
 """
 
 import re
@@ -32,10 +32,12 @@ PIN_ACCEPTS = (
     "a serial (1350), a serial with its epoch (1350.1350), or a time in UTC (2026-03-03, 2026-03-03T12:00:00Z)"
 )
 NOT_EXACT = 409
-"""The status where a moment has no exact answer. Installers print the text of a problem with it. Of a 404 they say that
-there is no such project, whatever its text."""
+"""The status if a moment has no exact answer.
+
+Installers print the detail of a problem with this status. For a 404, they always report a missing project instead.
+"""
 GONE = 410
-"""The status where the epoch that is named is over."""
+"""The status if the epoch in the path has expired."""
 _SERIAL_PATTERN = r"([0-9]{1,18})(?:\.([0-9]{1,18}))?"
 PIN_PATTERN = f"^({_SERIAL_PATTERN}|{TIME_PATTERN})$"
 _SERIAL = re.compile(_SERIAL_PATTERN)
@@ -44,7 +46,7 @@ _AT = re.compile(rb"/at/[^/]*/")
 
 @dataclass(frozen=True, slots=True)
 class PinnedMoment:
-    """What `/at/...` names: a serial or a time; the serial's epoch, if that is named; and options after commas."""
+    """The content of the path segment after `/at/`: a serial or a time, an epoch if given, and options after commas."""
 
     moment: Moment
     epoch: int | None
@@ -53,7 +55,7 @@ class PinnedMoment:
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """An exact serial of the catalog, with its epoch and its time, for handlers of answers there."""
+    """An exact serial of the catalog with its epoch and time, for handlers that answer at this serial."""
 
     catalog: Catalog
     serial: int
@@ -63,12 +65,12 @@ class Pinned:
 
     @property
     def time(self) -> str | None:
-        """The time of the serial in ISO 8601; None if none is known."""
+        """Return the time of the serial in ISO 8601, or None if it is unknown."""
         return None if self.at is None else utc_text(self.at.timestamp())
 
 
 def parse_pin(text: str) -> PinnedMoment:
-    """What the text between `/at/` and the next slash means. Raises a ProblemError."""
+    """Parse the text between `/at/` and the next slash. Raises a ProblemError."""
     pinned, *options = text.split(",")
     if match := _SERIAL.fullmatch(pinned):
         return PinnedMoment(int(match[1]), None if match[2] is None else int(match[2]), tuple(options))
@@ -88,14 +90,14 @@ def answer_at(
     answer: Callable[[Pinned], WholeAnswer | StreamedAnswer],
     known: WholeAnswer | None = None,
 ) -> WholeAnswer | StreamedAnswer:
-    """What `answer` returns at the pinned serial: immutable. Without an epoch in the pin, a redirect to the one there.
-    `known` is the answer of before, which still holds if the epoch of its serial is the one in the pin.
+    """Return the result of `answer` at the pinned serial, marked immutable, or a redirect if the pin has no epoch.
 
-    Raises a ProblemError: 409 where the catalog is not exact at the serial, or it never had this epoch; 410 where the
-    epoch is over; 503 where a mirror has not replayed it yet.
+    `known` is a cached answer. It is still valid if the epoch of its serial is the epoch in the pin. Raises a
+    ProblemError: 409 if the catalog is not exact at the serial or the serial never had this epoch, 410 if the epoch has
+    expired, 503 if a mirror has not replayed the serial yet.
     """
     catalog = service.require_catalog()
-    if known is not None and known.serial is not None:  # which was exact then
+    if known is not None and known.serial is not None:  # the serial was exact when the answer was cached
         with catalog.read() as connection:
             if epoch_of(connection, known.serial) == pin.epoch:
                 return known
@@ -109,7 +111,7 @@ def answer_at(
     _require_epoch(pin, serial, epoch)
     found = answer(Pinned(catalog, serial, epoch, at, pin.options))
     with catalog.read() as connection:
-        _require_epoch(pin, serial, epoch_of(connection, serial))  # nothing changed while it was made
+        _require_epoch(pin, serial, epoch_of(connection, serial))  # nothing changed in the meantime
     found.serial = serial
     if found.status == 200 and found.lasting == Lasting.SHORT:
         found.lasting, found.modified = Lasting.IMMUTABLE, at
@@ -117,7 +119,7 @@ def answer_at(
 
 
 def _redirect(pin: PinnedMoment, raw_path: bytes, query: bytes, to: str, serial: int) -> WholeAnswer:
-    """A redirect to the same path below `to`. It is relative, so it holds behind any prefix."""
+    """Return a redirect to the same path below `to`. It is relative, so it works behind any prefix."""
     below = _AT.sub(b"", raw_path, count=1)
     up = b"../" * (below.count(b"/") + 1)
     place = up + ",".join((to, *pin.options)).encode() + b"/" + below
@@ -133,22 +135,22 @@ def _require_epoch(pin: PinnedMoment, serial: int, epoch: int) -> None:
         raise ProblemError(
             GONE,
             "gone",
-            f"the epoch {pin.epoch} of serial {serial} is over: what is known of it has changed, and /at/{serial}/"
-            " leads to the epoch that it has now",
+            f"the epoch {pin.epoch} of serial {serial} has expired, because the data at this serial have changed:"
+            f" /at/{serial}/ leads to the current epoch",
             parameter="at",
         )
     raise ProblemError(
         NOT_EXACT,
         "not-exact",
-        f"serial {serial} has no epoch {pin.epoch}: /at/{serial}/ leads to the one that it has",
+        f"serial {serial} has no epoch {pin.epoch}: /at/{serial}/ leads to its current epoch",
         parameter="at",
     )
 
 
 def exact_serial(service: Service, catalog: Catalog, moment: Moment, parameter: str = "at") -> int:
-    """The serial at which a question about `moment`, the value of `parameter`, is answered.
+    """Return the serial that answers a question about `moment`, the value of `parameter`.
 
-    Raises a ProblemError: NOT_EXACT where the catalog is not exact there, 503 where a mirror has not replayed it yet.
+    Raises a ProblemError: NOT_EXACT if the catalog is not exact there, 503 if a mirror has not replayed the serial yet.
     """
     reached, end = _replayed(service, catalog)
     if isinstance(moment, int) and reached < moment <= end:
@@ -161,13 +163,13 @@ def exact_serial(service: Service, catalog: Catalog, moment: Moment, parameter: 
         if end:
             raise _not_replayed(str(moment), reached, end) from None
         raise
-    if not isinstance(moment, int) and serial == reached < end:  # what is not replayed yet can be of that time
+    if not isinstance(moment, int) and serial == reached < end:  # later changes can be of that time
         raise _not_replayed(moment_text(moment), reached, end)
     return serial
 
 
 def _not_exact(catalog: Catalog, detail: str, parameter: str) -> ProblemError:
-    """The problem of a moment without an exact answer, which names the first one that has one."""
+    """Return the problem of a moment without an exact answer. It names the first moment that has one."""
     with catalog.read() as connection:
         serial = first_exact_serial(connection)
         at = None if serial is None else first_answered_time(connection, serial)
@@ -180,7 +182,7 @@ def _not_exact(catalog: Catalog, detail: str, parameter: str) -> ProblemError:
 
 
 def _replayed(service: Service, catalog: Catalog) -> tuple[int, int]:
-    """How far a mirror has replayed the journal, and how far it will; 0 and 0 where this is no mirror."""
+    """Return how far a mirror has replayed the journal, and how far it will; (0, 0) if this is not a mirror."""
     if service.journal_end is None:
         return 0, 0
     with catalog.read() as connection:
@@ -189,7 +191,7 @@ def _replayed(service: Service, catalog: Catalog) -> tuple[int, int]:
 
 def _not_replayed(what: str, reached: int, end: int) -> ProblemError:
     return unavailable(
-        f"this mirror has replayed the journal up to serial {reached} of {end}: the answer at {what} is there once it"
-        " has come that far",
+        f"this mirror has replayed the journal up to serial {reached} of {end}: try the answer at {what} again once"
+        " it is replayed",
         "not-replayed-yet",
     )

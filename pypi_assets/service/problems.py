@@ -1,7 +1,7 @@
 """Problems of requests, as documents of RFC 9457.
 
-Handlers raise a ProblemError, or the errors of the parts that they call, which become problems here. No problem has a
-stack trace, or anything of an error that was not meant for people.
+Handlers raise a ProblemError, or the errors of the code that they call, which are converted to problems here. A problem
+never contains a stack trace, nor text of an error that is not meant for people.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ _RETRY_AFTER_S = 5
 
 
 class Suggestion(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A name that may have been meant: its `kind` is `project`, `import`, `command`, or `release`, with the version."""
+    """A suggested name. Its `kind` is `project`, `import`, `command`, or `release`, which has a version."""
 
     kind: str
     name: str
@@ -33,9 +33,11 @@ class Suggestion(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A problem document. `parameter` is the one that is wrong, and `accepts` what it takes; `hints` are what may have
-    been meant, in sentences, and `suggestions` the names in them. `first_serial` and `first_time` (in UTC) are the
-    first moment that has answers. `request_id` is also in the log of the service.
+    """A problem document.
+
+    `parameter` is the invalid parameter, and `accepts` describes its valid values. `hints` are sentences that may help,
+    and `suggestions` are the names in them. `first_serial` and `first_time` (in UTC) are the first moment with answers.
+    `request_id` also appears in the log of the service.
     """
 
     type: str
@@ -52,30 +54,30 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 TITLES = {
-    "bad-parameter": "A value is not accepted",
-    "bad-request": "The request cannot be read",
-    "conflict": "Parameters do not go together",
+    "bad-parameter": "A value is invalid",
+    "bad-request": "The request cannot be parsed",
+    "conflict": "The parameters cannot be combined",
     "not-found": "Nothing was found",
     "not-exact": "There is no exact answer for this moment",
-    "no-method": "The method is not offered here",
-    "not-acceptable": "No form of the answer is accepted",
+    "no-method": "This route does not have this method",
+    "not-acceptable": "No accepted format is available",
     "gone": "This address has expired",
     "too-large": "The request is too large",
     "http-version": "The answer needs HTTP/1.1",
     "busy": "Too many requests at once",
-    "refused": "This is refused",
+    "refused": "The request is rejected",
     "not-built-yet": "The dataset is not built yet",
     "no-catalog": "There is no catalog",
-    "not-replayed-yet": "The mirror has not come that far yet",
-    "unavailable": "A part that is needed does not answer",
+    "not-replayed-yet": "The mirror has not replayed this serial yet",
+    "unavailable": "A required part does not answer",
     "too-slow": "The answer took too long",
     "internal": "The service has a defect",
 }
-"""Of each kind of problem, which is the last part of its type."""
+"""The title of each kind of problem. The kind is the last part of a problem's type."""
 
 
 class ProblemError(Exception):
-    """Ends a request with a problem of a kind of `TITLES`. `headers` are added to the answer's."""
+    """Ends a request with a problem of a kind in `TITLES`. `headers` are added to the response."""
 
     def __init__(
         self,
@@ -113,27 +115,27 @@ def suggestions_in(hints: Iterable[str]) -> tuple[Suggestion, ...]:
 
 
 def bad_parameter(parameter: str, detail: str, accepts: str | None = None) -> ProblemError:
-    """Return the error for a value that `parameter` does not accept."""
+    """Return the error for an invalid value of `parameter`."""
     return ProblemError(400, "bad-parameter", detail, parameter=parameter, accepts=accepts)
 
 
 def conflict(parameter: str, detail: str, accepts: str | None = None) -> ProblemError:
-    """Return the error for a value of `parameter` that conflicts with another parameter."""
+    """Return the error for a value of `parameter` that cannot be combined with another parameter."""
     return ProblemError(409, "conflict", detail, parameter=parameter, accepts=accepts)
 
 
 def not_found(detail: str, *, hints: Sequence[str] = (), parameter: str | None = None) -> ProblemError:
-    """Return the error for a missing thing."""
+    """Return the error for something that does not exist."""
     return ProblemError(404, "not-found", detail, hints=hints, parameter=parameter)
 
 
 def unavailable(detail: str, kind: str = "unavailable") -> ProblemError:
-    """Return the error of a request that can be answered later."""
+    """Return the error for a request that may succeed later."""
     return ProblemError(503, kind, detail, headers=[("Retry-After", str(_RETRY_AFTER_S))])
 
 
 def problem_of(error: Exception) -> ProblemError | None:
-    """Return the problem that an error of the parts below means; None for a defect, whose text is for the log alone."""
+    """Return the problem for an error of the code below, or None for a defect, whose text belongs only in the log."""
     match error:
         case ProblemError():
             return error
@@ -157,7 +159,7 @@ def problem_of(error: Exception) -> ProblemError | None:
 
 
 def problem_answer(error: ProblemError, serial: int | None = None, request_id: str | None = None) -> WholeAnswer:
-    """Return the answer to a request that ended with `error`."""
+    """Return the response to a request that ended with `error`."""
     return WholeAnswer(
         to_json(msgspec.structs.replace(error.problem, request_id=request_id)),
         MEDIA_TYPE,
@@ -169,10 +171,10 @@ def problem_answer(error: ProblemError, serial: int | None = None, request_id: s
 
 
 def defect() -> ProblemError:
-    """Return the error of a request that failed by a defect of the service."""
+    """Return the error for a request that failed because of a defect in the service."""
     return ProblemError(500, "internal", "the request failed; the log of the service has the reason")
 
 
 def status_phrase(status: int) -> str:
-    """Return the phrase of a status: `Not Found`."""
+    """Return the phrase of a status, such as `Not Found`."""
     return HTTPStatus(status).phrase

@@ -1,6 +1,6 @@
-"""The journal as the service follows it: opened when it is first needed, and watched while requests wait for more.
+"""The journal for the service: opened on first use, and polled while requests wait for changes.
 
-What waits costs no thread. One look a second, for all requests of the process together, finds what is published.
+A waiting request takes no thread. One poll a second serves all waiting requests of the process.
 """
 
 import asyncio
@@ -20,12 +20,14 @@ LOOK_EVERY_S = 1.0
 _MOST_REMEMBERED = 64
 Result = TypeVar("Result")
 Run = Callable[[Callable[[], list[Head]]], Awaitable[list[Head]]]
-"""Reads heads in a thread."""
+"""Runs a function that reads heads in a thread."""
 
 
 class PublishedChanges:
-    """The journal of the storage that `opened` returns. Several threads may use it; `wait_beyond` is for the event
-    loop."""
+    """The journal in the storage that `opened` returns.
+
+    It is thread-safe, except for `wait_beyond`, which belongs to the event loop.
+    """
 
     def __init__(self, opened: Callable[[], Storage]) -> None:
         self._opened = opened
@@ -35,7 +37,7 @@ class PublishedChanges:
         self._watch: _Watch | None = None
 
     def tail(self) -> Tail:
-        """The journal, for readers that go on. Raises StorageError."""
+        """Return the journal for readers that keep following it. Raises StorageError."""
         with self._opening:
             if self._tail is None:
                 self._tail = Tail(Journal(self._opened()))
@@ -43,11 +45,11 @@ class PublishedChanges:
 
     @property
     def journal(self) -> Journal:
-        """The journal. Raises StorageError."""
+        """Return the journal. Raises StorageError."""
         return self.tail().journal
 
     def remembered(self, key: object, made: Callable[[], Result]) -> Result:
-        """What `made` returns for `key`, made again once more is published. Raises NoJournalError."""
+        """Return the result of `made`, cached by `key` until more is published. Raises NoJournalError."""
         state = tuple(self.journal.heads())
         with self._opening:
             known = self._remembered.get(key)
@@ -69,9 +71,9 @@ class PublishedChanges:
         until: float,
         ended: "asyncio.Future[Any]",
     ) -> bool:
-        """Waits until all of `streams` are published beyond the serial `through`; returns whether they are.
+        """Wait until all of `streams` are published beyond the serial `through`. Return whether they are.
 
-        Ends at the time `until` of the event loop, and when `ended` is done.
+        Stops at the time `until` of the event loop, or when `ended` is done.
         """
         loop = asyncio.get_running_loop()
         if self._watch is None or self._watch.loop is not loop:
@@ -86,7 +88,7 @@ class PublishedChanges:
 
 
 class _Watch:
-    """Looks at the heads of the journal while any request waits. A context for each that does."""
+    """Polls the heads of the journal while any request waits. Each waiting request enters the context."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, run: Run, changes: PublishedChanges) -> None:
         self.loop = loop
@@ -99,7 +101,7 @@ class _Watch:
     def __enter__(self) -> "_Watch":
         self._waiting += 1
         if self._task is None or self._task.done():
-            self._through = {}  # what was seen before can be long ago
+            self._through = {}  # the last poll may be long ago
             self._task = self.loop.create_task(self._look())
         return self
 
@@ -107,15 +109,15 @@ class _Watch:
         self._waiting -= 1
 
     def is_beyond(self, through: int, streams: Collection[str]) -> bool:
-        """Whether all of `streams` were seen beyond the serial `through`."""
+        """Check whether all of `streams` were seen beyond the serial `through`."""
         return bool(self._through) and min(self._through[stream] for stream in streams) > through
 
     async def _look(self) -> None:
         while self._waiting:
             try:
-                found = await self._run(self._heads)  # streams that read much hold up no look
+                found = await self._run(self._heads)  # its thread is never blocked by long streams
             except (ExpectedError, OSError):
-                found = []  # who waits is answered in time, and then the problem is shown
+                found = []  # waiting requests time out, and then report the problem
             through = {head.stream: head.through for head in found}
             if found and through != self._through:
                 self._through = through

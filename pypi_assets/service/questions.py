@@ -1,4 +1,4 @@
-"""Makes operations of each question: its routes, their forms at a serial, pages, lines, and their place in OpenAPI."""
+"""Derive operations from questions: routes, routes at a serial, pages, JSON lines, and OpenAPI descriptions."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -55,9 +55,9 @@ from pypi_assets.service.service import Service
 
 
 class NewestCatalog(NamedTuple):
-    """The catalog at its complete serial, for questions that datasets do not answer.
+    """The catalog at its complete serial, for questions that datasets cannot answer.
 
-    Further pages are of the serial that the first one was of.
+    Further pages are read at the serial of the first page.
     """
 
     catalog: Catalog
@@ -88,12 +88,12 @@ def batch_operation(name: str) -> Operation:
     """Return the operation that answers the question of this name about several subjects."""
     question = find_question(name)
     if question.batch is None:
-        raise TypeError(f"the question {name} has no batch")
+        raise TypeError(f"question {name} has no batch")
     return _AskedTogether(question, question.batch).operation()
 
 
 class _AskedQuestion:
-    """A question as the service answers it."""
+    """The operation of a question."""
 
     def __init__(self, question: Question[Any]) -> None:
         self._question = question
@@ -101,10 +101,9 @@ class _AskedQuestion:
         self._has_pages = question.sort_key is not None
 
     def operation(self) -> Operation:
-        """Return the operation."""
         question = self._question
         if question.path is None:
-            raise TypeError(f"the question {question.name} has no route")
+            raise TypeError(f"question {question.name} has no route")
         answer = (One if question.is_single else Results)[question.result]
         return Operation(
             path=question.path,
@@ -130,16 +129,16 @@ class _AskedQuestion:
         is_streamed = self._has_pages and wants_lines(given, call.headers)
         values = [getattr(given, name) for name in self._names]
         try:
-            asked = question.parameters(*values)  # whose limits were checked with the request
+            asked = question.parameters(*values)  # the limits were checked when the request was parsed
             question.check(asked)
         except ParameterError as error:
             raise _conflicting(error) from None
         long_by = question.long_by(asked)
         if long_by and not is_streamed:
-            detail = "a search of the whole index comes as lines alone"
+            detail = "a search of the whole index is only available as JSON lines"
             raise conflict(long_by, detail, f"{long_by}=1&format=ndjson")
         if question.answer_with is not None:
-            service = service.of_one_set()  # of which the datasets and the resolutions are
+            service = service.of_one_set()  # so that resolutions use the same datasets
         cursor = read_cursor(given.cursor, question, asked) if self._has_pages and given.cursor else None
         source = self._source(service, call, asked, cursor)
         facts = CatalogFacts(service, source.serial) if question.is_single else None
@@ -155,7 +154,7 @@ class _AskedQuestion:
                     found, epoch = pinned_answer(source.catalog, source.serial, partial(answer, snapshot, asked, after))
                     source = source._replace(epoch=epoch)
                     named = _named(source)
-                    _require_same(cursor, named)  # it can have changed since
+                    _require_same(cursor, named)  # it may have changed in the meantime
                 else:
                     found = answer(snapshot, asked, after)
         except ParameterError as error:
@@ -178,7 +177,7 @@ class _AskedQuestion:
             content |= {"hints": tuple(map(str, hints)), "suggestions": suggestions_in(hints)}
         made = _answer_of(source, Results, content)
         if hints and call.pinned is not None:
-            made.lasting = Lasting.REDIRECT  # hints are of the names that are known today
+            made.lasting = Lasting.REDIRECT  # hints contain the names that are known today
         if self._has_pages:
             made.varies = ("Accept",)
         return made
@@ -191,14 +190,14 @@ class _AskedQuestion:
         return set_of(service, cursor)
 
     def _lines(self, source: Source, found: Found[Any], asked: Any) -> StreamedAnswer:
-        """Return the results as lines. Those of a set are read while they are sent, and those of a serial before."""
+        """Return the results as lines. Results of a set are streamed; results at a serial are already in memory."""
         chunks = lines_of(found.results)
         if self._question.long_by(asked) and isinstance(source, OpenSet):
             chunks = counted_chunks(chunks)
         modified = source.published.published_at if isinstance(source, OpenSet) else getattr(source, "at", None)
         answer = StreamedAnswer(chunks, serial=found.serial, modified=modified, varies=("Accept",))
         if self._question.is_timed(asked):
-            answer.lasting = Lasting.NO_STORE  # what is not decided within the time can be the next time
+            answer.lasting = Lasting.NO_STORE  # undecided projects may be decided the next time
         return answer
 
     def _page(
@@ -210,7 +209,7 @@ class _AskedQuestion:
         snapshot: Snapshot,
         asked: Any,
     ) -> dict[str, Any]:
-        """Return the fields of a page of what was found."""
+        """Return the fields of one page of the results."""
         question = self._question
         if not self._has_pages:
             return _whole(found)
@@ -255,19 +254,18 @@ class _AskedQuestion:
 
 
 class _AskedTogether:
-    """A question about several subjects, as the service answers it."""
+    """The operation of a question about several subjects."""
 
     def __init__(self, question: Question[Any], batch: Batch) -> None:
         self._question, self._batch = question, batch
         self._takes = parameters_of(batch.parameters)
 
     def operation(self) -> Operation:
-        """Return the operation."""
         question, batch = self._question, self._batch
         item = annotated(question.takes[0]) if batch.item is None else limited(*unwrapped(batch.item))
         subjects = Annotated[
             tuple[item, ...],  # type: ignore[valid-type]
-            Meta(max_length=batch.most, description=f"up to {batch.most}"),
+            Meta(max_length=batch.most, description=f"up to {batch.most} items"),
         ]
         body = msgspec.defstruct(
             f"{question.parameters.__name__.removesuffix('Parameters')}Batch",
@@ -318,17 +316,17 @@ def _whole(found: Found[Any]) -> dict[str, Any]:
 
 
 def _of_another_serial() -> ProblemError:
-    """Return the problem of a cursor whose answer is not known any more."""
-    return conflict("cursor", "the cursor is of another serial or epoch")
+    """Return the problem of a cursor whose answer is no longer available."""
+    return conflict("cursor", "the cursor belongs to another serial or epoch")
 
 
 def _conflicting(error: ParameterError) -> ProblemError:
-    """Return the problem of parameters that do not go together."""
+    """Return the problem of parameters that cannot be combined."""
     return conflict(error.name, str(error), error.accepts)
 
 
 def _elsewhere(error: OtherSnapshotError, call: Call[Any]) -> ProblemError:
-    """Return the problem of a question that another snapshot can answer."""
+    """Return the problem of a question that only another snapshot can answer."""
     accepts = "the path below /at/SERIAL" if call.pinned is None else "the path without /at/"
     return ProblemError(409, "conflict", str(error), parameter="at", accepts=accepts)
 
@@ -343,7 +341,7 @@ def _answer_of(source: Source, kind: Any, content: dict[str, Any]) -> WholeAnswe
 
 
 def _snapshot(service: Service, source: Source, facts: CatalogFacts | None = None) -> tuple[Snapshot, str]:
-    """Return the snapshot of a source, and the name that cursors have for it."""
+    """Return the snapshot of a source, and its name in cursors."""
     if isinstance(source, OpenSet):
         return published_snapshot(source, facts), source.id
     limit = time_limit(service.settings.service_timeout_s)
@@ -357,7 +355,7 @@ def _named(source: Pinned | NewestCatalog) -> str:
 
 
 def _require_same(cursor: PageCursor | None, named: str) -> None:
-    """Raise a ProblemError for a cursor of another set, serial or epoch."""
+    """Raise a ProblemError if the cursor belongs to another set, serial or epoch."""
     if cursor is not None and cursor.set != named:
         raise _of_another_serial()
 

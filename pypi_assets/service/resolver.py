@@ -1,7 +1,7 @@
-"""Resolves requirements in a process of its own, so that look-ups wait for no resolution.
+"""Resolution of requirements in a separate process, so that lookups never wait for a resolution.
 
-The process opens the published sets and the catalog itself. It answers one question after the other. What takes longer
-than it may ends by itself, or with the process. It also ends with the process that has started it.
+The process opens the published sets and the catalog itself, and answers one question after the other. A resolution that
+exceeds its time stops by itself, or is killed with the process. The process ends when its parent process ends.
 """
 
 import multiprocessing
@@ -31,25 +31,27 @@ from pypi_assets.service.problems import ProblemError, problem_of, unavailable
 from pypi_assets.settings import Settings
 
 _NICENESS = 5
-"""Look-ups come first where a core is short."""
+"""Gives lookups priority if CPU time is scarce."""
 _INDEXES = 3
-"""Of how many serials the process keeps what was read."""
+"""The number of serials whose releases the process caches."""
 _GRACE_S = 5.0
-"""For how much longer than it may take a resolution is waited for: it looks at the clock only now and then."""
+"""How much longer to wait for a resolution than it may take, because it only checks the clock now and then."""
 _START_S = 60.0
-"""For how long the process may take to start, on a machine that has other things to do."""
+"""The time in which the process must start, also on a busy machine."""
 _PLACES, _PLACES_OF_A_CLIENT = 8, 4
-"""How many may wait for the process: each has a thread, and look-ups need the others."""
+"""The number of requests that may wait for the process. Each holds a thread, and lookups need the other threads."""
 _MOST_RESIDENT_BYTES = 1024**3
-"""How much memory the process may have after an answer. Above, another one takes its place: what it has cached of
-requests and of the index is bounded by no count alone."""
+"""The memory that the process may use after an answer. Above this limit, it is replaced by a new process.
+
+Its caches of requests and releases limit the number of entries, which does not limit their size.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What `answer` returns of an index, which may take `seconds`. Both it and what it returns go between processes.
+    """A call of `answer` with an index, which may take `seconds`. The function and its result must be picklable.
 
-    `set_id` is the published set of the index; None: it is the catalog, at `serial` in its `epoch`.
+    `set_id` is the published set of the index. If it is None, the index is the catalog at `serial` in its `epoch`.
     """
 
     answer: Callable[[ReleaseIndex], Any]
@@ -60,14 +62,14 @@ class Job:
 
 
 class _Reply(NamedTuple):
-    """What the process sends back. `is_last`: it has too much memory for another job."""
+    """The reply of the process. `is_last` means that the process uses too much memory for another job."""
 
     content: Any
     is_last: bool
 
 
 class _Failure(NamedTuple):
-    """A problem, as it is sent between processes."""
+    """A problem, as sent between processes."""
 
     status: int
     kind: str
@@ -77,7 +79,7 @@ class _Failure(NamedTuple):
 
 
 class ResolverProcess:
-    """The process, as the service has it. It starts when it is first needed, and again where it has ended."""
+    """The service's handle of the process. It starts the process on first use, and again after it has ended."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -87,10 +89,10 @@ class ResolverProcess:
         self._connection: Connection[Any, Any] | None = None
 
     def answer(self, job: Job, client: str = "", wait_s: float = 0.0) -> Any:
-        """What the job's `answer` returns. Raises ProblemError: busy, too slow, or what it ended with.
+        """Return the result of the job's `answer`. Raises ProblemError if it is busy, too slow, or fails.
 
-        `client` is who has requested it: each has a share of the places. `wait_s` is how long to wait for a place where
-        too many jobs are under way. A job that cannot end before its request does is not begun.
+        Each `client` has a share of the places in the waiting room. `wait_s` is the time to wait for a place. A job
+        that cannot finish before its request times out is not started.
         """
         patience_s = max(self._settings.service_timeout_s - job.seconds, 0.0)
         with self._places.turn(client, wait_s, patience_s), self._using:
@@ -105,13 +107,13 @@ class ResolverProcess:
                     self._end()
             except (EOFError, OSError):
                 self._end()
-                raise unavailable("the process that resolves has ended, and begins again") from None
+                raise unavailable("the resolver process has ended and is restarting") from None
         if isinstance(found, _Failure):
             raise ProblemError(found.status, found.kind, found.detail, parameter=found.parameter, headers=found.headers)
         return found
 
     def close(self) -> None:
-        """Ends the process."""
+        """Stop the process."""
         with self._using:
             self._end()
 
@@ -123,10 +125,10 @@ class ResolverProcess:
             self._connection, theirs = context.Pipe()
             self._process = context.Process(target=_run, args=(self._settings, theirs), name="resolver", daemon=True)
             self._process.start()
-            theirs.close()  # so that this end notices when the process ends
+            theirs.close()  # so that this side notices when the process ends
             if not self._connection.poll(_START_S):
                 self._end()
-                raise unavailable("the process that resolves does not start")
+                raise unavailable("the resolver process does not start")
             self._connection.recv()
         return self._connection
 
@@ -145,19 +147,19 @@ def _too_slow(detail: str) -> ProblemError:
 
 
 def _run(settings: Settings, connection: "Connection[Any, Any]") -> None:
-    """What the process does, until the other end is closed."""
+    """Run the process until the other end of the connection is closed."""
     with suppress(OSError):
         os.nice(_NICENESS)
     resolving = _Resolving(settings)
     with suppress(EOFError, OSError, KeyboardInterrupt):
-        connection.send(None)  # it is ready
+        connection.send(None)  # ready
         while True:
             content = resolving.reply(connection.recv())
             connection.send(_Reply(content, _resident_bytes() > _MOST_RESIDENT_BYTES))
 
 
 def _resident_bytes() -> int:
-    """How much memory this process has now; where that is not known, how much it has had."""
+    """Return the memory that this process uses now, or its peak if the current use is unknown."""
     with suppress(OSError, ValueError, IndexError):
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
@@ -166,7 +168,7 @@ def _resident_bytes() -> int:
 
 
 class _Resolving:
-    """Answers in the process, and remembers the indexes of the last serials."""
+    """The state in the process: the open datasets or catalog, and the indexes of the last serials."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -175,12 +177,12 @@ class _Resolving:
         self._indexes: OrderedDict[object, ReleaseIndex] = OrderedDict()
 
     def reply(self, job: Job) -> Any:
-        """The answer, or the problem that it ended with."""
+        """Return the answer, or the problem that ended the job."""
         try:
             return job.answer(self._index_of(job))
         except ResolutionLimitError as error:
             return _failure(_too_slow(str(error)))
-        except Exception as error:  # noqa: BLE001 - the process goes on
+        except Exception as error:  # noqa: BLE001 - the process must not end
             problem = problem_of(error)
             return _failure(problem) if problem else _Failure(500, "internal", f"{type(error).__name__}: {error}")
 
@@ -200,7 +202,7 @@ class _Resolving:
         published = self._sets.named(job.set_id)
         if published is None:
             raise unavailable(f"the set {job.set_id} is no longer published")
-        opened = OpenSet(self._sets, published)  # of which a resolution needs one dataset
+        opened = OpenSet(self._sets, published)  # opens only the one dataset that a resolution reads
         return PublishedSnapshot(opened.reader, opened.opened)
 
     def _open_catalog(self) -> Catalog:

@@ -1,21 +1,22 @@
-"""Caches immutable answers: each is of one set of datasets, or of one serial in its epoch."""
+"""A cache of immutable answers. An answer belongs to one set of datasets, or to one serial in its epoch."""
 
 from collections import OrderedDict
 
 from pypi_assets.service.responses import Lasting, WholeAnswer
 
 Target = tuple[bytes, bytes, str]
-"""The path and the query of a request as they came, and its header Accept."""
+"""The path and the query of a request as received, and its header Accept."""
 _MOST_BYTES = 128 * 1024**2
 _LONGEST_BODY = 4 * 1024**2
-"""The page of a project of 2,000 files has 1.1 MB in the Simple API."""
+"""For comparison, a project with 2,000 files has a page of 1.1 MB in the Simple API."""
 _OVERHEAD_BYTES = 2_000
 
 
 class ResponseCache:
-    """The answers that were used last, up to `most_bytes` of memory. It is used by the event loop alone.
+    """The most recently used answers, up to `most_bytes` of memory. It is used only in the event loop.
 
-    The caller of `get` checks that the answer's datasets are the present ones, or that its epoch is its serial's epoch.
+    The caller of `get` must check that the datasets are the current ones, or that the epoch is still the serial's
+    epoch.
     """
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
@@ -27,14 +28,14 @@ class ResponseCache:
         return len(self._answers)
 
     def get(self, target: Target) -> WholeAnswer | None:
-        """Return the answer to this target, if it is cached."""
+        """Return the cached answer for this target, or None."""
         found = self._answers.get(target)
         if found is not None:
             self._answers.move_to_end(target)
         return found
 
     def keep(self, target: Target, answer: WholeAnswer) -> None:
-        """Cache an answer, if it never changes and depends on no other header than Accept."""
+        """Cache an answer if it never changes and depends on no header except Accept."""
         lasts = answer.set_id is not None or answer.lasting is Lasting.IMMUTABLE
         if not lasts or answer.status != 200 or len(answer.body) > _LONGEST_BODY:
             return
@@ -50,5 +51,5 @@ class ResponseCache:
 
 
 def _size(target: Target, answer: WholeAnswer) -> int:
-    """Return about how many bytes of memory an answer takes, also in other encodings."""
+    """Return roughly how many bytes of memory an answer takes, including its encodings."""
     return 2 * len(answer.body) + sum(map(len, target)) + _OVERHEAD_BYTES

@@ -1,6 +1,6 @@
-"""Answers of handlers, and their HTTP responses: entity tags, conditional requests, encodings, caching.
+"""Answers of handlers and their HTTP responses: entity tags, conditional requests, encodings, caching.
 
-An `WholeAnswer` is whole in memory, a `StreamedAnswer` is written chunk by chunk. Neither depends on the request.
+A `WholeAnswer` is whole in memory, and a `StreamedAnswer` is sent in chunks. Neither depends on the request.
 """
 
 import hashlib
@@ -24,22 +24,22 @@ _LEAST_COMPRESSED_BYTES = 500
 _GZIP_LEVEL, _GZIP_WINDOW = 2, 31
 _ZSTD_LEVEL = 1
 _ENCODINGS = ("zstd", "gzip")
-"""Those that are offered, the better first."""
+"""The supported encodings, the best first."""
 _LONGEST_HEADER = 1_000
 Header = tuple[bytes, bytes]
 _Form = tuple[str, bytes, tuple[Header, ...]]
-"""An encoding, the body in it, and the headers of a response that has it."""
+"""An encoding, the body in this encoding, and the headers of the response."""
 CROSS_ORIGIN: tuple[Header, ...] = (
     (b"access-control-allow-origin", b"*"),
     (b"access-control-expose-headers", b"X-PyPI-Last-Serial, X-Request-ID, ETag, Last-Modified, Link, Retry-After"),
 )
-"""With these, pages of other sites can read an answer."""
+"""Headers that allow pages of other sites to read an answer."""
 to_json = msgspec.json.Encoder().encode
-"""JSON in UTF-8."""
+"""Return JSON in UTF-8."""
 
 
 class Lasting(StrEnum):
-    """For how long caches may keep an answer: the value of Cache-Control."""
+    """Values of Cache-Control: how long caches may keep an answer."""
 
     SHORT = "public, max-age=15"
     REDIRECT = "public, max-age=60"
@@ -48,11 +48,12 @@ class Lasting(StrEnum):
     NO_STORE = "no-store"
 
 
-class WholeAnswer(msgspec.Struct, gc=False):  # thousands are cached, and the collector would go through all
-    """A whole answer. `serial` is the one that it is of, and `modified` the time since which it is so.
+class WholeAnswer(msgspec.Struct, gc=False):  # the collector would traverse thousands of cached answers
+    """An answer that is whole in memory.
 
-    `varies` are the request's headers that it depends on, next to Accept-Encoding. `set_id` is the set of datasets that
-    alone it follows from: the answer is cached as long as that is the present one.
+    `serial` is the serial of the answer, and `modified` is the time since which it is valid. `varies` are the request
+    headers that it depends on, besides Accept-Encoding. `set_id` is the set of datasets, if the answer depends on
+    nothing else: then it is cached as long as this set is the current one.
     """
 
     body: bytes
@@ -69,12 +70,12 @@ class WholeAnswer(msgspec.Struct, gc=False):  # thousands are cached, and the co
 
     @property
     def tag(self) -> str:
-        """The beginning of the entity tags of all encodings, which follows from the bytes."""
+        """Return the first part of the entity tags of all encodings, a hash of the body."""
         self._tag = self._tag or hashlib.sha256(self.body).hexdigest()[:32]
         return self._tag
 
     def form(self, encoding: str) -> tuple[bytes, tuple[Header, ...]]:
-        """Return the body in an encoding (`identity`: unchanged), with the headers of its response."""
+        """Return the body in an encoding (`identity` is unchanged), with the headers of its response."""
         for known, body, headers in self._forms:
             if known == encoding:
                 return body, headers
@@ -83,7 +84,7 @@ class WholeAnswer(msgspec.Struct, gc=False):  # thousands are cached, and the co
         return body, headers
 
     def has_form(self, encoding: str) -> bool:
-        """Check whether the body in this encoding was made before."""
+        """Check whether the body was encoded in this encoding before."""
         return any(known == encoding for known, _, _ in self._forms)
 
     def _make_form(self, encoding: str) -> tuple[bytes, tuple[Header, ...]]:
@@ -95,13 +96,13 @@ class WholeAnswer(msgspec.Struct, gc=False):  # thousands are cached, and the co
         return body, tuple(headers)
 
     def encoding_for(self, accept_encoding: str) -> str:
-        """Return the encoding in which the answer is sent. Short answers are not compressed."""
+        """Return the encoding to send the answer in. Short answers are not compressed."""
         if len(self.body) < _LEAST_COMPRESSED_BYTES or self.status != 200:
             return "identity"
         return best_encoding(accept_encoding)
 
     def is_known(self, if_none_match: str | None, if_modified_since: str | None) -> bool:
-        """Check whether the client holds this answer, in any encoding. Dates count without tags alone (RFC 9110)."""
+        """Check whether the client has this answer, in any encoding. Dates only count if no tag is sent (RFC 9110)."""
         if self.status != 200:
             return False
         if if_none_match is not None:
@@ -114,8 +115,9 @@ class WholeAnswer(msgspec.Struct, gc=False):  # thousands are cached, and the co
 
 @dataclass(slots=True)
 class StreamedAnswer:
-    """An answer whose `chunks` are written as they are made: each is read in a thread, when the client has taken the
-    one before. The iterator is closed in any case.
+    """An answer that is sent in chunks.
+
+    Each chunk is made in a thread once the client has taken the previous one. The iterator is always closed.
     """
 
     chunks: Iterator[bytes]
@@ -128,17 +130,17 @@ class StreamedAnswer:
     status: int = 200
 
     def head(self, encoding: str) -> list[Header]:
-        """The headers of the response."""
+        """Return the headers of the response."""
         return _headers(self, encoding)
 
 
 def redirect(location: str, lasting: Lasting = Lasting.REDIRECT, status: int = 307) -> WholeAnswer:
-    """Return a redirect to `location`, which is percent-encoded. A relative one holds behind any prefix."""
+    """Return a redirect to `location`, which is percent-encoded. A relative location works behind any prefix."""
     return WholeAnswer(b"", "text/plain", status, lasting=lasting, headers=[("Location", location)])
 
 
 def compressed(body: bytes, encoding: str) -> bytes:
-    """Return `body` in `encoding`, which is the same each time."""
+    """Return `body` in `encoding`. The result is reproducible."""
     if encoding == "zstd":
         return zstandard.ZstdCompressor(_ZSTD_LEVEL).compress(body)
     packer = isal_zlib.compressobj(_GZIP_LEVEL, isal_zlib.DEFLATED, _GZIP_WINDOW)
@@ -146,7 +148,7 @@ def compressed(body: bytes, encoding: str) -> bytes:
 
 
 def compressed_chunks(chunks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
-    """Yield the chunks of a stream in `encoding`; a client can decode each chunk when it arrives."""
+    """Yield the chunks of a stream in `encoding`. A client can decode each chunk as soon as it arrives."""
     if encoding == "identity":
         yield from chunks
         return
@@ -163,7 +165,7 @@ def compressed_chunks(chunks: Iterator[bytes], encoding: str) -> Iterator[bytes]
 
 @cached_if_short(maxsize=256)
 def best_encoding(accept_encoding: str) -> str:
-    """Return the encoding that a request accepts best.
+    """Return the encoding that the header Accept-Encoding prefers.
 
     >>> best_encoding("gzip, zstd;q=0.5")
     'gzip'
@@ -179,7 +181,7 @@ def best_encoding(accept_encoding: str) -> str:
 
 
 def quality(parameters: str) -> float:
-    """Return the weight `q` of one item of a header such as Accept, from the `parameters` after its name."""
+    """Return the weight `q` of one item in a header such as Accept. `parameters` is the text after the item's name."""
     for parameter in parameters.split(";"):
         name, _, value = parameter.partition("=")
         if name.strip() == "q":
@@ -207,12 +209,12 @@ def _shared_headers(
     modified: datetime | None,
     encoding: str,
 ) -> tuple[Header, ...]:
-    """Return the headers that most answers of a serial have in common."""
+    """Return the headers that most answers of a serial share."""
     headers = [
         (b"content-type", media_type.encode()),
         (b"cache-control", lasting.encode()),
         (b"vary", ", ".join((*varies, "Accept-Encoding")).encode()),
-        (b"x-content-type-options", b"nosniff"),  # pages run scripts of this service: no answer may pass for one
+        (b"x-content-type-options", b"nosniff"),  # no answer may be run as a script of a page
         *CROSS_ORIGIN,
     ]
     if serial is not None:

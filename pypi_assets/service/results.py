@@ -1,4 +1,4 @@
-"""The form of the answers of look-ups: whole, in pages of JSON with a cursor, or as lines of JSON."""
+"""The format of lookup answers: whole, as pages of JSON with a cursor, or as JSON lines."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,18 +16,18 @@ from pypi_assets.service.responses import JSON, NDJSON, WholeAnswer, quality, to
 
 Result = TypeVar("Result")
 _FIRST_LINES, _LINES = 100, 2_000
-"""How many results a chunk of a stream has: few at first, so that it begins at once."""
+"""The number of results in a chunk of a stream. The first chunk is small, so that the stream starts early."""
 _CHUNK_S = 1.0
-"""After how long a chunk ends that has fewer."""
+"""The time after which a smaller chunk is sent."""
 
 
 class Results(msgspec.Struct, Generic[Result], frozen=True, kw_only=True, omit_defaults=True):
-    """Results, as the index was at `serial`. If there are none, `hints` may help, with the names in them as
-    `suggestions`.
+    """Results as of `serial`. If there are none, `hints` may help, and `suggestions` are the names in them.
 
-    `set` names the published datasets that the answer is from, `epoch` is that of the serial for answers of the
-    catalog. `followed_projects` is how many projects are followed, where that is not all of the index. `next` is the
-    cursor of the next page, where there is one. `count` is the number of results of all pages, if it is known.
+    `set` is the published set of datasets that the answer comes from. `epoch` is the epoch of the serial if the answer
+    comes from the catalog. `followed_projects` is the number of followed projects, unless the whole index is followed.
+    `next` is the cursor of the next page, if there is one. `count` is the number of results on all pages, if it is
+    known.
     """
 
     serial: int
@@ -42,7 +42,7 @@ class Results(msgspec.Struct, Generic[Result], frozen=True, kw_only=True, omit_d
 
 
 class One(msgspec.Struct, Generic[Result], frozen=True, kw_only=True, omit_defaults=True):
-    """One thing, as the index was at `serial`; `set` and `epoch` as in lists of results."""
+    """One result as of `serial`. `set` and `epoch` are as in lists of results."""
 
     serial: int
     set: str | None = None
@@ -51,22 +51,22 @@ class One(msgspec.Struct, Generic[Result], frozen=True, kw_only=True, omit_defau
 
 
 def published_answer(datasets: OpenSet, content: Any) -> WholeAnswer:
-    """Return the answer with `content` as JSON, which is from these datasets."""
+    """Return an answer with `content` as JSON, which comes from these datasets."""
     return WholeAnswer(
         to_json(content), serial=datasets.serial, modified=datasets.published.published_at, set_id=datasets.id
     )
 
 
 def past_answer(pinned: Pinned, content: Any) -> WholeAnswer:
-    """Return the answer with `content` as JSON, which is from the catalog at a serial."""
+    """Return an answer with `content` as JSON, which comes from the catalog at a serial."""
     return WholeAnswer(to_json(content), serial=pinned.serial, modified=pinned.at)
 
 
 class PagedParameters(OperationParameters, frozen=True):
-    """How a long list is answered. `limit` and `cursor` go with pages alone."""
+    """The format of a long list. `limit` and `cursor` are only for pages."""
 
     format: (
-        Annotated[Literal["json", "ndjson"], Meta(description="json: pages, ndjson: all, one a line; else by Accept")]
+        Annotated[Literal["json", "ndjson"], Meta(description="json: pages; ndjson: all in lines; default: by Accept")]
         | None
     ) = None
     limit: Limit | None = None
@@ -74,16 +74,16 @@ class PagedParameters(OperationParameters, frozen=True):
 
 
 def wants_lines(given: PagedParameters, headers: Mapping[str, str]) -> bool:
-    """Check whether all results are wanted as lines. Raises a ProblemError if parameters of pages are given as well."""
+    """Check whether a request wants all results as lines. Raises a ProblemError if it has parameters of pages, too."""
     is_streamed = given.format == "ndjson" or (given.format is None and _prefers_lines(headers))
     for name, value in (("limit", given.limit), ("cursor", given.cursor)):
         if is_streamed and value is not None:
-            raise conflict(name, f"{name} goes with pages alone: format=json")
+            raise conflict(name, f"{name} is only for pages: format=json")
     return is_streamed
 
 
 def lines_of(results: Iterable[Any]) -> Iterator[bytes]:
-    """Yield results as lines of JSON, in chunks."""
+    """Yield results as JSON lines, in chunks."""
     lines: list[bytes] = []
     count, ends = _FIRST_LINES, time.monotonic() + _CHUNK_S
     for one in results:
@@ -97,7 +97,7 @@ def lines_of(results: Iterable[Any]) -> Iterator[bytes]:
 
 
 def _prefers_lines(headers: Mapping[str, str]) -> bool:
-    """Check whether the header Accept names NDJSON with more weight than JSON."""
+    """Check whether the header Accept prefers NDJSON to JSON."""
     accept = headers.get("accept", "")[:1_000].lower()
     if NDJSON not in accept:
         return False

@@ -1,4 +1,4 @@
-"""Runs the service under uvicorn: one process, or several that share a listening socket."""
+"""Run the service under uvicorn: in one process, or in several that share a listening socket."""
 
 import os
 import socket
@@ -21,17 +21,19 @@ _APP = "pypi_assets.service.app:create_app"
 _BACKLOG = 2_048
 _KEEP_ALIVE_S = 15
 GRACE_S = 30
-"""For how long answers that have begun are completed when the service stops."""
+"""How long the service may take to finish running answers when it stops."""
 _START_S = 30
-"""For how long a worker may answer its supervisor nothing, which then replaces it: also while it starts. On a machine
-with much else at work that takes longer than the server's own 5 seconds."""
+"""The time after which a supervisor replaces a worker that does not respond, also while it starts.
+
+On a busy machine, starting takes longer than uvicorn's default of 5 seconds.
+"""
 
 
 def serve(host: str, port: int, workers: int, *, ready: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM, and complete the answers that have begun. Port 0 takes a free one.
+    """Serve until SIGINT or SIGTERM, then finish the running answers. Port 0 means any free port.
 
-    Each of the `workers` reads the settings from the environment; several are processes of their own, and one that dies
-    is replaced. `ready` is called with the URL once it is bound. Raises OSError if it cannot be bound.
+    Each of the `workers` reads the settings from the environment. Several workers are separate processes, and one that
+    dies is replaced. `ready` is called with the URL once the port is bound. Raises OSError if it cannot be bound.
     """
     with _listener(host, port) as listener, tempfile.TemporaryDirectory(prefix="pypi-assets-service-") as folder:
         config = _config(_APP, load_settings(), factory=True, workers=workers, lifespan="on")
@@ -46,7 +48,7 @@ def serve(host: str, port: int, workers: int, *, ready: Callable[[str], None]) -
 
 @contextmanager
 def running(service: Service, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
-    """Serve from a thread of this process while the context lasts; yield the URL, which ends in a slash."""
+    """Serve from a thread of this process while the context lasts. Yield the URL, which ends in a slash."""
     server = uvicorn.Server(_config(create_app(service), service.settings, lifespan="off"))
     with _listener(host, port) as listener:
         service.address = _local_url(host, listener)
@@ -69,7 +71,7 @@ def _config(app: Any, settings: Settings, **options: Any) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         ws="none",
-        limit_concurrency=settings.service_max_connections + 1,  # which counts the connection that is too many
+        limit_concurrency=settings.service_max_connections + 1,  # plus the connection that exceeds the limit
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
         timeout_worker_healthcheck=_START_S,
@@ -82,11 +84,11 @@ def _listener(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except (TypeError, UnicodeError):
-        raise OSError("this is no name of a host") from None
+        raise OSError("this is not a valid host name") from None
 
 
 def _local_url(host: str, listener: socket.socket) -> str:
-    """Return the URL for clients on this machine: loopback if the service listens at all addresses."""
+    """Return the URL for clients on this machine: loopback if the service listens on all addresses."""
     if not host:
         return _url("127.0.0.1", listener)
     try:

@@ -1,6 +1,6 @@
-"""State that the routes of one process share: the settings, the published set of datasets, the catalog, and threads.
+"""State that the routes of a process share: settings, the published set of datasets, the catalog, and threads.
 
-It follows new versions in the background. A request keeps the set that it began with until it ends.
+New versions are opened in the background. A request uses one set from its beginning to its end.
 """
 
 import asyncio
@@ -34,15 +34,16 @@ from pypi_assets.storage.store import StorageError
 _log = logging.getLogger(__name__)
 _THREADS = 16
 _FORMER_SETS = 2
-"""How many earlier sets stay open, for further pages of lists that began with them."""
+"""The number of earlier sets that stay open, for further pages of lists that began with them."""
 
 Result = TypeVar("Result")
 
 
 class Threads:
-    """Threads for what blocks: LevelDBs and the catalog. `waiting` is how many calls have begun, or wait for a thread.
+    """Threads for blocking calls that read LevelDBs and the catalog.
 
-    A call that takes too long holds its thread until it ends, so slow storages never lead to more threads.
+    `waiting` counts the calls that are running or waiting for a thread. A call that takes too long holds its thread
+    until it ends, so a slow storage cannot increase the number of threads.
     """
 
     def __init__(self, timeout_s: float = 30.0) -> None:
@@ -52,7 +53,7 @@ class Threads:
         self._streams = ThreadPoolExecutor(_THREADS, "streams")
 
     async def run(self, work: Callable[[], Result]) -> Result:
-        """Return what `work` returns. Raises TimeoutError if that takes too long."""
+        """Return the result of `work`. Raises TimeoutError if it takes too long."""
         self.waiting += 1
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -61,22 +62,22 @@ class Threads:
             self.waiting -= 1
 
     async def run_part(self, work: Callable[..., Result], *arguments: object) -> Result:
-        """Return what `work` returns, for a part of a stream: these have threads of their own, and any time."""
+        """Return the result of `work`, a part of a stream. Streams have their own threads and no time limit."""
         return await asyncio.get_running_loop().run_in_executor(self._streams, work, *arguments)
 
     def close(self) -> None:
-        """Begin nothing more."""
+        """Start no further calls."""
         for pool in (self._short, self._streams):
             pool.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass
 class Service:
-    """Opened by `open_service`. `datasets` and `catalog` are for handlers, which run in threads.
+    """The state of a service, made by `open_service`. `datasets` and `catalog` are for handlers, which run in threads.
 
-    `problems` are why the storage or the catalog could not be followed last, by their names. `threads`, `cache` and
-    `waits` belong to the event loop: `waits` has a future for each client that waits for changes. `address` is the URL
-    at which it listens, as a client on this machine reaches it.
+    `problems` has the reason if the storage or the catalog did not answer the last poll, by the name of the part.
+    `threads`, `cache` and `waits` belong to the event loop; `waits` has a future for each client that waits for
+    changes. `address` is the URL at which a client on this machine reaches the service.
     """
 
     settings: Settings
@@ -105,21 +106,21 @@ class Service:
 
     @property
     def present(self) -> OpenSet | None:
-        """The datasets that requests are answered from now; None if nothing is published."""
+        """Return the current datasets, or None if nothing is published."""
         return self._present
 
     @property
     def serial(self) -> int:
-        """The serial of the present datasets; 0 if nothing is published."""
+        """Return the serial of the current datasets, or 0 if nothing is published."""
         return self._present.serial if self._present else 0
 
     @property
     def catalog(self) -> Catalog | None:
-        """The catalog; None without one, or while it has not answered yet."""
+        """Return the catalog, or None if there is none or it has not answered yet."""
         return self._catalog
 
     def datasets(self) -> OpenSet:
-        """Return the readers of one request, all of one serial. Raises a ProblemError if nothing is published.
+        """Return the readers for one request, all of one serial. Raises a ProblemError if nothing is published.
 
         >>> service.datasets().reader(ModulesReader).module("yaml").results
         """
@@ -130,13 +131,13 @@ class Service:
         return self._present
 
     def of_one_set(self) -> "Service":
-        """Return a copy that keeps the present datasets, for responses that need several look-ups."""
+        """Return a copy that keeps the current datasets, for responses that need several lookups."""
         return copy.copy(self)
 
     def named_set(self, set_id: str) -> OpenSet | None:
-        """Return the datasets that a cursor names: also earlier ones, and newer ones that this process has not opened.
+        """Return the datasets that a cursor names, or None if they are no longer published. Raises StorageError.
 
-        None if they are no longer published. Raises StorageError.
+        They can be earlier datasets, or newer ones that this process has not opened yet.
         """
         for opened in (self._present, *self._former):
             if opened is not None and opened.id == set_id:
@@ -149,7 +150,7 @@ class Service:
 
     @property
     def journal_end(self) -> int | None:
-        """The serial up to which a mirror replays the journal into its catalog; None without a mirror."""
+        """Return the serial up to which a mirror will replay the journal, or None if this is not a mirror."""
         return self._journal_end
 
     def require_catalog(self) -> Catalog:
@@ -157,8 +158,8 @@ class Service:
         if self._catalog is None:
             if self._journal_end is not None:
                 raise unavailable(
-                    "this mirror answers no earlier serial yet: `pypi-assets mirror run` replays the journal for that,"
-                    " unless it has --latest-only",
+                    "this mirror cannot answer past serials yet: `pypi-assets mirror run` replays the journal for them,"
+                    " unless it has the option --latest-only",
                     "no-catalog",
                 )
             raise unavailable(self.problems.get("catalog") or "this service has no catalog", "no-catalog")
@@ -166,12 +167,12 @@ class Service:
 
     @property
     def has_catalog(self) -> bool:
-        """True with a catalog, also while its database does not answer."""
+        """Return whether there is a catalog, even if its database does not answer."""
         return self._catalog is not None or not self._is_without_catalog
 
     @property
     def is_closing(self) -> bool:
-        """True once the service is about to end."""
+        """Return whether the service is about to stop."""
         return self._closing.is_set()
 
     def follow(self) -> None:
@@ -182,18 +183,21 @@ class Service:
                 self._note("catalog", self._open_catalog)
 
     def follow_in_background(self, followed: Callable[["Service"], None]) -> None:
-        """Follow until `close`, at the interval of the settings. `followed` is called at first and after each poll."""
+        """Poll in the background until `close`, at the interval of the settings.
+
+        `followed` is called now and after each poll.
+        """
         followed(self)
         threading.Thread(target=self._keep_following, args=(followed,), name="follow", daemon=True).start()
 
     def stop(self) -> None:
-        """End the following, and the answers of clients that wait for changes. Other answers are completed."""
+        """Stop polling, and end the answers of clients that wait for changes. Other answers are finished."""
         self._closing.set()
         for ended in tuple(self.waits):
             ended.get_loop().call_soon_threadsafe(ended.cancel)
 
     def close(self) -> None:
-        """Close the service. What answers still use closes with them."""
+        """Close the service. Resources in use are closed once their answers end."""
         self._closing.set()
         self.threads.close()
         self.resolver.close()
@@ -216,9 +220,9 @@ class Service:
             if self.problems.get(part) != str(error):
                 _log.warning("%s: %s", part, error)
             self.problems[part] = str(error)
-        except Exception:  # noqa: BLE001 - a defect must not end the following: all answers would stay as they are
-            _log.exception("%s could not be followed", part)
-            self.problems[part] = "following it failed; the log of the service has the reason"
+        except Exception:  # noqa: BLE001 - a defect must not stop the polling: answers would become stale
+            _log.exception("polling the %s failed", part)
+            self.problems[part] = "polling it failed; the log of the service has the reason"
         else:
             self.problems.pop(part, None)
 
@@ -251,7 +255,7 @@ class Service:
 
 
 def open_service(settings: Settings) -> Service:
-    """Return a service of these settings, which has polled the storage once. Nothing has to be published yet."""
+    """Return a service with these settings, which has polled the storage once. Nothing needs to be published yet."""
     service = Service(settings, threads=Threads(settings.service_timeout_s))
     service.follow()
     return service

@@ -1,7 +1,7 @@
-"""The routes of the Simple API: pages of projects, and the list of projects that have files, by normalized name.
+"""The routes of the Simple API: pages of projects, and the list of projects with files, by normalized name.
 
-They answer from the published datasets, and at an earlier serial from the catalog. By the list other indexes, and
-pypi-assets itself, can follow the service.
+They answer from the published datasets, and at a past serial from the catalog. With the list, other indexes and
+pypi-assets itself can follow this service.
 """
 
 from dataclasses import replace
@@ -28,12 +28,12 @@ from pypi_assets.service.simple_pages import HTML, MEDIA_TYPES, V1_JSON, negotia
 SAFE = "safe"
 NO_SDIST_METADATA = "no-sdist-metadata"
 OPTIONS = (SAFE, NO_SDIST_METADATA)
-"""What can follow a serial after a comma: installers drop query strings."""
+"""Options that can follow a serial after a comma. They are not in the query string, because installers drop it."""
 _HTML_HEADERS = (("Content-Security-Policy", "default-src 'none'"),)
 
 
 class PageParameters(OperationParameters, frozen=True):
-    """The page of which project."""
+    """The project of a page."""
 
     project: ProjectName
 
@@ -74,12 +74,12 @@ def _past_page(service: Service, pinned: Pinned, project: str, media_type: str) 
     has_sdist_metadata = NO_SDIST_METADATA not in pinned.options
     answer = _rendered(page, media_type, has_sdist_metadata=has_sdist_metadata, is_pinned=True)
     if is_safe:
-        answer.lasting = Lasting.REDIRECT  # it depends on today
+        answer.lasting = Lasting.REDIRECT  # it depends on what is quarantined today
     return answer
 
 
 def _page_without_files(service: Service, datasets: OpenSet, project: str) -> SimplePage | None:
-    """The page of a project without live files, which the datasets do not have: of a quarantined one, for instance."""
+    """Return the page of a project without live files, such as a quarantined one. The datasets lack such pages."""
     catalog = service.catalog
     if catalog is None:
         return None
@@ -130,11 +130,11 @@ def _list_with_slash(_service: Service, _call: Call[ListParameters]) -> WholeAns
 PAGE = Operation(
     path="/simple/{project}/",
     handler=_page,
-    summary="The page of a project in the Simple API",
+    summary="Show the page of a project in the Simple API",
     description=(
         "For installers: `pip install --index-url .../simple/`, or `.../at/2026-03-03/simple/` to resolve as of then."
-        f" After the serial and a comma, `{SAFE}` leaves out what the index does not show today, and"
-        f" `{NO_SDIST_METADATA}` the metadata of sdists."
+        f" Options follow the serial after a comma: `{SAFE}` hides files that the index hides today, and"
+        f" `{NO_SDIST_METADATA}` hides the metadata of sdists."
     ),
     parameters=PageParameters,
     media_types=MEDIA_TYPES,
@@ -145,7 +145,7 @@ PAGE = Operation(
 PAGE_WITHOUT_SLASH = Operation(
     path="/simple/{project}",
     handler=_with_slash,
-    summary="Leads to the page of a project",
+    summary="Redirect to the page of a project",
     parameters=PageParameters,
     media_types=MEDIA_TYPES,
     problems=(301,),
@@ -155,8 +155,8 @@ PAGE_WITHOUT_SLASH = Operation(
 LIST = Operation(
     path="/simple/",
     handler=_list,
-    summary="The list of projects in the Simple API",
-    description="All projects that have files, by normalized name. Installers do not need it; mirrors and indexes do.",
+    summary="List the projects in the Simple API",
+    description="All projects with files, by normalized name. Installers do not need it, but mirrors and indexes do.",
     parameters=ListParameters,
     media_types=MEDIA_TYPES,
     tag="simple",
@@ -164,7 +164,7 @@ LIST = Operation(
 LIST_WITHOUT_SLASH = Operation(
     path="/simple",
     handler=_list_with_slash,
-    summary="Leads to the list of projects",
+    summary="Redirect to the list of projects",
     parameters=ListParameters,
     media_types=MEDIA_TYPES,
     problems=(301,),

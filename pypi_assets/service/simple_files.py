@@ -1,6 +1,4 @@
-"""The routes of the files that pages of the Simple API name: their metadata are answered here, and redirects
-lead to their bytes.
-"""
+"""The routes of the files on pages of the Simple API. Metadata are served here, and bytes by redirects to the index."""
 
 import hashlib
 from collections.abc import Iterator
@@ -37,19 +35,19 @@ from pypi_assets.service.simple_pages import METADATA_SUFFIX, UNHASHED
 _METADATA_TYPE = "text/plain; charset=utf-8"
 _IN_URLS = "%/:?[]@!$&'()*+,;=~"
 Filename = Annotated[
-    str, Meta(min_length=1, max_length=600, description=f"the name of a file, or with {METADATA_SUFFIX} its metadata")
+    str, Meta(min_length=1, max_length=600, description=f"a filename, or with {METADATA_SUFFIX} its metadata")
 ]
 
 
 class HashedParameters(OperationParameters, frozen=True):
-    """Which file, by its sha256 and its name."""
+    """A file, by its SHA-256 and filename."""
 
     sha256: Sha256
     filename: Filename
 
 
 class UnhashedParameters(OperationParameters, frozen=True):
-    """Which file, by its project and its name."""
+    """A file, by its project and filename."""
 
     project: ProjectName
     filename: Filename
@@ -71,7 +69,7 @@ def _file(service: Service, call: Call[HashedParameters] | Call[UnhashedParamete
 
 
 def _place(parameters: HashedParameters | UnhashedParameters) -> tuple[FilePlace, bool]:
-    """The file, and whether its metadata are requested."""
+    """Return the file, and whether its metadata are requested."""
     name = parameters.filename.removesuffix(METADATA_SUFFIX)
     if isinstance(parameters, HashedParameters):
         place = FilePlace(name, sha256=parameters.sha256.lower())
@@ -88,16 +86,16 @@ def _past_file(service: Service, pinned: Pinned, place: FilePlace, *, is_of_meta
 
 
 def _file_of_any_time(service: Service, call: Call[HashedParameters]) -> WholeAnswer:
-    """What pages at a serial name: the content follows from the hash, so the address lasts longer than an epoch."""
+    """Return a file that pages at a serial link to. Its content follows from the hash, so the address never expires."""
     place, is_of_metadata = _place(call.parameters)
     found = files_of_hash(service.require_catalog(), place)
     if not found:
-        raise not_found(f"no file {place.filename} with this sha256 is known", parameter="filename")
+        raise not_found(f"no file {place.filename} with this SHA-256 is known", parameter="filename")
     return _answer_of(service, place, found, is_of_metadata=is_of_metadata)
 
 
 def _bytes_when_over(service: Service, call: Call[HashedParameters]) -> WholeAnswer | None:
-    """Bytes by an address with an epoch that is over, as lock files have them; metadata are of the epoch."""
+    """Return the bytes for an address whose epoch has expired, as in lock files. Metadata belong to an epoch."""
     return None if _place(call.parameters)[1] else _file_of_any_time(service, call)
 
 
@@ -108,14 +106,14 @@ def _answer_of(service: Service, place: FilePlace, found: list[PastFile], *, is_
             return WholeAnswer(file.metadata, _METADATA_TYPE)
         if file.has_index_metadata:
             return _to_origin(file.url, METADATA_SUFFIX)
-        raise not_found(f"there are no metadata of {file.filename}", parameter="filename")
+        raise not_found(f"there are no metadata for {file.filename}", parameter="filename")
     if any(one.is_hidden for one in found) and not service.settings.service_allow_quarantined:
         raise _refused(place)
     return _to_origin(file.url)
 
 
 def _published_files(datasets: OpenSet, place: FilePlace) -> Iterator[tuple[str, SimpleFile]]:
-    """The live files at this place, with their projects: mostly one."""
+    """Yield the live files at this place, mostly one, with their projects."""
     simple = datasets.reader(SimpleReader)
     if place.sha256 is None:
         projects = [place.project or ""]
@@ -130,7 +128,7 @@ def _published_files(datasets: OpenSet, place: FilePlace) -> Iterator[tuple[str,
 
 def _published_metadata(datasets: OpenSet, project: str, file: SimpleFile) -> WholeAnswer:
     if file.metadata_sha256 is None:
-        raise not_found(f"there are no metadata of {file.filename}", parameter="filename")
+        raise not_found(f"there are no metadata for {file.filename}", parameter="filename")
     if not file.is_rendered:
         return _to_origin(file.url, METADATA_SUFFIX)
     body = _rendered(datasets, project, file)
@@ -146,7 +144,7 @@ def _published_metadata(datasets: OpenSet, project: str, file: SimpleFile) -> Wh
 
 
 def _rendered(datasets: OpenSet, project: str, file: SimpleFile) -> bytes | None:
-    """What `depgraph` has of the file, as metadata."""
+    """Return the metadata of the file, rendered from `depgraph`."""
     for one in datasets.reader(DepgraphReader).project(project, file.version).results:
         if one["filename"] == file.filename:
             return render_metadata(
@@ -160,23 +158,23 @@ def _rendered(datasets: OpenSet, project: str, file: SimpleFile) -> bytes | None
 
 
 def _is_hidden(service: Service, place: FilePlace) -> bool:
-    """Whether the file is quarantined now, as far as there is a catalog that answers."""
+    """Check whether the file is quarantined now. It is not if there is no catalog that answers."""
     if service.catalog is None or service.settings.service_allow_quarantined:
         return False
     try:
         return is_hidden_now(service.catalog, place)
-    except (CatalogError, SQLAlchemyError):  # the datasets have what was shown when they were published
+    except (CatalogError, SQLAlchemyError):  # the datasets have only files that were visible when they were published
         return False
 
 
 def _to_origin(url: str | None, suffix: str = "") -> WholeAnswer:
-    """Leads to where the index has a file. Nothing of it is kept: tomorrow it may be refused."""
+    """Return a redirect to a file on the index. It is never cached, because the file may be quarantined tomorrow."""
     try:
         parts = urlsplit(url or "")
     except ValueError:
         parts = urlsplit("")
     if parts.scheme not in {"http", "https"} or not parts.netloc:
-        raise not_found("the index has shown no address of this file", parameter="filename")
+        raise not_found("the index has never shown an address for this file", parameter="filename")
     origin = urlunsplit((parts.scheme, parts.netloc, parts.path + suffix, parts.query, ""))
     return redirect(quote(origin, safe=_IN_URLS), Lasting.NO_STORE)
 
@@ -185,26 +183,26 @@ def _refused(place: FilePlace) -> ProblemError:
     return ProblemError(
         451,
         "refused",
-        f"{place.filename} is quarantined on the index now, so its bytes are refused; `pypi-assets serve"
-        " --allow-quarantined` leads to them",
+        f"{place.filename} is quarantined on the index now, so its bytes are not served; start `pypi-assets serve"
+        " --allow-quarantined` to serve them",
         parameter="filename",
     )
 
 
 def _no_file(place: FilePlace, serial: int) -> ProblemError:
-    return not_found(f"no such file {place.filename} was live at serial {serial}", parameter="filename")
+    return not_found(f"there was no live file {place.filename} at serial {serial}", parameter="filename")
 
 
 def _operation(
     path: str, handler: Handler, parameters: type[OperationParameters], which: str = "", **more: Any
 ) -> Operation:
-    """The operation of the address of a file; `which` says of which files it is."""
+    """Return the operation for the addresses of files. `which` describes the files."""
     return Operation(
         path=path,
         handler=handler,
-        summary="Where a file is, or its metadata",
-        description="Pages of the Simple API name these addresses. One that ends in"
-        f" `{METADATA_SUFFIX}` has the metadata of the file, with the sha256 that the page has of them.{which}",
+        summary="Redirect to a file, or return its metadata",
+        description="Pages of the Simple API link to these addresses. An address that ends in"
+        f" `{METADATA_SUFFIX}` returns the metadata of the file, with the SHA-256 that the page states.{which}",
         parameters=parameters,
         media_types=("text/plain",),
         problems=(307, 404, 451),
@@ -218,14 +216,14 @@ FILE_OF_ANY_TIME = _operation(
     "/at/files/{sha256}/{filename}",
     _file_of_any_time,
     HashedParameters,
-    " Pages at a serial name this one. It never expires, so lock files can have it.",
+    " Pages at a serial link to this route. It never expires, so lock files can contain it.",
     at_serial=False,
 )
 UNHASHED_FILE = _operation(
     f"/files/{UNHASHED}/{{project}}/{{filename}}",
     _file,
     UnhashedParameters,
-    " This one is for files of which the index shows no sha256.",
+    " This route is for files without a SHA-256 on the index.",
     options=OPTIONS,
 )
 OPERATIONS = (UNHASHED_FILE, FILE, FILE_OF_ANY_TIME)

@@ -1,7 +1,7 @@
-"""Renders pages of projects and the list of projects for the Simple API, in JSON and HTML (PEP 503, 592, 658, 691, 700,
-714, 792).
+"""Rendering of the Simple API in JSON and HTML: pages of projects, and the list of projects.
 
-Pure functions. All addresses are relative to the page, so they hold behind any host and prefix.
+It follows PEP 503, 592, 658, 691, 700, 714 and 792. All functions are pure. All addresses are relative to the page, so
+they work behind any host and prefix.
 """
 
 import re
@@ -21,8 +21,11 @@ from pypi_assets.service.responses import quality
 from pypi_assets.short_texts import cached_if_short
 
 API_VERSION, API_VERSION_WITHOUT_SIZES = "1.4", "1.0"
-"""From 1.1 on each file has a size (PEP 700), so a page with a file of unknown size is one of 1.0. Clients of 1.0 skip
-the fields that later versions have added."""
+"""Versions of the Simple API.
+
+Since 1.1, each file must have a size (PEP 700), so a page with a file of unknown size has version 1.0. Clients of 1.0
+skip fields that were added later.
+"""
 V1_JSON = "application/vnd.pypi.simple.v1+json"
 V1_HTML = "application/vnd.pypi.simple.v1+html"
 HTML = "text/html"
@@ -30,15 +33,15 @@ MEDIA_TYPES = (V1_JSON, V1_HTML, HTML)
 METADATA_SUFFIX = ".metadata"
 _UP, _UP_TO_AT = "../../", "../../../"
 UNHASHED = "unhashed"
-"""In place of a sha256 in the address of a file of which the index shows none; the project follows."""
+"""Replaces the SHA-256 in the address of a file for which the index shows none. The project follows it."""
 _ALIASES = {
     "application/vnd.pypi.simple.latest+json": V1_JSON,
     "application/vnd.pypi.simple.latest+html": V1_HTML,
 }
 _PREFERENCE = (HTML, V1_HTML, V1_JSON)
-"""Which form is answered of those that are accepted alike: browsers accept any."""
+"""The preferred formats, best first, if several are accepted equally. Browsers accept all of them."""
 _AT_ONCE = 2_000
-"""How many projects a chunk has: about 50 KB."""
+"""The number of projects in a chunk, which has about 50 KB."""
 _HTML_START = (
     '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
     f'<meta name="pypi:repository-version" content="{API_VERSION_WITHOUT_SIZES}">\n'
@@ -48,19 +51,19 @@ _HTML_END = "</body>\n</html>\n"
 _MOST_RANGES = 50
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.~-]+")
 _escaped = cached_if_short(maxsize=1_024)(escape)
-"""For what many files of a page have."""
+"""Escapes texts that many files of a page share."""
 _of_file = cached_if_short(maxsize=16_384, longest=2_000)
-"""For what is rendered of a file: pages at many serials have it. 16,384 take about 12 MB."""
+"""Caches the rendering of a file, which is on pages at many serials. 16,384 entries take about 12 MB."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z", re.ASCII)
 
 
 def render_page(
     page: SimplePage, media_type: str, *, has_sdist_metadata: bool = True, is_pinned: bool = False
 ) -> bytes:
-    """The page in one of MEDIA_TYPES, with its files as they stand. Without `has_sdist_metadata` no sdist has any.
+    """Return a page in one of MEDIA_TYPES, with its files in the given order.
 
-    `is_pinned`: it is a page at a serial, below `/at/...`. Its files are at `/at/files/`, without the serial and the
-    epoch, so that their addresses last.
+    Without `has_sdist_metadata`, the page offers no metadata for sdists. `is_pinned` means a page below `/at/...`: its
+    files are at `/at/files/`, without serial and epoch, so that their addresses never expire.
     """
     without_metadata = None if has_sdist_metadata else DistributionKind.SDIST.value
     up = _UP_TO_AT if is_pinned else _UP
@@ -84,7 +87,7 @@ def _json_parts(names: Iterable[str]) -> Iterator[str]:
 
 def _html_parts(names: Iterable[str]) -> Iterator[str]:
     yield _HTML_START
-    for some in _in_parts(names):  # a normalized name has no character that HTML would need escaped
+    for some in _in_parts(names):  # normalized names need no escaping in HTML
         yield "".join(f'<a href="{quote(name)}/">{name}</a><br>\n' for name in some)
     yield _HTML_END
 
@@ -96,7 +99,7 @@ def _in_parts(names: Iterable[str]) -> Iterator[list[str]]:
 
 
 def negotiate(accept: str | None) -> str:
-    """The form of MEDIA_TYPES that a request accepts best; HTML where it accepts none, as PyPI answers.
+    """Return the format of MEDIA_TYPES that a request prefers. If it accepts none of them, return HTML, as PyPI does.
 
     >>> negotiate("application/vnd.pypi.simple.v1+json, text/html;q=0.01")
     'application/vnd.pypi.simple.v1+json'
@@ -110,13 +113,13 @@ def negotiate(accept: str | None) -> str:
 
 
 def _address(project: str, filename: str, sha256: str | None, up: str) -> str:
-    """Where a file is, relative to the page of its project (normalized). One without a hash is at the page's serial."""
+    """Return the address of a file relative to its project's page. Without a hash, it is below the page's serial."""
     name = filename if _PLAIN_NAME.fullmatch(filename) else quote(filename, safe="")
     return f"{up}files/{sha256}/{name}" if sha256 else f"{_UP}files/{UNHASHED}/{project}/{name}"
 
 
 def _api_version(page: SimplePage) -> str:
-    """The version of the Simple API whose rules the page keeps."""
+    """Return the version of the Simple API that the page follows."""
     return API_VERSION_WITHOUT_SIZES if any(file.size is None for file in page.files) else API_VERSION
 
 
@@ -134,7 +137,7 @@ def _as_json(page: SimplePage, without_metadata: str | None, up: str) -> bytes:
 
 @_of_file
 def _json_file(project: str, file: SimpleFile, without_metadata: str | None, up: str) -> orjson.Fragment:
-    # unpacked once, since a page can have thousands of files
+    # unpacked at once, because a page can have thousands of files
     filename, _, kind, url, sha256, size, requires_python, uploaded_at, yanked, metadata, is_rendered, seen_at = file
     has_metadata = metadata is not None and (is_rendered or url is not None) and kind != without_metadata
     offered = {"sha256": metadata} if has_metadata else False
@@ -155,7 +158,7 @@ def _json_file(project: str, file: SimpleFile, without_metadata: str | None, up:
     elif (seen := upload_time(seen_at)) is not None:  # installers with a cutoff skip files without a time
         found["upload-time"] = seen
         found["_upload-time-is-first-seen"] = True
-    return orjson.Fragment(to_utf8_json(found).decode())  # the bytes hold several times their size of memory
+    return orjson.Fragment(to_utf8_json(found).decode())  # as bytes, it would take several times as much memory
 
 
 def _as_html(page: SimplePage, without_metadata: str | None, up: str) -> bytes:
@@ -173,7 +176,7 @@ def _as_html(page: SimplePage, without_metadata: str | None, up: str) -> bytes:
 
 @_of_file
 def _link(project: str, file: SimpleFile, without_metadata: str | None, up: str) -> str:
-    """The link to a file of a project (normalized, escaped)."""
+    """Return the link to a file of a project. The project is normalized and escaped."""
     filename, _, kind, url, sha256, _, requires_python, _, yanked, metadata, is_rendered, _ = file
     fragment = attributes = ""
     if sha256:
@@ -190,7 +193,7 @@ def _link(project: str, file: SimpleFile, without_metadata: str | None, up: str)
 
 
 def upload_time(text: str | None) -> str | None:
-    """A time as PEP 700 has it, in UTC and ending in Z; None where there is none, or none that can be read."""
+    """Return a time as PEP 700 requires it, in UTC with a final Z, or None if it is missing or invalid."""
     if text is None or _TIME.fullmatch(text):
         return text
     try:
@@ -202,7 +205,7 @@ def upload_time(text: str | None) -> str | None:
 
 
 def _quality(media_type: str, ranges: dict[str, float]) -> float:
-    """The weight of the most specific range that covers the type."""
+    """Return the weight of the most specific range that matches the type."""
     names = [media_type, *(alias for alias, meant in _ALIASES.items() if meant == media_type)]
     if exact := [ranges[name] for name in names if name in ranges]:
         return max(exact)

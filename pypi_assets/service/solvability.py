@@ -1,4 +1,4 @@
-"""The routes of solvability: what the asset of this name has published of each day. No serial changes what is there."""
+"""The routes of solvability: the published results of each day. They do not depend on a serial."""
 
 from datetime import date
 from typing import Annotated
@@ -25,19 +25,19 @@ DayText = Annotated[
 
 
 class SolvabilityParameters(OperationParameters, frozen=True):
-    """How many days."""
+    """The number of days."""
 
     days: Annotated[int, Meta(ge=1, le=MOST_DAYS, description=f"the last days: 1 to {MOST_DAYS}")] = DEFAULT_DAYS
 
 
 class DayParameters(OperationParameters, frozen=True):
-    """Which day."""
+    """The day to show."""
 
     day: DayText
 
 
 class SolvabilityDays(msgspec.Struct, frozen=True, kw_only=True):
-    """The days that were published, ascending. Where there are none, `hints` has what publishes them."""
+    """The published days in ascending order. Without any, `hints` says how to publish them."""
 
     days: tuple[DaySummary, ...]
     hints: tuple[str, ...] = ()
@@ -61,13 +61,13 @@ def _read(service: Service, day: str) -> Solvability:
     except SolvabilityError as error:
         raise unavailable(str(error)) from None
     except ValueError:
-        raise not_found(f"{day} is no day", parameter="day") from None
+        raise not_found(f"{day} is not a valid day", parameter="day") from None
 
 
 SOLVABILITY_DAYS = Operation(
     path="/v1/solvability",
     handler=_days,
-    summary="Which share of the most-required projects could be installed at the end of each day",
+    summary="Show the share of the most-required projects that could be installed at the end of each day",
     parameters=SolvabilityParameters,
     answer=SolvabilityDays,
     at_serial=False,
@@ -75,8 +75,8 @@ SOLVABILITY_DAYS = Operation(
 SOLVABILITY_DAY = Operation(
     path="/v1/solvability/{day}",
     handler=_day,
-    summary="What the most-required projects resolved to at the end of a day, and what was lost since the day before",
-    description="Each loss has the events that did it. Outcomes are by project and environment.",
+    summary="Show how the most-required projects resolved at the end of a day, and the losses since the day before",
+    description="Each loss has the events that caused it. Outcomes are listed by project and environment.",
     parameters=DayParameters,
     answer=Solvability,
     problems=(404,),

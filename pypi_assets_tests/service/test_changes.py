@@ -129,13 +129,13 @@ def test_without_a_journal_the_problem_names_the_command(client: Client, path: s
 @pytest.mark.parametrize(
     ("query", "status", "parameter", "accepts"),
     [
-        ("since=yesterday!", 400, "since", "after a cursor of an answer, a serial"),
+        ("since=yesterday!", 400, "since", "a cursor of an answer, a serial"),
         ("since=abcdef", 404, "since", None),
         ("since=2026-02-30", 404, "since", None),
         ("kind=gone", 400, "kind", "kinds, separated by commas: add file, remove file"),
-        ("gained=weight", 400, "gained", "what releases have gained"),
+        ("gained=weight", 400, "gained", "modules, requirements, commands"),
         ("stream=all", 400, "stream", "streams, separated by commas: index, observed, content"),
-        ("project=a,,b", 400, "project", "names of projects"),
+        ("project=a,,b", 400, "project", "separated by commas"),
         ("wait=61", 400, "wait", "0 to 60"),
         ("limit=0", 400, "limit", "1 to 1000"),
     ],

@@ -17,6 +17,7 @@ from pypi_assets.lookup.answers import LookupNameError
 from pypi_assets.service.app import create_app
 from pypi_assets.service.parameters import OperationParameters, convert_parameters, query_fields
 from pypi_assets.service.problems import (
+    TITLES,
     Problem,
     ProblemError,
     bad_parameter,
@@ -157,7 +158,7 @@ def test_a_document_has_the_members_of_the_standard_and_ours():
     assert (answer.status, answer.media_type, answer.serial) == (400, "application/problem+json", 7)
     assert json.loads(answer.body) == {
         "type": "/docs#bad-parameter",
-        "title": "A value is not accepted",
+        "title": TITLES["bad-parameter"],
         "status": 400,
         "detail": "limit: too large",
         "parameter": "limit",

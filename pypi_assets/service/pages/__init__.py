@@ -1,6 +1,5 @@
-"""Pages for people. They show what the API answers, and compute nothing about packages themselves.
+"""Pages for people. They show answers of the API, and compute nothing about packages themselves.
 
-A page is a `Page` (page.py): a path, parts that the API or `lookup/` answer, and a template. The same parts are its
-`.json`. Pages work without their one script, `static/pages.js`. All text comes through `rendering.py`, which makes it
-inert.
+A page is a `WebPage` (page.py): a path, parts that the API or `lookup/` answer, and a template. The same parts are the
+content of its `.json`. Pages also work without the script `static/pages.js`. `rendering.py` makes all text inert.
 """

@@ -1,4 +1,4 @@
-"""The first page, the form that pins a page to a serial or a date, and the list of all pages and their files."""
+"""The first page, the form that pins a page to a serial or a date, and the list of all pages and static files."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -36,21 +36,24 @@ _EXAMPLES = {
     "dependents": (("six", "six"), ("requests", "requests"), ("pyyaml", "pyyaml")),
     "changes": (("requests", "requests"), ("flask", "flask"), ("pyyaml", "pyyaml")),
 }
-"""What the first page links to, with the project that must be there: the first of each that is."""
+"""Links of the first page, each with the project that must exist for it.
+
+The first link of each kind whose project exists is shown.
+"""
 
 
 class HomeParameters(OperationParameters, frozen=True):
-    """The first page takes none."""
+    """The first page has no parameters."""
 
 
 class AsOfParameters(OperationParameters, frozen=True):
-    """What to pin, and to when; an empty moment is the latest."""
+    """The page to pin, and the moment. Without a moment, it is the latest state."""
 
     moment: Annotated[str, Meta(max_length=100, description=PIN_ACCEPTS)] = ""
     page: Annotated[str, Meta(max_length=4_000, description="the path of a page, such as /import/yaml/")] = "/"
 
 
-@page("/", "home.html", "The first page")
+@page("/", "home.html", "Show the first page")
 def _home(view: View, _parameters: HomeParameters) -> Content:
     recent = _recent(view)
     parts = {"status": view.part(STATUS), "recent": recent}
@@ -60,7 +63,7 @@ def _home(view: View, _parameters: HomeParameters) -> Content:
 
 
 def _installable(view: View, names: Iterable[str | None]) -> str | None:
-    """Return the first of these projects that has a release; None if none has."""
+    """Return the first of these projects that has a release, or None."""
     if view.serial is None:
         return None
     snapshot = view.snapshot
@@ -68,7 +71,7 @@ def _installable(view: View, names: Iterable[str | None]) -> str | None:
 
 
 def _recent(view: View) -> list[dict[str, Any]] | None:
-    """What happened last; None where the catalog does not answer, or there is none."""
+    """Return the newest events, or None if the catalog does not answer or does not exist."""
     catalog = view.service.catalog if view.pinned is None else view.pinned.catalog
     if catalog is None or view.serial is None:
         return None
@@ -93,7 +96,7 @@ def _examples(view: View) -> dict[str, str]:
 def _as_of(_service: Service, call: Call[AsOfParameters]) -> WholeAnswer:
     given = call.parameters
     if not is_local_page(given.page):
-        raise bad_parameter("page", "page is no path of this service", "a path that begins with one slash")
+        raise bad_parameter("page", "the page is not a path of this service", "a path that begins with one slash")
     moment = given.moment.strip()
     if not moment:
         return redirect(given.page, Lasting.REVALIDATED, 303)
@@ -107,7 +110,7 @@ def _as_of(_service: Service, call: Call[AsOfParameters]) -> WholeAnswer:
 AS_OF = Operation(
     path="/as-of",
     handler=_as_of,
-    summary="Leads to a page as of a serial or a date",
+    summary="Redirect to a page as of a serial or a date",
     parameters=AsOfParameters,
     media_types=("text/html",),
     tag=PAGES,
@@ -117,7 +120,7 @@ OPERATIONS = (*page_operations(_home), AS_OF)
 
 
 def operations() -> Iterator[Operation]:
-    """Yield the operations of all pages and files."""
+    """Yield the operations of all pages and static files."""
     yield from OPERATIONS
     for module in (search, project_pages, resolutions, solvability_page, latest_changes):
         yield from module.OPERATIONS
@@ -128,7 +131,7 @@ def _file(path: Path) -> Operation:
     return Operation(
         path=_ADDRESSES.get(path.name, f"/static/{path.relative_to(_FOLDER).as_posix()}"),
         handler=partial(_answer, path.read_bytes(), _MEDIA_TYPES[path.suffix]),
-        summary="A file that pages load",
+        summary="Return a file that pages load",
         media_types=(_MEDIA_TYPES[path.suffix],),
         tag=PAGES,
         at_serial=False,

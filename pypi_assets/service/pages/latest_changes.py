@@ -1,4 +1,4 @@
-"""The page of what changed on the newest day of the journal, by kind."""
+"""The page of the changes on the newest day of the journal, by kind."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -24,14 +24,14 @@ from pypi_assets.times import utc_text
 
 MOST_OF_A_KIND = 25
 MOST_OF_ONE_KIND = 500
-"""Where one kind is wanted."""
+"""The limit if only one kind is selected."""
 _MOST_NAMES = 20
 _SHOWN = frozenset({*KINDS[JournalStream.OBSERVED], RELEASE_COMPARED, NEW_PROVIDER})
-"""The kinds that are shown where none is wanted: what the index announced leads to these."""
+"""The kinds that are shown by default. Announcements of the index are omitted, because these kinds follow from them."""
 
 
 class ChangesPageParameters(OperationParameters, frozen=True):
-    """Of which projects, of which kinds, and with which gains."""
+    """The projects, kinds and gains to show."""
 
     project: ProjectNames | None = None
     kind: KindNames | None = None
@@ -40,7 +40,7 @@ class ChangesPageParameters(OperationParameters, frozen=True):
 
 @dataclass
 class _DayCounts:
-    """What is counted of one day: by kind, how many, and the newest lines."""
+    """Counts and newest records of one day, by kind."""
 
     day: str = ""
     counts: dict[str, int] = field(default_factory=dict)
@@ -52,14 +52,14 @@ class _DayCounts:
         self.newest.setdefault(kind, deque(maxlen=most)).append(record)
 
 
-@page("/changes", "changed_today.html", "What changed on the newest day, by kind", at_serial=False)
+@page("/changes", "changed_today.html", "Show what changed on the newest day, by kind", at_serial=False)
 def _changes(view: View, parameters: ChangesPageParameters) -> Content:
     kinds = parameters.kind.split(",") if parameters.kind else ()
     projects = parameters.project.split(",") if parameters.project else ()
     gained = parameters.gained.split(",") if parameters.gained else ()
     wanted = RecordFilter.parse(projects, kinds or _SHOWN, gained=gained)
     if not wanted.projects and projects:
-        raise bad_parameter("project", "project names none")
+        raise bad_parameter("project", "the list of projects is empty")
     most = MOST_OF_ONE_KIND if len(wanted.kinds) == 1 else MOST_OF_A_KIND
     try:
         found = view.service.changes.remembered(
@@ -81,7 +81,7 @@ def _changes(view: View, parameters: ChangesPageParameters) -> Content:
 
 
 def _newest_day(service: Service, wanted: RecordFilter, most: int) -> dict[str, Any]:
-    """What changed on the last day that has a change; of each stream as far as it looked back."""
+    """Return the changes on the newest day that has any. Each stream is searched as far back as `look_back` goes."""
     journal, streams = service.changes.journal, []
     for stream in wanted.read_streams:
         found = look_back(journal, stream, wanted)
@@ -107,8 +107,10 @@ def _newest_day(service: Service, wanted: RecordFilter, most: int) -> dict[str, 
 
 
 def _last_day(records: Iterable[Record], most: int) -> _DayCounts:
-    """What is of the last day. A record without a time, or with an earlier one, was published with those before it, so
-    it is of their day.
+    """Return the records of the last day.
+
+    A record without a time, or with an earlier time, belongs to the day of the records before it, because it was
+    published together with them.
     """
     found = _DayCounts()
     for record in records:
@@ -134,7 +136,7 @@ def _entry(record: Record) -> dict[str, Any]:
 
 
 def change_summary(record: Record) -> str:
-    """Return more about a change, in a sentence."""
+    """Return the details of a change as text."""
     parts = [f"at serial {record['of_serial']}"]
     if record["serial"] != record["of_serial"]:
         parts.append(f"published at serial {record['serial']}")
@@ -158,7 +160,7 @@ def _named(difference: Mapping[str, list[str]]) -> str:
 
 
 def change_page(record: Record) -> str | None:
-    """Return the address of the page about a change; None if there is none."""
+    """Return the address of the page about a change, or None."""
     name, version = record["normalized"], record.get("version")
     if not name:
         return None

@@ -1,8 +1,9 @@
-"""A page: it is made of parts, each of which the API answers, or `lookup/` does. The parts are its `.json`.
+"""Pages, which consist of parts that the API or `lookup/` answer. The parts are also the page's `.json`.
 
-Commands that install from this service have the address of its Simple API. The setting names it. Without it, pages have
-the address at which the service listens, and their script replaces it by the one that the browser has. It is never
-taken from the header Host: a request could name any host in it, and a cache would keep the page for others.
+Install commands on pages contain the address of this service's Simple API. It comes from the setting. Without the
+setting, pages contain the address at which the service listens, and the script replaces it with the browser's address.
+The address never comes from the header Host: a request could contain any host, and a cache would keep such a page for
+others.
 """
 
 import re
@@ -36,10 +37,10 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 @dataclass(frozen=True)
 class IndexAddress:
-    """The address of an index for installers: `base`, without the slash at its end, and `path` below it.
+    """The address of an index for installers: `base` without a slash at the end, and `path` below it.
 
-    `is_certain`: the setting names it. `trusted_host` is the value of pip's option of this name, without which pip
-    takes nothing from another machine that has no TLS; empty if pip needs no such option.
+    `is_certain` means that the setting contains it. `trusted_host` is the value of pip's option `--trusted-host`.
+    Without this option, pip uses no other machine that lacks TLS. It is empty if pip does not need the option.
     """
 
     base: str
@@ -49,7 +50,7 @@ class IndexAddress:
 
 
 def index_address(service: Service, serial: int | None) -> IndexAddress:
-    """Return the address of the Simple API at `serial`; None: of the latest state."""
+    """Return the address of the Simple API at `serial`. None: at the latest state."""
     public_url = service.settings.service_public_url
     base = (public_url or service.address).rstrip("/")
     parts = urlsplit(base)
@@ -59,7 +60,7 @@ def index_address(service: Service, serial: int | None) -> IndexAddress:
 
 
 def shell_requirement(project: str, version: str | None = None) -> str | None:
-    """Return a requirement as a shell takes it; None if no installer can be asked for it, whatever its text holds.
+    """Return a requirement quoted for a shell, or None if no installer could find it. The input can be any text.
 
     >>> shell_requirement("six", "1!1.0"), shell_requirement("six", "$(reboot)")
     ("'six==1!1.0'", None)
@@ -76,10 +77,10 @@ def shell_requirement(project: str, version: str | None = None) -> str | None:
 
 @dataclass
 class View:
-    """What one request for a page sees: one set of datasets, or one serial of the catalog.
+    """The data for one request of a page: one set of datasets, or one serial of the catalog.
 
-    `address` is the path of the page below `prefix`, as its parts, and `query` what follows it. `is_lasting` is whether
-    all parts so far last like other answers of their serial: no problem does, nor does what depends on today.
+    `address` is the path of the page below `prefix`, in parts, and `query` is its query. `is_lasting` means that all
+    parts so far may be cached like other answers of their serial. Problems may not, nor may data that depend on today.
     """
 
     service: Service
@@ -90,33 +91,33 @@ class View:
 
     @property
     def pinned(self) -> Pinned | None:
-        """The serial that the page is pinned to; None: it shows the latest."""
+        """Return the serial that the page is pinned to, or None for the latest state."""
         return self.call.pinned
 
     @property
     def prefix(self) -> str:
-        """What the addresses of pages of the same serial begin with."""
+        """Return the prefix of addresses of pages at the same serial."""
         return "" if self.pinned is None else f"/at/{self.pinned.serial}.{self.pinned.epoch}"
 
     @property
     def serial(self) -> int | None:
-        """The serial that the page is as of; None where nothing is published."""
+        """Return the serial of the page, or None if nothing is published."""
         if self.pinned is not None:
             return self.pinned.serial
         return None if self.service.present is None else self.service.present.serial
 
     @property
     def datasets(self) -> OpenSet:
-        """The set of datasets of the page. Raises a ProblemError where nothing is published."""
+        """Return the set of datasets of the page. Raises a ProblemError if nothing is published."""
         return self.service.datasets()
 
     @property
     def snapshot(self) -> Snapshot:
-        """The index as of the serial of the page. Raises a ProblemError where nothing is published."""
+        """Return the index as of the page's serial. Raises a ProblemError if nothing is published."""
         return snapshot_of(self.service, self.pinned or self.datasets)
 
     def part(self, operation: Operation, **parameters: object) -> Any:
-        """What an operation of the API answers, as plain values. Raises its ProblemError."""
+        """Return the answer of an operation of the API as plain values. Raises its ProblemError."""
         given = convert_parameters(operation.parameters, parameters, ())
         try:
             answer = operation.handler(self.service, msgspec.structs.replace(self.call, parameters=given, headers={}))
@@ -127,7 +128,7 @@ class View:
         return msgspec.json.decode(answer.body) if isinstance(answer, WholeAnswer) else None
 
     def optional_part(self, operation: Operation, **parameters: object) -> Any:
-        """The same; None where there is no such thing, or what it is answered from is not there."""
+        """Return the result of `part`, or None if it is missing or cannot be answered now."""
         try:
             return self.part(operation, **parameters)
         except ProblemError as error:
@@ -138,18 +139,18 @@ class View:
 
 @dataclass(frozen=True)
 class Content:
-    """What a page has: its title, its `parts`, and what follows from these for display alone."""
+    """The content of a page: its title, its `parts`, and further values for display."""
 
     title: str
     parts: Mapping[str, Any]
     shown: Mapping[str, Any] = field(default_factory=dict)
     leads_to: str | None = None
-    """The address of the page that is meant, where it is another one."""
+    """The address of another page to redirect to."""
 
 
 @dataclass(frozen=True)
 class WebPage:
-    """A page at `path`, such as `/import/{name}`. `content` gets what it sees, with the parameters of the request."""
+    """A page at `path`, such as `/import/{name}`. `content` is called with a `View` and the request's parameters."""
 
     path: str
     template: str
@@ -162,11 +163,12 @@ class WebPage:
 def page(
     path: str, template: str, summary: str, *, at_serial: bool = True
 ) -> Callable[[Callable[[View, Any], Content]], WebPage]:
-    """Return a decorator that makes a page of the function of its content, whose second argument has the type of the
-    parameters.
+    """Return a decorator that makes a page from the function that returns its content.
 
-    @page("/import/{name}", "import.html", "Which project an import is of")
-    def import_page(view: View, parameters: ImportPageParameters) -> Content: ...
+    The type of the function's second argument is the type of the parameters.
+
+        @page("/import/{name}", "import.html", "Which project an import is of")
+        def import_page(view: View, parameters: ImportPageParameters) -> Content: ...
     """
 
     def made(content: Callable[[View, Any], Content]) -> WebPage:
@@ -177,7 +179,9 @@ def page(
 
 
 def page_operations(*pages: WebPage) -> tuple[Operation, ...]:
-    """Return the operations of pages: each ends with a slash, its data with `.json`, and a path without both leads to
+    """Return the operations of pages.
+
+    The address of a page ends with a slash, and the address of its data with `.json`. A path with neither redirects to
     the page.
     """
     found = []
@@ -229,7 +233,7 @@ def _html(page: WebPage, service: Service, call: Call[Any]) -> WholeAnswer:
 
 
 def frame(view: View, title: str) -> dict[str, Any]:
-    """What every page shows around its content."""
+    """Return the values that every page shows around its content."""
     data = data_address(view.prefix, *view.address, **view.query)
     status = view.part(STATUS)
     catalog = status["catalog"] or {}
@@ -251,5 +255,5 @@ def _with_slash(page: WebPage, service: Service, call: Call[Any]) -> WholeAnswer
     view = _view(page, service, call)
     address = page_address(view.prefix, *view.address, **view.query)
     if address is None:
-        raise not_found("there is no page of this name")
+        raise not_found("there is no page with this name")
     return redirect(address)

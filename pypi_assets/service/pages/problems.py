@@ -1,6 +1,6 @@
-"""Problems as pages: the same facts as the problem document, for clients that prefer HTML, which are browsers.
+"""Problems as pages: the facts of the problem document, for clients that prefer HTML, that is, for browsers.
 
-A page also has what to do next: the latest state in place of a past one, the first moment with an answer, a search.
+A page also links to what people can do next, such as the latest state, the first moment with an answer, or a search.
 """
 
 import re
@@ -17,7 +17,7 @@ from pypi_assets.service.problems import Problem, ProblemError, problem_answer, 
 from pypi_assets.service.responses import Lasting, WholeAnswer, quality
 
 _LEAST_WEIGHT = 0.5
-"""Clients of packages accept HTML too, as the last of all."""
+"""Package installers accept HTML too, but with a low weight."""
 _LONGEST_HEADER = 1_000
 _PINNED = re.compile(r"(/at/([^/]+))(/.*)")
 _NAMED = re.compile(r"/(?:project|releases|history|dependents|changes|import|command|release|simple)/([^/]+)/?.*")
@@ -25,7 +25,7 @@ _MISSING = 404
 
 
 class Way(NamedTuple):
-    """A link that leads on from a problem: its address is escaped."""
+    """A link to a way out of a problem. The address is escaped."""
 
     text: str
     address: Markup
@@ -34,8 +34,10 @@ class Way(NamedTuple):
 def answer_problem(
     error: ProblemError, headers: Mapping[str, str], raw_path: bytes = b"/", request_id: str | None = None
 ) -> WholeAnswer:
-    """The answer to a request with these headers (by lower-case name) that ended with `error`: a page for browsers,
-    the problem document for all others. `raw_path` is the path that was requested, as it came."""
+    """Return the answer to a request that ended with `error`: a page for browsers, else the problem document.
+
+    `headers` are the request's headers with lower-case names. `raw_path` is its path as received.
+    """
     if not prefers_html(headers.get("accept", "")):
         return problem_answer(error, request_id=request_id)
     path = raw_path.decode("latin-1")
@@ -64,7 +66,10 @@ def answer_problem(
 
 
 def _ways(problem: Problem, pinned: re.Match[str] | None, page: str, name: str) -> Iterator[Way]:
-    """Yield what may help, the likeliest first: `page` is the path without its moment, `name` the name in it."""
+    """Yield links that may help, the most useful first.
+
+    `page` is the path without its moment, and `name` is the name in it.
+    """
     if pinned and is_local_page(page):
         if (first := problem.first_serial) is not None:
             yield Way(f"See it at serial {first}, the first one with an answer", escape(f"/at/{first}{page}"))
@@ -81,7 +86,7 @@ def _ways(problem: Problem, pinned: re.Match[str] | None, page: str, name: str) 
 
 
 def prefers_html(accept: str) -> bool:
-    """Whether the header Accept names HTML, with more weight than any JSON.
+    """Check whether the header Accept contains HTML with a higher weight than JSON.
 
     >>> prefers_html("text/html,application/xhtml+xml,*/*;q=0.8"), prefers_html("*/*")
     (True, False)

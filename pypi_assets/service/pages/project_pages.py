@@ -1,4 +1,4 @@
-"""The pages of a project: an overview, releases, dependents, its history, one release, and what changed between two."""
+"""The pages of a project: overview, releases, dependents, history, one release, and a comparison of two releases."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
@@ -21,23 +21,23 @@ _FEW = 10
 _A_PAGE = 100
 _MOST_VERSIONS = 200
 _ENDS = frozenset({Action.QUARANTINE_PROJECT, Action.UNQUARANTINE_PROJECT, Action.REMOVE_PROJECT})
-"""The kinds of events of which the last one says why a project has no files."""
+"""Kinds of events that can leave a project without files. The last such event is the reason."""
 
 
 class ProjectPageParameters(OperationParameters, frozen=True):
-    """Which project."""
+    """The project of a page."""
 
     project: ProjectName
 
 
 class PageNumberParameters(ProjectPageParameters, frozen=True):
-    """Which project, and which page of its list."""
+    """The project, and the page of its list."""
 
-    page: Annotated[int, Meta(ge=1, le=1_000_000, description="the number of a page, from 1 on")] = 1
+    page: Annotated[int, Meta(ge=1, le=1_000_000, description="the number of a page, counted from 1")] = 1
 
 
 class CursorParameters(ProjectPageParameters, frozen=True):
-    """Which project, and where the page of its dependents begins."""
+    """The project, and the position in its list of dependents."""
 
     cursor: CursorText | None = None
 
@@ -45,7 +45,7 @@ class CursorParameters(ProjectPageParameters, frozen=True):
 @page(
     "/project/{project}",
     "project.html",
-    "A project: its releases over time, what it requires and provides, and who requires it",
+    "Show a project: its releases over time, its requirements and contents, and its dependents",
 )
 def _project(view: View, parameters: ProjectPageParameters) -> Content:
     name = parameters.project
@@ -88,7 +88,7 @@ def _project(view: View, parameters: ProjectPageParameters) -> Content:
 
 
 def _removed(name: str, history: dict[str, Any]) -> Content:
-    """The page of a project that has no live files, and had some."""
+    """Return the page of a project that has no live files any more."""
     entries = _entries(history)
     ends = [one["kind"] for one in entries if one["kind"] in _ENDS]
     shown = {
@@ -102,7 +102,7 @@ def _removed(name: str, history: dict[str, Any]) -> Content:
     return Content(name, {"project": None, "history": history}, {**shown, "name": name})
 
 
-@page("/releases/{project}", "releases.html", "All releases of a project")
+@page("/releases/{project}", "releases.html", "List all releases of a project")
 def _releases(view: View, parameters: PageNumberParameters) -> Content:
     project = view.part(operation("releases"), project=parameters.project)
     found = project["result"]
@@ -111,14 +111,14 @@ def _releases(view: View, parameters: PageNumberParameters) -> Content:
     return Content(f"Releases of {found['project']}", {"project": project}, shown)
 
 
-@page("/dependents/{project}", "dependents.html", "All that require a project")
+@page("/dependents/{project}", "dependents.html", "List all projects that require a project")
 def _dependents(view: View, parameters: CursorParameters) -> Content:
     name = parameters.project
     found = view.part(operation("dependents"), project=name, limit=_A_PAGE, cursor=parameters.cursor)
     return Content(f"What requires {name}", {"dependents": found}, {"text": name, "name": name})
 
 
-@page("/history/{project}", "history.html", "What happened to a project")
+@page("/history/{project}", "history.html", "Show what happened to a project")
 def _history(view: View, parameters: PageNumberParameters) -> Content:
     name = parameters.project
     history = view.part(operation("history"), project=name)
@@ -137,7 +137,7 @@ def _history(view: View, parameters: PageNumberParameters) -> Content:
 
 
 def _entries(history: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """What happened to a project, without the visits of its page, and without corrections that change no state."""
+    """Return the history of a project without visits of its page, and without corrections that change no state."""
     return [one for one in history["results"] if _is_shown(one)] if history else []
 
 
@@ -147,31 +147,31 @@ def _is_shown(entry: dict[str, Any]) -> bool:
 
 
 def _page_of(all_of_it: Sequence[dict[str, Any]], number: int) -> tuple[Sequence[dict[str, Any]], int]:
-    """The entries of a page, and how many pages there are."""
+    """Return the entries of a page, and the number of pages."""
     return all_of_it[(number - 1) * _A_PAGE : number * _A_PAGE], max(1, -(-len(all_of_it) // _A_PAGE))
 
 
 class ReleasePageParameters(OperationParameters, frozen=True):
-    """Which release."""
+    """The release of a page."""
 
     project: ProjectName
     version: VersionText
 
 
 class ComparisonParameters(OperationParameters, frozen=True):
-    """Which two versions of a project; without them, the newest and the one before."""
+    """Two versions of a project to compare; by default, the newest version and the version before it."""
 
     project: ProjectName
-    before: Annotated[str, Meta(max_length=300, description="the earlier version; empty: the one before")] = ""
-    after: Annotated[str, Meta(max_length=300, description="the later version; empty: the newest")] = ""
+    before: Annotated[str, Meta(max_length=300, description="the earlier version; default: the one before")] = ""
+    after: Annotated[str, Meta(max_length=300, description="the later version; default: the newest")] = ""
 
 
 def tree_of(view: View, project: str, version: str) -> Tree:
-    """What a version requires, as a tree, as of the serial of the page."""
+    """Return the requirements of a version as a tree, as of the page's serial."""
     return requirement_tree(view.snapshot, project, version)
 
 
-@page("/release/{project}/{version}", "release.html", "A release: its files, what it requires and what it provides")
+@page("/release/{project}/{version}", "release.html", "Show a release: its files, requirements and contents")
 def _release(view: View, parameters: ReleasePageParameters) -> Content:
     release = view.part(operation("release"), project=parameters.project, version=parameters.version)
     found = release["result"]
@@ -185,13 +185,13 @@ def _release(view: View, parameters: ReleasePageParameters) -> Content:
     return Content(title, {"release": release, "requirements": tree}, shown)
 
 
-@page("/changes/{project}", "changes.html", "What changed between two versions of a project")
+@page("/changes/{project}", "changes.html", "Show what changed between two versions of a project")
 def _changes(view: View, parameters: ComparisonParameters) -> Content:
     name = parameters.project
     project = view.part(operation("releases"), project=name)["result"]
     versions = named_versions(project["releases"])
     if not versions:
-        raise not_found(f"no version of {name} has a name", parameter="project")
+        raise not_found(f"no file of {name} has a version in its name", parameter="project")
     after = parameters.after or project["newest"] or versions[-1]
     before = parameters.before or version_before(versions, after)
     old, new = (view.part(operation("release"), project=name, version=one)["result"] for one in (before, after))
@@ -206,12 +206,12 @@ def _changes(view: View, parameters: ComparisonParameters) -> Content:
 
 
 def named_versions(releases: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The versions of releases, in their order, without that of files whose names have none."""
+    """Return the versions of releases in order, without the empty version of files whose names contain none."""
     return [one["version"] for one in releases if one["version"]]
 
 
 def version_before(versions: list[str], version: str) -> str:
-    """The version before this one, in order; itself where it is the first, or not known."""
+    """Return the version before this one, or this one if it is the first or unknown."""
     canonical = [canonical_version(one) for one in versions]
     wanted = canonical_version(version)
     place = canonical.index(wanted) if wanted in canonical else 0

@@ -1,8 +1,8 @@
-"""Renders pages: their addresses, numbers and times as people read them, and templates, in which all text is escaped
-and made inert. A page loads the style and the script of this service.
+"""Rendering of pages: addresses, numbers and times for people, and templates that escape all text and make it inert.
 
-A page ends with a slash, and its data with `.json`: so `/import/flask.json/` is the page of a module, and
-`/import/flask.json` the data of another one.
+Pages only load the style and the script of this service. The address of a page ends with a slash, and the address of
+its data with `.json`. So `/import/flask.json/` is the page of the module `flask.json`, and `/import/flask.json` is the
+data of the module `flask`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,18 +28,19 @@ HEADERS = (
     ("Cross-Origin-Opener-Policy", "same-origin"),
     ("X-Frame-Options", "DENY"),
 )
-"""Of each page. No script runs but the file `pages.js`, also if a name has one."""
+"""The headers of each page. No script runs except the file `pages.js`, even if a name contains a script."""
 _LONGEST_TEXT = 500
 _LONGEST = 4_000
 _PATH_ALONE = frozenset({"", ".", ".."})
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 _DAY_LETTERS = 10
 _OWN_WORDS = frozenset({"a", "did", "it", "no", "not", "nothing", "the", "there", "this", "too", "who"})
-"""What sentences of the service begin with that do not begin with a name."""
+"""First words of the service's own sentences, as opposed to sentences that begin with a name."""
 
 
 def counted(count: int, noun: str, nouns: str | None = None) -> str:
-    """
+    """Return a count with its noun.
+
     >>> counted(1, "release"), counted(1200, "release"), counted(2, "dependency", "dependencies")
     ('1 release', '1,200 releases', '2 dependencies')
     """
@@ -47,7 +48,8 @@ def counted(count: int, noun: str, nouns: str | None = None) -> str:
 
 
 def size_in_words(size_bytes: int) -> str:
-    """
+    """Return a size with its unit.
+
     >>> size_in_words(999), size_in_words(1_234_567)
     ('999 bytes', '1.2 MB')
     """
@@ -58,7 +60,7 @@ def size_in_words(size_bytes: int) -> str:
 
 
 def day(time: str | None) -> str:
-    """The day of a time in ISO 8601; nothing for what is none.
+    """Return the day of an ISO 8601 time, or "" if the time is missing or invalid.
 
     >>> day("2026-03-03T12:00:00Z")
     '2026-03-03'
@@ -68,7 +70,7 @@ def day(time: str | None) -> str:
 
 
 def unix_seconds(time: str | None) -> float | None:
-    """The seconds of a time in ISO 8601, which is in UTC where it names no zone; None for what is none."""
+    """Return an ISO 8601 time in unix seconds, or None if it is invalid. A time without a zone is in UTC."""
     try:
         found = datetime.fromisoformat(time or "")
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
@@ -86,7 +88,8 @@ def sentence(text: str) -> str:
 
 
 def version_span(versions: Sequence[str]) -> str:
-    """
+    """Return the first and last of some versions, and their number.
+
     >>> version_span(["1.0"]), version_span(["1.0", "1.1", "2.0"])
     ('1.0', '1.0 to 2.0 (3 versions)')
     """
@@ -96,7 +99,7 @@ def version_span(versions: Sequence[str]) -> str:
 
 
 def page_address(prefix: str, *parts: str, **query: object) -> str | None:
-    """The address of a page; None where a name cannot be part of a path: it is empty, has a slash, or is too long.
+    """Return the address of a page, or None if a part is empty, contains a slash, or is too long for a path.
 
     >>> page_address("/at/17.17", "project", "a b", page=2)
     '/at/17.17/project/a%20b/?page=2'
@@ -105,12 +108,12 @@ def page_address(prefix: str, *parts: str, **query: object) -> str | None:
 
 
 def data_address(prefix: str, *parts: str, **query: object) -> str | None:
-    """The address of the data of the same page; that of the first page, which has no parts, is `/index.json`."""
+    """Return the address of a page's data. The address for the first page, which has no parts, is `/index.json`."""
     return _address(prefix, parts or ("index",), ".json", query)
 
 
 def download_address(prefix: str, sha256: str, filename: str) -> str | None:
-    """Where this service leads to the bytes of a file.
+    """Return the address of this service that redirects to the bytes of a file.
 
     >>> download_address("/at/17.17", "00ff", "six-1.17.0.tar.gz")
     '/at/17.17/files/00ff/six-1.17.0.tar.gz'
@@ -119,7 +122,7 @@ def download_address(prefix: str, sha256: str, filename: str) -> str | None:
 
 
 def is_local_page(path: str) -> bool:
-    """Whether a path, perhaps with a query, can be one of this service, as it is written in a form.
+    """Check whether a path, with or without a query, can be an address of this service, as submitted in a form.
 
     >>> is_local_page("/import/yaml/"), is_local_page("//elsewhere.invalid/")
     (True, False)
@@ -138,13 +141,15 @@ def _address(prefix: str, parts: tuple[str, ...], ending: str, query: dict[str, 
 
 
 def render(template: str, content: Mapping[str, Any]) -> bytes:
-    """The template of this name with `content`, as UTF-8. All foreign text is escaped and inert, wherever it stands."""
+    """Render the template with `content`, as UTF-8. All foreign text is escaped and made inert, wherever it is used."""
     return _ENVIRONMENT.get_template(template).render(content).encode(errors="replace")
 
 
 def shown(value: object) -> object:
-    """What a template prints of a value: text on one line, without what changes directions, and not longer than
-    `_LONGEST_TEXT`; all other values as they are. What is marked as HTML was escaped before.
+    """Return a value as a template prints it.
+
+    A str becomes one line, without bidirectional controls, cut at `_LONGEST_TEXT`. Other values are returned unchanged,
+    as is text marked as HTML, which was escaped before.
 
     >>> shown("a\\u202eb")
     'a\\ufffdb'

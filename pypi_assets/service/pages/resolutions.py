@@ -1,4 +1,4 @@
-"""The page of a resolution: which versions an installer would choose, as a tree, and what differs at another moment."""
+"""The page of a resolution: the versions that an installer would choose, as a tree, compared with another moment."""
 
 from collections.abc import Mapping
 from itertools import zip_longest
@@ -24,22 +24,24 @@ from pypi_assets.service.questions import snapshot_of
 from pypi_assets.service.service import Service
 
 _MOST = 200
-"""Requirements of a page: it has them in its address."""
+"""The limit of requirements. They are part of the page's address."""
 
 
 class ResolvePageParameters(OperationParameters, frozen=True):
-    """What to resolve, and with which other moment to compare."""
+    """The requirements to resolve, and another moment to compare with."""
 
-    requirements: Annotated[str, Meta(max_length=4_000, description=f"up to {_MOST} requirements, a line each")] = ""
+    requirements: Annotated[str, Meta(max_length=4_000, description=f"up to {_MOST} requirements, one a line")] = ""
     python: limited(str, PYTHON) = DEFAULT_PYTHON  # type: ignore[valid-type]
     platform: limited(str, PLATFORM) = DEFAULT_PLATFORM  # type: ignore[valid-type]
     semantics: Literal["pip", "uv"] = "pip"
-    than: Annotated[str, Meta(max_length=40, description=f"the other moment: {PIN_ACCEPTS}; empty: none")] = ""
+    than: Annotated[str, Meta(max_length=40, description=f"another moment: {PIN_ACCEPTS}; empty: none")] = ""
 
 
 class TreeLine(msgspec.Struct):
-    """A release in the tree at a depth, with the requirement that leads to it there. `is_above`: it is opened further
-    up. `is_open`: what it requires follows, one deeper. `ends` is how many such lists end after the line.
+    """One line of the tree: a release at a depth, with the requirement that leads to it.
+
+    `is_above` means that its requirements are shown further up. `is_open` means that its requirements follow, one level
+    deeper. `ends` is the number of lists that end after this line.
     """
 
     depth: int
@@ -51,7 +53,10 @@ class TreeLine(msgspec.Struct):
 
 
 class PinDifference(msgspec.Struct, frozen=True):
-    """A project whose version differs: `before` is at the other moment; None: it is not chosen there."""
+    """A project whose version differs. `before` is its version at the other moment.
+
+    A version is None if the project is not chosen then.
+    """
 
     project: str
     normalized: str
@@ -59,7 +64,7 @@ class PinDifference(msgspec.Struct, frozen=True):
     after: str | None
 
 
-@page("/resolve", "resolve.html", "Which versions an installer would choose, now or at a serial")
+@page("/resolve", "resolve.html", "Show the versions that an installer would choose, now or at a serial")
 def _resolve(view: View, parameters: ResolvePageParameters) -> Content:
     lines = [line.strip() for line in parameters.requirements.splitlines() if line.strip()]
     form = {
@@ -71,7 +76,7 @@ def _resolve(view: View, parameters: ResolvePageParameters) -> Content:
     if not lines:
         return Content("Resolve", {"resolution": None}, {**form, "found": None})
     if len(lines) > _MOST:
-        raise bad_parameter("requirements", f"there are {len(lines)} requirements", f"up to {_MOST}, a line each")
+        raise bad_parameter("requirements", f"there are {len(lines)} requirements", f"up to {_MOST}, one a line")
     asked = ResolveParameters(
         requirements=tuple(lines),
         python=parameters.python,
@@ -82,7 +87,7 @@ def _resolve(view: View, parameters: ResolvePageParameters) -> Content:
     parts: dict[str, Any] = {"resolution": found}
     shown: dict[str, Any] = {**form, "found": found, "tree": tree(found), "other": None}
     if parameters.than:
-        view.is_lasting = False  # what is known of the other serial can change while this one stays
+        view.is_lasting = False  # knowledge about the other serial can change while this one stays the same
         other = _pinned(view.service, parameters.than)
         parts["other"] = _resolved(view, other, asked)
         shown |= {"other": other, "before": parts["other"], "differences": differences(parts["other"], found)}
@@ -96,9 +101,9 @@ def _resolved(view: View, pinned: Pinned | None, asked: ResolveParameters) -> Re
 
 
 def tree(found: ResolutionResult) -> list[TreeLine]:
-    """The releases below those that the question names, from top to bottom. Each is opened where it comes first.
+    """Return the tree of releases below the requested ones, from top to bottom. A release is opened at its first place.
 
-    A chain of requirements can be as long as an index makes it, so lines have a depth and no line contains another.
+    An index can contain requirement chains of any length, so the lines are a flat list with depths and are not nested.
     """
     releases = {one["normalized"]: one for one in found["releases"] or ()}
     texts: dict[tuple[str, str | None], dict[str, None]] = {}
@@ -124,7 +129,7 @@ def tree(found: ResolutionResult) -> list[TreeLine]:
 
 
 def differences(before: ResolutionResult, after: ResolutionResult) -> list[PinDifference]:
-    """The projects whose versions differ between two answers, by name."""
+    """Return the projects whose versions differ between two answers, by name."""
     releases = [*(before["releases"] or ()), *(after["releases"] or ())]
     projects = {one["normalized"]: one["project"] for one in releases}
     changed = changed_pins(_pins(before), _pins(after))
@@ -136,7 +141,7 @@ def _pins(found: ResolutionResult) -> Mapping[str, str]:
 
 
 def _pinned(service: Service, text: str) -> Pinned:
-    """The other moment. Raises ProblemError."""
+    """Return the other moment. Raises ProblemError."""
     catalog = service.require_catalog()
     try:
         moment = parse_pin(text.strip()).moment

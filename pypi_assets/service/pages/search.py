@@ -1,5 +1,6 @@
-"""The page of the search box, which leads to the one page that is meant, and the pages of one look-up: who provides an
-import, who installs a command, which file has a hash.
+"""The pages of the search box, and of look-ups of imports, commands and files.
+
+A search redirects if it has only one result.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,18 +21,18 @@ _MOST_CANDIDATES = 50
 
 
 class SearchParameters(OperationParameters, frozen=True):
-    """What is in the search box."""
+    """The text in the search box."""
 
     q: Annotated[
         str,
         Meta(
             max_length=LONGEST_TEXT,
-            description=f"an import, a project, name==version, a command or a sha256: up to {LONGEST_TEXT} characters",
+            description=f"an import, project, name==version, command or SHA-256, up to {LONGEST_TEXT} characters",
         ),
     ] = ""
 
 
-@page("/search", "search.html", "What a text may mean: an import, a project, a release, a command or a file")
+@page("/search", "search.html", "Search for an import, a project, a release, a command or a file")
 def _search(view: View, parameters: SearchParameters) -> Content:
     text = parameters.q.strip()
     near = _Near()
@@ -50,19 +51,19 @@ def _search(view: View, parameters: SearchParameters) -> Content:
 
 @dataclass
 class _Near:
-    """What may have been meant: the hints and suggestions of several answers, each once."""
+    """Hints and suggestions of several answers, each once."""
 
     hints: list[str] = field(default_factory=list)
     suggestions: list[Mapping[str, Any]] = field(default_factory=list)
 
     def add(self, answer: Mapping[str, Any]) -> None:
-        """Add the hints of an answer of the API, or of a problem document."""
+        """Add the hints of an answer of the API or of a problem document."""
         for kept, name in ((self.hints, "hints"), (self.suggestions, "suggestions")):
             kept += [one for one in answer.get(name, ()) if one not in kept]
 
 
 def _found(view: View, meaning: Meaning, near: _Near) -> Iterator[dict[str, Any]]:
-    """Yield the results of one meaning; if there are none, add the suggestions of the API to `near`."""
+    """Yield the results for one meaning. If there are none, add the suggestions of the API to `near`."""
     kind, name, version = meaning
     try:
         match kind:
@@ -114,24 +115,24 @@ def _address(view: View, result: dict[str, Any]) -> str | None:
 
 
 class ImportPageParameters(OperationParameters, frozen=True):
-    """Which import."""
+    """The import of a page."""
 
     name: ImportName
 
 
 class CommandPageParameters(OperationParameters, frozen=True):
-    """Which command."""
+    """The command of a page."""
 
     name: CommandName
 
 
 class FilePageParameters(OperationParameters, frozen=True):
-    """Which sha256."""
+    """The hash of a page."""
 
     sha256: Sha256
 
 
-@page("/import/{name}", "import.html", "Which project an import is of")
+@page("/import/{name}", "import.html", "Show which project an import comes from")
 def _import(view: View, parameters: ImportPageParameters) -> Content:
     name = parameters.name
     owners = view.part(operation("owners"), name=name)
@@ -154,7 +155,7 @@ def _import(view: View, parameters: ImportPageParameters) -> Content:
     )
 
 
-@page("/command/{name}", "command.html", "Which projects install a command")
+@page("/command/{name}", "command.html", "Show which projects install a command")
 def _command(view: View, parameters: CommandPageParameters) -> Content:
     name = parameters.name
     return Content(
@@ -162,7 +163,7 @@ def _command(view: View, parameters: CommandPageParameters) -> Content:
     )
 
 
-@page("/file/{sha256}", "file.html", "Which live files have a sha256")
+@page("/file/{sha256}", "file.html", "Show which live files have a SHA-256")
 def _file(view: View, parameters: FilePageParameters) -> Content:
     sha256 = parameters.sha256.lower()
     found = view.part(operation("hash"), sha256=sha256)

@@ -1,5 +1,6 @@
-"""The page of solvability: by day, and what was lost and gained on one, with the event that did it. The template draws
-the plot from the places that are computed here.
+"""The page of solvability by day, with the losses and gains of one day and the events that caused them.
+
+The template draws the plot from coordinates that are computed here.
 """
 
 import math
@@ -15,12 +16,12 @@ from pypi_assets.service.solvability import MOST_DAYS, NEWEST, SOLVABILITY_DAY, 
 WIDTH, NARROW, LEFT, RIGHT = 760, 330, 46, 14
 TOP, SHARES, GAP, LOSSES, BOTTOM = 14, 120, 22, 56, 26
 _TICK = 92
-"""The width that the date of a tick needs."""
+"""The width that a date on the axis needs."""
 _WIDEST_BAR = 14.0
 
 
 class Point(NamedTuple):
-    """A day of the line: its share is at the height `y`."""
+    """A point of the line: a day, with its share as the height `y`."""
 
     x: float
     y: float
@@ -28,7 +29,7 @@ class Point(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """What was lost on a day."""
+    """A bar: the losses of a day."""
 
     x: float
     y: float
@@ -38,14 +39,14 @@ class Bar(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """A date below, or a number on the left."""
+    """A label on an axis: a date at the bottom, or a number on the left."""
 
     at: float
     text: str
 
 
 class Plot(NamedTuple):
-    """A picture of `width` and `height`: `lines` are points of days that follow each other, without a gap in between.
+    """A picture of `width` and `height`. Each of `lines` has the points of consecutive days.
 
     `base` is the height at which bars stand. `summary` describes the picture in a sentence.
     """
@@ -70,7 +71,10 @@ class _SolvabilityDay(NamedTuple):
 
 
 def plots(days: Iterable[Mapping[str, Any]]) -> list[Plot]:
-    """A wide picture and a narrow one of days as the API answers them, ascending; none where nothing was counted."""
+    """Return a wide and a narrow picture of these days, or [] if no day has outcomes.
+
+    The days are in ascending order, as the API answers them.
+    """
     found = []
     for one in days:
         total = sum(one["outcomes"].values())
@@ -120,17 +124,17 @@ def _text(one: _SolvabilityDay) -> str:
 
 
 def _percent(share: float) -> str:
-    """A share in per cent, rounded down, so that 100 % means all."""
+    """Return a share in per cent, rounded down, so that 100 % means all."""
     return f"{math.floor(share * 1_000) / 10:g} %"
 
 
 def _least_share(least: float) -> float:
-    """Where the axis begins: below the least share, at a twentieth."""
+    """Return the lower end of the axis: a multiple of 0.05 below the least share."""
     return max(0.0, min(math.floor(least * 20 - 1e-9) / 20, 0.95))
 
 
 def _runs(days: Sequence[_SolvabilityDay]) -> Iterator[list[_SolvabilityDay]]:
-    """Days that follow each other."""
+    """Yield runs of consecutive days."""
     run: list[_SolvabilityDay] = []
     for one in days:
         if run and one.day - run[-1].day > timedelta(days=1):
@@ -141,7 +145,7 @@ def _runs(days: Sequence[_SolvabilityDay]) -> Iterator[list[_SolvabilityDay]]:
 
 
 def _some_days(first: date, last: date, width: int) -> list[date]:
-    """The days that have a date below: both ends, and those that there is room for in between."""
+    """Return the days that are labelled: both ends, and as many days in between as fit."""
     span = (last - first).days
     count = min(span, max(int((width - LEFT - RIGHT) / _TICK) - 1, 1))
     return [first + timedelta(days=round(span * number / count)) for number in range(count + 1)] if count else [first]
@@ -158,11 +162,11 @@ def _summary(days: Sequence[_SolvabilityDay]) -> str:
 
 _PLOTTED = 90
 _MOST_SHOWN = 200
-"""Losses, and outcomes without a solution, that are listed."""
+"""The number of losses, and of outcomes without a solution, to list."""
 
 
 class SolvabilityPageParameters(OperationParameters, frozen=True):
-    """Which day."""
+    """The day of the page."""
 
     day: DayText = NEWEST
 
@@ -191,7 +195,10 @@ def _solvability(view: View, parameters: SolvabilityPageParameters) -> Content:
 
 
 def failing(found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The projects and environments without a solution, in the order of the day, each with how to resolve it again."""
+    """Return the projects and environments without a solution, in the order of the day.
+
+    Each has the parameters that resolve it again.
+    """
     places = {one["name"]: one for one in found["environments"]}
     return [
         {"project": project["name"], "place": places[name], "resolve": _question(project["name"], places[name]), **one}
@@ -202,7 +209,7 @@ def failing(found: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _loss(found: Mapping[str, Any], lost: Mapping[str, Any]) -> dict[str, Any]:
-    """A loss, with the proof, and what its resolution is compared with: the end of the day before."""
+    """Return a loss with its proof, and with the end of the day before, to compare its resolution with."""
     [place] = [one for one in found["environments"] if one["name"] == lost["environment"]]
     [project] = [one for one in found["projects"] if one["name"] == lost["project"]]
     proof: Sequence[str] = project["outcomes"][place["name"]].get("proof", ())
@@ -221,7 +228,7 @@ def _outcomes(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 SOLVABILITY_PAGE = WebPage(
     path="/solvability",
     template="solvability.html",
-    summary="Which of the most-required projects can be installed, by day, and what left one without a solution",
+    summary="Show which of the most-required projects can be installed, by day, and what broke the others",
     parameters=SolvabilityPageParameters,
     content=_solvability,
     at_serial=False,

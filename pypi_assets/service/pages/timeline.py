@@ -1,6 +1,6 @@
-"""The timeline of a project as a picture: where each mark is drawn. `picture` of the templates draws it.
+"""The timeline of a project as a picture: the position of each mark. The macro `picture` of the templates draws it.
 
-It has a bounded number of marks, however many releases there were: those that would lie on each other are one.
+The number of marks is bounded, however many releases there are: marks that would overlap become one.
 """
 
 import math
@@ -17,12 +17,12 @@ WIDTH, NARROW, LEFT, RIGHT = 760, 330, 66, 24
 TOP, LANE, AXIS = 42, 34, 30
 _BIN = 9
 _LETTER = 6.4
-"""About the width of a letter of a label."""
+"""The approximate width of a letter in a label."""
 _LONGEST_LABEL = 12
 _TICK = 85
-"""The width that the date of a tick needs."""
+"""The width that a date on the axis needs."""
 _LATEST_S = 4_102_444_800.0
-"""The year 2100. Times come from the index; what is later, or before 1970, is no time of an upload."""
+"""The year 2100. Times come from the index. A time after 2100 or before 1970 cannot be the time of an upload."""
 _DAY_S = 86_400.0
 RELEASED, YANKED, REMOVED = "released", "yanked", "removed"
 LANES = (RELEASED, YANKED, REMOVED)
@@ -40,11 +40,11 @@ _LANE_OF = {
     Action.UNQUARANTINE_RELEASE: REMOVED,
 }
 _ENDS = frozenset({Action.UNYANK_RELEASE, Action.UNYANK_FILE, Action.UNQUARANTINE_PROJECT, Action.UNQUARANTINE_RELEASE})
-"""What ends a yank or a quarantine: its mark is hollow."""
+"""Kinds of events that end a yank or a quarantine. Their marks are hollow."""
 
 
 class TimelineMoment(NamedTuple):
-    """One thing that happened, `at` unix seconds. `version` is that of a release."""
+    """Something that happened `at` a time in unix seconds. `version` is set for a release."""
 
     at: float
     lane: str
@@ -54,7 +54,7 @@ class TimelineMoment(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """What is drawn of one moment, or of several that lie close."""
+    """The mark of one moment, or of several moments close together."""
 
     x: float
     radius: float
@@ -74,7 +74,7 @@ class Label(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """A picture of `width` and `height`. `summary` describes it in a sentence."""
+    """A picture of `width` and `height`. `summary` describes the picture in a sentence."""
 
     width: int
     height: int
@@ -86,9 +86,9 @@ class Timeline(NamedTuple):
 
 
 def moments(releases: Iterable[Mapping[str, Any]], history: Iterable[Mapping[str, Any]]) -> list[TimelineMoment]:
-    """What happened to a project, in order: from its releases, as the API answers them, and from its history.
+    """Return what happened to a project, in order, from its releases, as the API answers them, and from its history.
 
-    A release is there since its first file was uploaded, whether it is still there or not.
+    A release begins with its first upload, even if its files were deleted since.
     """
     began: dict[str, float] = {}
     found: list[TimelineMoment] = []
@@ -109,12 +109,12 @@ def moments(releases: Iterable[Mapping[str, Any]], history: Iterable[Mapping[str
 
 
 def timelines(found: Sequence[TimelineMoment]) -> list[Timeline]:
-    """The pictures of these moments, which are in order, for wide screens and for phones; none without any."""
+    """Return the pictures of these sorted moments, for wide screens and for phones. Without moments there are none."""
     return [timeline(found, width) for width in (WIDTH, NARROW)] if found else []
 
 
 def timeline(found: Sequence[TimelineMoment], width: int = WIDTH) -> Timeline:
-    """The picture of these moments, which are in order, and of which there is one at least."""
+    """Return the picture of these moments, which are sorted and not empty."""
     first, last = found[0].at, found[-1].at
     margin = max((last - first) * 0.02, _DAY_S / 2)
     first, last = first - margin, last + margin
@@ -138,7 +138,7 @@ def _time(text: str | None) -> float | None:
 
 
 def _marks(found: Iterable[TimelineMoment], place: Any) -> Iterator[Mark]:
-    """The marks of a lane. Moments in one bin are one mark, in their middle."""
+    """Yield the marks of a lane. Moments in the same bin share a mark in their middle."""
     bins: defaultdict[tuple[int, bool], list[TimelineMoment]] = defaultdict(list)
     for one in found:
         bins[int(place(one.at) // _BIN), one.is_end].append(one)
@@ -156,7 +156,7 @@ def _text(some: Sequence[TimelineMoment]) -> str:
 
 
 def _labels(found: Sequence[TimelineMoment], place: Any, width: int) -> list[Label]:
-    """The versions that are named: the last one, the first of each major version, others where there is room."""
+    """Return the versions to label: the last one, the first of each major version, and others that fit in between."""
     released = [one for one in found if one.version]
     firsts: dict[object, TimelineMoment] = {}
     for one in released:
@@ -178,7 +178,7 @@ def _major(version: str) -> object:
 
 
 def _ticks(first: float, last: float, most: int) -> list[tuple[float, str]]:
-    """Beginnings of years, months or days, where there is room."""
+    """Return the beginnings of years, months or days, as many as fit."""
     steps = [*((months, "%Y") for months in (1200, 600, 240, 120, 60, 24, 12)), *((n, "%Y-%m") for n in (6, 3, 1))]
     best: list[tuple[float, str]] = []
     for months, form in steps:

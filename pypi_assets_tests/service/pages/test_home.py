@@ -92,7 +92,7 @@ def test_pages_are_no_part_of_the_api(client: Client):
 def test_it_links_to_examples_that_are_there(client: Client):
     links = page(client, "/").links
     assert links["import yaml"] == "/import/yaml/"
-    assert links["what requires"] == "/dependents/pyyaml/"
+    assert links["dependents of"] == "/dependents/pyyaml/"
     assert "import dateutil" not in links
 
 

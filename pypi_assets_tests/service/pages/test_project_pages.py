@@ -96,7 +96,7 @@ def test_a_release_shows_its_files_requirements_and_what_it_provides(client: Cli
     assert "demo-1.0.tar.gz" in document.text
     assert "PyYAML>=5,<7" in document.text
     assert document.links["demo"] in {"/project/demo/", "/import/demo/", "/command/demo/"}
-    assert document.links["What changed in it"] == "/changes/demo/?after=1.0"
+    assert "/changes/demo/?after=1.0" in document.links.values()
     sha256 = client.get("/v1/projects/demo/1.0").json()["result"]["files"][0]["sha256"]
     assert document.links["demo-1.0-py3-none-any.whl"] == f"/files/{sha256}/demo-1.0-py3-none-any.whl"
     assert client.get(document.links["demo-1.0-py3-none-any.whl"]).status_code == 307

@@ -1,6 +1,6 @@
 "use strict";
 
-/* Shows the operations of the document, and lets people try them. Without scripts, the table of the page stays. */
+/* Shows the operations of the document, and lets people try them. Without scripts, the page keeps its table. */
 SwaggerUIBundle({
   url: document.getElementById("api").dataset.document,
   dom_id: "#api",

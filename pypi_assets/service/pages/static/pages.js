@@ -1,6 +1,6 @@
 "use strict";
-// Completes what is typed into the search box, copies commands, and shows how old answers are and the address that this
-// browser has of the service. Pages work without it. All text goes through textContent, and all requests to this service.
+// Completes the text in the search box, copies commands, and shows the age of answers and the address by which this
+// browser reaches the service. Pages work without it. All text goes through textContent, and all requests go to this service.
 
 (() => {
   const WAIT_MS = 120;
@@ -80,7 +80,7 @@
     }
 
     function open(option) {
-      close(); // else the list is still open when the browser comes back to this page
+      close(); // otherwise the list would still be open when the browser returns to this page
       location.assign(option.dataset.page);
     }
 
@@ -114,7 +114,7 @@
 
   async function copy(code) {
     if (navigator.clipboard) return navigator.clipboard.writeText(code.textContent);
-    getSelection().selectAllChildren(code); // without TLS, a browser gives pages of other machines no clipboard
+    getSelection().selectAllChildren(code); // without TLS, a page of another machine cannot use the clipboard
     if (!document.execCommand("copy")) throw new Error("not copied");
   }
 
@@ -147,7 +147,7 @@
     }
   }
 
-  // Ages are no part of what the service sends: its pages stay the same as long as nothing happens.
+  // Ages are computed here, so that the pages of the service stay the same as long as nothing happens.
   function showAges() {
     for (const time of document.querySelectorAll("time[data-age]")) {
       if (!time.nextElementSibling?.matches(".age")) time.after(element("span", { class: "age" }));
