@@ -1,1 +1,1 @@
-"""Which versions an installer would choose, as of any moment, without a network: docs/resolving.md."""
+"""Find the versions that an installer would choose, as of any moment and without a network: see docs/resolving.md."""

@@ -1,8 +1,7 @@
-"""Finds the event that changed what requirements resolve to.
+"""Find the event that changed the outcome of a resolution.
 
-Between two serials at which nothing changed of the projects that a resolution looked at, its outcome is the same. So
-only those serials are candidates at which one of these projects changed, and a bisection over them takes few
-resolutions.
+The outcome can only change at a serial at which one of the projects that the resolution looked at changed. So only
+these serials are candidates, and a bisection over them takes few resolutions.
 """
 
 from bisect import bisect_right
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ResolutionOutcome:
-    """What the requirements resolve to as of `serial`: `pins` by normalized name, or None and the `failure`.
+    """The outcome of a resolution as of `serial`: `pins` by normalized name, or None and the `failure`.
 
     `touched` are the projects that the resolution looked at.
     """
@@ -33,19 +32,20 @@ class ResolutionOutcome:
     touched: frozenset[str]
 
     def is_like(self, other: "ResolutionOutcome") -> bool:
-        """Whether both choose the same versions, or both fail."""
+        """Check whether both choose the same versions, or both fail."""
         return self.pins == other.pins
 
     def ends_like(self, other: "ResolutionOutcome") -> bool:
-        """Whether both have a solution, or both fail."""
+        """Check whether both have a solution, or both fail."""
         return (self.pins is None) == (other.pins is None)
 
 
 @dataclass(frozen=True, slots=True)
 class ResolutionChange:
-    """The outcome changed at `after.serial`, where one of `projects` changed; `before` is the last one before.
+    """A change of the outcome at `after.serial`, where at least one of `projects` changed.
 
-    `pins` are the versions that differ, by normalized name, before and after: None where there is none.
+    `before` is the last outcome before the change. `pins` has the versions that differ, by normalized name, before and
+    after. A version is None if the project is not chosen.
     """
 
     before: ResolutionOutcome
@@ -62,16 +62,17 @@ class ResolutionChange:
 
 
 def changed_pins(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, tuple[str | None, str | None]]:
-    """The versions that differ, by name, before and after: None where there is none."""
+    """Return the versions that differ, by name, before and after. A version is None if the project is not chosen."""
     names = sorted(before.keys() | after.keys())
     return {name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}
 
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """What was found between `good` and `bad`: no change where the outcome of both is the same.
+    """The result of a search between `good` and `bad`. `change` is None if both have the same outcome.
 
-    `resolutions` is how many were made, and `candidates` at how many serials the projects changed.
+    `resolutions` is the number of resolutions that were made. `candidates` is the number of serials at which projects
+    changed.
     """
 
     good: ResolutionOutcome
@@ -82,7 +83,7 @@ class Blame:
 
 
 class OutcomeHistory:
-    """The outcomes of one question over time; `resolved` is called after each resolution, which has these limits."""
+    """The outcomes of one question over time. Each resolution has these limits, and `resolved` is called after it."""
 
     def __init__(
         self,
@@ -100,7 +101,7 @@ class OutcomeHistory:
         self.count = 0
 
     def at(self, serial: int) -> ResolutionOutcome:
-        """The outcome as of a serial that can be answered for."""
+        """Return the outcome as of a serial for which the catalog has an answer."""
         found = self._known.get(serial)
         if found is None:
             found = self._known[serial] = self._resolve(serial)
@@ -109,11 +110,11 @@ class OutcomeHistory:
         return found
 
     def serials(self, touched: frozenset[str], after: int, through: int) -> list[int]:
-        """The serials in (after, through] at which a project of `touched` changed, ascending."""
+        """Return the serials in (after, through] at which a project of `touched` changed, ascending."""
         return sorted({serial for project in touched for serial in self._changed(project, after, through)})
 
     def changed_at(self, serial: int, touched: frozenset[str]) -> tuple[str, ...]:
-        """The projects of `touched` that changed at a serial."""
+        """Return the projects of `touched` that changed at a serial."""
         return tuple(sorted(project for project in touched if self._changed(project, serial - 1, serial)))
 
     def _changed(self, project: str, after: int, through: int) -> Sequence[int]:
@@ -140,12 +141,12 @@ def blame(
     bad: int,
     are_alike: Callable[[ResolutionOutcome, ResolutionOutcome], bool] = ResolutionOutcome.is_like,
 ) -> Blame:
-    """Finds one serial in (good, bad] at which the outcome changed, by bisection. There can be further ones.
+    """Find a serial in (good, bad] at which the outcome changed, by bisection. There can be other such serials.
 
     >>> blame(Outcomes(history, question), 1200, 1350).change.serial
     1288
 
-    `are_alike` decides which outcomes count as the same: it divides them into two kinds or more.
+    `are_alike` decides which outcomes count as equal.
     """
     first, last = outcomes.at(good), outcomes.at(bad)
     if are_alike(first, last):
@@ -168,8 +169,9 @@ def blame(
 
 
 def all_changes(outcomes: OutcomeHistory, good: int, bad: int) -> Iterator[ResolutionChange]:
-    """Every change of the outcome in (good, bad], in order. Each serial at which a project changed that the resolution
-    looked at takes a resolution.
+    """Yield every change of the outcome in (good, bad], in order.
+
+    This takes one resolution for each serial at which a project changed that the resolution before had looked at.
     """
     before = outcomes.at(good)
     while True:
@@ -188,28 +190,28 @@ def _change(outcomes: OutcomeHistory, before: ResolutionOutcome, after: Resoluti
 
 
 class CatalogHistory:
-    """The index at each serial that the catalog can answer for."""
+    """The index at each serial for which the catalog has an answer."""
 
     def __init__(self, catalog: "Catalog") -> None:
         self._catalog = catalog
 
     def index_at(self, serial: int) -> ReleaseIndex:
-        """Raises InexactSerialError where the catalog is not exact at `serial`."""
+        """Return the index at a serial. Raises InexactSerialError if the catalog is not exact there."""
         from pypi_assets.catalog.reports.moments import answerable_serial
 
         return past_index(self._catalog, answerable_serial(self._catalog, serial))
 
     def changed_serials(self, project: str, after: int, through: int) -> Sequence[int]:
-        """Each as the first serial from there on that can be answered for."""
+        """Return the serials at which a project changed, each as the first serial from there on that has an answer."""
         from pypi_assets.catalog.reports.removals import answerable_changes
 
         with self._catalog.read() as connection:
             return answerable_changes(connection, project, after, through)
 
     def entries(self, change: ResolutionChange) -> list[tuple[str, "HistoryItem"]]:
-        """What happened to the projects of a change at its serial, each with the project's name: mostly one event.
+        """Return the events of a change's projects at its serial, mostly one, each with the project's name.
 
-        Where single events are not known, it is what happened since the serial before it that can be answered for.
+        If single events are unknown, return all events since the last serial before it that has an answer.
         """
         from pypi_assets.catalog.observed.projects import find_project
         from pypi_assets.catalog.reports.project_history import read_history

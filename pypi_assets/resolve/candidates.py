@@ -1,4 +1,4 @@
-"""The versions of a project from which a resolution chooses, for one environment."""
+"""The versions of a project that a resolution can choose, for one environment."""
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -20,15 +20,15 @@ from pypi_assets.short_texts import cached_if_short
 
 _BINARY_KINDS: frozenset[str] = frozenset({DistributionKind.WHEEL})
 _KINDS: frozenset[str] = _BINARY_KINDS | {DistributionKind.SDIST}
-"""What installers take."""
+"""The kinds of files that installers accept."""
 _SDIST_SUFFIXES = {".zip": 2}
 _PATCHES = 30
-"""More than any minor version of Python has had."""
+"""No minor version of Python has had as many patch releases."""
 _UPPER_BOUNDS = frozenset(("<", "<=", "~="))
 TOO_NEW = "too new"
-"""The reason of a version of which all files were uploaded too late."""
+"""The reason if all files of a version were uploaded too late."""
 Row = Mapping[str, Any]
-"""A live file, as `DepgraphReader.project` answers it."""
+"""A live file, as `DepgraphReader.project` returns it."""
 
 
 class Releases(Protocol):
@@ -36,21 +36,23 @@ class Releases(Protocol):
 
     @property
     def names(self) -> Sequence[str]:
-        """Their versions; some may have no live files."""
+        """The versions of the releases. Some may have no live files."""
         ...
 
     def files(self, name: str) -> Iterable[Row]:
-        """The live files of a release."""
+        """Return the live files of a release."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What decides which file of a version is taken, apart from what is required of it.
+    """Conditions on the files of a version that are independent of the requirements.
 
-    `as_uv` follows uv's rules: a Requires-Python counts by its lower bound alone, and `===1.0.0` accepts 1.0, since
-    versions are compared and not their texts. `only_source` leaves out wheels,
-    `only_final` pre-releases, and `hashes` the files that have none of these sha256; None: it leaves out none.
+    - `as_uv` follows uv's rules: only the lower bound of Requires-Python counts, and `===1.0.0` accepts 1.0, because uv
+    compares versions instead of texts.
+    - `only_source` excludes wheels, `only_binary` excludes sdists, and `only_final` excludes pre-releases.
+    - `hashes` excludes files without one of these SHA-256 hashes. None: all hashes are accepted.
+    - `uploaded_before` excludes files that were uploaded at that moment or later.
     """
 
     environment: Environment
@@ -62,7 +64,7 @@ class Conditions:
     hashes: frozenset[str] | None = None
 
     def allow_python(self, requires_python: str | None) -> bool:
-        """Whether the environment's Python can take a file with this Requires-Python."""
+        """Check whether the environment's Python can use a file with this Requires-Python."""
         if self.environment.allows(requires_python):
             return True
         python = self.environment.python
@@ -70,7 +72,7 @@ class Conditions:
 
     @property
     def key(self) -> object:
-        """What is equal for equal conditions, and can be hashed."""
+        """Return a hashable value that is equal for equal conditions."""
         one = self.environment
         variables = tuple(sorted(one.variables.items()))
         files = self.only_binary, self.only_source, self.only_final, self.hashes, self.uploaded_before
@@ -79,9 +81,9 @@ class Conditions:
 
 @dataclass(slots=True)
 class Candidate:
-    """A version, and the file that an installer would take of it; None where none can be taken, for the `reason`.
+    """A version with the file that an installer would choose, or None with the `reason` if it cannot choose any.
 
-    `is_yanked`: only yanked files can be taken. There are no `files` where none was live.
+    `is_yanked` means that only yanked files can be chosen. `files` is empty if the version has no live files.
     """
 
     version: Version
@@ -93,10 +95,9 @@ class Candidate:
 
 
 class Candidates:
-    """All versions of a project, ascending: version N is bit N of its sets. The files of a version are read when it is
-    looked at.
+    """All versions of a project in ascending order. Version N is bit N of sets.
 
-    `stable` are those that are no pre-releases.
+    The files of a version are read on first access. `stable` has the bits of all versions that are not pre-releases.
     """
 
     def __init__(self, project: str, releases: Releases, conditions: Conditions) -> None:
@@ -123,26 +124,26 @@ class Candidates:
 
     @property
     def count(self) -> int:
-        """How many versions there are."""
+        """Return the number of versions."""
         return len(self.versions)
 
     @property
     def known(self) -> int:
-        """The bits of all versions."""
+        """Return the bits of all versions."""
         return (1 << len(self.versions)) - 1
 
     def number_of(self, version: str) -> int | None:
-        """The number of a version, in any spelling; None where the project has none like it."""
+        """Return the number of a version, in any spelling, or None if the project does not have it."""
         wanted = _parsed(version)
         number = 0 if wanted is None else bisect_left(self.versions, wanted)
         return number if self.versions[number : number + 1] == [wanted] else None
 
     def newest_first(self, bits: int) -> Iterator[tuple[int, Candidate]]:
-        """The known versions among `bits` of which a file can be taken, with their numbers."""
+        """Yield the known versions among `bits` that have a file to choose, newest first, with their numbers."""
         return ((number, candidate) for number, candidate in self.live(bits) if candidate.file is not None)
 
     def live(self, bits: int) -> Iterator[tuple[int, Candidate]]:
-        """The known versions among `bits` that have files, the newest first, with their numbers."""
+        """Yield the known versions among `bits` that have files, newest first, with their numbers."""
         left = bits & self.known
         while left:
             number = left.bit_length() - 1
@@ -152,18 +153,19 @@ class Candidates:
                 yield number, candidate
 
     def yanked(self, bits: int) -> int:
-        """Those among `bits` of which only yanked files can be taken."""
+        """Return the versions among `bits` that have only yanked files to choose."""
         return sum(1 << number for number, candidate in self.newest_first(bits) if candidate.is_yanked)
 
     @cached_property
     def fitting(self) -> int:
-        """The bits of all versions of which a file can be taken."""
+        """Return the bits of all versions that have a file to choose."""
         return sum(1 << number for number, _ in self.newest_first(self.known))
 
     def matching(self, specifier: SpecifierSet) -> VersionSet:
-        """The versions that a specifier allows, pre-releases like others.
+        """Return the versions that a specifier allows, pre-releases included.
 
-        One that allows none has a bit of its own, so that sets of different ones are disjoint, and none is empty.
+        If it allows none, the set has one bit beyond all versions. So no set is empty, and different specifiers that
+        allow nothing have disjoint sets.
         """
         text = str(specifier)
         found = self._sets.get(text)
@@ -195,13 +197,13 @@ class Candidates:
         return set(specifier.filter(versions, prereleases=True))
 
     def named_alone(self, specifier: SpecifierSet) -> int:
-        """The bit of the version that a specifier of one comparison names exactly."""
+        """Return the bit of the version that a specifier with a single comparison names exactly."""
         [one, *others] = specifier
         named = None if others else _parsed(one.version)
         return _bits(version == named for version in self.versions)
 
     def reasons(self, bits: int) -> Counter[str]:
-        """Why nothing can be taken of the known versions among `bits`, and of how many."""
+        """Count the reasons why the known versions among `bits` have no file to choose."""
         return Counter(one.reason for _, one in self.live(bits) if one.file is None)
 
 
@@ -219,7 +221,7 @@ def _parsed(text: str) -> Version | None:
 
 @cached_if_short(maxsize=4_096)
 def _allows_earlier(requires_python: str, python: tuple[int, int, int]) -> bool:
-    """Whether any version of Python before `python` is allowed."""
+    """Check whether the specifier allows any Python version before `python`."""
     major, minor, micro = python
     earlier = [f"{major}.{one}.{patch}" for one in range(minor) for patch in range(_PATCHES)]
     earlier += [f"{major}.{minor}.{patch}" for patch in range(micro)]
@@ -227,7 +229,7 @@ def _allows_earlier(requires_python: str, python: tuple[int, int, int]) -> bool:
 
 
 def newest_first(names: Iterable[str]) -> list[str]:
-    """The versions in PEP 440's order, the newest first; what is no version of PEP 440 comes last."""
+    """Return the versions in PEP 440 order, newest first. Invalid versions come last."""
     return sorted(names, key=lambda name: (_parsed(name) is not None, _parsed(name) or name), reverse=True)
 
 
@@ -273,7 +275,7 @@ def _as_uv_reads(file: Row) -> Row:
 
 
 def installable_files(files: Iterable[Row], conditions: Conditions) -> list[Row]:
-    """Those files of a version that an installer can take, yanked or not, the best first."""
+    """Return the files of a version that an installer can choose, yanked or not, the best first."""
     usable = [file for file in allowed_files(files, conditions) if conditions.allow_python(file["requires_python"])]
     wheels = [file for file in usable if file["kind"] == DistributionKind.WHEEL]
     ranks = conditions.environment.ranks(file["filename"] for file in wheels)
@@ -283,7 +285,7 @@ def installable_files(files: Iterable[Row], conditions: Conditions) -> list[Row]
 
 
 def allowed_files(files: Iterable[Row], conditions: Conditions) -> list[Row]:
-    """The wheels and sdists of a version that are old enough, for whichever environment."""
+    """Return the wheels and sdists of a version that meet all conditions except the environment."""
     kinds = _KINDS
     if conditions.only_binary:
         kinds &= _BINARY_KINDS
@@ -300,7 +302,7 @@ def allowed_files(files: Iterable[Row], conditions: Conditions) -> list[Row]:
 
 
 def refusal(file: Row, as_uv: bool) -> str | None:
-    """Return what uv, else pip, does if it does not take the file: SKIPS or FAILS."""
+    """Return what uv, else pip, does with a file that it does not accept, SKIPS or FAILS, or None if it accepts it."""
     return action_of(file.get("refusals"), "uv" if as_uv else "pip")
 
 

@@ -1,4 +1,4 @@
-"""Chooses versions as pip does: by resolvelib, which pip uses too, with pip's candidates and order of preference."""
+"""Choose versions as pip does: with resolvelib, which pip uses too, and with pip's candidates and preferences."""
 
 import math
 from collections import Counter
@@ -18,9 +18,9 @@ from pypi_assets.resolve.questions import Wanted
 from pypi_assets.resolve.version_sets import Notes, VersionSet
 
 _CONFLICTS = 5
-"""From this conflict on, a project that is not decided is decided first."""
+"""A project with this many conflicts is decided before projects with fewer conflicts."""
 CONFLICTS_IN_DOUBT = 10
-"""At this conflict it is found out whether there is a solution at all."""
+"""After this many conflicts, `in_doubt` checks whether there is a solution at all."""
 
 
 class _Candidate(NamedTuple):
@@ -37,7 +37,10 @@ class _Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Requirement:
-    """What is required: versions of a project, or exactly one for its extras; or the reason why it is `impossible`."""
+    """A requirement: versions of a project, or exactly one version, to which extras belong.
+
+    If it cannot be met, `impossible` has the reason.
+    """
 
     project: str
     extras: tuple[str, ...] = ()
@@ -59,10 +62,11 @@ _Information: TypeAlias = RequirementInformation[_Requirement, _Candidate]
 def solve_as_pip(
     provider: SolverProvider, watch: Watch, most_steps: int, in_doubt: Callable[[], object]
 ) -> dict[str, int]:
-    """The version of each project, and of each `project[extra]` that is wanted.
+    """Return the version of each project, and of each `project[extra]` that is required.
 
-    After some conflicts `in_doubt` is called once, which raises where there is no solution: pip may take exponentially
-    long to find that out. Raises NoInstallerSolutionError, ResolutionLimitError and UnknownRequirementsError.
+    After some conflicts, `in_doubt` is called once. It raises an error if there is no solution, because pip may take
+    exponential time to find that out. Raises NoInstallerSolutionError, ResolutionLimitError and
+    UnknownRequirementsError.
     """
     rules = _PipRules(provider)
     resolution: Resolution[_Requirement, _Candidate, str] = Resolution(rules, _Reporter(watch, in_doubt))
@@ -70,7 +74,7 @@ def solve_as_pip(
         state = resolution.resolve(rules.of_question(), max_rounds=most_steps)
     except ResolutionTooDeep:
         raise ResolutionLimitError(
-            f"the resolution was ended after {most_steps:,} steps, the last of them about {watch.last}: narrow the"
+            f"the resolution was stopped after {most_steps:,} steps, the last of them about {watch.last}: narrow the"
             " requirements"
         ) from None
     except ResolutionImpossible as error:
@@ -80,8 +84,10 @@ def solve_as_pip(
 
 
 def _connected(state: State[_Requirement, _Candidate, str]) -> list[str]:
-    """The identifiers to which requirements lead from the question, in the order of the state. resolvelib's own search
-    for them recurses, without an end where candidates that are left over from conflicts require each other."""
+    """Return the identifiers that the question's requirements lead to, in the order of the state.
+
+    resolvelib's own search is recursive, and never ends if candidates left over from conflicts require each other.
+    """
     keys = {id(candidate): key for key, candidate in state.mapping.items()}
     required_by: dict[str | None, list[str]] = {}
     for key, criterion in state.criteria.items():
@@ -112,7 +118,7 @@ class _Reporter(BaseReporter[_Requirement, _Candidate, str]):
 
 
 class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):
-    """pip's rules. The names of the methods are resolvelib's."""
+    """pip's rules, as a provider of resolvelib, which defines the names of the methods."""
 
     def __init__(self, provider: SolverProvider) -> None:
         self._provider, self._question = provider, provider.question
@@ -122,7 +128,7 @@ class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):
         self._made: dict[_Candidate, _Candidate] = {}
 
     def of_question(self) -> list[_Requirement]:
-        """What the question requires; what has extras comes last."""
+        """Return the requirements of the question. Requirements with extras come last."""
         found: list[_Requirement] = []
         for place, wanted in enumerate(self._question.requirements):
             if self._provider.holds(wanted, ""):
@@ -142,7 +148,7 @@ class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):
         information: Mapping[str, Iterator[_Information]],  # noqa: ARG002
         backtrack_causes: Sequence[_Information],
     ) -> Iterable[str]:
-        """The causes of the last conflict first, then those of many conflicts."""
+        """Return the causes of the last conflict, else identifiers with many conflicts, else all."""
         causes = set()
         for cause in backtrack_causes:
             names = [cause.requirement.identifier, *([cause.parent.identifier] if cause.parent else [])]
@@ -186,7 +192,7 @@ class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):
         extras = tuple(named.rstrip("]").split(",")) if named else ()
         of_project = list(requirements.get(project, ())) if extras else []
         excluded = {candidate.number for candidate in incompatibilities.get(identifier, ())}
-        if any(one.impossible for one in own) or not [*own, *of_project]:  # none: what required it was taken back
+        if any(one.impossible for one in own) or not [*own, *of_project]:  # none: its parent was undone
             return lambda: iter(())
         sets = [self._matching(one.wanted) for one in [*own, *of_project] if one.wanted is not None]
         if project in self._provider.constraints:
@@ -222,7 +228,7 @@ class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):
         return found
 
     def _candidate(self, project: str, extras: tuple[str, ...], number: int) -> _Candidate:
-        """The same object each time: resolvelib compares candidates by their identity."""
+        """Return the same object for equal candidates, because resolvelib compares them by identity."""
         candidate = _Candidate(project, extras, number)
         return self._made.setdefault(candidate, candidate)
 
@@ -236,7 +242,7 @@ class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):
         return found
 
     def _ordered(self, project: str, among: VersionSet) -> Iterator[int]:
-        """Those that may be chosen, the preferred one first."""
+        """Yield the numbers that may be chosen, the question's preferred version first."""
         found = self._found(project, among)
         preferred = self._provider.preferred(project)
         if preferred is None or preferred not in among:
@@ -245,8 +251,10 @@ class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):
         return iter(sorted(numbers, key=lambda number: number != preferred))
 
     def _found(self, project: str, among: VersionSet) -> Iterator[int]:
-        """The newest first. Pre-releases count where one is named or where there is nothing else, and yanked versions
-        where there is nothing else and one is pinned.
+        """Yield the numbers that may be chosen, newest first.
+
+        Pre-releases count if a specifier names one or if nothing else is left. Yanked versions count if nothing else is
+        left and a version is pinned.
         """
         table = self._provider.table(project)
         has_prereleases = self._question.prereleases.of(project) or among.notes & Notes.PRERELEASES
@@ -266,7 +274,7 @@ class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):
 
 
 def _divided(wanted: Wanted) -> list[_Requirement]:
-    """A requirement with extras and a specifier is one of its project too, without the extras."""
+    """Return a requirement as resolvelib needs it: with extras and a specifier, it also requires the project itself."""
     one = _Requirement(wanted.project, wanted.extras, wanted)
     return [_Requirement(wanted.project, wanted=wanted), one] if wanted.extras and wanted.specifier else [one]
 

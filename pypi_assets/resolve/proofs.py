@@ -1,4 +1,4 @@
-"""Explains why requirements have no solution, step by step, from facts of the index."""
+"""Explain step by step why requirements have no solution, from facts of the index."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -20,9 +20,9 @@ _MOST_REASONS = 3
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The steps of a proof, the first conflict first; the last one is that there is no solution.
+    """The steps of a proof, the first conflict first. The last step states that there is no solution.
 
-    `projects` are those that it names.
+    `projects` are the projects in the steps.
     """
 
     steps: tuple[str, ...]
@@ -33,7 +33,7 @@ class Proof:
 
 
 class NoInstallerSolutionError(Exception):
-    """An installer's rules lead to no solution; `proof` has the conflict that was met last."""
+    """An installer's rules lead to no solution. `proof` has the last conflict."""
 
     def __init__(self, proof: Proof) -> None:
         super().__init__(str(proof))
@@ -41,7 +41,7 @@ class NoInstallerSolutionError(Exception):
 
 
 def prove(conflict: _Fact, provider: SolverProvider, index: ReleaseIndex) -> Proof:
-    """The proof that ends in `conflict`, which the solver has found."""
+    """Return the proof that ends in `conflict`, which the solver has found."""
     words = _Words(provider, index)
     steps = _Steps(words)
     steps.tell(conflict)
@@ -49,7 +49,7 @@ def prove(conflict: _Fact, provider: SolverProvider, index: ReleaseIndex) -> Pro
 
 
 def prove_alone(wanted: Wanted, provider: SolverProvider, index: ReleaseIndex) -> Proof | None:
-    """The proof that a requirement of the question has no solution whatever else is required; None where it may."""
+    """Return the proof that a requirement of the question alone has no solution, or None if it may have one."""
     table = provider.table(wanted.project)
     found = table.matching(wanted.specifier)
     if next(table.newest_first(found.bits), None) is not None:
@@ -60,9 +60,9 @@ def prove_alone(wanted: Wanted, provider: SolverProvider, index: ReleaseIndex) -
 
 
 class _Steps:
-    """Writes the conclusions of a proof, each after those that it stands on.
+    """Writes the conclusions of a proof, each after the conclusions that it is derived from.
 
-    A conclusion that is needed again further down gets a number.
+    A conclusion that is used again further down gets a number.
     """
 
     def __init__(self, words: "_Words") -> None:
@@ -108,14 +108,14 @@ class _Steps:
 
 
 def _causes(one: _Fact) -> tuple[_Fact, ...]:
-    """What one follows from: what was decided earlier first."""
+    """Return the causes of a fact, the one that was decided earlier first."""
     return tuple(reversed(one.causes or ()))
 
 
 def _conclusions(last: _Fact) -> list[_Fact]:
-    """The derived facts that `last` stands on, each after its own causes, and `last` itself.
+    """Return the derived facts that lead to `last`, each after its own causes, then `last`.
 
-    Of two derived causes the one comes first that is longer to derive, so that the other stands next to what follows.
+    Of two derived causes, the one with the longer derivation comes first, so that the other is next to the conclusion.
     """
     found: dict[int, _Fact] = {}
     waiting: list[tuple[_Fact, bool]] = [(last, False)]
@@ -132,14 +132,14 @@ def _conclusions(last: _Fact) -> list[_Fact]:
 
 
 class _Words:
-    """Puts facts and conclusions into words."""
+    """Turns facts and conclusions into words."""
 
     def __init__(self, provider: SolverProvider, index: ReleaseIndex) -> None:
         self._provider, self._index = provider, index
         self.projects: set[str] = set()
 
     def fact(self, one: _Fact) -> str:
-        """A fact of the index or of the question; empty for one that is obvious."""
+        """Return a fact of the index or the question as text, or "" if it is obvious."""
         if one.dependency is not None:
             return self._dependency(one, *one.dependency)
         [(package, term)] = one.terms.items()
@@ -148,7 +148,7 @@ class _Words:
         return self.no_versions(package, term.bits)
 
     def conclusion(self, one: _Fact) -> str:
-        """What follows from other facts."""
+        """Return a conclusion from other facts as text."""
         terms = [(name, term) for name, term in list(one.terms.items())[::-1] if name != ROOT]
         positive = [self._named(name, term.bits) for name, term in terms if term.is_positive]
         negative = [self._named(name, term.bits) for name, term in terms if not term.is_positive]
@@ -169,12 +169,12 @@ class _Words:
             return f"you require {wanted.text}"
         name = self._named(package, one.terms[package].bits)
         if one.origin is None:
-            return ""  # what has an extra is a part of the project
+            return ""  # an extra obviously requires its own project
         self.projects.add(required.project)
         return f"{name} requires {required}{cast('Wanted', one.origin).specifier}"
 
     def no_versions(self, package: Package, wanted_bits: int) -> str:
-        """Why none of these versions can be chosen."""
+        """Return as text why none of these versions can be chosen."""
         table = self._provider.table(package.project)
         self.projects.add(table.project)
         newest = next(table.live(table.known), None)
@@ -201,7 +201,7 @@ class _Words:
         return ", ".join(f"{count} {'is' if count == 1 else 'are'} {reason}" for reason, count in some)
 
     def _named(self, package: Package, bits: int) -> str:
-        """A package with versions of it: by a specifier that allows just these, else by the versions."""
+        """Return a package and versions as text: a specifier that allows exactly these, else a list of versions."""
         table = self._provider.table(package.project)
         self.projects.add(table.project)
         if table.names.get(bits):
@@ -223,7 +223,7 @@ def _numbers(bits: int) -> Iterable[int]:
 
 
 def _versions(table: Candidates, bits: int) -> str:
-    """The versions, those that follow each other among the ones that can be installed as one run."""
+    """Return the versions as text. Consecutive versions that can be installed are joined to ranges."""
     numbers = list(_numbers(bits))
     if not numbers:
         return "(no version)"

@@ -1,7 +1,7 @@
-"""What solvers need to know: which versions there are, which one may be chosen, and what it requires.
+"""The data that solvers need: the versions of projects, the version to try next, and its requirements.
 
-A project is a package of a solver, named as it is, and each of its extras another one: `name[extra]`. A package with
-an extra requires the project in the same version, and what the extra adds.
+Each project is a package of a solver, and each of its extras is another package, `name[extra]`. A package with an extra
+requires the same version of the project, and the additional requirements of the extra.
 """
 
 import time
@@ -25,36 +25,36 @@ from pypi_assets.resolve.releases import ReleaseIndex
 from pypi_assets.resolve.version_sets import Notes, VersionSet
 
 IMPOSSIBLE = "!"
-"""Begins the name of a package without versions; the reason follows for which a version cannot be installed."""
+"""The prefix of the name of a package without versions. The rest is the reason why a version cannot be installed."""
 
 
 _OF_LOCKS: Mapping[str, Any] = {"extras": frozenset(), "dependency_groups": frozenset()}
-"""The variables of markers that lock files alone have. In requirements they are empty, as for uv."""
+"""Marker variables that exist only in lock files. In requirements they are empty, as in uv."""
 
 
 class UnknownRequirementsError(ResolveError):
-    """A file would be chosen of which it is not known what it requires. `touched` are the projects looked at."""
+    """A file with unknown requirements would be chosen. `touched` are the projects that the resolution looked at."""
 
     touched: frozenset[str] = frozenset()
 
 
 class WrongSolutionError(Exception):
-    """Chosen versions do not meet what they require. pip's library ends like that after some conflicts."""
+    """The chosen versions do not meet their requirements. resolvelib can end like this after some conflicts."""
 
 
 class ResolutionLimitError(ExpectedError):
-    """A resolution took more steps, or longer, than it may; the text has what was tried last."""
+    """A resolution exceeded its steps or its time. The message has the last project that was tried."""
 
 
 class Known(NamedTuple):
-    """What a version requires, by package, and the requirements that lead to it."""
+    """The requirements of a version: the allowed versions by package, and the requirements behind them."""
 
     sets: dict[str, VersionSet]
     wanted: dict[str, list[Wanted]]
 
 
 class SolverProvider:
-    """Answers a solver about one question."""
+    """Answers a solver's queries about one question."""
 
     def __init__(self, index: ReleaseIndex, question: ResolutionQuestion, pinned_yanked: Mapping[str, int]) -> None:
         self.question, self._index = question, index
@@ -65,10 +65,10 @@ class SolverProvider:
         self.allowed = dict(pinned_yanked)
         self.late_pins: dict[str, int] = {}
         self.constraints = self._constraints()
-        """The versions that the constraints that hold in the environment leave, by project."""
+        """The versions that constraints allow, by project. Only constraints that hold in the environment count."""
 
     def table(self, package: str) -> Candidates:
-        """The versions of the project of a package."""
+        """Return the versions of a package's project."""
         found = self._tables.get(package)
         if found is None:
             project = package.partition("[")[0]
@@ -81,15 +81,15 @@ class SolverProvider:
 
     @property
     def touched(self) -> frozenset[str]:
-        """The projects that were looked at."""
+        """Return the projects that were looked at."""
         return frozenset(one for one in self._tables if "[" not in one)
 
     def candidate(self, package: str, version: int) -> Candidate:
-        """The version with this number."""
+        """Return the version with this number."""
         return self.table(package)[version]
 
     def roots(self, requirements: Iterable[Wanted]) -> list[tuple[Wanted, dict[str, VersionSet]]]:
-        """The requirements of the question that hold in the environment, each with the packages that it leads to."""
+        """Return the question's requirements that hold in the environment, each with the packages that it requires."""
         found = []
         for wanted in requirements:
             if self.holds(wanted, ""):
@@ -100,9 +100,9 @@ class SolverProvider:
         return found
 
     def reachable(self, versions: Mapping[str, int]) -> dict[str, int]:
-        """The versions of the packages that the question leads to, of those that were chosen for projects.
+        """Return the versions of all packages that the question leads to, given the chosen versions of projects.
 
-        Raises WrongSolutionError where they do not meet what is required.
+        Raises WrongSolutionError if the versions do not meet the requirements.
         """
         waiting = [one for _, sets in self.roots(self.question.requirements) for one in sets.items()]
         found: dict[str, int] = {}
@@ -136,7 +136,7 @@ class SolverProvider:
 
     def _refuse_url(self, wanted: Wanted) -> None:
         if wanted.url is not None:
-            raise ResolveError(f"{wanted.text}: what a URL leads to is on no index: name a version instead")
+            raise ResolveError(f"{wanted.text}: files at URLs are not on the index: name a version instead")
 
     def holds(self, wanted: Wanted, extra: str) -> bool:
         if wanted.marker is None:
@@ -149,14 +149,14 @@ class SolverProvider:
         return environment.holds(str(wanted.marker)) is not False
 
     def preferred(self, project: str) -> int | None:
-        """The version that the question prefers, where a file of it can be taken."""
+        """Return the version that the question prefers, if it has a file to choose."""
         text = self.question.preferred.get(project)
         table = self.table(project)
         number = None if text is None else table.number_of(text)
         return None if number is None or table[number].file is None else number
 
     def choose(self, package: str, wanted: VersionSet) -> int | None:
-        """The version among those that are wanted which is tried first; None where none of them can be chosen."""
+        """Return the version among `wanted` to try first, or None if none of them can be chosen."""
         table = self.table(package)
         preferred = self.preferred(table.project)
         if preferred is not None and preferred in wanted and not table[preferred].is_yanked:
@@ -167,7 +167,7 @@ class SolverProvider:
         return self._choose_as_pip(table, wanted, allowed)
 
     def _choose_as_uv(self, table: Candidates, bits: int, allowed: int) -> int | None:
-        """Pre-releases count where nothing else is left."""
+        """Return the newest version. Pre-releases count if nothing else is left."""
         parts = [bits] if self.question.prereleases.of(table.project) else [bits & table.stable, bits & ~table.stable]
         for part in parts:
             for number, candidate in table.newest_first(part):
@@ -176,8 +176,10 @@ class SolverProvider:
         return None
 
     def _choose_as_pip(self, table: Candidates, wanted: VersionSet, allowed: int) -> int | None:
-        """Pre-releases count where one is named by what is required so far, or where nothing else is left; and yanked
-        versions where nothing else is left and one is pinned.
+        """Return the newest version.
+
+        Pre-releases count if a requirement so far names one, or if nothing else is left. Yanked versions count if
+        nothing else is left and one is pinned.
         """
         if self.question.prereleases.of(table.project) or wanted.notes & Notes.PRERELEASES:
             parts = [wanted.bits]
@@ -194,7 +196,7 @@ class SolverProvider:
         return None
 
     def known(self, package: str, version: int) -> Known:
-        """What a version of a package requires."""
+        """Return the requirements of a version of a package."""
         key = package, version
         found = self._known.get(key)
         if found is None:
@@ -224,7 +226,7 @@ class SolverProvider:
             known.wanted.setdefault(package, []).append(wanted)
 
     def matching(self, wanted: Wanted) -> VersionSet:
-        """The versions that a requirement of a version allows. Notes yanked ones that pip allows since it pins them."""
+        """Return the versions that a version's requirement allows. Record yanked ones that pip allows for a pin."""
         table = self.table(wanted.project)
         found = table.matching(wanted.specifier)
         if found.notes & Notes.PINNED and self.question.semantics is Semantics.PIP:
@@ -237,7 +239,7 @@ class SolverProvider:
         known.sets[f"{IMPOSSIBLE}{reason}"] = VersionSet.singleton(0)
 
     def required(self, project: str, version: int) -> ReleaseRequirements:
-        """What a version of a project requires. Raises UnknownRequirementsError."""
+        """Return the requirements of a version of a project. Raises UnknownRequirementsError."""
         key = project, version
         found = self._required.get(key)
         if found is None:
@@ -253,15 +255,15 @@ class SolverProvider:
             if self.question.unknown is Unknown.FAIL:
                 why = "; ".join(file["refusals"]) if is_refused else file["outcome"]
                 raise UnknownRequirementsError(
-                    f"it is not known what {file['filename']} requires ({why}), and it would be chosen:"
-                    " exclude this version, or assume that it requires nothing with --unknown assume-none"
+                    f"the requirements of {file['filename']} are unknown ({why}), and it would be chosen: exclude this"
+                    " version, or assume that it has none with --unknown assume-none"
                 )
             return file["requires_dist"] or ()
         return cast("list[str]", file["requires_dist"])
 
 
 class Watch:
-    """Ends a resolution that takes too long, and remembers what was tried last."""
+    """A limit on the time of a resolution. It records the last package that was tried."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds, self._ends = seconds, time.monotonic() + seconds
@@ -269,16 +271,16 @@ class Watch:
         self.last = ""
 
     def decided(self, package: str) -> None:
-        """Notes that a version of a package was chosen. Raises ResolutionLimitError, as `look` does."""
+        """Record that a version of a package was chosen. Raises ResolutionLimitError, as `look` does."""
         self.decisions += 1
         self.last = package
         self.look()
 
     def look(self) -> None:
-        """Raises ResolutionLimitError once the time is over."""
+        """Raise ResolutionLimitError if the time is over."""
         if time.monotonic() > self._ends:
             raise ResolutionLimitError(
-                f"the resolution was ended after {self._seconds:g} s and {self.decisions:,} decisions, the last of"
+                f"the resolution was stopped after {self._seconds:g} s and {self.decisions:,} decisions, the last of"
                 f" them about {self.last}: narrow the requirements, or allow more time"
             )
 

@@ -1,7 +1,7 @@
-"""The steps of PubGrub, in the order in which uv's implementation takes them: so that uv's choices can be repeated.
+"""The PubGrub algorithm, step by step in the order of uv's implementation, so that uv's choices can be reproduced.
 
-What is chosen next, which version, and what that requires is decided elsewhere, and so is how a proof reads. Sets of
-versions are the bits of integers; those of a complement are infinitely many. The names are those of PubGrub's
+Other modules decide which package comes next, which version to try and what it requires, and how a proof reads. A set
+of versions is the bits of an integer; a complement has infinitely many bits. The names are the ones in PubGrub's
 description.
 """
 
@@ -11,13 +11,16 @@ from enum import Enum, auto
 from typing import Any, Generic, NamedTuple, TypeVar
 
 P = TypeVar("P", bound=Hashable)
-"""A package."""
+"""The type of a package."""
 ROOT_BITS = 1
-"""The one version of the root, which requires what the question requires."""
+"""The only version of the root, which requires the requirements of the question."""
 
 
 class Term(NamedTuple):
-    """That a version of a package among `bits` is chosen; where not `is_positive`, that none of them is."""
+    """The statement that one of the versions `bits` of a package is chosen.
+
+    If not `is_positive`, the statement that none of them is chosen.
+    """
 
     is_positive: bool
     bits: int
@@ -50,10 +53,10 @@ _ANY = Term(False, 0)
 
 @dataclass(eq=False, slots=True)
 class Incompatibility(Generic[P]):
-    """Terms that cannot all hold. `dependency`: that versions of the first package require versions of the second.
+    """Terms that cannot all be true. `dependency` is set if the first package requires the second.
 
-    One that was derived has the two `causes` that it follows from. Any other is a fact, with the `origin` that whoever
-    added it has given.
+    A derived incompatibility has the two `causes` that it follows from. Any other incompatibility is a fact, with the
+    `origin` that the caller has given.
     """
 
     terms: Mapping[P, Term]
@@ -65,19 +68,19 @@ class Incompatibility(Generic[P]):
     def of_dependency(
         cls, package: P, bits: int, required: P, required_bits: int, origin: object = None
     ) -> "Incompatibility[P]":
-        """That these versions of a package require a version of another among `required_bits`."""
+        """Return the fact that versions of a package require a version of another package among `required_bits`."""
         terms = {package: Term(True, bits), required: Term(False, required_bits)}
         return cls(terms, (package, required), origin=origin)
 
     @classmethod
     def of_versions(cls, package: P, bits: int, origin: object = None) -> "Incompatibility[P]":
-        """That none of these versions can be chosen."""
+        """Return the fact that none of these versions can be chosen."""
         return cls({package: Term(True, bits)}, origin=origin)
 
     def _merged(self, other: "Incompatibility[P]") -> "Incompatibility[P] | None":
-        """Both as one, where versions of a package require the same of another: the terms are in this order.
+        """Return both facts as one, or None.
 
-        Or where versions of a package cannot be chosen for the same reason.
+        They can be merged if versions of a package have the same requirement, or cannot be chosen for the same reason.
         """
         if self.dependency is None:
             [(package, term)] = self.terms.items()
@@ -97,7 +100,7 @@ class _Relation(Enum):
 
 
 class _Satisfier(NamedTuple, Generic[P]):
-    """What made a term hold: a decision where there is no cause."""
+    """The assignment that made a term true. Without a cause, it is a decision."""
 
     order: int
     level: int
@@ -106,7 +109,7 @@ class _Satisfier(NamedTuple, Generic[P]):
 
 @dataclass(slots=True)
 class _Assignments(Generic[P]):
-    """What is known of a package. `derived` has for each derivation what was known after it."""
+    """The knowledge about a package. Each entry of `derived` is a derivation with the term that was known after it."""
 
     first_level: int
     last_level: int
@@ -116,7 +119,7 @@ class _Assignments(Generic[P]):
     decided_order: int = 0
 
     def satisfier(self, excluded: Term) -> _Satisfier[P]:
-        """The first assignment after which nothing of `excluded` was left."""
+        """Return the first assignment after which nothing of `excluded` was left."""
         low, high = 0, len(self.derived)
         while low < high:
             middle = (low + high) // 2
@@ -130,7 +133,7 @@ class _Assignments(Generic[P]):
 
 
 class NoSolutionError(Exception):
-    """The incompatibilities allow nothing: `conflict` is derived from them, and cannot be met by any choice."""
+    """The incompatibilities allow no solution. `conflict` is derived from them and cannot be avoided by any choice."""
 
     def __init__(self, conflict: Incompatibility[Any]) -> None:
         super().__init__()
@@ -138,11 +141,10 @@ class NoSolutionError(Exception):
 
 
 class PartialSolution(Generic[P]):
-    """Decisions and what follows from them. `undecided` are the packages of which a version must be chosen, and among
-    which.
+    """Decisions and their consequences. `undecided` has the packages that need a version, with the remaining versions.
 
-    Since they were emptied last, `conflicts` has each package and incompatibility of a conflict, and `changed` the
-    undecided packages of which other versions are left. `look` is called at each conflict, and may raise.
+    `conflicts` collects each package and incompatibility of a conflict, and `changed` collects undecided packages whose
+    remaining versions changed; the caller clears both. `look` is called at each conflict, and may raise an error.
     """
 
     def __init__(self, root: P, look: Callable[[], object] = lambda: None) -> None:
@@ -160,22 +162,25 @@ class PartialSolution(Generic[P]):
 
     @property
     def decisions(self) -> dict[P, int]:
-        """The bits of the versions that are chosen."""
+        """Return the bits of the chosen versions."""
         return {package: one.decision for package, one in self._assigned.items() if one.decision is not None}
 
     def has_decided(self, package: P, bits: int) -> bool:
-        """Whether this version of a package is chosen."""
+        """Check whether this version of a package is chosen."""
         one = self._assigned.get(package)
         return one is not None and one.decision == bits
 
     def left(self, package: P) -> int | None:
-        """The versions that are left of a package which is required; None where it is not."""
+        """Return the remaining versions of a required package, or None if it is not required."""
         one = self._assigned.get(package)
         return one.term.bits if one is not None and one.term.is_positive else None
 
     def add(self, one: Incompatibility[P]) -> None:
-        """Adds an incompatibility; one of a dependency is joined with an equal dependency of other versions, and one of
-        versions that has an origin with those of the same origin."""
+        """Add an incompatibility.
+
+        It is merged with an equal dependency of other versions or, if it has an origin, with a fact about other
+        versions of the same origin.
+        """
         key: Hashable = one.dependency
         if key is None and one.causes is None and one.origin is not None:
             key = (*one.terms, one.origin)
@@ -194,7 +199,7 @@ class PartialSolution(Generic[P]):
             self._incompatibilities.setdefault(package, []).append(one)
 
     def propagate(self, package: P) -> None:
-        """Derives what follows since something of `package` changed. Raises NoSolutionError."""
+        """Derive the consequences of a change of `package`. Raises NoSolutionError."""
         changed = [package]
         while changed:
             conflict = self._propagate_one(changed.pop(), changed)
@@ -207,7 +212,7 @@ class PartialSolution(Generic[P]):
     def try_to_decide(
         self, package: P, bits: int, dependencies: Iterable[Incompatibility[P]]
     ) -> Incompatibility[P] | None:
-        """Chooses a version, unless one of its dependencies cannot be met: that is returned then."""
+        """Choose a version, unless one of its dependencies cannot be met. Then return this dependency."""
         term = Term(True, bits)
         if self._has_backtracked:
             for one in dependencies:
@@ -217,7 +222,7 @@ class PartialSolution(Generic[P]):
         return None
 
     def decide(self, package: P, bits: int) -> None:
-        """Chooses a version."""
+        """Choose a version."""
         self._level += 1
         self._order += 1
         one = self._assigned[package]
@@ -226,7 +231,7 @@ class PartialSolution(Generic[P]):
         self._note(package)
 
     def take_back(self, package: P) -> None:
-        """Takes back the decision about a package, and all that came after it."""
+        """Undo the decision about a package, and everything after it."""
         one = self._assigned.get(package)
         if one is not None and one.decision is not None:
             self._backtrack(one.last_level - 1)
@@ -284,7 +289,7 @@ class PartialSolution(Generic[P]):
             self.changed.add(package)
 
     def _resolve(self, conflict: Incompatibility[P]) -> tuple[P, Incompatibility[P]]:
-        """Finds the cause of a conflict and takes back what led to it."""
+        """Find the cause of a conflict, and undo the decisions that led to it."""
         one, is_new = conflict, False
         while True:
             if not one.terms or set(one.terms) == {self._root}:
@@ -303,7 +308,7 @@ class PartialSolution(Generic[P]):
             self.conflicts.append((package, one))
 
     def _previous(self, package: P, satisfier: _Satisfier[P], term: Term) -> _Satisfier[P]:
-        """What satisfied the rest of a term, before its satisfier did."""
+        """Return the assignment that satisfied the rest of a term, before its satisfier did."""
         known = self._assigned[package]
         own = known.term if satisfier.cause is None else satisfier.cause.terms[package].negation
         return known.satisfier(own.intersection(term.negation))
@@ -323,7 +328,7 @@ class PartialSolution(Generic[P]):
 
 
 def _prior_cause(one: Incompatibility[P], cause: Incompatibility[P], package: P) -> Incompatibility[P]:
-    """What follows from both, without the package that they disagree about."""
+    """Return the consequence of both incompatibilities, without the package that they disagree about."""
     terms = {other: term for other, term in one.terms.items() if other != package}
     for other, term in cause.terms.items():
         if other != package:

@@ -1,9 +1,9 @@
-"""Chooses versions by PubGrub: which packages it sees, in which order they are decided, and what they require.
+"""Choose versions by PubGrub: which packages there are, in which order they are decided, and what they require.
 
-The order is uv's. It follows from when a project was seen first, from pins, and from conflicts. To uv a project is one
-package, each of its extras another one, and so is what is required under a marker. Those are proxies: they require the
-project, in the same version. Without proxies, the same search finds versions wherever there are some, or the facts of
-a proof that there are none.
+The order is uv's. It depends on when a project was seen first, on pins, and on conflicts. uv treats a project, each of
+its extras, and each requirement under a marker as separate packages. The latter two are proxies: they require the same
+version of the project. Without proxies, the same search finds a solution if there is one, or the facts for a proof that
+there is none.
 """
 
 from collections import Counter, defaultdict, deque
@@ -22,7 +22,7 @@ from pypi_assets.resolve.questions import ReleaseRequirements, Wanted
 from pypi_assets.resolve.version_sets import Notes, VersionSet
 
 _CONFLICTS = 5
-"""At this conflict of a package its project is decided earlier, and decisions that it conflicts with are undone."""
+"""A package with this many conflicts is decided earlier, and decisions that conflict with it are undone."""
 _PINNED, _EARLY, _LATE, _USUAL = range(4)
 _ALL = -1
 _ITSELF = "it requires another version of itself"
@@ -31,7 +31,7 @@ _ITSELF = "it requires another version of itself"
 class Package(NamedTuple):
     """A project, or a proxy for its requirements with an extra or under a marker.
 
-    Without being a proxy, one with an extra has what the extra requires.
+    A package with an extra that is not a proxy has the additional requirements of the extra.
     """
 
     project: str
@@ -44,7 +44,7 @@ class Package(NamedTuple):
 
 
 ROOT = Package("")
-"""The package that requires what the question requires."""
+"""The package that requires the requirements of the question."""
 
 
 class Constrained(NamedTuple):
@@ -54,7 +54,7 @@ class Constrained(NamedTuple):
 
 
 class _Dependency(NamedTuple):
-    """The versions of a package that are required. Without `origin`, a part of a project requires the project."""
+    """A requirement: versions of a package. Without `origin`, a part of a project requires the project itself."""
 
     package: Package
     bits: int
@@ -63,11 +63,11 @@ class _Dependency(NamedTuple):
 
 
 class _ImpossibleError(Exception):
-    """A version requires something that no index can serve. The text is the reason."""
+    """A version requires something that no index can serve. The message is the reason."""
 
 
 def solve_as_uv(provider: SolverProvider, watch: Watch, most_steps: int) -> dict[str, int]:
-    """Return the version of each project, and of each `project[extra]` that is wanted, that uv would choose.
+    """Return the versions that uv would choose, by project and by each required `project[extra]`.
 
     Raises NoSolutionError, ResolutionLimitError and UnknownRequirementsError.
     """
@@ -75,16 +75,16 @@ def solve_as_uv(provider: SolverProvider, watch: Watch, most_steps: int) -> dict
 
 
 def solve_by_facts(provider: SolverProvider, watch: Watch, most_steps: int) -> dict[str, int]:
-    """Return versions that meet all requirements, wherever there are some, with candidates by the question's semantics.
+    """Return versions that meet all requirements, if there are any. The question's semantics decide the candidates.
 
     Raises NoSolutionError with the derivation from facts, ResolutionLimitError and UnknownRequirementsError. The origin
-    of a fact is the requirement, a `Constrained`, the reason why a version is impossible, or None.
+    of a fact is a requirement, a `Constrained`, the reason why a version is impossible, or None.
     """
     return _Solver(provider, watch, is_uv=False).solve(most_steps)
 
 
 class _Solver:
-    """Decides package after package. Where it `is_uv`, it sees the packages that uv sees, and takes the same steps."""
+    """Decides one package after the other. With `is_uv`, it has uv's packages and takes uv's steps."""
 
     def __init__(self, provider: SolverProvider, watch: Watch, *, is_uv: bool) -> None:
         self._provider, self._watch, self._is_uv = provider, watch, is_uv
@@ -118,12 +118,12 @@ class _Solver:
                 self._watch.decided(str(changed))
                 self._choose(changed, solution.undecided[changed])
         raise ResolutionLimitError(
-            f"the resolution was ended after {most_steps:,} steps, the last of them about {self._watch.last}: narrow"
+            f"the resolution was stopped after {most_steps:,} steps, the last of them about {self._watch.last}: narrow"
             " the requirements"
         )
 
     def _choose(self, package: Package, wanted: int) -> None:
-        """Decides for a version among `wanted`, or notes why it cannot be."""
+        """Decide for a version among `wanted`, or record why it cannot be chosen."""
         version, is_usable = self._newest(package.project, wanted) if self._is_uv else self._best(package, wanted)
         if version is None:
             self._solution.add(Incompatibility.of_versions(package, wanted))
@@ -141,7 +141,7 @@ class _Solver:
                 self._decide(package, 1 << version, dependencies)
 
     def _exclude(self, package: Package, bits: int, reason: str) -> None:
-        """Note that versions cannot be installed. Facts with a reason are joined, which would change uv's steps."""
+        """Record that versions cannot be installed. For uv, the reason is omitted: facts with a reason are merged."""
         self._solution.add(Incompatibility.of_versions(package, bits, None if self._is_uv else reason))
 
     def _decide(self, package: Package, bits: int, dependencies: list[_Dependency]) -> None:
@@ -169,7 +169,7 @@ class _Solver:
             self._order.count(package, conflict)
 
     def _best(self, package: Package, wanted: int) -> tuple[int | None, bool]:
-        """Return the next version to try, which is the project's for a package with an extra, and True."""
+        """Return the next version to try, and True. For a package with an extra, prefer the version of the project."""
         project = package.project
         constraint = self._provider.constraints.get(project)
         notes = Notes.NONE if constraint is None else constraint.notes
@@ -204,7 +204,7 @@ class _Solver:
         return [one for wanted in roots for one in self._constrained(wanted, _shown(wanted.marker), "")]
 
     def _of_version(self, package: Package, version: int) -> list[_Dependency]:
-        """What a version of a package requires. Raises _ImpossibleError."""
+        """Return the requirements of a version of a package. Raises _ImpossibleError."""
         project, bits = package.project, 1 << version
         if package.is_proxy:
             markers = dict.fromkeys(["", package.marker])
@@ -231,7 +231,7 @@ class _Solver:
             if (one := waiting.popleft()) in seen:
                 continue
             seen.add(one)
-            self._watch.look()  # markers that are joined with each other can be very many
+            self._watch.look()  # combinations of markers can be very many
             for wanted in self._held(requirements, one[0]):
                 marker = _joined(one[1], _shown(wanted.marker))
                 if wanted.project == project:
@@ -241,7 +241,7 @@ class _Solver:
         yield from own
 
     def _held(self, requirements: ReleaseRequirements, extra: str) -> Sequence[Wanted]:
-        """Those that hold; with an extra those that it adds. Raises _ImpossibleError."""
+        """Return the requirements that hold, or the additional ones of an extra. Raises _ImpossibleError."""
         held = requirements.added(extra) if extra else requirements.held
         for wanted in held:
             if wanted.url is not None:
@@ -253,7 +253,7 @@ class _Solver:
         return Package(project, extra, marker, bool(extra or marker)) if self._is_uv else Package(project, extra)
 
     def _constrained(self, wanted: Wanted, marker: str, extra: str) -> Iterator[_Dependency]:
-        """Yield the dependencies of a requirement, and of the constraints of its project."""
+        """Yield the dependencies of a requirement, and of the constraints on its project."""
         bits, is_pin = self._matching(wanted)
         extras = _written_extras(wanted)
         for each in extras if extras and self._is_uv else ["", *extras]:
@@ -271,13 +271,13 @@ class _Solver:
         return found.bits, bool(found.notes & Notes.PINNED)
 
     def _pins(self) -> dict[str, int]:
-        """Return the decisions about required packages, with the provider's names of packages."""
+        """Return the decisions about required packages, by the provider's names of packages."""
         versions = {package.project: bits.bit_length() - 1 for package, bits in self._solution.decisions.items()}
         return self._provider.reachable(versions)
 
 
 class _Order:
-    """Ranks packages: the first one is decided next."""
+    """The order of packages. The first one is decided next."""
 
     def __init__(self) -> None:
         self._groups = {ROOT.project: _PINNED}
@@ -292,7 +292,7 @@ class _Order:
         self._later: list[Package] = []
 
     def see(self, required: _Dependency) -> None:
-        """Notes a requirement, maybe the first of its project."""
+        """Record a requirement, which may be the first one of its project."""
         package = required.package
         seen = [package, Package(package.project)] if package.is_proxy else [package]
         project = package.project
@@ -307,9 +307,9 @@ class _Order:
             self._groups.setdefault(project, _USUAL)
 
     def first(self, undecided: Mapping[Package, int], changed: set[Package]) -> Package | None:
-        """Return the package to decide next; None if there is none. `undecided` has the remaining versions of each.
+        """Return the package to decide next, or None. `undecided` has the remaining versions of each package.
 
-        `changed` are those of which other versions are left than before; it is emptied.
+        `changed` has the packages whose remaining versions changed. It is emptied.
         """
         for project in self._moved:
             changed.update(self._packages[project])
@@ -321,7 +321,7 @@ class _Order:
             rank, package = self._ranked[0]
             if package in undecided and rank == self._rank(package, undecided[package]):
                 return package
-            heappop(self._ranked)  # what it was before
+            heappop(self._ranked)  # an outdated entry
         return None
 
     def _move(self, project: str, group: int) -> None:
@@ -335,7 +335,7 @@ class _Order:
         return self._groups[project], self._places[project], not is_single, self._seen[package]
 
     def count(self, package: Package, conflict: Incompatibility[Package]) -> None:
-        """Notes that a package was in a conflict with the others that are named."""
+        """Record that a package had a conflict with the other packages in it."""
         others = [other for other in conflict.terms if other.project != package.project]
         for other in others:
             self._culprits[other] += 1
@@ -358,7 +358,7 @@ class _Order:
 
 
 def _written_extras(wanted: Wanted) -> list[str]:
-    """Return the extras in their written order."""
+    """Return the extras in the order in which they are written."""
     if len(wanted.extras) < 2:
         return list(wanted.extras)
     inside = wanted.text.partition("[")[2].partition("]")[0]
@@ -371,7 +371,7 @@ def _joined(*markers: str) -> str:
 
 @lru_cache(maxsize=2_048)  # each can have thousands of characters
 def _shown(marker: Marker | None) -> str:
-    """Return a marker without its comparisons of extras, so that equal markers are equal texts. It can be empty."""
+    """Return a marker as text without its comparisons of extras, normalized so that equal markers are equal texts."""
     shown = True if marker is None else _reduced(marker._markers)
     return "" if shown is True else shown
 

@@ -1,4 +1,4 @@
-"""What is to be resolved: the requirements, the environment, and whose rules hold."""
+"""The question of a resolution: requirements, environment, and the installer's rules to follow."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,22 +21,22 @@ from pypi_assets.short_texts import cached_if_short
 
 ALL, NONE = ":all:", ":none:"
 _LONGEST = 4_000
-"""Characters of a requirement: real ones have some hundred, and Python reads no number of 4,300 digits."""
+"""In characters. Real requirements have some hundred, and Python cannot convert numbers with 4,300 digits."""
 
 
 class ResolveError(ExpectedError):
-    """A question that cannot be answered; the text names what is wrong, and what is accepted."""
+    """A question that cannot be answered. The message has the invalid part and the accepted form."""
 
 
 class Semantics(StrEnum):
-    """Whose order of preference and whose rules of pre-releases and yanked releases hold."""
+    """The installer whose preferences and rules for pre-releases and yanked releases to follow."""
 
     PIP = "pip"
     UV = "uv"
 
 
 class Unknown(StrEnum):
-    """What is done with a file whose requirements are not known, as those of many sdists are not."""
+    """The treatment of files with unknown requirements, as many sdists have."""
 
     FAIL = "fail"
     ASSUME_NONE = "assume-none"
@@ -44,9 +44,9 @@ class Unknown(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A requirement: `text` as it was written, and what it means. `project` is normalized, and so are `extras`.
+    """A requirement: its `text` as written, and its parsed parts. `project` and `extras` are normalized.
 
-    `hashes` are the sha256 that files of the project may have; without any, all may be taken.
+    `hashes` are the SHA-256 hashes that files of the project may have. If it is empty, all files are allowed.
     """
 
     text: str
@@ -60,9 +60,9 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A choice for some projects (normalized), or for ALL: the pairs of options that pip calls controls.
+    """A choice for some projects (normalized) or for ALL. It models pairs of options, such as pip's `--no-binary`.
 
-    The last option that names a project decides, and a name counts before ALL:
+    The last option that names a project decides, and a name takes precedence over ALL:
 
     >>> Control().with_yes([":all:"]).with_no(["Demo"]).of("demo")
     False
@@ -73,22 +73,22 @@ class Control:
 
     @classmethod
     def for_all(cls, chosen: bool) -> "Control":
-        """Return the control that chooses yes for all projects if `chosen`, else nothing."""
+        """Return a control that chooses yes for all projects if `chosen`, else nothing."""
         return cls(frozenset({ALL})) if chosen else cls()
 
     def of(self, project: str) -> bool | None:
-        """Return what is chosen for a project (normalized), None if nothing is."""
+        """Return the choice for a project (normalized), or None if there is none."""
         for name in (project, ALL):
             if name in self.yes or name in self.no:
                 return name in self.yes
         return None
 
     def with_yes(self, names: Iterable[str]) -> "Control":
-        """Return the control after an option that chooses yes, with its names."""
+        """Return the control after an option that chooses yes for these names."""
         return Control(*_controlled(names, self.yes, self.no))
 
     def with_no(self, names: Iterable[str]) -> "Control":
-        """Return the control after an option that chooses no, with its names."""
+        """Return the control after an option that chooses no for these names."""
         no, yes = _controlled(names, self.no, self.yes)
         return Control(yes, no)
 
@@ -109,12 +109,13 @@ def _controlled(
 
 @dataclass(frozen=True)
 class ResolutionQuestion:
-    """What to resolve. `uploaded_before` leaves out files that were uploaded at that moment or later, and those of
-    which no time is known.
+    """A question to resolve.
 
-    `only_binary` leaves out sdists. `formats` chooses for a project: yes for wheels alone, no for sdists alone.
-    `prereleases`: yes if they count as other releases do, no if they never do; else they count if nothing else is left.
-    `preferred` has a version of some projects (normalized), which is tried before the others where it is allowed.
+    - `uploaded_before` excludes files that were uploaded at that moment or later, and files with an unknown time.
+    - `only_binary` excludes sdists. `formats` chooses for a project: yes for only wheels, no for only sdists.
+    - `prereleases` chooses for a project: yes to treat pre-releases like other releases, no to exclude them. Without a
+    choice, they count if nothing else is left.
+    - `preferred` has versions by project (normalized) that are tried first if they are allowed.
     """
 
     requirements: tuple[Wanted, ...]
@@ -129,7 +130,7 @@ class ResolutionQuestion:
     formats: Control = Control()
 
     def conditions_of(self, project: str) -> Conditions:
-        """What decides which file of a version of a project (normalized) is taken."""
+        """Return the conditions on files of a project (normalized)."""
         wheels = self.formats.of(project)
         return Conditions(
             self.environment,
@@ -143,7 +144,7 @@ class ResolutionQuestion:
 
     @cached_property
     def _hashes(self) -> Mapping[str, frozenset[str]]:
-        """Those that all lines about a project allow which hold in the environment."""
+        """Return the hashes that all lines about a project allow, by project. Only lines that hold here count."""
         found: dict[str, frozenset[str]] = {}
         for one in (*self.requirements, *self.constraints):
             if one.hashes and (one.marker is None or self.environment.holds(str(one.marker)) is not False):
@@ -153,14 +154,14 @@ class ResolutionQuestion:
 
 @cached_if_short(maxsize=32_768)
 def parse_wanted(text: str) -> Wanted:
-    """The requirement that `text` is. Raises ResolveError."""
+    """Parse a requirement. Raises ResolveError."""
     if len(text) > _LONGEST:
-        raise ResolveError(f"{shown(text)} has {len(text):,} characters, and a requirement at most {_LONGEST:,}")
+        raise ResolveError(f"{shown(text)} has {len(text):,} characters, but at most {_LONGEST:,} are accepted")
     try:
         parsed = Requirement(text)
     except (InvalidRequirement, ValueError, RecursionError) as error:  # ValueError: a number with thousands of digits
         reason = str(error).partition("\n")[0]
-        raise ResolveError(f"{shown(text)} is no requirement: {reason}") from None
+        raise ResolveError(f"{shown(text)} is not a valid requirement: {reason}") from None
     return Wanted(
         text=text,
         project=canonicalize_name(parsed.name),
@@ -175,13 +176,13 @@ _EXTRA, _OTHERWISE = "extra", ""
 
 
 class ReleaseRequirements:
-    """The requirements of a release, in their order. `holds` decides whether one holds with an extra, or with none."""
+    """The requirements of a release, in order. `holds` checks a requirement with an extra, or with none ("")."""
 
     def __init__(self, texts: Iterable[str], holds: Callable[[Wanted, str], bool]) -> None:
         self._holds = holds
         self._all: list[Wanted] = []
         self.errors: list[ResolveError] = []
-        """Of what is no requirement."""
+        """One error for each invalid requirement."""
         for text in texts:
             try:
                 self._all.append(parse_wanted(text))
@@ -190,16 +191,16 @@ class ReleaseRequirements:
 
     @cached_property
     def held(self) -> Sequence[Wanted]:
-        """Those that hold without an extra."""
+        """Return the requirements that hold without an extra."""
         return [self._all[place] for place in sorted(self._held)]
 
     def added(self, extra: str) -> list[Wanted]:
-        """Those that hold with an extra, and not without."""
+        """Return the requirements that hold only with this extra."""
         found = (self._all[place] for place in sorted(self._naming(extra) - self._held))
         return [wanted for wanted in found if self._holds(wanted, extra)]
 
     def held_with(self, extras: Sequence[str]) -> list[Wanted]:
-        """Those that hold with one of these extras; without extras, those that hold with none."""
+        """Return the requirements that hold with one of these extras. Without extras, return `held`."""
         if not extras:
             return list(self.held)
         found = {place for extra in extras for place in self._naming(extra) if self._holds(self._all[place], extra)}
@@ -211,7 +212,7 @@ class ReleaseRequirements:
         return frozenset(place for place, wanted in enumerate(self._all) if self._holds(wanted, ""))
 
     def _naming(self, extra: str) -> frozenset[int]:
-        """The places of those whose markers name the extra, or compare extras in another way than by `==`."""
+        """Return the places of requirements whose markers name the extra, or compare extras other than by `==`."""
         return self._places.get(extra, self._places[_OTHERWISE])
 
     @cached_property
@@ -226,9 +227,9 @@ class ReleaseRequirements:
 
 @lru_cache(maxsize=2_048)  # each can have thousands of characters
 def _named_extras(marker: Marker) -> frozenset[str]:
-    """The extras that a marker compares with by `==`; _OTHERWISE where it compares extras in another way."""
+    """Return the extras that a marker compares by `==`, and _OTHERWISE if it compares extras in another way."""
     found = set()
-    waiting: list[Any] = [marker._markers]  # packaging has no public way to look into a marker
+    waiting: list[Any] = [marker._markers]  # packaging has no public way to inspect a marker
     while waiting:
         part = waiting.pop()
         if isinstance(part, list):

@@ -1,4 +1,4 @@
-"""Where a resolution has the files of projects from: the newest published versions, or the catalog at a serial."""
+"""The source of files for a resolution: the newest published versions, or the catalog at a serial."""
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from pypi_assets.catalog.reports.past_releases import PastProject, PastReleases
 
 _REMEMBERED_RELEASES = 200_000
-"""Of how many releases candidates are remembered; each takes about a kilobyte."""
+"""The number of releases whose candidates are cached. Each takes about a kilobyte."""
 _GROWTH = 4
-"""One release is read from the catalog at first, and this many times as many each next time."""
+"""The first read from the catalog has one release, and each further read this many times as many."""
 
 
 class ReleaseIndex:
-    """The files of an index as of `serial`. What was read is remembered, so that further resolutions are quick.
+    """The files of an index as of `serial`. It caches what it has read, so that further resolutions are fast.
 
-    `releases` returns the releases of a project (normalized); none of one that is not known. `absence` returns why
-    there is nothing of a project, where that is known to be for another reason than that it has no files. A snapshot
-    makes it (`release_index`), and `past_index` for a serial of a catalog.
+    `releases` returns the releases of a project (normalized), which are empty if it is unknown. `absence` returns the
+    reason if a project is missing for another reason than that it has no files. A snapshot makes an index with
+    `release_index`, and `past_index` makes one for a serial of a catalog.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class ReleaseIndex:
         self._count = 0
 
     def candidates(self, project: str, conditions: Conditions) -> Candidates:
-        """The versions of a project under these conditions."""
+        """Return the versions of a project under these conditions."""
         key = project, conditions.key
         found = self._remembered.get(key)
         if found is not None:
@@ -50,7 +50,7 @@ class ReleaseIndex:
 
 
 class ReadReleases:
-    """The releases of files that were read already."""
+    """The releases of files that were read before."""
 
     def __init__(self, files: Iterable[Row]) -> None:
         self._files: defaultdict[str, list[Row]] = defaultdict(list)
@@ -63,8 +63,8 @@ class ReadReleases:
 
 
 def past_index(catalog: "Catalog", serial: int) -> ReleaseIndex:
-    """Return the files that the catalog has as of a serial that it can answer for."""
-    from pypi_assets.catalog.reports.past_releases import PastReleases  # the database takes long to load
+    """Return the files of the catalog as of a serial for which it has an answer."""
+    from pypi_assets.catalog.reports.past_releases import PastReleases  # the database is slow to import
     from pypi_assets.catalog.reports.project_following import unfollowed_at
 
     past = PastReleases(catalog, serial)
@@ -77,8 +77,10 @@ def past_index(catalog: "Catalog", serial: int) -> ReleaseIndex:
 
 
 class _PastReleases:
-    """Those of a project. The first files are those of the release that is looked at. After that files are read of some
-    at once: of one that is looked at, and of older ones, which are often looked at next.
+    """The releases of a project in the catalog.
+
+    The first read has only the files of the requested release. Each further read also has the files of older releases,
+    which are often requested next.
     """
 
     def __init__(self, past: "PastReleases", project: "PastProject") -> None:
@@ -94,7 +96,7 @@ class _PastReleases:
         return self._files[name]
 
     def _from(self, name: str) -> list[str]:
-        """Releases that were not read yet, the newest first."""
+        """Return the release and older releases that were not read yet, newest first."""
         place = self._places[name]
         return [one for one in list(self._places)[place : place + self._next] if one not in self._files]
 

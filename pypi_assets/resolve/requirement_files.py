@@ -1,7 +1,7 @@
-"""Reads what is to be resolved from files in the format of requirements.txt.
+"""Read the requirements to resolve from files in the format of requirements.txt.
 
-Options in them hold for all requirements, as for pip. Those that have no part in choosing versions from the index that
-is followed are ignored, and named: their values are not, since URLs can have passwords.
+Options in a file apply to all requirements, as in pip. Options that do not affect the choice of versions from the
+followed index are ignored and reported by name. Their values are not reported, because URLs can contain passwords.
 """
 
 import re
@@ -20,26 +20,26 @@ from pypi_assets.locks.requirement_lines import (
 from pypi_assets.resolve.questions import ALL, Control, ResolveError, Wanted, parse_wanted
 
 _SHA256 = re.compile(r"sha256:([0-9a-fA-F]{64})", re.ASCII)
-_INDEX = "versions are chosen from the index that is followed"
+_INDEX = "versions are chosen from the followed index"
 _IGNORED = {
     "--index-url": _INDEX,
     "--extra-index-url": _INDEX,
     "--find-links": _INDEX,
     "--no-index": _INDEX,
     "--trusted-host": "nothing is downloaded",
-    "--prefer-binary": "a newer sdist comes before an older wheel",
-    "--require-hashes": "hashes count where they are given",
-    "--use-feature": "it is of pip alone",
+    "--prefer-binary": "a newer sdist is preferred to an older wheel",
+    "--require-hashes": "hashes are checked if they are given",
+    "--use-feature": "it only affects pip",
     "--config-settings": "nothing is built",
-    "--hash": "it is of no requirement",
+    "--hash": "it does not belong to a requirement",
 }
-"""Why an option is ignored, by its name. `--no-require-hashes` is what is done in any case."""
-_UNKNOWN = "the format of requirement files does not have it"
+"""The reason for ignoring an option, by name. `--no-require-hashes` is missing, because it is the default here."""
+_UNKNOWN = "requirement files have no such option"
 
 
 @dataclass
 class ReadRequirements:
-    """What files have: requirements, constraints, and what options in them mean.
+    """The requirements, constraints and options in files.
 
     `ignored` has a sentence for each option that has no effect.
     """
@@ -51,7 +51,7 @@ class ReadRequirements:
     ignored: list[str] = field(default_factory=list)
 
     def read(self, file: Path, kind: LineKind | None = None) -> None:
-        """Adds the lines of a file; those of a `kind` are of this one, whatever line includes them."""
+        """Add the lines of a file. With `kind`, all its lines have this kind, however they are included."""
         for line in requirement_lines(file):
             if isinstance(line, OptionLine):
                 self._apply(line)
@@ -61,7 +61,7 @@ class ReadRequirements:
                 self.requirements.append(self._wanted(line))
 
     def _apply(self, line: OptionLine) -> None:
-        """Apply the options of a line in the order in which pip knows them."""
+        """Apply the options of a line in the order in which pip defines them."""
         for name, values in line.options.values.items():
             match name:
                 case "--pre":
@@ -81,16 +81,16 @@ class ReadRequirements:
     def _wanted(self, line: RequirementLine) -> Wanted:
         if line.requirement is None:
             raise ResolveError(
-                f"{line.where}: {shown(line.text)} is a URL or a path, and no project of the index: leave it out, or"
-                " name a version instead"
+                f"{line.where}: {shown(line.text)} is a URL or a path, not a project of the index: remove it, or name a"
+                " version instead"
             )
         for name in line.options.values:
             if name != HASH:
-                self._ignore(line.where, name, _IGNORED.get(name, "it holds for all requirements on a line of its own"))
+                self._ignore(line.where, name, _IGNORED.get(name, "it belongs on its own line, for all requirements"))
         self._name_unknown(line)
         hashes = frozenset(match[1].lower() for one in line.hashes if (match := _SHA256.fullmatch(one)))
         if line.hashes and not hashes:
-            self._ignore(line.where, HASH, "files are known by their sha256 alone")
+            self._ignore(line.where, HASH, "only SHA-256 hashes of files are known")
         try:
             return replace(parse_wanted(line.text), hashes=hashes)
         except ResolveError as error:
@@ -107,18 +107,17 @@ class ReadRequirements:
 def read_requirements(
     files: Iterable[Path], constraint_files: Iterable[Path] = (), *, prereleases: bool = False
 ) -> ReadRequirements:
-    """The requirements of files, and the constraints: those that the files include by `-c`, and those of other files.
+    """Return the requirements in files, and the constraints: from `constraint_files`, and from files included by `-c`.
 
-    `prereleases` allows them for all projects; options of the files come after it.
-
-    Raises LockError and ResolveError, with the file and the line: also where a line names a URL or a path.
+    `prereleases` allows pre-releases for all projects, unless options in the files say otherwise. Raises LockError and
+    ResolveError with the file and the line, also if a line is a URL or a path.
     """
     found = ReadRequirements(prereleases=Control.for_all(prereleases))
     for file in files:
         before = len(found.requirements) + len(found.constraints)
         found.read(file)
         if len(found.requirements) + len(found.constraints) == before:
-            raise ResolveError(f"{file}: it names no requirement")
+            raise ResolveError(f"{file} contains no requirement")
     for file in constraint_files:
         found.read(file, LineKind.CONSTRAINT)
     return found

@@ -1,4 +1,4 @@
-"""Resolves requirements: chooses a version of each project that they lead to, as an installer would."""
+"""Resolve requirements: choose a version of each project that they lead to, as an installer would."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -43,11 +43,11 @@ MOST_STEPS = 200_000
 MOST_SECONDS = 60.0
 _MOST_TRIES = 5
 _MOST_AS_PIP = 500
-"""Requirements of a question: resolvelib takes time by their square. More are solved by PubGrub."""
+"""The limit of requirements for resolvelib, whose time is quadratic in them. PubGrub solves longer questions."""
 
 
 class UnsolvableError(ExpectedError):
-    """No choice of versions meets the requirements. The text is the proof; `touched` are the projects looked at."""
+    """No choice of versions meets the requirements. The message is the proof. `touched` are the projects looked at."""
 
     def __init__(self, proof: Proof) -> None:
         super().__init__(str(proof))
@@ -57,9 +57,9 @@ class UnsolvableError(ExpectedError):
 
 @dataclass(frozen=True, slots=True)
 class ChosenVersion:
-    """A version that was chosen. `requires` are the projects that it requires here; `extras` those that are wanted.
+    """A chosen version. `requires` are the projects that it requires here, and `extras` are its required extras.
 
-    `required_by` are the projects that require it, with the requirement; the empty name is the question.
+    `required_by` has the projects that require it, with the requirement. The name "" stands for the question.
     """
 
     project: str
@@ -72,15 +72,15 @@ class ChosenVersion:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether it is only assumed that it requires nothing."""
+        """Check whether it is only assumed that the version has no requirements."""
         return self.candidate.file is not None and self.candidate.file["requires_dist"] is None
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What was chosen as of `serial`, by normalized name; `roots` are the projects that the question names.
+    """The chosen versions as of `serial`, by normalized name. `roots` are the projects in the question's requirements.
 
-    `touched` are all that were looked at: while none of them changes, the outcome is the same.
+    `touched` are all projects that were looked at. The outcome stays the same until one of them changes.
     """
 
     serial: int
@@ -92,7 +92,7 @@ class Resolution:
 
     @property
     def pins(self) -> dict[str, str]:
-        """The version of each project.
+        """Return the version of each project.
 
         >>> resolve(index, question).pins
         {'demo': '2.1', 'six': '1.16.0'}
@@ -107,10 +107,10 @@ def resolve(
     most_steps: int = MOST_STEPS,
     most_seconds: float = MOST_SECONDS,
 ) -> Resolution:
-    """Chooses versions as the installer of the question's semantics would.
+    """Choose versions as the installer in the question's semantics would.
 
-    Raises UnsolvableError with the proof, ResolutionLimitError, UnknownRequirementsError, and ResolveError for a
-    question that cannot be answered.
+    Raises UnsolvableError with the proof, ResolutionLimitError, UnknownRequirementsError, and ResolveError if the
+    question cannot be answered.
     """
     _check_constraints(question)
     watch = Watch(most_seconds)
@@ -129,8 +129,8 @@ def resolve(
             late = {name: bits | allowed.get(name, 0) for name, bits in provider.late_pins.items()}
             if all(allowed.get(name, 0) == bits for name, bits in late.items()):
                 raise
-            allowed |= late  # a yanked version may be chosen once something is known to pin it
-    raise AssertionError("each try allows more yanked versions")
+            allowed |= late  # a yanked version may be chosen once a known requirement pins it
+    raise AssertionError("each attempt must allow more yanked versions")
 
 
 def _check_constraints(question: ResolutionQuestion) -> None:
@@ -159,7 +159,7 @@ def _attempt(index: ReleaseIndex, provider: SolverProvider, watch: Watch, most_s
         else:
             pins = any_solution()
     except NoInstallerSolutionError as error:
-        any_solution()  # mostly there is none at all, and a proof of that
+        any_solution()  # this raises the proof if there is no solution at all, as is mostly the case
         raise UnsolvableError(error.proof) from None
     except WrongSolutionError:
         pins = any_solution()
@@ -167,7 +167,7 @@ def _attempt(index: ReleaseIndex, provider: SolverProvider, watch: Watch, most_s
 
 
 def _solve_as_uv(provider: SolverProvider, watch: Watch, most_steps: int) -> dict[str, int]:
-    """Versions as uv chooses them. Raises NoInstallerSolutionError."""
+    """Return versions as uv chooses them. Raises NoInstallerSolutionError."""
     try:
         return solve_as_uv(provider, watch, most_steps)
     except NoSolutionError:
@@ -175,7 +175,7 @@ def _solve_as_uv(provider: SolverProvider, watch: Watch, most_steps: int) -> dic
 
 
 def _any_solution(index: ReleaseIndex, provider: SolverProvider, watch: Watch, most_steps: int) -> dict[str, int]:
-    """Versions that meet the requirements, wherever there are some. Raises UnsolvableError with the proof."""
+    """Return versions that meet the requirements, if there are any. Raises UnsolvableError with the proof."""
     try:
         return solve_by_facts(provider, watch, most_steps)
     except NoSolutionError as error:

@@ -1,7 +1,7 @@
-"""Solutions of projects one by one: whether the newest release of each has one with a version, and what each pins.
+"""Solutions of single projects: whether a project's newest release has a solution with a version, and what it pins.
 
-The questions of an answer have everything in common but the project: so they are made from one that names none. Each
-resolution has limits of its own, and `Allowance` bounds all of them together.
+The questions of one answer differ only in the project, so they are made from a question without requirements. Each
+resolution has its own limits, and an `Allowance` limits all of them together.
 """
 
 import time
@@ -24,7 +24,7 @@ _Found = TypeVar("_Found")
 
 
 def with_version(question: ResolutionQuestion, project: str, version: Version) -> ResolutionQuestion:
-    """The question in which `project` has no other version."""
+    """Return the question with `project` constrained to this version."""
     return replace(question, constraints=(*question.constraints, parse_wanted(f"{project}=={version}")))
 
 
@@ -37,8 +37,10 @@ def verdict_on(
     *,
     most_seconds: float = MOST_SECONDS,
 ) -> Verdict | None:
-    """The verdict on the newest release of a project: of `question`, where a version is given, next to the one
-    `without` it. None where it has a solution.
+    """Return the verdict on the newest release of a project, or None if it has a solution.
+
+    `question` constrains a project to the version in question, and `without` is the same question without this
+    constraint.
     """
     try:
         proof = _proof_against(index, question, f"{project}=={newest}", most_seconds)
@@ -58,7 +60,7 @@ def verdict_on(
 def solution_of(
     index: ReleaseIndex, question: ResolutionQuestion, project: str, *, most_seconds: float = MOST_SECONDS
 ) -> Mapping[str, str] | Undecided | None:
-    """What is chosen where a project alone is required, as a `Solution`."""
+    """Return the pins if the project is the only requirement. The result is as for `exposure.Solution`."""
     try:
         return _pins(index, question, project, most_seconds)
     except UnsolvableError:
@@ -69,9 +71,9 @@ def solution_of(
 
 @dataclass
 class Allowance:
-    """The seconds that all resolutions of an answer may take together; None: as long as they take.
+    """The seconds that all resolutions of an answer may take together. None: they have no limit.
 
-    `decided` is how many were made, and `left_out` how many were not, since the time was over.
+    `decided` counts the resolutions that were made, and `left_out` the ones that were not, because the time was over.
     """
 
     seconds: float | None = None
@@ -80,7 +82,7 @@ class Allowance:
     _used: float = 0.0
 
     def spend(self, solve: Callable[[], _Found], left_out: Callable[[str], _Found]) -> _Found:
-        """What `solve` returns; once the time is over, what `left_out` makes of the reason."""
+        """Return the result of `solve` or, once the time is over, of `left_out`, which is called with the reason."""
         if self.seconds is not None and self._used >= self.seconds:
             self.left_out += 1
             return left_out(f"not resolved: the {self.seconds:g} s for all projects were over")
@@ -94,7 +96,7 @@ class Allowance:
 def _proof_against(
     index: ReleaseIndex, question: ResolutionQuestion, requirement: str, most_seconds: float
 ) -> str | None:
-    """The proof that there is no solution; None where there is one."""
+    """Return the proof that there is no solution, or None if there is one."""
     try:
         _pins(index, question, requirement, most_seconds)
     except UnsolvableError as error:

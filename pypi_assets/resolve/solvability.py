@@ -1,8 +1,8 @@
-"""Whether the most-required projects can be installed at the end of a day, and what left one without a solution.
+"""Check whether the most-required projects can be installed at the end of a day, and find what broke the others.
 
-A day is a file below `solvability/` of the storage, which docs/formats.md describes. A put is seen whole or not at all,
-so a file that is there is whole. A day is compared with the day before: by its file where that is still right, else by
-resolving again. The result is the same, so days can be made in any order, also at once.
+Each day is a file below `solvability/` in the storage, described in docs/formats.md. A put is atomic, so a file is
+always complete. A day is compared with the day before: by the file of that day if it is still correct, else by
+resolving again. Both give the same result, so days can be made in any order, also at the same time.
 """
 
 import gzip
@@ -33,20 +33,20 @@ from pypi_assets.storage.sweeping import is_older, sweep_objects
 
 FORMAT = 1
 SOLVABILITY = "solvability"
-_NO_DAY = "solvability of no day was published yet: materialize the asset `solvability` in Dagster"
+_NO_DAY = "no day of solvability is published yet: materialize the asset `solvability` in Dagster"
 _NAME = re.compile(rf"{SOLVABILITY}/([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})\.json\.gz")
 
 
 class SolvabilityError(ExpectedError):
-    """There is no file of a day, or it cannot be read; the text has the reason, and what to do."""
+    """The file of a day is missing or cannot be read. The message has the reason, and the remedy."""
 
 
 class NoDayError(SolvabilityError):
-    """There is no file of a day."""
+    """The file of a day is missing."""
 
 
 class Failure(StrEnum):
-    """Why nothing was chosen. LIMIT: the resolution took too long, and it is not known whether there is a solution."""
+    """The reason why nothing was chosen. With LIMIT, it is unknown whether there is a solution."""
 
     UNSOLVABLE = "unsolvable"
     UNKNOWN_REQUIREMENTS = "unknown requirements"
@@ -54,7 +54,7 @@ class Failure(StrEnum):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """An environment: its name, the version of CPython, and the platform, as `pypi-assets resolve` takes them."""
+    """An environment: its name, the CPython version, and the platform, as `pypi-assets resolve` accepts them."""
 
     name: str
     python: str
@@ -62,7 +62,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """The end of a day (UTC): the serial that it means, and the epoch of that."""
+    """The end of a day (UTC), as a serial with its epoch."""
 
     day: date
     serial: int
@@ -70,15 +70,16 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How many steps and seconds one resolution may take."""
+    """The limits of one resolution."""
 
     steps: int
     seconds: float
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The chosen `version` of the project, and `pins` of all by normalized name; or the `failure`, with the first and
-    the last sentence of its proof.
+    """The chosen `version` of the project with all `pins` by normalized name, or the `failure`.
+
+    `proof` has the first and the last sentence of the proof of a failure.
     """
 
     version: str | None = None
@@ -92,12 +93,12 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def has_no_solution(self) -> bool:
-        """Whether it is known that nothing can be installed."""
+        """Check whether it is known that nothing can be installed."""
         return self.failure in {Failure.UNSOLVABLE, Failure.UNKNOWN_REQUIREMENTS}
 
 
 class Project(msgspec.Struct, frozen=True):
-    """A project (normalized), how many others require it, and its outcome by the name of the environment."""
+    """A project (normalized), its number of dependents, and its outcomes by the name of the environment."""
 
     name: str
     dependents: int
@@ -105,8 +106,9 @@ class Project(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct, frozen=True):
-    """What happened to a project at a serial: `kind` and `text` as in its history; `filenames` are the first of
-    `files`. `at` is None where there was no event.
+    """An event of a project at a serial, with `kind` and `text` as in its history.
+
+    `filenames` are the first of its files, and `files` is their number. `at` is None if there was no event.
     """
 
     serial: int
@@ -119,10 +121,10 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class NewlyUnsolvable(msgspec.Struct, frozen=True):
-    """A solution that was lost since the day before; `version` was chosen then.
+    """A solution that was lost since the day before, when `version` was chosen.
 
-    `events` did it: mostly one. None where there were too many losses to search for all; empty where the search took
-    too long.
+    `events` are the cause, mostly a single event. It is None if there were too many losses to search for their events,
+    and empty if the search took too long.
     """
 
     project: str
@@ -132,7 +134,7 @@ class NewlyUnsolvable(msgspec.Struct, frozen=True):
 
 
 class NewlySolvable(msgspec.Struct, frozen=True):
-    """A solution that the day before did not have; `version` is chosen now."""
+    """A solution that did not exist on the day before. `version` is chosen now."""
 
     project: str
     environment: str
@@ -140,7 +142,7 @@ class NewlySolvable(msgspec.Struct, frozen=True):
 
 
 class Solvability(msgspec.Struct, frozen=True):
-    """A day. `before` is the one that it was compared with; None where the catalog has no exact answer there."""
+    """A day. `before` is the day that it was compared with, or None if the catalog has no exact answer there."""
 
     format: int
     moment: Moment
@@ -153,7 +155,7 @@ class Solvability(msgspec.Struct, frozen=True):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many outcomes there are of each kind, one a project and environment."""
+        """Return the number of outcomes of each kind. There is one outcome for each project and environment."""
         outcomes = [outcome for one in self.projects for outcome in one.outcomes.values()]
         return {
             "solvable": sum(one.is_solvable for one in outcomes),
@@ -162,17 +164,17 @@ class Solvability(msgspec.Struct, frozen=True):
 
     @property
     def without_search(self) -> int:
-        """How many lost solutions there are whose events were not searched for."""
+        """Return the number of lost solutions whose events were not searched for."""
         return sum(one.events is None for one in self.newly_unsolvable)
 
 
 def solvability_path(day: date) -> str:
-    """Where the file of a day lies in the storage."""
+    """Return the path of a day's file in the storage."""
     return f"{SOLVABILITY}/{day.isoformat()}.json.gz"
 
 
 def day_of(path: str) -> date | None:
-    """The day whose file lies at `path`; None for another file."""
+    """Return the day whose file is at `path`, or None for another file."""
     match = _NAME.fullmatch(path)
     try:
         return date.fromisoformat(match[1]) if match else None
@@ -181,19 +183,19 @@ def day_of(path: str) -> date | None:
 
 
 def stored_days(storage: Storage) -> list[date]:
-    """The days that have a file, ascending."""
+    """Return the days that have a file, ascending."""
     return sorted(day for stored in storage.list(SOLVABILITY) if (day := day_of(stored.path)))
 
 
 def write_day(storage: Storage, solvability: Solvability) -> int:
-    """Publishes a day, in place of what was there of it; returns the size of its file in bytes."""
+    """Publish a day, replacing its file if there is one. Return the size of the file in bytes."""
     content = gzip.compress(msgspec.json.encode(solvability), mtime=0)
     storage.put(solvability_path(solvability.moment.day), content)
     return len(content)
 
 
 def read_day(storage: Storage, day: date) -> Solvability:
-    """What was published of a day. Raises SolvabilityError."""
+    """Return a published day. Raises SolvabilityError."""
     path = solvability_path(day)
     try:
         content = storage.get(path)
@@ -204,14 +206,14 @@ def read_day(storage: Storage, day: date) -> Solvability:
         found = msgspec.json.decode(text, type=_AnyFormat).format
         if found != FORMAT:
             raise SolvabilityError(
-                f"{storage.uri(path)} has format {found}, and this version reads format {FORMAT}: use the version that"
+                f"{storage.uri(path)} has format {found}, but this version reads format {FORMAT}: use the version that"
                 " wrote it, or make the day again"
             )
         solvability = msgspec.json.decode(text, type=Solvability)
     except (msgspec.DecodeError, OSError, EOFError, zlib.error) as error:
-        raise SolvabilityError(f"{storage.uri(path)} is damaged ({error}): make the day again") from error
+        raise SolvabilityError(f"{storage.uri(path)} is corrupt ({error}): make the day again") from error
     if solvability.moment.day != day:
-        raise SolvabilityError(f"{storage.uri(path)} is of {solvability.moment.day}: make the day again")
+        raise SolvabilityError(f"{storage.uri(path)} contains {solvability.moment.day}: make the day again")
     names = {place.name for place in solvability.environments}
     if lacking := [one.name for one in solvability.projects if one.outcomes.keys() != names]:
         raise SolvabilityError(f"{storage.uri(path)} lacks outcomes of {lacking[0]}: make the day again")
@@ -219,7 +221,7 @@ def read_day(storage: Storage, day: date) -> Solvability:
 
 
 def read_newest(storage: Storage) -> Solvability:
-    """What was published of the newest day. Raises SolvabilityError."""
+    """Return the newest published day. Raises SolvabilityError."""
     days = stored_days(storage)
     if not days:
         raise NoDayError(_NO_DAY)
@@ -234,23 +236,24 @@ def _absence(storage: Storage, day: date) -> str:
     days = stored_days(storage)
     if not days:
         return _NO_DAY
-    known = f"there are {len(days)} of {days[0]} to {days[-1]}" if len(days) > 1 else f"there is {days[0]} alone"
-    return f"solvability of {day} was not published, or is too old; {known}"
+    known = f"there are {len(days)} days from {days[0]} to {days[-1]}" if len(days) > 1 else f"there is only {days[0]}"
+    return f"solvability of {day} is not published, or has expired; {known}"
 
 
 def clean_days(storage: Storage, before: float, *, dry_run: bool = False) -> list[StoredObject]:
-    """Deletes the days that were written before `before` (unix seconds), and returns their files, by day. In a
-    `dry_run` nothing is deleted.
+    """Delete days that were written before `before` (unix seconds), and return their files, by day.
 
-    Whoever makes a day reads the one before it, and resolves again where that has gone.
+    With `dry_run`, nothing is deleted. Deleting is safe: making a day resolves the day before again if its file is
+    missing.
     """
     found = [one for one in storage.list(SOLVABILITY) if day_of(one.path) and is_older(one, before)]
     return sweep_objects(storage, found, dry_run=dry_run)
 
 
 class DaySummary(msgspec.Struct, frozen=True):
-    """A day: its serial, and how many resolutions ended how, one a project and environment. `problem` is why its file
-    cannot be read; then nothing is counted.
+    """The summary of a day: its serial, and the number of resolutions by outcome, one for each project and environment.
+
+    If its file cannot be read, `problem` has the reason and nothing is counted.
     """
 
     day: date
@@ -264,8 +267,9 @@ class DaySummary(msgspec.Struct, frozen=True):
 
 
 class StoredDays:
-    """The days of the storage that `opened` returns, which is opened when it is first needed. Several threads may use
-    it.
+    """The days in the storage that `opened` returns. It is thread-safe.
+
+    The storage is opened on first use.
     """
 
     def __init__(self, opened: Callable[[], Storage]) -> None:
@@ -275,13 +279,13 @@ class StoredDays:
         self._using = threading.Lock()
 
     def read(self, day: date | None) -> Solvability:
-        """What was published of a day; None: of the newest one. Raises SolvabilityError and StorageError."""
+        """Return a published day, or the newest one for None. Raises SolvabilityError and StorageError."""
         with self._using:
             storage = self._open()
         return read_newest(storage) if day is None else read_day(storage, day)
 
     def summaries(self, most: int) -> list[DaySummary]:
-        """The last `most` days that have a file, ascending. Raises StorageError."""
+        """Return the last `most` days that have a file, ascending. Raises StorageError."""
         with self._using:
             storage = self._open()
             stored = {day: one for one in storage.list(SOLVABILITY) if (day := day_of(one.path))}
@@ -321,7 +325,7 @@ PLACES = (
     Place("macos-arm64-3.13", "3.13", "macos"),
     Place("windows-x86_64-3.13", "3.13", "windows"),
 )
-"""The environments of a day. Their names stay as they are."""
+"""The environments of a day. Their names must not change."""
 LIMITS = Limits(steps=50_000, seconds=10.0)
 MOST_SEARCHES = 50
 _DUE_DAYS = 7
@@ -339,9 +343,9 @@ def publish_day(
     day: date,
     progress: Callable[[int], None] = lambda _: None,
 ) -> tuple[Solvability, int]:
-    """Makes the file of a day; returns what is in it, and its size in bytes. What it is made of is as for `solve_day`.
+    """Make the file of a day with `solve_day`. Return its content, and its size in bytes.
 
-    Where nothing changed, the file of before is written again.
+    If nothing changed, an equal file is written.
     """
     try:
         stored = read_day(storage, day - timedelta(days=1))
@@ -361,14 +365,14 @@ def solve_day(
     most_searches: int = MOST_SEARCHES,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Solvability:
-    """Resolves each of `required` (normalized names, with how many projects require them) at the end of a day, in each
-    environment, and compares with the day before: with `stored` as far as that is still right.
+    """Resolve each of `required` at the end of a day in each environment, and compare the outcomes with the day before.
 
-    `progress` gets how many resolutions were made. Raises InexactSerialError.
+    `required` has normalized names with numbers of dependents. Outcomes of the day before come from `stored` if they
+    are still correct. `progress` is called with the number of resolutions so far. Raises InexactSerialError.
     """
     now, before = moment_of(catalog, day), _moment_before(catalog, day)
     names = [name for name, _ in required]
-    keys = [(name, place.name) for place, name in product(PLACES, names)]  # what one reads serves the next
+    keys = [(name, place.name) for place, name in product(PLACES, names)]  # one environment caches data for the next
     found = _solved(catalog, now, keys, limits, progress)
     was: _Outcomes = {}
     if before is not None:
@@ -397,8 +401,10 @@ def solve_day(
 
 
 def due_days(catalog: Catalog, storage: Storage, today: date) -> list[date]:
-    """Those of the last days before `today` that can be made and have no file that is whole, or of which the catalog
-    has come to know more; the newest last.
+    """Return the days to make, the newest last.
+
+    These are recent days before `today` for which the catalog has an answer, but which have no valid file, or a file
+    made before the catalog learned more.
     """
     return [day for ago in range(_DUE_DAYS, 0, -1) if _is_due(catalog, storage, day := today - timedelta(days=ago))]
 
@@ -415,9 +421,9 @@ def _is_due(catalog: Catalog, storage: Storage, day: date) -> bool:
 
 
 def moment_of(catalog: Catalog, day: date) -> Moment:
-    """The serial at the end of a day (UTC), and what its epoch is now.
+    """Return the serial at the end of a day (UTC), with its current epoch.
 
-    Raises InexactSerialError where the catalog has no exact answer there, and for a day that is not over.
+    Raises InexactSerialError if the catalog has no exact answer there, or if the day is not over.
     """
     try:
         serial = serial_of(catalog, datetime.combine(day, time.max, UTC))
@@ -437,7 +443,7 @@ def _moment_before(catalog: Catalog, day: date) -> Moment | None:
 
 
 def _known(stored: Solvability | None, before: Moment, limits: Limits) -> _Outcomes:
-    """The outcomes of the day before that are in its file, unless something was learnt since."""
+    """Return the outcomes in the file of the day before, or {} if the catalog has learned more since."""
     if stored is None or (stored.moment, stored.limits, stored.environments) != (before, limits, PLACES):
         return {}
     return {(one.name, place): outcome for one in stored.projects for place, outcome in one.outcomes.items()}
@@ -454,7 +460,7 @@ def _solved(
 
 
 def outcome_of(index: ReleaseIndex, key: tuple[str, str], limits: Limits) -> Outcome:
-    """What a project resolves to in the environment of that name, alone and as pip does it."""
+    """Return the outcome of a project in the environment of that name, resolved alone, as pip does."""
     try:
         found = resolve(index, _question(key), most_steps=limits.steps, most_seconds=limits.seconds)
     except UnsolvableError as error:
@@ -464,7 +470,7 @@ def outcome_of(index: ReleaseIndex, key: tuple[str, str], limits: Limits) -> Out
         return Outcome(failure=Failure.UNKNOWN_REQUIREMENTS, proof=(str(error),))
     except ResolutionLimitError as error:
         return Outcome(failure=Failure.LIMIT, proof=(str(error),))
-    except ResolveError as error:  # a name that no requirement can have
+    except ResolveError as error:  # a project name that is not valid in requirements
         return Outcome(failure=Failure.UNSOLVABLE, proof=(str(error),))
     [root] = found.roots
     return Outcome(version=found.pins[root], pins=found.pins)
@@ -476,7 +482,7 @@ def _question(key: _Key) -> ResolutionQuestion:
 
 
 def _events(catalog: Catalog, key: _Key, before: Moment, now: Moment, limits: Limits) -> tuple[Event, ...]:
-    """What happened where the solution was lost; nothing where the search takes too long."""
+    """Return the events that caused a lost solution, or () if the search takes too long."""
     history = CatalogHistory(catalog)
     outcomes = blame.OutcomeHistory(history, _question(key), most_steps=limits.steps, most_seconds=limits.seconds)
     try:

@@ -1,6 +1,6 @@
-"""Resolves for several environments, and joins what is chosen for each into one answer with markers.
+"""Resolve for several environments, and join the results into one answer with markers.
 
-An answer for one environment is the same without markers.
+An answer for a single environment has the same form without markers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ _PYTHON, _PLATFORM, _MACHINE = "python_version", "sys_platform", "platform_machi
 
 
 class _Term(NamedTuple):
-    """Comparisons that must all hold, the environments in which they do, as bits, and how complex they are."""
+    """Comparisons that must all be true, the environments in which they are (as bits), and their complexity."""
 
     bits: int
     cost: tuple[int, int]
@@ -30,14 +30,14 @@ class _Term(NamedTuple):
 
 
 def simplest_marker(chosen: frozenset[Variables], environments: tuple[Variables, ...]) -> str | None:
-    """The marker that holds in those of the environments that are `chosen`; None where all are.
+    """Return the marker that holds exactly in the `chosen` ones of the environments, or None if all are chosen.
 
     >>> windows, linux = ("3.12", "win32", "AMD64"), ("3.12", "linux", "x86_64")
     >>> simplest_marker(frozenset({windows}), (windows, linux))
     "sys_platform == 'win32'"
 
-    Environments differ in one of their variables. Where one term suffices, it is the simplest one; otherwise terms are
-    joined by `or`, as few as are found.
+    No two environments may have the same variables. The result is the simplest single term if there is one. Otherwise
+    it joins terms by `or`, as few as can be found.
     """
     wanted = sum(1 << number for number, one in enumerate(environments) if one in chosen)
     if wanted == (1 << len(environments)) - 1:
@@ -49,7 +49,7 @@ def simplest_marker(chosen: frozenset[Variables], environments: tuple[Variables,
 
 
 def _pair(terms: Sequence[_Term], wanted: int) -> list[_Term]:
-    """The simplest term that holds in all that is wanted, else the two simplest that do together; maybe none."""
+    """Return the simplest term that holds in all wanted environments, else the simplest pair, else []."""
     one = min((term for term in terms if term.bits == wanted), key=lambda term: term.cost, default=None)
     if one is not None:
         return [one]
@@ -62,7 +62,7 @@ def _pair(terms: Sequence[_Term], wanted: int) -> list[_Term]:
 
 
 def _covering(terms: Sequence[_Term], wanted: int) -> list[_Term]:
-    """Terms that together hold in all that is wanted: first those that hold in the most of what is left."""
+    """Return terms that together hold in all wanted environments, greedily choosing the one that covers most."""
     found, left = [], wanted
     while left:
         best = max(terms, key=lambda term: ((term.bits & left).bit_count(), [-part for part in term.cost]))
@@ -99,7 +99,7 @@ def _sum(*costs: tuple[int, int]) -> tuple[int, int]:
 
 
 def _of_pythons(pythons: Sequence[str], environments: Sequence[Variables]) -> Iterator[_Term]:
-    """Nothing about Python, or a range of its versions."""
+    """Yield a term for any Python, and terms for each range of versions."""
 
     def term(cost: tuple[int, int], text: str, first: int, after: int) -> _Term:
         some = set(pythons[first:after])
@@ -119,9 +119,9 @@ def _of_pythons(pythons: Sequence[str], environments: Sequence[Variables]) -> It
 
 
 def _of_values(name: str, values: Sequence[str], place: int, environments: Sequence[Variables]) -> Iterator[_Term]:
-    """Nothing about a variable, or that it has one value, or that it has another one.
+    """Yield a term for any value, and terms for each value and each value's negation.
 
-    Of terms that are else as complex, one about the platform comes before one about the machine, and `==` before `!=`.
+    Among equally complex terms, the platform is simpler than the machine, and `==` is simpler than `!=`.
     """
     every = (1 << len(environments)) - 1
     yield _Term(every, (0, 0), "")
@@ -132,7 +132,7 @@ def _of_values(name: str, values: Sequence[str], place: int, environments: Seque
 
 
 class UnsolvableTargetError(UnsolvableError):
-    """The requirements have no solution for `target`. The text is the proof; of several targets, it names the one."""
+    """The requirements have no solution for `target`. The message is the proof, and names one target of several."""
 
     def __init__(self, proof: Proof, target: Target, *, is_one_of_several: bool) -> None:
         super().__init__(proof)
@@ -143,10 +143,10 @@ class UnsolvableTargetError(UnsolvableError):
 
 @dataclass(frozen=True, slots=True)
 class JoinedRelease:
-    """A version that was chosen for some of the environments, and the marker that holds in these; None: in all.
+    """A version that was chosen for some of the environments, and the marker for these. None: it was chosen for all.
 
-    `pins` has what was chosen, by the environment. `requires` are the releases (normalized name, version) that it
-    requires. `required_by` are the projects that require it, with the requirement; the empty name is the question.
+    `pins` has the choice by environment. `requires` has the releases that it requires, as (normalized name, version).
+    `required_by` has the projects that require it, with the requirement. The name "" stands for the question.
     """
 
     project: str
@@ -160,7 +160,7 @@ class JoinedRelease:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether it is only assumed that it requires nothing."""
+        """Check whether it is only assumed that the version has no requirements."""
         return any(pin.is_unknown for pin in self.pins.values())
 
     @property
@@ -170,7 +170,7 @@ class JoinedRelease:
 
 @dataclass(frozen=True, slots=True)
 class JoinedResolution:
-    """What was chosen as of `serial`, by normalized name and version. `roots` are the projects that are named."""
+    """The chosen releases as of `serial`, by normalized name and version. `roots` are the projects in the question."""
 
     serial: int
     question: ResolutionQuestion
@@ -180,7 +180,7 @@ class JoinedResolution:
     steps: int
 
     def installable_files(self, release: JoinedRelease) -> list[Row]:
-        """The files of a release that an installer can take in one of the environments, the best first."""
+        """Return the files of a release that an installer can choose in one of the environments, the best first."""
         found: dict[str, Row] = {}
         for target, pin in release.pins.items():
             for file in installable_files(pin.candidate.files, self._conditions(target, pin.normalized)):
@@ -189,7 +189,7 @@ class JoinedResolution:
         return list(found.values())
 
     def allowed_files(self, release: JoinedRelease) -> list[Row]:
-        """The files of a release that the question allows, for whichever environment."""
+        """Return the files of a release that the question allows in any environment."""
         target, pin = next(iter(release.pins.items()))
         return allowed_files(pin.candidate.files, self._conditions(target, pin.normalized))
 
@@ -200,10 +200,10 @@ class JoinedResolution:
 def resolve_for(
     index: ReleaseIndex, question: ResolutionQuestion, targets: Sequence[Target], *, most_seconds: float = MOST_SECONDS
 ) -> JoinedResolution:
-    """Resolves for each of the environments, instead of for that of the question.
+    """Resolve for each of the environments. The environment of the question is ignored.
 
-    What was chosen for one environment is preferred for those after it, so that they agree as far as they can. Raises
-    UnsolvableTargetError, and what `resolve` raises else.
+    The versions chosen for one environment are preferred in the following ones, so that they agree as far as possible.
+    Raises UnsolvableTargetError, and all other errors of `resolve`.
     """
     found: dict[Target, Resolution] = {}
     preferred = dict(question.preferred)

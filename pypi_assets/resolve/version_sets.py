@@ -1,4 +1,4 @@
-"""Sets of the versions of one project, as the solver wants its ranges: each version is a bit."""
+"""Sets of versions of one project. Each version is a bit."""
 
 from dataclasses import dataclass
 from enum import IntFlag
@@ -6,21 +6,21 @@ from typing import Self
 
 
 class Notes(IntFlag):
-    """How the specifiers are that a set was made of, apart from which versions it has."""
+    """Properties of the specifiers that a set was made from. They are independent of its members."""
 
     NONE = 0
     PINNED = 1
-    """One names a single version, by == or ===."""
+    """A specifier names a single version, by `==` or `===`."""
     BOUNDED = 2
-    """One has an upper bound: <, <=, ~= or ==X.*."""
+    """A specifier has an upper bound: `<`, `<=`, `~=` or `==X.*`."""
     CONDITIONED = 4
-    """There is one at all."""
+    """There is a specifier."""
     PRERELEASES = 8
-    """One names a pre-release."""
+    """A specifier names a pre-release."""
 
 
 class Relation:
-    """How the members of one set sit against another's."""
+    """The relation of one set to another."""
 
     __slots__ = ("is_disjoint", "is_subset")
 
@@ -33,9 +33,9 @@ _RELATIONS = {(subset, disjoint): Relation(subset, disjoint) for subset in (Fals
 
 @dataclass(frozen=True, slots=True)
 class VersionSet:
-    """Bit N stands for version N of the project. A complement has infinitely many bits, as negative integers have.
+    """A set of versions: bit N stands for version N. A complement has infinitely many bits, as a negative integer.
 
-    `notes` take part in equality, but not in which versions are members. An intersection has those of both sets.
+    `notes` count for equality, but not for membership. An intersection has the notes of both sets.
     """
 
     bits: int

@@ -1,1 +1,1 @@
-"""What was chosen, as people and other programs read it: a module for each format. None of them prints."""
+"""Formats of a resolution, for people and for other programs. Each module renders one format and prints nothing."""

@@ -1,4 +1,4 @@
-"""What was chosen, or why nothing can be, as values of JSON: docs/resolving.md describes the fields."""
+"""The JSON format of a resolution or of the proof that there is none. docs/resolving.md describes the fields."""
 
 from collections.abc import Sequence
 from typing import TypedDict
@@ -10,7 +10,7 @@ from pypi_assets.resolve.universal import JoinedRelease, JoinedResolution, Unsol
 
 
 class TargetResult(TypedDict):
-    """An environment, by the names of its Python and its platform, and the marker that holds there."""
+    """An environment: the names of its Python and platform, and the marker that holds there."""
 
     python: str
     platform: str
@@ -18,21 +18,21 @@ class TargetResult(TypedDict):
 
 
 class RequiredResult(TypedDict):
-    """A release that another requires."""
+    """A release that another release requires."""
 
     normalized: str
     version: str
 
 
 class RequiringResult(TypedDict):
-    """What requires a release: a project, or null for the question, and by which requirement."""
+    """The origin of a requirement: a project, or null for the question."""
 
     normalized: str | None
     requirement: str
 
 
 class ChosenFileResult(TypedDict):
-    """A file that can be installed in one of the environments; `size` is in bytes."""
+    """A file that can be installed in one of the environments. `size` is in bytes."""
 
     filename: str
     kind: str
@@ -43,7 +43,7 @@ class ChosenFileResult(TypedDict):
 
 
 class ChosenReleaseResult(TypedDict):
-    """A release that was chosen. `marker`: it is for some of the environments alone."""
+    """A chosen release. `marker` is set if it is only for some of the environments."""
 
     project: str
     normalized: str
@@ -58,7 +58,7 @@ class ChosenReleaseResult(TypedDict):
 
 
 class ProofResult(TypedDict):
-    """Why there is no solution, step by step; the projects that the steps name; and what may have been meant."""
+    """The proof if nothing can be chosen: its steps, the projects in them, and hints at similar names."""
 
     steps: list[str]
     projects: list[str]
@@ -66,7 +66,7 @@ class ProofResult(TypedDict):
 
 
 class QuestionResult(TypedDict):
-    """What was to be resolved, and by whose rules."""
+    """The question: what to resolve, and by which rules."""
 
     requirements: list[str]
     constraints: list[str]
@@ -78,9 +78,9 @@ class QuestionResult(TypedDict):
 
 
 class ResolutionResult(QuestionResult):
-    """What was chosen as of `serial`. Where there is no solution, `releases` is null and there is a `proof`.
+    """A resolution as of `serial`. If there is no solution, `releases` is null and `proof` is set.
 
-    `roots` are the projects that the question names, and `steps` is how many the solver took.
+    `roots` are the projects in the requirements of the question. `steps` is the number of steps of the solver.
     """
 
     serial: int
@@ -93,7 +93,7 @@ class ResolutionResult(QuestionResult):
 
 
 def as_json(answer: JoinedResolution) -> ResolutionResult:
-    """The answer to a question that has one."""
+    """Return the result for a question that has a solution."""
     return ResolutionResult(
         serial=answer.serial,
         **_question(answer.question),
@@ -109,7 +109,7 @@ def as_json(answer: JoinedResolution) -> ResolutionResult:
 def proof_as_json(
     serial: int, question: ResolutionQuestion, error: UnsolvableTargetError, hints: Sequence[str]
 ) -> ResolutionResult:
-    """That there is none, and the environment that this is of."""
+    """Return the result for a question that has no solution in the environment of the error."""
     return ResolutionResult(
         serial=serial,
         **_question(question),

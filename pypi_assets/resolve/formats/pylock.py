@@ -1,4 +1,4 @@
-"""What was chosen as a pylock.toml by PEP 751, for pip, uv and other installers."""
+"""The pylock.toml format (PEP 751) of a resolution, for pip, uv and other installers."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 class Pages(Protocol):
-    """What pages of the Simple API show, such as a snapshot: locks have the URLs of files from there."""
+    """A source of pages of the Simple API, such as a snapshot. They provide the URLs of files for locks."""
 
     def page(self, project: str, /) -> "SimplePage | None":
-        """Return the page of a project; None if it shows none."""
+        """Return the page of a project, or None if it has none."""
 
 
 def as_pylock(answer: JoinedResolution, pages: Pages) -> Rendered:
-    """Each release with its files that an installer can take in one of the environments.
+    """Render each release with the files that an installer can use in one of the environments.
 
-    PEP 751 demands a hash and a URL of each file, and a filename of the release: other files are left out, with a
-    remark. Raises ResolveError where no file of a release is left.
+    PEP 751 requires a hash, a URL, and a filename that matches the release. Other files are omitted, with a remark.
+    Raises ResolveError if a release has no file left.
     """
     remarks: list[str] = []
     pythons = sorted({target.variables[0] for target in answer.targets}, key=Version)
@@ -95,27 +95,27 @@ def _shown_files(
             found.append((file, shown))
     if not found:
         raise ResolveError(
-            f"no lock by PEP 751 can have {release.normalized} {release.version}: {', '.join(sorted(left_out))}"
+            f"a PEP 751 lock cannot contain {release.normalized} {release.version}: {', '.join(sorted(left_out))}"
         )
     if left_out:
-        remarks.append(f"left out of the lock: {', '.join(sorted(left_out))}")
+        remarks.append(f"omitted from the lock: {', '.join(sorted(left_out))}")
     return found
 
 
 def _why_left_out(release: JoinedRelease, file: Row, shown: "SimpleFile | None") -> str:
     if not file["sha256"]:
-        return "no hash is known of it"
+        return "its hash is unknown"
     if shown is None or not shown.url:
-        return "no URL is known of it"
+        return "its URL is unknown"
     try:
         if file["kind"] == DistributionKind.WHEEL:
             name, version, _, _ = parse_wheel_filename(file["filename"])
         else:
             name, version = parse_sdist_filename(file["filename"])
     except (InvalidWheelFilename, InvalidSdistFilename):
-        return "its name is not as PEP 751 demands"
+        return "its filename is not valid by PEP 751"
     is_of_release = (name, version) == (release.normalized, Version(release.version))
-    return "" if is_of_release else "its name is of another release"
+    return "" if is_of_release else "its filename belongs to another release"
 
 
 def _is_specifier(text: str | None) -> TypeGuard[str]:

@@ -1,4 +1,4 @@
-"""Renders an answer as a requirements.txt or as a tree, and has the remarks of all formats."""
+"""The requirements.txt format and the tree of a resolution, and the remarks of all formats."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -8,29 +8,29 @@ from pypi_assets.resolve.universal import JoinedRelease, JoinedResolution
 
 
 class Rendered(NamedTuple):
-    """A lock as a text, and what people should know about it."""
+    """The text of a lock, with remarks for people."""
 
     text: str
     remarks: tuple[str, ...] = ()
 
 
 def remarks_on(answer: JoinedResolution) -> Iterator[str]:
-    """What people should know about what was chosen, whatever the format: yanked versions, and unknown requirements."""
+    """Yield remarks that matter in all formats: yanked versions, and unknown requirements."""
     unknown = [f"{one.normalized} {one.version}" for one in answer.releases if one.is_unknown]
     if unknown:
-        yield f"it is not known what these require, and assumed that it is nothing: {', '.join(unknown)}"
+        yield f"the requirements of these are unknown, and assumed to be none: {', '.join(unknown)}"
     for one in answer.releases:
         if one.is_yanked:
             yield f"{one.normalized} {one.version} is yanked"
 
 
 def described(answer: JoinedResolution) -> str:
-    """As of when an answer is, and for which environments."""
+    """Return the serial and the environments of an answer as text."""
     return f"as of serial {answer.serial}, for {for_targets(answer)}"
 
 
 def for_targets(answer: JoinedResolution) -> str:
-    """The environments of an answer.
+    """Return the environments of an answer as text.
 
     >>> for_targets(answer)
     'CPython 3.12 and 3.13 on linux-x86_64 and macos-arm64'
@@ -46,9 +46,9 @@ def _listed(names: list[str]) -> str:
 
 
 def as_requirements(answer: JoinedResolution) -> Rendered:
-    """Each release with the hashes of all its files that the question allows.
+    """Render each release with the hashes of all files that the question allows.
 
-    Raises ResolveError where no hash is known of a release.
+    Raises ResolveError if a release has no known hash.
     """
     remarks: list[str] = []
     lines = [f"# Made by `pypi-assets resolve --format requirements`, {described(answer)}."]
@@ -63,9 +63,9 @@ def _lines(answer: JoinedResolution, release: JoinedRelease, remarks: list[str])
     hashes = sorted({file["sha256"] for file in files if file["sha256"]})
     without = sorted(file["filename"] for file in files if not file["sha256"])
     if not hashes:
-        raise ResolveError(f"no hash is known of any file of {release.normalized} {release.version}, so no lock has it")
+        raise ResolveError(f"no file of {release.normalized} {release.version} has a known hash for a lock")
     if without:
-        remarks.append(f"left out, since no hash is known of it: {', '.join(without)}")
+        remarks.append(f"omitted, because the hash is unknown: {', '.join(without)}")
     parts = [f"{release.project}=={release.version}{marker}", *(f"    --hash=sha256:{one}" for one in hashes)]
     yield from (f"{part} \\" for part in parts[:-1])
     yield parts[-1]
@@ -74,8 +74,9 @@ def _lines(answer: JoinedResolution, release: JoinedRelease, remarks: list[str])
 
 
 class Node(NamedTuple):
-    """A line of the tree: a release at a depth, the requirements that lead to it there, and `above` where what it
-    requires stands at an earlier line.
+    """One line of the tree: a release at a depth, with the requirements that lead to it there.
+
+    `is_above` means that its own requirements are shown at an earlier line.
     """
 
     depth: int
@@ -85,14 +86,14 @@ class Node(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The release with its extras, and with its marker where it is not for all environments."""
+        """Return the release with its extras, and with its marker if it is not for all environments."""
         extras = f"[{','.join(self.release.extras)}]" if self.release.extras else ""
         marker = f" ; {self.release.marker}" if self.release.marker else ""
         return f"{self.release.project}{extras} {self.release.version}{marker}"
 
     @property
     def note(self) -> str:
-        """What people should know about the line."""
+        """Return remarks about the line."""
         notes = {
             "see above": self.is_above,
             "yanked": self.release.is_yanked,
@@ -102,7 +103,7 @@ class Node(NamedTuple):
 
 
 def tree_nodes(answer: JoinedResolution) -> Iterator[Node]:
-    """The lines of the tree, from top to bottom. A circle ends where it comes back to a release."""
+    """Yield the lines of the tree from top to bottom. A cycle ends where it returns to a release."""
     by_name: dict[str, list[JoinedRelease]] = {}
     for release in answer.releases:
         by_name.setdefault(release.normalized, []).append(release)
