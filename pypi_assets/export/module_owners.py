@@ -32,7 +32,7 @@ def header(name: str, lock: str) -> str:
 
 
 def wheel_name(release: PinnedRelease) -> str:
-    """Return the project name as in its wheel's filename, up to the first `-`. Without a wheel, derive it."""
+    """Return the filename of a wheel up to the first `-`. Without a wheel, derive this name from the project's name."""
     wheels = sorted(file.filename for file in release.chosen if file.kind == "wheel")
     return wheels[0].partition("-")[0] if wheels else release.pin.normalized.replace("-", "_")
 

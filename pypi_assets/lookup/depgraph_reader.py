@@ -198,10 +198,10 @@ class DepgraphReader(DatasetReader):
         return self._read(lambda db: {one: int(db.get(keys[one], verify_checksums=True) or 0) for one in keys})[1]
 
     def most_required(self, most: int, prefix: str = "", most_scanned: int | None = None) -> list[tuple[str, int]]:
-        """Return the `most` projects that the most projects require, as (normalized name, number of dependents).
+        """Return the `most` projects with the most dependents, as (normalized name, number of dependents).
 
         Projects without files are skipped. Equal counts are sorted by name. With `prefix`, only projects whose name
-        begins with it are counted. The whole list of required projects is scanned, or its first `most_scanned` names.
+        begins with it are listed. The whole list of required projects is scanned, or its first `most_scanned` names.
         Memory grows with `most` only.
         """
         start, kind = key("t", canonicalize_name(prefix)), len(key("t", ""))
@@ -248,7 +248,7 @@ class DepgraphReader(DatasetReader):
             records = scan(db, start) if after is None else scan_after(db, start, start + as_part(after).encode())
             return (record_key[len(start) :].decode() for record_key, _ in records)
 
-        few = self._read(lambda db: list(islice(found(db), _FEW)))[1]  # mostly all, and faster than a stream
+        few = self._read(lambda db: list(islice(found(db), _FEW)))[1]  # mostly all of them, and no stream is needed
         return iter(few) if len(few) < _FEW else self._iterate(self._current(), found)
 
     def newest(self, projects: Sequence[str], /) -> Iterator[NewestRelease | None]:
@@ -257,7 +257,7 @@ class DepgraphReader(DatasetReader):
         return (None if one is None else NewestRelease(*one) for one in found)
 
     def versions(self, name: str, /) -> Sequence[tuple[str, bool]]:
-        """Return the versions of a project, each with whether it is yanked, that is, whether all of its files are."""
+        """Return (version, whether it is yanked) for each version. A version is yanked if all of its files are."""
         project = canonicalize_name(require_text("versions", name))
         return by_version(self._read(lambda db: list(depgraph.version_yanks(db, project)))[1])
 

@@ -169,7 +169,7 @@ class _Allowing:
             return self._live[found]
         if not any(one.operator in ("==", "===") and not one.version.endswith("*") for one in specifier):
             return None
-        found = max(specifier.filter(self._yanked), default=None)  # PEP 592: if the version is pinned
+        found = max(specifier.filter(self._yanked), default=None)  # PEP 592: only for a pinned version
         return None if found is None else self._yanked[found]
 
 

@@ -100,7 +100,7 @@ def _top_level_names(db: Database) -> Iterator[str]:
             name = split_name_key(records.key())[0].partition(".")[0]
             records.seek(name_prefix(name))
             if records.valid() and records.key().startswith(name_prefix(name)):
-                yield name  # a name without own records is only the parent of listed modules
+                yield name  # else it is not a module, but only a parent of modules
             records.seek(names_prefix(name + _AFTER_SUBMODULES))
 
 

@@ -136,10 +136,10 @@ def _next_name(
     distance: int,
     same_beginning: bool,
 ) -> str | None:
-    """Return the least text above `name[:at]` that can lead to a similar name, or None.
+    """Return the least text with which a similar name can begin, or None.
 
-    The text begins with `name[:at]` and its next character is at least `least`. If there is no such text, shorter
-    beginnings of `name` are tried.
+    The text begins with `name[:at]`, followed by a character that is at least `least`. If there is no such text,
+    shorter beginnings of `name` are tried.
     """
     while True:
         of_beginning = states[: at + 1]

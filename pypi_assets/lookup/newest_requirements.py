@@ -37,7 +37,7 @@ class NewestRequirements(Protocol):
         ...
 
     def versions(self, project: str, /) -> Sequence[tuple[str, bool]]:
-        """Return the versions of a project, each with whether it is yanked, that is, whether all of its files are."""
+        """Return (version, whether it is yanked) for each version. A version is yanked if all of its files are."""
         ...
 
     def check(self) -> None:

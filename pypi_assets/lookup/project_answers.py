@@ -288,9 +288,9 @@ class HistoryEntry(TypedDict):
     """Something that happened to a project at `serial`. Times are ISO 8601 in UTC.
 
     `kind` is the action of an event, the cause of a change without an event, or `visit`. `live` and `away` list the
-    files that became live or stopped being live. `yanked` and `unyanked` list files that stayed live. `epoch` is the
-    epoch of the serial, or None if the serial is not complete. An observed event happened between `not_before` and
-    `at`.
+    files that became live or stopped being live. `yanked` and `unyanked` list the files that were yanked or unyanked
+    while live. `epoch` is the epoch of the serial, or None if the serial is not complete. An observed event happened
+    between `not_before` and `at`.
     """
 
     serial: int

@@ -74,9 +74,10 @@ _LEFT_TO_PARENT: list[ExitStack] = []
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenVersion:
-    """A version in a private copy, which is removed with the last reference to this: the last answer made from it.
+    """A version in a private copy. The copy is deleted with the last answer or reader that refers to this object.
 
-    `checked`: the files were compared with their hashes. `followed_projects` is that of its manifest.
+    `checked` means that the files were compared with their hashes. `followed_projects` comes from the version's
+    manifest.
     """
 
     db: Database

@@ -4,7 +4,7 @@ A *link* leads from the newest release of one project to another project that it
 requested project. It counts if a requirement names the project, accepts the version, or excludes it, depending on the
 question. Every further link counts if a requirement accepts the newest release of the project that it leads to. So this
 module never chooses versions itself. That takes a solver, which `breaks` accepts as a function. A solver can choose
-older releases, so with a solver the further links are the ones of all releases.
+older releases, so with a solver, further links can start from any release of a project.
 """
 
 from collections.abc import Callable, Container, Iterator, Mapping
@@ -67,8 +67,7 @@ class Verdict(NamedTuple):
     """The result of a solver for a newest release that it cannot solve with the version.
 
     - `unsolvable`: the release has a solution without the version. `proof` shows why there is none with the version,
-      and
-    `older` is another release of the project that has one.
+      and `older` is another release of the project that has one.
     - `broken`: the release has no solution without the version either.
     - `undecided`: no result is known; `proof` has the reason.
     """
@@ -132,8 +131,8 @@ def breaks(
     """Yield the projects whose newest release `version` of `project` breaks, in the order of `impact`.
 
     A project is broken if its requirements exclude the version or, with `transitive`, if it requires a broken project.
-    With `solvable`, this function decides instead, about all projects that can lead to `project` by any of their
-    releases. Projects that exclude the version directly need no decision. `after` works only without `solvable`.
+    With `solvable`, this function judges every project that can lead to `project` by any of its releases. Only projects
+    that exclude the version directly are not judged. `after` works only without `solvable`.
     """
     most = depth if transitive else 1
     if solvable is None:
@@ -218,7 +217,7 @@ def _way(ways: Mapping[str, str], project: str) -> Iterator[str]:
 
 
 def _accepting(version: str) -> _Judge:
-    """Return a judge for requirements that accept `version`. If it is not valid, they must accept any version."""
+    """Return a function for requirements that accept `version`. If it is invalid, they must accept any version."""
     try:
         parsed = Version(version)
     except InvalidVersion:

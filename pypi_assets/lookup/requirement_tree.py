@@ -66,7 +66,7 @@ class RequirementSource(Protocol):
     """A source of projects and their requirements, such as a snapshot. Projects are normalized names."""
 
     def versions(self, project: str, /) -> Sequence[tuple[str, bool]]:
-        """Return the versions of a project, each with whether it is yanked."""
+        """Return (version, whether it is yanked) for each version of a project."""
 
     def distributions(self, project: str, version: str | None, /) -> "Answer[Distribution] | Stream[Distribution]":
         """Return the distributions of a version."""

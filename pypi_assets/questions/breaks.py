@@ -61,7 +61,7 @@ Solver = Callable[[Snapshot, BreaksParameters, Version], Solvable]
 
 
 def resolutions_of(given: BreaksParameters, version: Version, target: "Target") -> "tuple[Resolution, Resolution]":
-    """Return the two questions to resolve for each project: with this version pinned, and without the pin."""
+    """Return the two questions to resolve for each project: constrained to this version, and unconstrained."""
     from pypi_assets.resolve.questions import ResolutionQuestion, Semantics, Unknown
     from pypi_assets.resolve.solutions import with_version
 

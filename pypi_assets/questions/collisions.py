@@ -1,8 +1,8 @@
-"""The question `collisions`: find modules that several pinned distributions have. Installed together, only one remains.
+"""The question `collisions`: find modules that several pinned distributions have.
 
-A package that several distributions share is not always a collision: namespace packages (PEP 420, pkgutil,
-pkg_resources) consist of such shares. It is unknown which packages are namespace packages, so all shared packages are
-listed separately.
+If these distributions are installed together, only one copy of such a module remains. A package that several
+distributions share is not always a collision: namespace packages (PEP 420, pkgutil, pkg_resources) consist of such
+shares. It is unknown which packages are namespace packages, so all shared packages are listed separately.
 """
 
 from collections import defaultdict

@@ -96,8 +96,8 @@ def _required(
 def _layers(graph: Mapping[str, Set[str]]) -> dict[str, int]:
     """Return the weight of each node that leads into no cycle.
 
-    The first layer are nodes without requirements. Each following layer requires only nodes of the layers before. A
-    node's weight is the number of nodes, less the nodes in the layers before.
+    The first layer has the nodes without requirements. The nodes in each following layer require only nodes of the
+    layers before. The weight of a node is the number of all nodes, less the nodes in the layers before.
     """
     requiring: dict[str, list[str]] = {node: [] for node in graph}
     missing = {node: len(required) for node, required in graph.items()}

@@ -138,7 +138,7 @@ class Question(Generic[AnyParameters]):
     - `name` is the name of the command.
     - `parameters` is a class. Its first field is the subject of the question; help calls it `argument`.
     - `split` parses an argument that holds several parameters, such as NAME==VERSION, and returns their values. These
-    parameters are listed in `in_argument`. It raises LookupNameError.
+      parameters are listed in `in_argument`. It raises LookupNameError.
     - `check` raises ParameterError if parameters cannot be combined.
 
     The route:
@@ -150,11 +150,10 @@ class Question(Generic[AnyParameters]):
     The answer:
 
     - `answer(snapshot, parameters, after)` returns the results after the sort key `after`. An answer that is whole in
-    memory may ignore `after`.
+      memory may ignore `after`.
     - `result` is the TypedDict of one result; its fields are the fields of the JSON.
     - `sort_key` returns the unique key of a result, with `key_size` parts. Results are sorted by it. Without it, an
-      answer
-    has no pages.
+      answer has no pages.
     - `is_single`: there is at most one result.
     - `is_paged`: a page has 1,000 results, unless a limit is given.
     - `count` returns the number of all results, or None if the results must be counted.
@@ -162,12 +161,10 @@ class Question(Generic[AnyParameters]):
     - `needs_catalog` returns whether only a catalog can answer. Commands and routes then open it for the newest answer,
       too.
     - `few(snapshot, subject)` returns the answer if that takes few reads of LevelDBs, else None. The service then needs
-      no
-    thread.
+      no thread.
     - `answer_with(solver, snapshot, parameters, after)` returns the answer with the resolutions of another solver.
     - `long_by` returns the parameter that makes an answer a search of the whole index, or None. The service only
-      streams
-    such answers, and limits how many run at once.
+      streams such answers, and limits how many run at once.
     - `is_timed` returns whether an answer depends on how long it took.
 
     Sentences for people:
@@ -175,8 +172,7 @@ class Question(Generic[AnyParameters]):
     - `nothing_found` is the sentence for an empty answer. `hints` yields further sentences for it.
     - `remarks` yields sentences that a command prints with any answer.
     - `unknown` returns the name of the parameter whose value is unknown, for an empty answer: the route then responds
-      with
-    404. If it returns None, the route responds with 200 and no results.
+      with 404. If it returns None, the route responds with 200 and no results.
 
     The table of a command:
 

@@ -49,7 +49,7 @@ class Conditions:
     """Conditions on the files of a version that are independent of the requirements.
 
     - `as_uv` follows uv's rules: only the lower bound of Requires-Python counts, and `===1.0.0` accepts 1.0, because uv
-    compares versions instead of texts.
+      compares versions instead of texts.
     - `only_source` excludes wheels, `only_binary` excludes sdists, and `only_final` excludes pre-releases.
     - `hashes` excludes files without one of these SHA-256 hashes. None: all hashes are accepted.
     - `uploaded_before` excludes files that were uploaded at that moment or later.

@@ -29,7 +29,7 @@ class ResolveError(ExpectedError):
 
 
 class Semantics(StrEnum):
-    """The installer whose preferences and rules for pre-releases and yanked releases to follow."""
+    """The installers whose preferences and rules for pre-releases and yanked releases can be followed."""
 
     PIP = "pip"
     UV = "uv"
@@ -114,7 +114,7 @@ class ResolutionQuestion:
     - `uploaded_before` excludes files that were uploaded at that moment or later, and files with an unknown time.
     - `only_binary` excludes sdists. `formats` chooses for a project: yes for only wheels, no for only sdists.
     - `prereleases` chooses for a project: yes to treat pre-releases like other releases, no to exclude them. Without a
-    choice, they count if nothing else is left.
+      choice, they count if nothing else is left.
     - `preferred` has versions by project (normalized) that are tried first if they are allowed.
     """
 

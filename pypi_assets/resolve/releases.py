@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _REMEMBERED_RELEASES = 200_000
 """The number of releases whose candidates are cached. Each takes about a kilobyte."""
 _GROWTH = 4
-"""The first read from the catalog has one release, and each further read this many times as many."""
+"""The growth of reads from the catalog: the first has one release, the next 4, then 16, and so on."""
 
 
 class ReleaseIndex:

@@ -92,7 +92,7 @@ async def _following(service: Service, log: AccessLog | None, _app: object) -> A
     service.follow_in_background(note_state)
     restore = _stop_on_signals(service)
     gc.collect()
-    gc.freeze()  # otherwise, scanning loaded code would delay all requests
+    gc.freeze()  # else collections would scan all loaded code, and delay requests
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     yield
     restore()

@@ -268,7 +268,7 @@ class StreamEndpoint(Endpoint):
         wanted = given.wanted()
         with _Presence(self.service, receive) as presence:
             first = await self._run(partial(self._begin, given.since, wanted, headers.get("last-event-id")))
-            batch = await self._run(partial(self._next, first, wanted))  # errors get a status of their own
+            batch = await self._run(partial(self._next, first, wanted))  # before the head, so that errors get a status
             answer = StreamedAnswer(
                 iter(()), EVENT_STREAM, lasting=Lasting.NO_STORE, headers=[("X-Accel-Buffering", "no")]
             )

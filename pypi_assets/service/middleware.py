@@ -40,7 +40,7 @@ _PREFLIGHT = [
 _OTHER_ROUTE = "other"
 _ID_HEADER = b"x-request-id"
 _ACCEPTED_ID = re.compile(r"[A-Za-z0-9._~+/=:@-]{1,128}")
-"""Accepts ids of common proxies and tracers: UUIDs, hex, Base64. None of the characters is special anywhere."""
+"""Accepts ids of common proxies and tracers: UUIDs, hex, Base64. No terminal, header or page treats them specially."""
 BODY_S = 30.0
 """The time in which a body must arrive."""
 _MOST_HEAD_BYTES = 64 * 1024

@@ -71,13 +71,12 @@ class Operation:
     - `answer` is the type of its JSON. None: the answer is not JSON, and has one of the `media_types`.
     - `line` is the type of one line, if the route can also answer with JSON lines.
     - `at_serial`: the route also exists below `/at/{at}`, where the handler gets a `pinned` serial. `options` may
-      follow
-    this serial after commas.
+      follow this serial after commas.
     - `problems` are its error and redirect statuses, besides the ones that every route has.
     - `few` returns the latest answer if that takes only a few reads of LevelDBs, else None. It runs in the event loop,
-    because a thread would cost more.
+      because a thread would cost more.
     - `when_over` answers if the epoch in the path has expired, provided that the answer depends on the path alone. It
-    returns None otherwise.
+      returns None otherwise.
     - `endpoint` is the class of the ASGI endpoint, if one call of the handler is not enough.
     """
 

@@ -8,7 +8,7 @@ Target = tuple[bytes, bytes, str]
 """The path and the query of a request as received, and its header Accept."""
 _MOST_BYTES = 128 * 1024**2
 _LONGEST_BODY = 4 * 1024**2
-"""For comparison, a project with 2,000 files has a page of 1.1 MB in the Simple API."""
+"""For comparison: a project with 2,000 files has a page of 1.1 MB in the Simple API."""
 _OVERHEAD_BYTES = 2_000
 
 

@@ -39,8 +39,8 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 class IndexAddress:
     """The address of an index for installers: `base` without a slash at the end, and `path` below it.
 
-    `is_certain` means that the setting contains it. `trusted_host` is the value of pip's option `--trusted-host`.
-    Without this option, pip uses no other machine that lacks TLS. It is empty if pip does not need the option.
+    `is_certain` means that the setting contains it. `trusted_host` is the value of pip's option `--trusted-host`,
+    without which pip rejects other machines that lack TLS. It is empty if pip does not need the option.
     """
 
     base: str
@@ -167,7 +167,7 @@ def page(
 
     The type of the function's second argument is the type of the parameters.
 
-        @page("/import/{name}", "import.html", "Which project an import is of")
+        @page("/import/{name}", "import.html", "Show which project an import comes from")
         def import_page(view: View, parameters: ImportPageParameters) -> Content: ...
     """
 

@@ -17,7 +17,7 @@ from pypi_assets.service.problems import Problem, ProblemError, problem_answer, 
 from pypi_assets.service.responses import Lasting, WholeAnswer, quality
 
 _LEAST_WEIGHT = 0.5
-"""Package installers accept HTML too, but with a low weight."""
+"""The least weight of HTML for a page. Package installers accept HTML too, but with a low weight."""
 _LONGEST_HEADER = 1_000
 _PINNED = re.compile(r"(/at/([^/]+))(/.*)")
 _NAMED = re.compile(r"/(?:project|releases|history|dependents|changes|import|command|release|simple)/([^/]+)/?.*")
