@@ -12,7 +12,7 @@ INSTALL_COMPILED := $(BIN)/python .ci/install.py --compile pip
 # tests start hundreds of processes; without bytecode each would compile all that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo ui stop check style types test tests nightly histories fuzz test-pythons dist lock sbom redis nginx prometheus compose kubectl wheels test-deploy test-faults test-browser clean
+.PHONY: demo ui stop check style types test tests nightly histories fuzz test-pythons dist release lock sbom redis nginx prometheus compose kubectl wheels test-deploy test-faults test-browser clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python demo/run.py
@@ -109,6 +109,10 @@ sbom: $(VENV)/.installed-image
 	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --mc-type application --output-reproducible \
 		--output-format JSON --spec-version 1.6 --validate --output-file dist/sbom.json deploy/requirements.lock
 
+# builds and checks a release, and tags it here: DRY_RUN=1 leaves only the files in dist/
+release: $(VENV)/.installed-release
+	@$(BIN)/python .ci/release.py $(if $(DRY_RUN),--dry-run)
+
 wheels: $(VENV)/.installed-test-deploy
 	$(BIN)/python -m benchmarks.corpora.download --wheels
 
@@ -152,6 +156,10 @@ $(VENV)/.installed-test-deploy: $(VENV)/pyvenv.cfg pyproject.toml constraints.tx
 	@echo "installing pypi-assets and the requirements of all its tests into $(VENV) ..."
 	@$(INSTALL_COMPILED) --editable '.[test,test-deploy]'
 	@touch $(VENV)/.installed $(VENV)/.installed-stack $(VENV)/.installed-test $@
+
+$(VENV)/.installed-release: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
+	@$(INSTALL) --editable '.[release]'
+	@touch $(VENV)/.installed $(VENV)/.installed-image $@
 
 $(VENV)/.installed-image: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
 	@$(INSTALL) --editable '.[image]'

