@@ -12,7 +12,7 @@ INSTALL_COMPILED := $(BIN)/python .ci/install.py --compile pip
 # tests start hundreds of processes; without bytecode each would compile all that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo ui stop check style types test tests nightly histories fuzz test-pythons dist release lock sbom redis nginx prometheus compose kubectl wheels test-deploy test-faults test-browser clean
+.PHONY: demo ui stop check style types test tests nightly histories fuzz test-pythons dist release rebuild-release workflows lock sbom redis nginx prometheus compose kubectl wheels test-deploy test-faults test-browser clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python demo/run.py
@@ -112,6 +112,14 @@ sbom: $(VENV)/.installed-image
 # builds and checks a release, and tags it here: DRY_RUN=1 leaves only the files in dist/
 release: $(VENV)/.installed-release
 	@$(BIN)/python .ci/release.py $(if $(DRY_RUN),--dry-run)
+
+# the files of a tag, built again where they are published
+rebuild-release: $(VENV)/.installed-release
+	@$(BIN)/python .ci/release.py --build-only
+
+# security of the workflows in .github/
+workflows: $(VENV)/.installed-test-deploy
+	@$(BIN)/zizmor --offline --quiet .github
 
 wheels: $(VENV)/.installed-test-deploy
 	$(BIN)/python -m benchmarks.corpora.download --wheels

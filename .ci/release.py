@@ -9,7 +9,8 @@ The version is that of pyproject.toml, and CHANGELOG.md must describe it under "
 5. Record a home of this release, from which the tests of later releases upgrade.
 6. Commit, tag with a sign-off, and fetch both into this repository. A dry run leaves only the files in `dist/`.
 
-Nothing is uploaded: a workflow publishes the tag once it is pushed.
+Nothing is uploaded: a workflow publishes the tag once it is pushed. With `--build-only` it builds the files of HEAD, a
+tag, again: steps 2 and 3.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+DISTRIBUTIONS = ROOT / "dist"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 UNRELEASED = "## [Unreleased]"
 BUILD_TYPE = "https://packaging.python.org/en/latest/specifications/pyproject-toml/#build-system"
@@ -192,6 +194,27 @@ def record_home(project: Path, wheel: Path, folder: Path, version: str) -> Path:
     return archive
 
 
+def write_distributions(project: Path, files: Sequence[Path], started: datetime) -> None:
+    """Fill `dist/` with the files, their provenance statement and the bill of materials."""
+    run(sys.executable, "-m", "twine", "check", "--strict", *files)
+    shutil.rmtree(DISTRIBUTIONS, ignore_errors=True)
+    DISTRIBUTIONS.mkdir()
+    for file in files:
+        shutil.copy2(file, DISTRIBUTIONS)
+    statement = json.dumps(provenance(project, files, started), indent=2)
+    (DISTRIBUTIONS / "provenance.json").write_text(f"{statement}\n", encoding="utf-8")
+    run("make", "--silent", "sbom")
+
+
+def build_again(started: datetime) -> None:
+    """Build the files of HEAD, which must be the tag of its version."""
+    tag = f"v{read_version(ROOT)}"
+    if tag not in run("git", "tag", "--points-at", "HEAD").splitlines():
+        sys.exit(f"HEAD is not the tag {tag}: check it out first")
+    with tempfile.TemporaryDirectory() as temporary:
+        write_distributions(ROOT, build_twice(ROOT, Path(temporary)), started)
+
+
 def release(*, is_dry_run: bool, started: datetime) -> None:
     version = read_version(ROOT)
     with tempfile.TemporaryDirectory() as temporary:
@@ -219,17 +242,9 @@ def release(*, is_dry_run: bool, started: datetime) -> None:
 
         files = build_twice(project, folder / "builds")
         check_installed(project, next(path for path in files if path.suffix == ".whl"), folder / "environments")
-        distributions = ROOT / "dist"
-        shutil.rmtree(distributions, ignore_errors=True)
-        distributions.mkdir()
-        for file in files:
-            shutil.copy2(file, distributions)
-        run(sys.executable, "-m", "twine", "check", "--strict", *files)
-        statement = provenance(project, files, started)
-        (distributions / "provenance.json").write_text(json.dumps(statement, indent=2) + "\n", encoding="utf-8")
-        print(run("make", "--silent", "sbom"), end="")
+        write_distributions(project, files, started)
         if is_dry_run:
-            print(f"dry run: {distributions} has the files, and nothing was committed or tagged")
+            print(f"dry run: {DISTRIBUTIONS} has the files, and nothing was committed or tagged")
             return
         run("git", "tag", "--annotate", f"v{version}", "--message", tag_message(project, version), folder=project)
         run("git", "fetch", "--quiet", project, "tag", f"v{version}")
@@ -245,10 +260,15 @@ def tag_message(project: Path, version: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dry-run", action="store_true", help="keep nothing but the files in dist/")
+    parser.add_argument("--build-only", action="store_true", help="build the files of HEAD, a tag, again")
     arguments = parser.parse_args()
+    started = datetime.now(UTC)
+    if arguments.build_only:
+        build_again(started)
+        return
     if run("git", "status", "--porcelain") and not arguments.dry_run:
         sys.exit("the working tree has changes: commit or remove them first")
-    release(is_dry_run=arguments.dry_run, started=datetime.now(UTC))
+    release(is_dry_run=arguments.dry_run, started=started)
 
 
 if __name__ == "__main__":
