@@ -151,3 +151,10 @@ class DistributionRecord:
     installed_metadata: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
     error: ReadError | None = None
+
+
+SHARED_FIELDS = (
+    *("summary", "provides_extra", "entry_points", "license_expression", "license", "license_classifiers"),
+    *("project_urls", "import_names"),
+)
+"""The fields of a record that files of one release often have in common, and that are stored once for all of them."""

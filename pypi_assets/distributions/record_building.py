@@ -136,36 +136,10 @@ def record_digest(record: DistributionRecord) -> str:
 
 def record_to_json(record: DistributionRecord, *, yanked: bool = False) -> dict[str, object]:
     """Return the record as JSON values with the column names of the data dumps. Only the index knows `yanked`."""
-    return {
-        "filename": record.filename,
-        "project": record.project,
-        "version": record.version,
-        "kind": record.kind.value,
-        "variant": record.variant,
-        "installable": not record.refusals,
-        "refusals": list(record.refusals),
-        "installed_metadata": None if record.installed_metadata is None else list(record.installed_metadata),
-        "sha256": record.sha256,
-        "size": record.size,
-        "yanked": yanked,
-        "summary": record.summary,
-        "requires_python": record.requires_python,
-        "requires_dist": None if record.requires_dist is None else list(record.requires_dist),
-        "provides_extra": list(record.provides_extra),
-        "entry_points": record.entry_points,
-        "modules": None if record.modules is None else list(record.modules),
-        "modules_by": record.modules_by,
-        "modules_grade": None if record.modules_grade is None else record.modules_grade.value,
-        "requires_by": record.requires_by,
-        "stubs": list(record.stubs),
-        "left_out": record.left_out,
-        "declared": list(record.declared),
-        "license_expression": record.license_expression,
-        "license": record.license,
-        "license_classifiers": list(record.license_classifiers),
-        "project_urls": list(record.project_urls),
-        "import_names": None if record.import_names is None else list(record.import_names),
-        "start_up_paths": list(record.start_up_paths),
-        "notes": list(record.notes),
-        "error": None if record.error is None else {"kind": record.error.kind.value, "text": record.error.text},
-    }
+    values = msgspec.to_builtins(record)
+    found = {name: list(value) if type(value) is tuple else value for name, value in values.items()}
+    del found["metadata_version"]
+    first = {name: found[name] for name in ("filename", "project", "version", "kind", "variant")}
+    first |= {"installable": not record.refusals, "refusals": found["refusals"]}
+    first |= {name: found[name] for name in ("installed_metadata", "sha256", "size")}
+    return first | {"yanked": yanked} | found

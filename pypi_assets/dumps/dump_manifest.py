@@ -115,7 +115,7 @@ class DumpManifest(ManifestOfFiles):
             **({} if self.joined is None else {"leaves": asdict(self.joined)}),
             **({} if self.followed_projects is None else {"followed_projects": self.followed_projects}),
             "columns_version": COLUMNS_FORMAT,
-            "columns": {name: asdict(COLUMNS[name]) for name in self.columns},
+            "columns": {name: {"type": COLUMNS[name].type, "meaning": COLUMNS[name].meaning} for name in self.columns},
         }
         return self.encode_with_files(fields)
 

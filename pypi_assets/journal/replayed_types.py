@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast
 import msgspec
 
 from pypi_assets.catalog.database import storable
-from pypi_assets.catalog.publications.dump_rows import CONTENT
+from pypi_assets.catalog.publications.dump_facts import COLUMNS
+from pypi_assets.catalog.publications.dump_rows import CONTENT, EARLIEST_CONTENT
 from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reports.journal_format import GAP, JournalStream, Record, normalized_name
 from pypi_assets.distributions.record import DistributionKind
@@ -88,35 +89,31 @@ class _ObservedRecord(_Placed, _Facts, total=False):
     followed: list[tuple[Count, Count | None, Count]]
 
 
-class _Content(TypedDict, total=False):
-    """The data read from a file. The long lists are not decoded, since the files of one release have equal lists."""
+_TYPES = {
+    "string": str,
+    "string or null": str | None,
+    "integer": Count,
+    "integer or null": Count | None,
+    "array of strings": Texts,
+    "array of strings or null": Texts | None,
+}
+_BOUNDED = {
+    "outcome": OutcomeText,
+    "error_kind": Short | None,
+    "extractor_version": Annotated[int, msgspec.Meta(ge=0, le=_MOST_SMALL)] | None,
+    "requires_dist": msgspec.Raw,
+    "modules": msgspec.Raw,
+}
+"""Columns with bounds, and long lists that are not decoded, since the files of one release have equal lists."""
+if TYPE_CHECKING:
 
-    outcome: OutcomeText
-    error_kind: Short | None
-    extractor_version: Annotated[int, msgspec.Meta(ge=0, le=_MOST_SMALL)] | None
-    metadata_version: str | None
-    requires_python: str | None
-    requires_dist: msgspec.Raw
-    provides_extra: Texts
-    modules: msgspec.Raw
-    modules_by: str | None
-    modules_grade: str | None
-    requires_by: str | None
-    stubs: Texts
-    left_out: Count
-    summary: str | None
-    license_expression: str | None
-    license: str | None
-    license_classifiers: Texts | None
-    console_scripts: Texts | None
-    gui_scripts: Texts | None
-    entry_point_groups: Texts | None
-    project_urls: Texts | None
-    import_names: Texts | None
-    notes: Texts | None
-    start_up_paths: Texts | None
-    refusals: Texts | None
-    installed_metadata: Texts | None
+    class _Content(TypedDict, total=False):
+        pass
+
+else:  # the data read from a file
+    _Content = TypedDict(
+        "_Content", {name: _BOUNDED.get(name, _TYPES[COLUMNS[name].type]) for name in CONTENT}, total=False
+    )
 
 
 class _ContentRecord(_Placed, _Content, total=False):
@@ -157,7 +154,7 @@ _NEEDED: Mapping[int, Mapping[str, frozenset[str]]] = {
     _OBSERVED: {
         "filename": frozenset({*_FILE, "distribution_kind", "generation", "live", "yanked", *_Facts.__annotations__})
     },
-    RANKS[JournalStream.CONTENT]: {"outcome": frozenset({*_FILE, "sha256", *CONTENT})},
+    RANKS[JournalStream.CONTENT]: {"outcome": frozenset({*_FILE, "sha256", *EARLIEST_CONTENT})},
 }
 """By stream, and by the field that shows what a record stores: the fields that such a record must have."""
 _ROW_NEEDED = frozenset({"project", "normalized", "version", "filename", "kind", "live_since", "yanked", "outcome"})

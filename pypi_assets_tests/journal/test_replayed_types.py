@@ -33,6 +33,7 @@ from pypi_assets.storage.root_owner import require_owner
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.examples import examples
+from pypi_assets_tests.journal import record_schema
 from pypi_assets_tests.journal.replayed import answers_at
 from pypi_assets_tests.journal.written import journaled_index
 from pypi_assets_tests.naming import mentions, naming
@@ -55,6 +56,11 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Lines:
             stream: [line for _, line in journal.lines(Cursor.after_serial(0), [journal.head(stream.value)])]
             for stream in JournalStream
         }
+
+
+def test_the_schema_of_records_has_the_columns_that_are_declared() -> None:
+    schema = record_schema.SCHEMA.read_text(encoding="utf-8")
+    assert record_schema.rendered(schema) == schema, "run python -m pypi_assets_tests.journal.record_schema"
 
 
 def last_serial(lines: Lines) -> int:

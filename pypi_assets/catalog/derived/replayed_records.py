@@ -29,10 +29,10 @@ from pypi_assets.catalog.reads.past_generations import keep_past_generations
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE, ReadOutcome
 from pypi_assets.catalog.reads.stored_contents import (
     OWN_DETAILS,
-    SHARED_DETAILS,
     RecordDetails,
     store_list_contents,
     store_shared_details,
+    unstored_details,
 )
 from pypi_assets.catalog.reads.stored_json import to_json
 from pypi_assets.catalog.tables import (
@@ -51,7 +51,7 @@ from pypi_assets.catalog.tables import (
     yanked_intervals,
 )
 from pypi_assets.distributions.installability import is_installable
-from pypi_assets.distributions.record import DistributionKind, ModulesGrade
+from pypi_assets.distributions.record import SHARED_FIELDS, DistributionKind, ModulesGrade
 from pypi_assets.index.actions import file_change
 from pypi_assets.index.models import ChangelogEvent
 
@@ -384,22 +384,11 @@ class _ListContents:
 
 def _details(content: Record, kind: str) -> RecordDetails:
     """Return the details of a record in their stored form: without values that readers assume if they are missing."""
-    is_read = content["outcome"] == ReadOutcome.DATA
-    empty: list[str] | None = [] if is_read else None
-    granted: dict[str, Any] = {
-        "stubs": [],
-        "left_out": 0,
-        "provides_extra": [],
-        "license_classifiers": empty,
-        "project_urls": empty,
-        "notes": empty,
-        "start_up_paths": None if kind == DistributionKind.SDIST else empty,
-        "refusals": empty,
-        "entry_points": {} if is_read else None,
-    }
-    facts = {"refusals": None, "installed_metadata": None, **content, "entry_points": _entry_points(content)}
-    own = {name: facts[name] for name in _OWN if facts[name] != granted.get(name)}
-    shared = {name: facts[name] for name in SHARED_DETAILS if facts[name] != granted.get(name)}
+    is_read, is_sdist = content["outcome"] == ReadOutcome.DATA, kind == DistributionKind.SDIST
+    unstored = unstored_details(is_read=is_read, is_sdist=is_sdist)
+    facts = {**dict.fromkeys((*_OWN, *SHARED_FIELDS)), **content, "entry_points": _entry_points(content)}
+    own = {name: facts[name] for name in _OWN if facts[name] != unstored[name]}
+    shared = {name: facts[name] for name in SHARED_FIELDS if facts[name] != unstored[name]}
     if shared.get("entry_points", {}) is None:
         own["entry_points"] = shared.pop("entry_points")
     grade = ModulesGrade.EXACT.value if "modules_by" in own else None

@@ -10,16 +10,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-COLUMNS_VERSION = 4
-"""Increased when columns are added. The columns of a dump are listed in its manifest."""
+FIRST_VERSION = 4
+"""The oldest version of the columns in a journal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a dump: its JSON type, and its meaning."""
+    """One column of a dump: its JSON type, its meaning, and the COLUMNS_VERSION that added it.
+
+    A new column has the next version, because earlier records of the journal lack it.
+    """
 
     type: str
     meaning: str
+    version: int = FIRST_VERSION
 
 
 TOMBSTONE_COLUMNS = {
@@ -29,7 +33,7 @@ TOMBSTONE_COLUMNS = {
     "filename": Column("string", "the file's name, unique within its project"),
     "tombstone": Column("boolean", "true: not live at the end of the range, and no further column is there"),
 }
-COLUMNS = TOMBSTONE_COLUMNS | {
+_SHOWN_COLUMNS = {
     "kind": Column("string", "wheel, sdist, egg, or another kind, by the filename"),
     "url": Column("string or null", "where the index has the file; null where only an event named it"),
     "sha256": Column("string or null", "of the file, in hex; null where the index shows none"),
@@ -40,6 +44,8 @@ COLUMNS = TOMBSTONE_COLUMNS | {
     "yanked_reason": Column("string or null", "text"),
     "core_metadata_sha256": Column("string or null", "of the metadata that the index offers for the file, in hex"),
     "live_since": Column("integer", "the serial since which the file is live without a break"),
+}
+READ_COLUMNS = {
     "outcome": Column("string", "of reading the file: data, error, vanished, unsupported, gave up or pending"),
     "error_kind": Column("string or null", "why it could not be read"),
     "extractor_version": Column("integer or null", "of the code that read the file"),
@@ -65,11 +71,22 @@ COLUMNS = TOMBSTONE_COLUMNS | {
     "start_up_paths": Column("array of strings or null", "list of .pth and .start files, which Python runs"),
     "refusals": Column("array of strings or null", "list of what installers do that do not take the file; see below"),
     "installed_metadata": Column("array of strings or null", "list of lines of METADATA; see below"),
-    "project_status": Column("string or null", "of the project as its newest page shows it, PEP 792"),
-    "provenance": Column("string or null", "URL of the file's attestations, PEP 740; null: not observed"),
-    "first_seen_at": Column("string or null", "ISO 8601, UTC: when an observed index first showed it; see below"),
 }
+"""The columns that are known from reading the file, except `requires_python`. If a record has a field with the name of a
+column, dumps, the journal and replays take the value from that field. The lists of an unread file are null."""
+COLUMNS = (
+    TOMBSTONE_COLUMNS
+    | _SHOWN_COLUMNS
+    | READ_COLUMNS
+    | {
+        "project_status": Column("string or null", "of the project as its newest page shows it, PEP 792"),
+        "provenance": Column("string or null", "URL of the file's attestations, PEP 740; null: not observed"),
+        "first_seen_at": Column("string or null", "ISO 8601, UTC: when an observed index first showed it; see below"),
+    }
+)
 """All columns. An unknown value is null; an empty list means that there are none."""
+COLUMNS_VERSION = max(column.version for column in COLUMNS.values())
+"""The newest version of the columns. The columns of a dump are listed in its manifest."""
 
 
 FULL_DUMP_SHARDS = (1, 16, 256)

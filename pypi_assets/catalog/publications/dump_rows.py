@@ -16,9 +16,15 @@ from sqlalchemy import BindParameter, ColumnElement, Connection, FromClause, Sel
 from pypi_assets.catalog.database import Catalog, at_a_time, bare_rows, read_by_index, sent_values, storable
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.observed.projects import QUARANTINED
+from pypi_assets.catalog.publications.dump_facts import COLUMNS, FIRST_VERSION, READ_COLUMNS
 from pypi_assets.catalog.reads.past_generations import contents_at, counts_later, has_past_generations, rejected_then
 from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
-from pypi_assets.catalog.reads.stored_contents import StoredContents, StoredLists, lists_with_module
+from pypi_assets.catalog.reads.stored_contents import (
+    StoredContents,
+    StoredLists,
+    lists_with_module,
+    unstored_details,
+)
 from pypi_assets.catalog.reads.stored_json import from_json, to_dump, to_json
 from pypi_assets.catalog.tables import (
     distribution_data,
@@ -31,41 +37,20 @@ from pypi_assets.catalog.tables import (
     yanked_intervals,
 )
 from pypi_assets.distributions.installability import accepted_or_all, is_installable
-from pypi_assets.distributions.record import DistributionKind, ModulesGrade
+from pypi_assets.distributions.record import SHARED_FIELDS, DistributionKind, ModulesGrade
 from pypi_assets.distributions.requirement_names import required_projects
 
 _ROWS_AT_A_TIME = 1_000
-CONTENT = (
-    "outcome",
-    "error_kind",
-    "extractor_version",
-    "metadata_version",
-    "requires_python",
-    "requires_dist",
-    "provides_extra",
-    "modules",
-    "modules_by",
-    "modules_grade",
-    "requires_by",
-    "stubs",
-    "left_out",
-    "summary",
-    "license_expression",
-    "license",
-    "license_classifiers",
-    "console_scripts",
-    "gui_scripts",
-    "entry_point_groups",
-    "project_urls",
-    "import_names",
-    "notes",
-    "start_up_paths",
-    "refusals",
-    "installed_metadata",
+_NEXT = {"metadata_version": ("requires_python",), "modules_by": ("modules_grade",)}
+CONTENT = tuple(
+    name for column in READ_COLUMNS if column != "modules_grade" for name in (column, *_NEXT.get(column, ()))
 )
-"""The columns that are known from reading the file. They depend only on its content and on the extractor's version."""
-_LAST = ("modules_grade", "notes", "start_up_paths", "refusals", "installed_metadata")
-"""The columns of CONTENT that come last in a row."""
+"""The columns that are known from reading the file. They depend only on its content and on the extractor's version.
+
+Their order is that of the journal's records. Two columns have another position in rows."""
+EARLIEST_CONTENT = tuple(name for name in CONTENT if COLUMNS[name].version == FIRST_VERSION)
+"""The columns of CONTENT that every record of the journal has. Records lack columns that were added later."""
+_UNKNOWN_ROW = dict.fromkeys(COLUMNS)
 
 
 class _DumpedFile(NamedTuple):
@@ -497,56 +482,50 @@ class _ReleaseColumns:
 
 def _release_columns(details: Mapping[str, Any], *, is_read: bool) -> dict[str, object]:
     """Return the columns of `details`. A missing value means empty if the whole file `is_read`, otherwise unknown."""
-    empty: list[str] | None = [] if is_read else None
-    entry_points: Mapping[str, Mapping[str, str]] | None = details.get("entry_points", {} if is_read else None)
-    return {
-        "summary": details.get("summary"),
-        "license_expression": details.get("license_expression"),
-        "license": details.get("license"),
-        "license_classifiers": details.get("license_classifiers", empty),
+    unstored = unstored_details(is_read=is_read, is_sdist=False)
+    entry_points: Mapping[str, Mapping[str, str]] | None = details.get("entry_points", unstored["entry_points"])
+    columns: dict[str, object] = {name: details.get(name, unstored[name]) for name in SHARED_FIELDS if name in COLUMNS}
+    return columns | {
         "console_scripts": _entry_points(entry_points, "console_scripts"),
         "gui_scripts": _entry_points(entry_points, "gui_scripts"),
         "entry_point_groups": None if entry_points is None else sorted(entry_points),
-        "project_urls": details.get("project_urls", empty),
-        "import_names": details.get("import_names"),
-        "provides_extra": details.get("provides_extra", []),
     }
+
+
+_UNSTORED_CONTENT: Mapping[tuple[bool, bool], dict[str, object]] = {
+    (is_read, is_sdist): dict.fromkeys(CONTENT)
+    | {name: value for name, value in unstored_details(is_read=is_read, is_sdist=is_sdist).items() if name in CONTENT}
+    for is_read in (True, False)
+    for is_sdist in (True, False)
+}
+"""The columns CONTENT of a file without details, by `(is_read, is_sdist)`."""
 
 
 def _content(found: _DumpedFile, names: Mapping[int | None, object], release: _ReleaseColumns) -> dict[str, object]:
     """Return the columns CONTENT, in their order."""
     own: dict[str, Any] = from_json(found.details) if found.details else {}
-    empty: list[str] | None = [] if found.outcome == ReadOutcome.DATA else None
-    of_release = release.of(found, own)
-    return {
-        "outcome": found.outcome,
-        "error_kind": found.error_kind,
-        "extractor_version": found.extractor_version,
-        "metadata_version": found.metadata_version,
-        "requires_python": found.read_requires_python,
-        "requires_dist": names[found.requires_dist_id],
-        # listed here for its position; the other columns of the release follow below
-        "provides_extra": of_release["provides_extra"],
-        "modules": names[found.modules_id],
-        "modules_by": own.get("modules_by"),
-        "modules_grade": own.get("modules_grade", ModulesGrade.EXACT.value if "modules_by" in own else None),
-        "requires_by": own.get("requires_by"),
-        "stubs": own.get("stubs", []),
-        "left_out": own.get("left_out", 0),
-        **of_release,
-        "notes": own.get("notes", empty),
-        # for an sdist they are known only after it is built
-        "start_up_paths": own.get("start_up_paths", None if found.kind == DistributionKind.SDIST else empty),
-        "refusals": own.get("refusals", empty),
-        "installed_metadata": own.get("installed_metadata"),
-    }
+    content = _UNSTORED_CONTENT[found.outcome == ReadOutcome.DATA, found.kind == DistributionKind.SDIST].copy()
+    content.update(release.of(found, own))
+    for name, value in own.items():
+        if name in content:
+            content[name] = value
+    if "modules_by" in own and "modules_grade" not in own:
+        content["modules_grade"] = ModulesGrade.EXACT.value
+    content["outcome"] = found.outcome
+    content["error_kind"] = found.error_kind
+    content["extractor_version"] = found.extractor_version
+    content["metadata_version"] = found.metadata_version
+    content["requires_python"] = found.read_requires_python
+    content["requires_dist"] = names[found.requires_dist_id]
+    content["modules"] = names[found.modules_id]
+    return content
 
 
 def _live_row(found: _DumpedFile, names: Mapping[int | None, object], release: _ReleaseColumns) -> dict[str, object]:
     content = _content(found, names, release)
-    last = {name: content.pop(name) for name in _LAST}
-    of_metadata = content.pop("requires_python")
     return {
+        **_UNKNOWN_ROW,
+        **content,
         **_place(found),
         "tombstone": False,
         "kind": found.kind,
@@ -554,16 +533,13 @@ def _live_row(found: _DumpedFile, names: Mapping[int | None, object], release: _
         "sha256": found.sha256,
         "size": found.size,
         "uploaded_at": found.uploaded_at,
-        "requires_python": found.shown_requires_python or of_metadata,
+        "requires_python": found.shown_requires_python or content["requires_python"],
         "yanked": found.yanked_since is not None,
         "yanked_reason": found.yanked_reason if found.yanked_since is not None else None,
         "core_metadata_sha256": found.core_metadata_sha256,
         "live_since": found.live_since,
-        **content,
-        **last,
         # the status at that serial is unknown, but the project of a live file is not quarantined
         "project_status": None if found.project_status == QUARANTINED else found.project_status,
-        "provenance": None,
         "first_seen_at": found.first_seen_at,
     }
 

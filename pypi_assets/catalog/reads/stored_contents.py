@@ -9,7 +9,8 @@ import hashlib
 import json
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, NamedTuple
 
 from isal import isal_zlib
@@ -18,7 +19,7 @@ from sqlalchemy import Connection, Table, select, update
 from pypi_assets.catalog.database import at_a_time, insert_missing, sent_values, storable
 from pypi_assets.catalog.reads.stored_json import from_json, to_json
 from pypi_assets.catalog.tables import module_roots, name_lists, required_names, shared_details
-from pypi_assets.distributions.record import DistributionRecord, ModulesGrade
+from pypi_assets.distributions.record import SHARED_FIELDS, DistributionRecord, ModulesGrade
 from pypi_assets.distributions.requirement_names import required_projects
 from pypi_assets.index.models import LONGEST_NAME
 
@@ -180,16 +181,17 @@ def list_digest(names: Sequence[str]) -> str:
     return content_digest(to_json(names))
 
 
-SHARED_DETAILS = (
-    *("summary", "provides_extra", "entry_points", "license_expression", "license", "license_classifiers"),
-    *("project_urls", "import_names"),
+_NO_DETAILS = frozenset(
+    {
+        *("filename", "kind", "project", "variant", "sha256", "size", "error", "metadata_version", "requires_python"),
+        *("requires_dist", "modules"),
+    }
 )
-"""The fields of a record that files of one release often share, in the order of their JSON."""
-OWN_DETAILS = (
-    *("version", "modules_by", "modules_grade", "requires_by", "stubs", "left_out", "declared", "notes"),
-    *("start_up_paths", "refusals", "installed_metadata"),
-)
-"""The other fields that are stored as JSON, in its order, after the name."""
+"""The fields of a record that are not stored as JSON, or have another name there."""
+_DETAILS = {one.name: one for one in fields(DistributionRecord) if one.name not in _NO_DETAILS}
+OWN_DETAILS = tuple(name for name in _DETAILS if name not in SHARED_FIELDS)
+"""The fields that are stored as JSON for each file, in its order, after the name."""
+_NEVER_NULL = frozenset({"provides_extra", "stubs"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +209,7 @@ def record_details(record: DistributionRecord) -> RecordDetails:
     `entry_points` is null in the record's own part if the file was read and its entry points are unknown.
     `modules_grade` is omitted if it is exact, as it is for every wheel.
     """
-    shared = {name: getattr(record, name) for name in SHARED_DETAILS}
+    shared = {name: getattr(record, name) for name in SHARED_FIELDS}
     own = {"name": record.project} | {name: getattr(record, name) for name in OWN_DETAILS}
     if record.modules_grade == ModulesGrade.EXACT:
         del own["modules_grade"]
@@ -217,6 +219,19 @@ def record_details(record: DistributionRecord) -> RecordDetails:
         own=to_json({name: value for name, value in own.items() if value} | unknown).decode(),
         shared=to_json(in_common) if in_common else None,
     )
+
+
+@cache
+def unstored_details(*, is_read: bool, is_sdist: bool) -> Mapping[str, Any]:
+    """Return the values of details that are not stored: lists are empty if the whole file was read, else None."""
+    values: dict[str, Any] = {name: one.default for name, one in _DETAILS.items() if name != "version"}
+    for name, value in values.items():
+        if value == ():
+            values[name] = [] if is_read or name in _NEVER_NULL else None
+    values["entry_points"] = {} if is_read else None
+    if is_sdist:
+        values["start_up_paths"] = None  # they are known only after the sdist is built
+    return values
 
 
 def merged_details(own: str | None, shared: bytes | None) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from pypi_assets.catalog.derived.replayed_records import (
 from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, inexact_spans, read_state, sealed_end
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.dump_facts import COLUMNS
 from pypi_assets.catalog.publications.dump_rows import CONTENT, content_rows
 from pypi_assets.catalog.reports.catalog_status import count_differences
 from pypi_assets.catalog.tables import changes, distribution_data, distributions, events, live_intervals
@@ -28,7 +29,14 @@ from pypi_assets_tests.examples import examples
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 lists = st.lists(texts, max_size=3)
-some_lists = st.none() | lists
+OF_TYPE = {
+    "string": texts,
+    "string or null": st.none() | texts,
+    "integer": st.integers(0, 3),
+    "integer or null": st.none() | st.integers(0, 3),
+    "array of strings": lists,
+    "array of strings or null": st.none() | lists,
+}
 scripts = st.dictionaries(st.sampled_from(["run", "go"]), st.just("demo:main"), max_size=2)
 
 
@@ -41,17 +49,12 @@ def contents(draw: st.DrawFn) -> dict[str, Any]:
         group: None if groups is None else [f"{name} = {to}" for name, to in groups.get(group, {}).items()]
         for group in ("console_scripts", "gui_scripts")
     }
-    found = {name: draw(texts | st.none()) for name in CONTENT}
-    found |= {name: draw(some_lists) for name in ("requires_dist", "modules", "license_classifiers", "project_urls")}
-    found |= {name: draw(some_lists) for name in ("import_names", "notes", "start_up_paths", "refusals")}
-    found["installed_metadata"] = draw(some_lists)
-    found |= {name: draw(lists) for name in ("provides_extra", "stubs")}
+    found = {name: draw(OF_TYPE[COLUMNS[name].type]) for name in CONTENT}
     found |= lines | {"entry_point_groups": None if groups is None else sorted(groups)}
     grade = draw(st.sampled_from([None, "exact", "derived", "guessed"]))
     return found | {
         "outcome": draw(st.sampled_from(["data", "data", "error", "vanished", "gave up"])),
         "extractor_version": version,
-        "left_out": draw(st.integers(0, 3)),
         "modules_grade": grade,
     }
 
