@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, overload
 
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
@@ -17,12 +17,11 @@ from pypi_assets.leveldbs.format.records import read_meta
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.private_copy import copy_published, private_folder, private_parent
-from pypi_assets.lookup.reader import Closing, DatasetReader, OpenVersion
+from pypi_assets.lookup.reader import AnyReader, Closing, DatasetReader, OpenVersion
 from pypi_assets.setting_variables import load_locations
 from pypi_assets.storage.store import Storage, open_storage
 
 CACHE_BYTES = 256 * 1024**2
-AnyReader = TypeVar("AnyReader", bound=DatasetReader)
 AnyStorage = Storage | str | os.PathLike[str]
 """An open storage, its URL, or the path of a local folder."""
 

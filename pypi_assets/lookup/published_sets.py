@@ -27,10 +27,9 @@ from pypi_assets.leveldbs.format.leveldb_errors import (
 )
 from pypi_assets.leveldbs.versions.input_lists import read_input_list, stored_input_lists
 from pypi_assets.lookup.latest import CACHE_BYTES, open_version
-from pypi_assets.lookup.reader import DatasetReader
+from pypi_assets.lookup.reader import AnyReader, DatasetReader
 from pypi_assets.storage.store import Storage, StorageError
 
-AnyReader = TypeVar("AnyReader", bound=DatasetReader)
 Answered = TypeVar("Answered")
 _NEWEST = 20
 """The number of newest versions of each dataset that are considered. A set of older versions is useless."""

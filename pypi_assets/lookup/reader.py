@@ -18,6 +18,7 @@ from pypi_assets.lookup.near_names import MOST_NAMES, Seek, first_names, near_na
 from pypi_assets.storage.store import StorageError
 
 Found = TypeVar("Found")
+AnyReader = TypeVar("AnyReader", bound="DatasetReader")
 
 
 class Closing:

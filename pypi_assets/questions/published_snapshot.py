@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pypi_assets.lookup.answers import Result
-from pypi_assets.lookup.reader import DatasetReader, OpenReader
+from pypi_assets.lookup.reader import AnyReader, DatasetReader, OpenReader
 from pypi_assets.questions.snapshot import After, DependentsFilter, Found, Snapshot
 
 if TYPE_CHECKING:
@@ -75,6 +75,10 @@ class PublishedSnapshot(Snapshot):
 
     def page_files(self, project: str, /) -> "Found[PageFileResult]":
         return self._simple.files(project)
+
+    def dataset(self, reader: type[AnyReader], /) -> AnyReader:
+        found: AnyReader = self.reader(reader)
+        return found
 
     def collected(self, dataset: str, kind: type[Result], results: Iterable[Result], /) -> Found[Result]:
         from pypi_assets.lookup.latest import reader_of
@@ -197,31 +201,31 @@ class PublishedSnapshot(Snapshot):
     def _modules(self) -> "ModulesReader":
         from pypi_assets.lookup.modules_reader import ModulesReader
 
-        return self.reader(ModulesReader)  # type: ignore[no-any-return]
+        return self.dataset(ModulesReader)
 
     @property
     def _commands(self) -> "CommandsReader":
         from pypi_assets.lookup.commands_reader import CommandsReader
 
-        return self.reader(CommandsReader)  # type: ignore[no-any-return]
+        return self.dataset(CommandsReader)
 
     @property
     def _depgraph(self) -> "DepgraphReader":
         from pypi_assets.lookup.depgraph_reader import DepgraphReader
 
-        return self.reader(DepgraphReader)  # type: ignore[no-any-return]
+        return self.dataset(DepgraphReader)
 
     @property
     def _hashes(self) -> "HashesReader":
         from pypi_assets.lookup.hashes_reader import HashesReader
 
-        return self.reader(HashesReader)  # type: ignore[no-any-return]
+        return self.dataset(HashesReader)
 
     @property
     def _simple(self) -> "SimpleReader":
         from pypi_assets.lookup.simple_reader import SimpleReader
 
-        return self.reader(SimpleReader)  # type: ignore[no-any-return]
+        return self.dataset(SimpleReader)
 
 
 def _pair(after: After) -> tuple[str, str] | None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.pinned_files import PinnedFile
     from pypi_assets.lookup.project_answers import HistoryEntry, LiveFileResult, ProjectResult, VersionResult
     from pypi_assets.lookup.providers import Provider
+    from pypi_assets.lookup.reader import AnyReader
     from pypi_assets.lookup.requirement_filters import Which
     from pypi_assets.lookup.simple_reader import PageFileResult
     from pypi_assets.resolve.releases import ReleaseIndex
@@ -124,6 +125,10 @@ class Snapshot(NewestRequirements, Protocol):
 
     def page_files(self, project: str, /) -> "Found[PageFileResult]":
         """Return the files on the page of a project, in the order of the page."""
+
+    def dataset(self, reader: "type[AnyReader]", /) -> "AnyReader":
+        """Return the reader of a dataset that only the LevelDB versions have."""
+        raise OtherSnapshotError(f"the catalog has no index of {reader.dataset}; {_NEWEST}")
 
     def collected(self, dataset: str, kind: type[Result], results: Iterable[Result], /) -> Found[Result]:
         """Return results that were made from answers of a dataset as one answer."""

@@ -73,7 +73,7 @@ def variants(question: Question[Any]) -> Iterator[dict[str, object]]:
 
 def names_of(question: Question[Any]) -> list[str]:
     """Return what a question is asked about."""
-    return NAMES.get(question.name) or BY_ARGUMENT[question.argument]
+    return NAMES.get(question.name) or BY_ARGUMENT.get(question.argument) or [question.example, "demo", "unknown"]
 
 
 def subject(question: Question[Any], name: str) -> dict[str, Any]:

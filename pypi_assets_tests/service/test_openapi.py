@@ -10,6 +10,7 @@ import requests
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
+from pypi_assets.questions.addresses import filled, names_in
 from pypi_assets.questions.question import all_questions
 from pypi_assets.service import changes, simple_files, solvability
 from pypi_assets.service.questions import all_operations
@@ -53,6 +54,11 @@ PATHS = [
         if question.path is not None and question.path.startswith("/v1/projects/{project}")
         for project in ("demo", "none")
         for query in (("", "?limit=1") if question.sort_key else ("",))
+    ),
+    *(
+        filled(question.path, {question.takes[0].name: question.example.split()[0]})
+        for question in all_questions()
+        if question.path is not None and not question.has_body and names_in(question.path) == {question.takes[0].name}
     ),
 ]
 """What is asked. Questions about a project are asked about one that exists, and about one that does not."""
