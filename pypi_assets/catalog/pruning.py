@@ -171,12 +171,13 @@ def old_attempts(before: float) -> Sweep:
     """Return the sweep of attempts to read that began before `before` (unix seconds), unless their files are unread.
 
     Failures of unread files are listed with their number of attempts. If a worker died during an attempt, the time of
-    the attempt is unknown: it is deleted together with the attempt before it. The newest attempt of all is not deleted,
-    since ids continue from it.
+    the attempt is unknown: it is deleted together with the attempt before it, or with the one after it if no earlier
+    attempt is among the rows. The newest attempt of all is not deleted, since ids continue from it.
     """
 
     def chosen(connection: Connection, rows: Sequence[Row[Any]]) -> Sequence[int]:
-        ids, is_old = [], True
+        ids = []
+        is_old = next((row.started_at < before for row in rows if row.started_at is not None), False)
         for row in rows:
             is_old = is_old if row.started_at is None else row.started_at < before
             if is_old:

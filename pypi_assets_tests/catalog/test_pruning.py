@@ -291,6 +291,18 @@ def test_old_attempts_go_but_for_those_of_files_that_are_not_read(small: SmallCa
         assert work_done(connection)[1] == 8
 
 
+def test_a_recent_attempt_of_a_dead_worker_that_begins_a_transaction_stays(
+    small: SmallCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pruning, "ROWS_AT_A_TIME", 3)
+    with small.catalog.read() as connection:
+        read = connection.scalars(select(distribution_data.c.distribution_id)).first()
+    attempt(small.catalog, read or 0, [1, 50, 51, None, 52, 53])
+    assert sweep(small.catalog, old_attempts(40 * DAY)) == 1
+    attempt(small.catalog, read or 0, [54])
+    assert sweep(small.catalog, old_attempts(52.5 * DAY)) == 4
+
+
 def test_the_newest_attempt_stays(small: SmallCatalog) -> None:
     with small.catalog.read() as connection:
         read = connection.scalars(select(distribution_data.c.distribution_id)).first()

@@ -72,8 +72,8 @@ READ_COLUMNS = {
     "refusals": Column("array of strings or null", "list of what installers do that do not take the file; see below"),
     "installed_metadata": Column("array of strings or null", "list of lines of METADATA; see below"),
 }
-"""The columns that are known from reading the file, except `requires_python`. If a record has a field with the name of a
-column, dumps, the journal and replays take the value from that field. The lists of an unread file are null."""
+"""The columns that are known from reading the file, except `requires_python`. If a record has a field with the name of
+a column, dumps, the journal and replays take the value from that field. The lists of an unread file are null."""
 COLUMNS = (
     TOMBSTONE_COLUMNS
     | _SHOWN_COLUMNS
