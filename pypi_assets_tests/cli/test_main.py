@@ -57,11 +57,7 @@ def test_from_an_index_to_answers_and_on_to_new_answers(
     assert [(dump["range"], dump["shards"], dump["rows"]) for dump in dumped] == [(f"0-{first}", 16, 5)]
     built = commands.json("leveldb", "update")
     assert [(one["dataset"], one["version"], one["serial"]) for one in built] == [
-        ("modules", 1, first),
-        ("depgraph", 1, first),
-        ("commands", 1, first),
-        ("hashes", 1, first),
-        ("simple", 1, first),
+        (dataset, 1, first) for dataset in DATASETS
     ]
     assert commands.json("lookup", "module", "demo_module") == [
         {"module": "demo_module", "project": "demo", "versions": ["1.0"]}
@@ -98,7 +94,7 @@ def test_from_an_index_to_answers_and_on_to_new_answers(
     assert [one["range"] for one in followed["ranges"]] == [f"{first}-{index.serial}"]
     assert [dump["range"] for dump in commands.json("dump", "incremental")] == [f"{first}-{index.serial}"]
     assert commands.json("leveldb", "update", "--dataset", "modules")[0]["base_version"] == 1
-    for dataset in ("depgraph", "commands", "hashes", "simple"):
+    for dataset in [*DATASETS][1:]:
         assert commands.json("leveldb", "update", "--dataset", dataset)[0]["base_version"] == 1
     assert commands.json("lookup", "module", "demo_module") == [
         {"module": "demo_module", "project": "demo", "versions": ["1.0", "2.0"]}
@@ -107,16 +103,7 @@ def test_from_an_index_to_answers_and_on_to_new_answers(
     assert [row["yanked"] for row in commands.json("lookup", "project", "demo")] == [True, True, False]
     listed = commands.json("leveldb", "list")
     assert [(one["dataset"], one["version"]) for one in listed] == [
-        ("modules", 1),
-        ("modules", 2),
-        ("depgraph", 1),
-        ("depgraph", 3),
-        ("commands", 1),
-        ("commands", 4),
-        ("hashes", 1),
-        ("hashes", 5),
-        ("simple", 1),
-        ("simple", 6),
+        (dataset, version) for second, dataset in enumerate(DATASETS, 2) for version in (1, second)
     ]
     assert all(one["ok"] for one in commands.json("leveldb", "verify", "--deep"))
     after = commands.json("status")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.catalog.database import open_catalog
+from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets_tests.cli.commands import PROCESS, Commands
 from pypi_assets_tests.served_index import ServedIndex
 
@@ -44,7 +45,7 @@ OPTIONS = [
     ("dump full --concurrency 99", "'--concurrency' 99 1<=x<=12"),
     ("dump compact --growth 0", "'--growth' 0 x>=1"),
     ("dump compact --most 1", "'--most' 1 x>=2"),
-    ("leveldb update --dataset nope", "'nope' 'modules' 'depgraph' 'commands' 'hashes' 'simple'"),
+    ("leveldb update --dataset nope", " ".join(map(repr, ("nope", *DATASETS)))),
     ("leveldb verify --version 0", "'--version' 0 x>=1"),
     ("admin metrics --listen 9464", "9464 HOST:PORT 127.0.0.1:9464"),
     ("admin metrics --listen 127.0.0.1:99999", "127.0.0.1:99999 HOST:PORT"),

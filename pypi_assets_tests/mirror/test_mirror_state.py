@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.mirror.following import Mirror
 from pypi_assets.mirror.mirror_state import (
     MIRROR,
@@ -51,7 +52,7 @@ def test_the_status_has_what_is_held_and_since_when_it_fails(origin: Origin) -> 
         write_mirror(storage, MirrorState("x", 3.0, 1.0, 2.0, "no answer", is_refused=is_refused))
         status = mirror_status(storage)
         assert (status.state, status.failing_since, status.error) == (state, 2.0, "no answer")
-    assert status.leveldbs == {"modules": 1, "depgraph": 2, "commands": 3, "hashes": 4, "simple": 5}
+    assert status.leveldbs == {dataset: version for version, dataset in enumerate(DATASETS, 1)}
     assert set(status.journal.values()) == {status.dumps_serial}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.mirror.sources import RefusedSourceError, StoredSource, VanishedError, WrongContentError
 from pypi_assets.mirror.sync_plan import fetch_dump, fetch_version, held_publication, read_state
 from pypi_assets.storage.published import PUBLISHED, Named
@@ -32,7 +33,7 @@ OPEN = {"start": 0, "end": 9, "name": f"open-0-9.{'0' * 16}.jsonl.zst", "records
 def test_the_state_of_a_storage_is_read(origin: Origin) -> None:
     state = read_state(origin.storage.get(PUBLISHED), "here")
     assert state.index_url == origin.published.index.url
-    assert set(state.leveldbs) == {"modules", "depgraph", "commands", "hashes", "simple"}
+    assert state.leveldbs.keys() == DATASETS.keys()
     assert set(state.heads) == {"index", "observed", "content"}
     assert all(held_publication(origin.storage, root) for root in state.roots)
     assert held_publication(origin.storage, "modules/input_lists/99999") is None
