@@ -12,7 +12,6 @@ from itertools import chain, groupby, islice
 from operator import itemgetter
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
 
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.observed.followed import count_answered
@@ -25,6 +24,7 @@ from pypi_assets.catalog.reports.live_files import (
 )
 from pypi_assets.catalog.reports.moments import answerable_serial
 from pypi_assets.components import existing_catalog_from
+from pypi_assets.distributions.requirements import parsed_version
 from pypi_assets.errors import SettingsError
 from pypi_assets.indexes import IndexTable
 from pypi_assets.setting_variables import read_all_indexes, selected_index
@@ -155,17 +155,10 @@ def installed_version(releases: Mapping[str, bool]) -> str | None:
     >>> installed_version({"1.0": False, "2.0rc1": False, "1.5": True})
     '1.0'
     """
-    versions = {text: version for text in releases if (version := _parsed(text)) is not None}
+    versions = {text: version for text in releases if (version := parsed_version(text)) is not None}
     is_final = {text for text, version in versions.items() if not version.is_prerelease}
     candidates = [text for text in versions if (text in is_final or not is_final) and not releases[text]]
     return max(candidates, key=lambda text: (versions[text], text), default=None)
-
-
-def _parsed(text: str) -> Version | None:
-    try:
-        return Version(text)
-    except InvalidVersion:
-        return None
 
 
 def confusions(indexes: Sequence[OpenIndex], only: str | None = None) -> Iterator[Confusion]:
@@ -263,7 +256,9 @@ def _same(offers: Sequence[Offer]) -> Confusion:
 
 def _has(releases: Mapping[str, bool], wanted: str) -> bool:
     """Whether there is a release that PEP 440 holds equal, and that is not yanked."""
-    return any(_parsed(version) == _parsed(wanted) and not is_yanked for version, is_yanked in releases.items())
+    return any(
+        parsed_version(version) == parsed_version(wanted) and not is_yanked for version, is_yanked in releases.items()
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ MAY_IMPORT = {
         "settings",
         "components",
     },
-    "confusion": {"components", "catalog", "indexes", "setting_variables", "settings"},
+    "confusion": {"components", "catalog", "distributions", "indexes", "setting_variables", "settings"},
     "upkeep": {
         "settings",
         "components",

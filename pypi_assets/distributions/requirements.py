@@ -33,15 +33,15 @@ _PLAIN_VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})*")
 
 def is_version(text: str) -> bool:
     """Check whether `text` is a version by PEP 440."""
-    if _PLAIN_VERSION.fullmatch(text):
-        return True
-    if not text.isascii():
-        return False
+    return bool(_PLAIN_VERSION.fullmatch(text)) or (text.isascii() and parsed_version(text) is not None)
+
+
+def parsed_version(text: str) -> Version | None:
+    """Parse a version by PEP 440. Returns None if `text` is not valid."""
     try:
-        Version(text)
+        return Version(text)
     except ValueError:  # InvalidVersion, or a number with thousands of digits
-        return False
-    return True
+        return None
 
 
 def comparable_version(text: str) -> str:

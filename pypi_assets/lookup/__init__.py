@@ -30,30 +30,6 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.simple_reader import PageFileResult as PageFileResult
     from pypi_assets.lookup.simple_reader import SimpleReader as SimpleReader
 
-__all__ = [
-    "Answer",
-    "CommandResult",
-    "CommandsReader",
-    "Dependent",
-    "DepgraphReader",
-    "Distribution",
-    "HashResult",
-    "HashesReader",
-    "KnownHashResult",
-    "LeveldbDamagedError",
-    "LeveldbError",
-    "LookupNameError",
-    "ModuleResult",
-    "ModulesReader",
-    "NoVersionError",
-    "NotBuiltYetError",
-    "PageFileResult",
-    "Provider",
-    "SimpleReader",
-    "Stream",
-    "TransitiveDependent",
-    "open_latest",
-]
 _MODULES = {
     "pypi_assets.leveldbs.format.leveldb_errors": (
         "LeveldbDamagedError",

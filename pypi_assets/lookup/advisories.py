@@ -19,6 +19,7 @@ import msgspec
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from pypi_assets.distributions.requirements import parsed_version
 from pypi_assets.errors import ExpectedError
 from pypi_assets.leveldbs.format.version_order import canonical_version
 
@@ -128,7 +129,7 @@ class Advisories:
         it.
         """
         found = self._by_project.get(canonicalize_name(project), ())
-        canonical, parsed = _canonical(version), _parsed(version)
+        canonical, parsed = _canonical(version), parsed_version(version)
         return sorted({one.id for one in found if one.has(canonical, parsed)})
 
 
@@ -243,7 +244,7 @@ def _ends_of(events: Iterable[_Event]) -> _Ends:
 
 
 def _required(text: str) -> Version:
-    parsed = _parsed(text)
+    parsed = parsed_version(text)
     if parsed is None:
         raise _BadRecordError(f"{text[:_MOST_SHOWN]!r} is not a valid PEP 440 version")
     return parsed
@@ -254,13 +255,6 @@ def _canonical(text: str) -> str:
         return canonical_version(text)
     except ValueError:  # a number in it has too many digits
         return text
-
-
-def _parsed(text: str) -> Version | None:
-    try:
-        return Version(text)
-    except ValueError:  # not a version, or a number in it has too many digits
-        return None
 
 
 class _BoundedFile(io.FileIO):

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypedDict
 
 from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
 
 from pypi_assets.distributions.requirement_names import CONDITIONS
+from pypi_assets.distributions.requirements import parsed_version
 from pypi_assets.lookup.advisories import Advisories
 from pypi_assets.lookup.newest_requirements import NewestRequirements, newest_of
 from pypi_assets.lookup.requirement_filters import Alternative, alternatives, matched_by, requirements_of, specifier_of
@@ -147,7 +147,9 @@ class _Allowing:
     """The versions of one project. It finds the newest version that requirements allow, and caches the results."""
 
     def __init__(self, versions: Sequence[tuple[str, bool]]) -> None:
-        parsed = [(version, text, is_yanked) for text, is_yanked in versions if (version := _parsed(text)) is not None]
+        parsed = [
+            (version, text, is_yanked) for text, is_yanked in versions if (version := parsed_version(text)) is not None
+        ]
         parsed.sort(key=lambda one: one[0], reverse=True)
         self._live = {version: text for version, text, is_yanked in reversed(parsed) if not is_yanked}
         self._yanked = {version: text for version, text, is_yanked in reversed(parsed) if is_yanked}
@@ -171,10 +173,3 @@ class _Allowing:
             return None
         found = max(specifier.filter(self._yanked), default=None)  # PEP 592: only for a pinned version
         return None if found is None else self._yanked[found]
-
-
-def _parsed(text: str) -> Version | None:
-    try:
-        return Version(text)
-    except InvalidVersion:
-        return None

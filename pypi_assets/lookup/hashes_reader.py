@@ -1,9 +1,7 @@
 """Look up files by SHA-256: their project and version, and the serial since which they are live."""
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from pypi_assets.leveldbs.datasets.hashes import hash_records as hashes
@@ -84,12 +82,6 @@ def parse_sha256_prefix(text: str) -> str:
     if len(prefix) > _HASH_DIGITS or not _HEX.fullmatch(prefix):
         raise LookupNameError(f"{text!r} is not the beginning of a SHA-256, which has {_HASH_DIGITS} hex digits")
     return prefix
-
-
-def hash_of_file(path: Path) -> str:
-    """Return the SHA-256 of a local file. Raises OSError."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def known_files(sha256: str, found: Iterable["FoundFile"]) -> list[KnownHashResult]:

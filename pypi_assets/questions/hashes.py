@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult, hash_of_file, parse_sha256_prefix
+from pypi_assets.leveldbs.versions.leveldb_manifest import file_sha256
+from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult, parse_sha256_prefix
 from pypi_assets.questions.names import Prefix, Sha256
 from pypi_assets.questions.question import Accepts, Batch, ParameterError, Parameters, question
 from pypi_assets.questions.snapshot import After, Found, Snapshot
@@ -72,7 +73,7 @@ def _several(snapshot: Snapshot, hashes: Sequence[str], _given: Parameters) -> F
     key_size=3,
     check=_check,
     nothing_found=_nothing_found,
-    name_of_file=hash_of_file,
+    name_of_file=file_sha256,
     needs_catalog=lambda given: given.all,
 )
 def hash_(snapshot: Snapshot, given: HashParameters, after: After = None) -> Found[HashResult] | Found[KnownHashResult]:

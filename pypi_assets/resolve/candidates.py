@@ -9,10 +9,11 @@ from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from pypi_assets.distributions.installability import action_of
 from pypi_assets.distributions.record import SKIPS, DistributionKind
+from pypi_assets.distributions.requirements import parsed_version
 from pypi_assets.distributions.served_metadata import own_requirements
 from pypi_assets.locks.environments import Environment
 from pypi_assets.resolve.version_sets import Notes, VersionSet
@@ -211,12 +212,7 @@ def _bits(flags: Iterable[bool]) -> int:
     return sum(1 << number for number, flag in enumerate(flags) if flag)
 
 
-@cached_if_short(maxsize=131_072, longest=100)
-def _parsed(text: str) -> Version | None:
-    try:
-        return Version(text)
-    except (InvalidVersion, ValueError):  # ValueError: a number with thousands of digits
-        return None
+_parsed = cached_if_short(maxsize=131_072, longest=100)(parsed_version)
 
 
 @cached_if_short(maxsize=4_096)

@@ -3,7 +3,6 @@
 import hashlib
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,31 +13,18 @@ from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup.answers import LookupNameError
 from pypi_assets.lookup.commands_reader import CommandResult, CommandsReader
-from pypi_assets.lookup.depgraph_reader import DepgraphReader
 from pypi_assets.lookup.hashes_reader import (
     HashesReader,
-    hash_of_file,
     known_files,
     live_files,
     parse_sha256,
     parse_sha256_prefix,
 )
 from pypi_assets.lookup.latest import open_latest, reader_class
-from pypi_assets.lookup.modules_reader import ModulesReader, providing_projects
-from pypi_assets.lookup.simple_reader import SimpleReader
+from pypi_assets.lookup.modules_reader import providing_projects
 from pypi_assets.questions.question import find_question
 from pypi_assets_tests.lookup.publisher import Publisher
 from pypi_assets_tests.small_catalog import SmallCatalog
-
-
-def test_each_dataset_has_its_reader() -> None:
-    assert {name: reader_class(dataset) for name, dataset in DATASETS.items()} == {
-        "modules": ModulesReader,
-        "depgraph": DepgraphReader,
-        "commands": CommandsReader,
-        "hashes": HashesReader,
-        "simple": SimpleReader,
-    }
 
 
 def test_a_dataset_without_a_reader_module_is_an_error() -> None:
@@ -137,14 +123,6 @@ def test_the_beginning_of_a_sha256_has_one_to_64_digits() -> None:
     for text in ("", " ", "x", "0x1", HASH + "0"):
         with pytest.raises(LookupNameError, match=re.escape(repr(text))):
             parse_sha256_prefix(text)
-
-
-def test_the_hash_of_a_file_is_of_its_bytes(tmp_path: Path) -> None:
-    for content in (b"", b"content" * 100_000):
-        (tmp_path / "file").write_bytes(content)
-        assert hash_of_file(tmp_path / "file") == hashlib.sha256(content).hexdigest()
-    with pytest.raises(FileNotFoundError):
-        hash_of_file(tmp_path / "missing")
 
 
 def test_hashes_and_their_beginnings_lead_to_live_files(publisher: Publisher) -> None:

@@ -31,7 +31,7 @@ from pypi_assets.index.observing.comparison import KnownPage
 from pypi_assets.index.observing.round_state import KnownList, KnownProject, Look
 from pypi_assets.index.observing.shown_pages import ShownProject, Validators
 
-_READER = msgspec.json.Decoder(KnownPage)
+PAGE_DECODER = msgspec.json.Decoder(KnownPage)
 _LONGEST_VALIDATOR = 1_000
 _LONGEST_ERROR = 1_000
 
@@ -264,7 +264,7 @@ _KNOWN: Select[Any] = select(observed_projects)
 
 
 def _known(row: Row[Any]) -> KnownProject:
-    page = KnownPage(row.project) if row.content is None else _READER.decode(zlib.decompress(row.content))
+    page = KnownPage(row.project) if row.content is None else PAGE_DECODER.decode(zlib.decompress(row.content))
     return KnownProject(
         row.project,
         page,

@@ -3,7 +3,6 @@
 import zlib
 from dataclasses import dataclass
 
-import msgspec
 from sqlalchemy import Connection, func, literal_column, select
 
 from pypi_assets.catalog.coordination.claims import workers_of_workloads, workloads_at_work
@@ -27,7 +26,7 @@ from pypi_assets.catalog.observed.index_state import (
     known_file_origin,
     last_listed,
 )
-from pypi_assets.catalog.observed.observations import first_observed_at, observed_serial
+from pypi_assets.catalog.observed.observations import PAGE_DECODER, first_observed_at, observed_serial
 from pypi_assets.catalog.observed.visit_statistics import VisitedProjects, visited_projects
 from pypi_assets.catalog.publications.journal_deliveries import ConsumerLag, consumer_lags
 from pypi_assets.catalog.reads.file_counts import live_outcomes, recount_files
@@ -50,7 +49,6 @@ from pypi_assets.catalog.work.audits import find_open_audit
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, followed_index, has_baseline, last_completed_crawl
 from pypi_assets.catalog.work.read_queue import QUEUED_READS, count_pending_reads, count_queued_reads
 from pypi_assets.catalog.work.visit_queue import WorkloadProgress, progress_by_shard, range_workload, workload_progress
-from pypi_assets.index.observing.comparison import KnownPage
 
 
 def work_done(connection: Connection) -> tuple[int, int]:
@@ -133,7 +131,6 @@ def read_followed(connection: Connection) -> Followed:
     )
 
 
-_READER = msgspec.json.Decoder(KnownPage)
 _WAITING = b'"waiting":'  # absent from the JSON of a page without unconfirmed changes
 _AT_A_TIME = 500
 _NAMED = 3
@@ -166,7 +163,7 @@ def observed_state(connection: Connection, now: float, confirm_after_s: float) -
     waiting: list[tuple[float, str]] = []
     for project, content, due_at in connection.execute(pages.execution_options(yield_per=_AT_A_TIME)):
         page = zlib.decompress(content)
-        if _WAITING in page and _READER.decode(page).waiting:
+        if _WAITING in page and PAGE_DECODER.decode(page).waiting:
             waiting.append((due_at, project))
     return ObservedState(
         projects,
