@@ -1,4 +1,4 @@
-"""The tutorial of docs/new-index.md: its package is built from the page, installed, and follows an index."""
+"""Builds the package of the tutorial in docs/indexes.md, installs it, and follows an index with it."""
 
 import hashlib
 import json
@@ -18,12 +18,13 @@ from pypi_assets.settings import load_settings
 from pypi_assets_tests.served_index import live, shared_readers
 from pypi_assets_tests.served_pages import Answer, ServedPages, served_pages
 
-PAGE = (Path(__file__).parents[2] / "docs" / "new-index.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "indexes.md").read_text(encoding="utf-8")
+TUTORIAL = PAGE.partition("\n## Add a kind of index\n")[2].partition("\n## ")[0]
 
 
 def code(language: str) -> str:
-    """The one block of code of that language on the page."""
-    [block] = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    """Return the only block of code of that language in the tutorial."""
+    [block] = re.findall(rf"```{language}\n(.*?)```", TUTORIAL, re.DOTALL)
     return str(block)
 
 
