@@ -387,7 +387,7 @@ class Settings(BaseSettings):
     ] = "info"
 
     webhooks: Annotated[
-        str, Field(description="a JSON list of webhooks, whose fields docs/changes.md has", repr=False)
+        str, Field(description="a JSON list of webhooks, whose fields docs/journal.md describes", repr=False)
     ] = ""
     webhooks_private: Annotated[
         bool, Field(description="whether webhooks may be at addresses that are not of the public internet")

@@ -40,7 +40,8 @@ ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
 COMPOSE = ("compose.yaml", "compose.celery.yaml", "compose.service.yaml")
 KUBERNETES = ("values.yaml", "kubernetes/metrics.yaml", "kubernetes/service/service.yaml", "kubernetes/webhooks.yaml")
-COMMANDS = (*COMPOSE, *KUBERNETES, "Containerfile", "README.md")
+COMMANDS = (*COMPOSE, *KUBERNETES, "Containerfile")
+PAGE = ROOT / "docs" / "deploy.md"
 FILLED_IN = {"PYPI_ASSETS_CONTACT": "me@example.org"}
 EXAMPLE = read_environment(DEPLOY / "env.example", FILLED_IN)
 NAMES = {name.removesuffix("_FILE") for name in EXAMPLE}
@@ -247,8 +248,8 @@ def test_the_keys_of_the_service_may_do_less_than_those_that_write():
 
 
 def commands_without_docker(section: str) -> list[str]:
-    """The commands below a heading of deploy/README.md, one per line."""
-    text = (DEPLOY / "README.md").read_text().split(f"\n### {section}\n")[1].split("\n##")[0]
+    """Return the commands below a heading of docs/deploy.md, one per line."""
+    text = PAGE.read_text().split(f"\n### {section}\n")[1].split("\n##")[0]
     blocks = re.findall(r"^```\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     return [line for block in blocks for line in block.splitlines()]
 
@@ -358,7 +359,7 @@ def test_versions_are_those_that_are_pinned():
     [image] = load("kubernetes/image/kustomization.yaml")["images"]
     assert f"{image['newName']}:{image['newTag']}" == tag
     assert f"version {pins['dagster']}." in (DEPLOY / "values.yaml").read_text()
-    assert f"--version {pins['dagster']} " in (DEPLOY / "README.md").read_text()
+    assert f"--version {pins['dagster']} " in PAGE.read_text()
 
 
 def test_the_files_that_the_image_copies_exist():
@@ -433,21 +434,48 @@ def test_base_images_are_arguments_that_take_a_digest():
     assert load("compose.yaml")["services"]["code"]["build"]["args"] == {
         "BASE": "${PYTHON_IMAGE:?run deploy/make_secrets}"
     }
-    assert "imagetools inspect" in (DEPLOY / "README.md").read_text()
+    assert "imagetools inspect" in PAGE.read_text()
 
 
-def test_the_readme_looks_up_the_digest_of_each_image(tmp_path: Path):
+def test_the_page_looks_up_the_digest_of_each_image(tmp_path: Path):
     shutil.copy(DEPLOY / "env.example", tmp_path / ".env")
     docker = tmp_path / "docker"
     docker.write_text('#!/bin/sh\n[ "$1 $2 $3" = "buildx imagetools inspect" ] && echo "sha256:$4"\n')
     docker.chmod(0o755)
-    section = (DEPLOY / "README.md").read_text().split("\n## Pin the images\n")[1].split("\n## ")[0]
+    section = PAGE.read_text().split("\n## Pin the images\n")[1].split("\n## ")[0]
     [command] = re.findall(r"^```\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
     path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(["sh", "-c", command], cwd=tmp_path, env=path, capture_output=True, text=True, check=True)
     images = {name: value for name, value in EXAMPLE.items() if name.endswith("_IMAGE")}
     assert len(images) == 5
     assert done.stdout.splitlines() == [f"{name}={image}@sha256:{image}" for name, image in images.items()]
+
+
+def test_the_days_of_a_first_crawl_follow_from_its_requests():
+    section = PAGE.read_text().split("\n## How long a first crawl takes\n")[1].split("\n## ")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if "|" in line]
+
+    def numbers(text: str) -> list[float]:
+        found = [float(number.replace(",", "")) for number in re.findall(r"[\d.,]*\d", text)]
+        return [number * (1e6 if "million" in text else 1) for number in found]
+
+    kinds = [row for row in rows if len(row) == 4 and numbers(row[1])]
+    assert len(kinds) == 3
+    least = sum(numbers(row[1])[0] * numbers(row[2])[0] for row in kinds)
+    most = sum(numbers(row[1])[0] * numbers(row[2])[-1] for row in kinds)
+    [together] = [numbers(row[3]) for row in rows if row[0] == "together"]
+    assert [round(number / 1e6) for number in (least, most)] == [number / 1e6 for number in together]
+    days = {numbers(row[0])[0]: numbers(row[1]) for row in rows if len(row) == 2 and numbers(row[0])}
+    assert days == {rate: [round(number / rate / 86400) for number in (least, most)] for rate in (20, 50, 100)}
+    assert Settings.model_fields["requests_per_second"].default == 20
+
+
+def test_the_readme_of_the_folder_names_each_file():
+    text = (DEPLOY / "README.md").read_text()
+    named = set(re.findall(r"`([\w.-]+)/?`", text))
+    made = {"README.md", ".env", "secrets", "certificates", "compose.override.yaml"}
+    files = {path.name for path in DEPLOY.iterdir()} - made
+    assert sorted(files - named) == ["Containerfile.dockerignore", "requirements.in"]
 
 
 def test_what_the_image_installs_has_hashes_and_the_versions_of_the_constraints():
@@ -500,8 +528,8 @@ def containerfile() -> str:
 
 
 def test_no_secret_is_on_a_command_line_in_the_image_or_in_the_environment_file():
-    for name in COMMANDS:
-        assert SECRET.findall((DEPLOY / name).read_text()) == [], name
+    for path in (PAGE, *(DEPLOY / name for name in COMMANDS)):
+        assert SECRET.findall(path.read_text()) == [], path
     declared: dict[str, Any] = {}
     for name in COMPOSE:
         declared |= load(name)["secrets"]

@@ -24,7 +24,7 @@ _FIRST_OF_MANY = ("crawl full", "dump full", "leveldb update")
 _LAST = "lookup module NAME"
 _COST = """\
 
-All of PyPI takes 14 to 20 days at 20 requests a second, the default, and 250 GB of disk: deploy/README.md has more."""
+All of PyPI takes 14 to 20 days at 20 requests a second, the default, and 250 GB of disk: docs/deploy.md has more."""
 
 
 LOGIN_FILE = ".env.index-url"
@@ -251,7 +251,7 @@ def _ask_index(chosen: FirstSettings) -> tuple[FirstSettings, str]:
     if found.kind == SIMPLE:
         text = f"It has serials{count}, but no changelog, so its list of projects is followed, which has no events"
         return chosen, f"{text}: {plain(found.changelog)}."
-    return chosen, f"{product}It has no serials{count}: its pages are observed (docs/observed-indexes.md)."
+    return chosen, f"{product}It has no serials{count}: its pages are observed (docs/indexes.md)."
 
 
 _Answer = Callable[[str, str | None, str, str, Callable[[str], str]], str]

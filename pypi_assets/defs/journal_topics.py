@@ -32,7 +32,7 @@ def has_kafka(settings: Settings | SettingsError) -> bool:
 
 @asset(
     deps=["change_journal"],
-    group=Group(GROUPS["journal"].name, "docs/kafka.md"),
+    group=Group(GROUPS["journal"].name, "docs/journal.md#publish-it-with-dagster"),
     kinds={"kafka"},
     code_version=str(FORMAT),
 )

@@ -87,7 +87,7 @@ def test_a_misspelled_index_names_what_is_accepted(commands: Commands) -> None:
 def test_the_advice_follows_the_choice(commands: Commands, options: tuple[str, ...], dump: str, costs: bool) -> None:
     shown = commands.done("init", *ALL, *options).stdout
     assert unnamed(shown, f"pypi-assets {dump}") == []
-    assert ("deploy/README.md" in shown) == costs
+    assert ("docs/deploy.md" in shown) == costs
 
 
 def test_a_password_is_not_shown(commands: Commands, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Mirrors behind nginx with the configuration of docs/mirror.md: what it gives and keeps back, and a chain of them."""
+"""Mirrors behind nginx with the configuration of docs/journal.md: what it gives and keeps back, and a chain of them."""
 
 import os
 import re
@@ -40,8 +40,8 @@ FOLDERS = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
 
 def documented(home: Path) -> str:
-    """The location of docs/mirror.md, for this home."""
-    [block] = re.findall(r"```nginx\n(.*?)```", (DEPLOY.parent / "docs" / "mirror.md").read_text(), re.DOTALL)
+    """The location of docs/journal.md, for this home."""
+    [block] = re.findall(r"```nginx\n(.*?)```", (DEPLOY.parent / "docs" / "journal.md").read_text(), re.DOTALL)
     assert "/srv/pypi-assets" in block
     return str(block).replace("/srv/pypi-assets", str(home))
 

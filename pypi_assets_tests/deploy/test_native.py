@@ -90,7 +90,7 @@ def run_script(deployment: Deployment, name: str, folder: Path) -> None:
 
 
 def restore(deployment: Deployment, backup: Path, postgres_url: str) -> None:
-    """Loses everything, and restores it into empty databases and an empty bucket, as deploy/README.md describes."""
+    """Loses everything, and restores it into empty databases and an empty bucket, as docs/deploy.md describes."""
     drop_databases(postgres_url)
     make_databases(postgres_url)
     shutil.rmtree(deployment.bucket)
