@@ -181,3 +181,21 @@ def test_a_backfill_of_a_crawl_is_one_run_unless_machines_can_share_it(given: di
 
 def node(asset: str) -> AssetNode:
     return defs.resolve_asset_graph().get(dg.AssetKey(asset))
+
+
+def test_the_page_of_dagster_names_each_asset_job_sensor_schedule_and_check() -> None:
+    everything = load_settings(solvability_since=date(2026, 3, 1), kafka_bootstrap_servers="127.0.0.1:9092")
+    repository = build_defs(everything, is_private=True).get_repository_def()
+    made = {job.name for job in repository.get_all_jobs() if job.name != "__ASSET_JOB"}
+    made |= {one.name for one in (*repository.sensor_defs, *repository.schedule_defs)}
+    made |= {key.to_user_string() for key in repository.asset_graph.materializable_asset_keys}
+    made |= {
+        key.name
+        for key in repository.asset_checks_defs_by_key
+        if not re.match(f"({'|'.join(set(DATASETS) - {'modules'})})_(is_fresh|matches_input_list)", key.name)
+    }
+    sections = (Path(__file__).parent.parent / "docs" / "dagster.md").read_text().split("\n## ")
+    tables = ("Assets and their partitions", "Jobs", "Sensors and schedules", "Checks")
+    rows = [line for one in sections if one.startswith(tables) for line in one.splitlines() if line.startswith("| ")]
+    named = {name for row in rows for name in re.findall(r"`([a-z_]+)`", "|".join(row.split("|")[:3]))}
+    assert sorted(made - named) == []
