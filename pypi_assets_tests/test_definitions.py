@@ -199,3 +199,12 @@ def test_the_page_of_dagster_names_each_asset_job_sensor_schedule_and_check() ->
     rows = [line for one in sections if one.startswith(tables) for line in one.splitlines() if line.startswith("| ")]
     named = {name for row in rows for name in re.findall(r"`([a-z_]+)`", "|".join(row.split("|")[:3]))}
     assert sorted(made - named) == []
+
+
+@pytest.mark.parametrize("asset", ["crawled_projects", "full_dump"])
+def test_the_page_of_dagster_names_the_first_and_last_partition(asset: str) -> None:
+    partitions = defs.resolve_asset_graph().get(dg.AssetKey(asset)).partitions_def
+    assert partitions is not None
+    keys = partitions.get_partition_keys()
+    text = (Path(__file__).parent.parent / "docs" / "dagster.md").read_text()
+    assert re.search(rf"(?m)^\| .*\| `{asset}` \| `{keys[0]}` to `{keys[-1]}`", text)
