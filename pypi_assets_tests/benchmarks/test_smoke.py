@@ -1,4 +1,4 @@
-"""Each script of benchmarks/ runs at its smallest size, and docs/benchmarks.md names commands that are accepted.
+"""Each script of benchmarks/ runs at its smallest size, and benchmarks/README.md names commands that are accepted.
 
 A figure is never compared: a small size says nothing about speed.
 """
@@ -163,8 +163,8 @@ def test_every_script_is_run() -> None:
 
 
 def test_commands_of_the_page_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each command of docs/benchmarks.md has a script, which accepts its options."""
-    commands = set(re.findall(r"python -m benchmarks\.([\w.]+)([^`\n#]*)", (ROOT / "docs/benchmarks.md").read_text()))
+    """Each command of benchmarks/README.md has a script, which accepts its options."""
+    commands = set(re.findall(r"python -m benchmarks\.([\w.]+)([^`\n#]*)", (ROOT / "benchmarks/README.md").read_text()))
     assert len(commands) >= 40
     accepted: list[argparse.Namespace] = []
     parse = argparse.ArgumentParser.parse_args
