@@ -5,7 +5,7 @@
 Exports generated full dumps of `--rows` rows in 256 shards, each with some ranges of changed rows after it, to a
 local folder. The baseline reads the rows of the same dumps and does nothing with them. Each runs in a new process;
 rates are per second of processor time, memory is the peak of the process. Then DuckDB answers the questions of
-docs/parquet.md, by the clock, with all files in the system's cache.
+docs/formats.md, by the clock, with all files in the system's cache.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from pypi_assets.parquet.export_manifest import files_glob, newest_export
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.small_catalog import small_catalog
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "parquet.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "formats.md"
 RANGE_SERIALS = 1_000
 
 

@@ -1,4 +1,4 @@
-"""docs/parquet.md: its SQL runs over an export of real files, and gives the answers of the catalog and LevelDB."""
+"""The queries of docs/formats.md run over an export of real files, and give the answers of the catalog and LevelDB."""
 
 import re
 from collections import Counter
@@ -27,7 +27,8 @@ from pypi_assets.parquet.export_manifest import files_glob
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "parquet.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
+DOCUMENT = PAGE.partition("\n## Export to Parquet\n")[2].partition("\n## ")[0]
 VIEW, *QUESTIONS = re.findall(r"```sql\n(.*?)```", DOCUMENT, re.DOTALL)
 
 Row = dict[str, Any]

@@ -21,7 +21,7 @@ GROUPS = {
     "data_dumps": Group("data_dumps", "docs/formats.md#dumps"),
     "journal": Group("journal", "docs/journal.md"),
     "leveldbs": Group("leveldbs", "docs/lookup.md"),
-    "parquet": Group("parquet", "docs/parquet.md"),
+    "parquet": Group("parquet", "docs/formats.md#export-to-parquet"),
     "solvability_days": Group("solvability", "docs/dagster.md#see-what-can-no-longer-be-installed"),
 }
 """By module. Dagster sorts groups by name, so the names are in the order in which data flows."""
