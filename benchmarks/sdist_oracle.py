@@ -5,8 +5,8 @@
 `FOLDER` (default .corpora) contains `pairs`, and perhaps folders of further sets: an sdist and a wheel of each of many
 releases, which `python -m benchmarks.corpora.download [--all]` fetches. The modules of the sdist's record are compared
 with those in the wheel, and the requirements where the sdist's are known. Every difference is printed;
-docs/sdist-differences.md gives the reasons. Public modules are those without a leading underscore in any part of their
-name. pairs.txt has the stratum and the set of each release; where modules are unknown, the index is 0.
+benchmarks/corpora/differences.md gives the reasons. Public modules are those without a leading underscore in any part
+of their name. pairs.txt has the stratum and the set of each release; where modules are unknown, the index is 0.
 
 Fails if the mean Jaccard index of all modules is below 0.985, or below 0.995 for the sdists that are graded exact, or
 if more than 3 % of the pairs are below 0.5, or if the requirements of more than 1 % differ.

@@ -1,4 +1,4 @@
-"""How many hostile wheels and sdists of each class differ from what a pip makes of them: the tables of docs/reading.md.
+"""Count the hostile wheels and sdists of each class whose records differ from the files of pip: docs/reading.md.
 
     python -m pypi_assets_tests.distributions.hostile_classes [PYTHON...]
 
