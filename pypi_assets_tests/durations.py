@@ -1,7 +1,8 @@
-"""Records what each test takes, and makes the tables of docs/development.md from it.
+"""Record the time of each test, and make the table of benchmarks/README.md from it.
 
 `pytest --record-durations=FOLDER` writes a file for each worker. `python -m pypi_assets_tests.durations FOLDER` prints
-the tables, and puts them into the page with `--write`. Processor time includes that of child processes.
+the packages and the longest tests, and puts the packages into the page with `--write`. Processor time includes child
+processes.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import pytest
 
 from pypi_assets_tests.tiers import TOP, package_of
 
-PAGE = Path(__file__).parent.parent / "docs" / "development.md"
+PAGE = Path(__file__).parent.parent / "benchmarks" / "README.md"
 BEGIN, END = "<!-- durations -->\n", "<!-- end of durations -->\n"
 _ROOT = "pypi_assets_tests/"
 
@@ -115,13 +116,14 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="what `pytest --record-durations` has written")
-    parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE.name}")
+    parser.add_argument("--write", action="store_true", help="put the table of packages into benchmarks/README.md")
     options = parser.parse_args()
     tables = Durations.read(options.folder).tables()
     print(tables)  # noqa: T201
     if options.write:
         before, _, rest = PAGE.read_text().partition(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}\n{tables}\n{END}{rest.partition(END)[2]}")
+        packages = tables.partition("\n\n")[0]
+        PAGE.write_text(f"{before}{BEGIN}\n{packages}\n\n{END}{rest.partition(END)[2]}")
 
 
 if __name__ == "__main__":

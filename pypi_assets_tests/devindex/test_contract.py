@@ -29,7 +29,7 @@ from pypi_assets.devindex.server import running
 from pypi_assets_tests.builders import tar_bytes, zip_bytes
 
 DATA = Path(__file__).parent.parent / "data" / "warehouse-recording.json"
-DOCS = Path(__file__).parents[2] / "docs" / "devindex.md"
+DOCS = Path(__file__).parents[2] / "docs" / "development.md"
 
 
 @dataclass(frozen=True)

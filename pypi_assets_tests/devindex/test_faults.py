@@ -196,7 +196,7 @@ def test_rates_add_up_and_repeat_in_any_order() -> None:
 
 
 def test_the_plan_in_the_docs_lets_a_tenth_of_all_requests_fail() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "devindex.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "development.md").read_text()
     [plan] = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     FaultPlan(plan)
     rates = dict.fromkeys(RequestKind, 0.0)
@@ -211,7 +211,7 @@ def leaves(fault: type[Fault]) -> list[type[Fault]]:
 
 
 def test_the_docs_name_every_fault_and_every_key() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "devindex.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "development.md").read_text()
     rows = {row[0]: row for row in re.findall(r"^\| `([\w-]+)` \|(.*)$", text, re.MULTILINE)}
     for one in leaves(Fault):
         [name] = get_args(one.model_fields["kind"].annotation)
