@@ -43,6 +43,7 @@ class Answers:
     distributions: list[Row]
     yaml: list[Row]
     pandas_code_answers: tuple[int, int]
+    python_code_answers: tuple[int, list[str]]
 
 
 def fill(index: ServedIndex) -> None:
@@ -96,6 +97,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answers]:
             ],
             yaml=list(modules.module("yaml").results),
             pandas_code_answers=run_pandas_code(glob.parent),
+            python_code_answers=run_python_code((folder / "storage").as_uri(), export.cover[0]),
         )
     catalog.close()
 
@@ -117,6 +119,22 @@ def run_pandas_code(folder: Path) -> tuple[int, int]:
     names: dict[str, Any] = {}
     exec(re.sub(r'folder = ".*"', f"folder = {str(folder)!r}", code), names)
     return len(names["sizes"]), len(names["one"])
+
+
+def run_python_code(uri: str, full_dump: str) -> tuple[int, list[str]]:
+    """Run the page's examples that read dumps and a LevelDB. Return the rows of the frame, and the versions."""
+    dumps, leveldb = re.findall(r"```python\n(.*?)```", PAGE.partition("\n## Export to Parquet\n")[0], re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(dumps.replace("file:///srv/pypi-assets", uri).replace("0-1200", full_dump), names)
+    rows = names["frame"]
+    exec(leveldb.replace("file:///srv/pypi-assets", uri), names)
+    return len(rows), names["row"]["versions"]
+
+
+def test_python_examples_read_dumps_and_a_leveldb(answers: Answers) -> None:
+    rows, versions = answers.python_code_answers
+    assert rows == len(answers.files)
+    assert versions == answers.yaml[-1]["versions"]
 
 
 def test_there_are_five_questions() -> None:
