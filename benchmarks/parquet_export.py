@@ -86,7 +86,7 @@ def query(storage: Storage) -> list[tuple[int, float]]:
     took = []
     files = storage.local_path(files_glob(newest.directory))
     with duckdb.connect() as connection:
-        connection.execute(re.sub(r"read_parquet\('[^']*'\)", f"read_parquet('{files}')", view))
+        connection.execute(re.sub(r"read_parquet\(\s*'[^']*'\s*\)", f"read_parquet('{files}')", view))
         for question in questions:
             connection.execute(question).fetchall()
             started = time.monotonic()

@@ -104,7 +104,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answers]:
 
 def answered(glob: Path) -> list[list[Row]]:
     with duckdb.connect() as connection:
-        connection.execute(re.sub(r"read_parquet\('[^']*'\)", f"read_parquet('{glob}')", VIEW))
+        connection.execute(re.sub(r"read_parquet\(\s*'[^']*'\s*\)", f"read_parquet('{glob}')", VIEW))
         found = []
         for question in QUESTIONS:
             cursor = connection.execute(question)
