@@ -1,5 +1,6 @@
 """Each entry of the registry is whole and documented."""
 
+import re
 from importlib import import_module
 from pathlib import Path
 
@@ -27,6 +28,11 @@ def test_the_docs_list_the_datasets() -> None:
     for dataset in DATASETS.values():
         assert f"| `{dataset.name}` | {dataset.description} |" in page
         assert f"### `{dataset.name}`, format {dataset.format}\n" in (DOCS / "formats.md").read_text()
+
+
+def test_the_page_of_formats_names_every_dataset() -> None:
+    [names] = re.findall(r"`DATASET` is ([^.]*)\.", (DOCS / "formats.md").read_text())
+    assert re.findall(r"`(\w+)`", names) == list(DATASETS)
 
 
 def test_an_unknown_dataset_is_refused() -> None:
