@@ -12,7 +12,7 @@ INSTALL_COMPILED := $(BIN)/python .ci/install.py --compile pip
 # tests start hundreds of processes; without bytecode each would compile all that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo ui stop check style types test tests nightly histories fuzz test-pythons dist release rebuild-release workflows lock sbom redis nginx prometheus compose kubectl wheels test-deploy test-faults test-browser clean
+.PHONY: demo ui stop check style types test tests nightly histories fuzz test-pythons dist release rebuild-release workflows lock sbom redis nginx prometheus compose kubectl wheels test-deploy test-faults test-browser docs clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python demo/run.py
@@ -135,6 +135,10 @@ test-browser: $(VENV)/.installed-test-deploy
 test-faults: redis $(VENV)/.installed-test-deploy
 	$(BIN)/pytest -s -m faults pypi_assets_tests/deploy
 
+# the site of docs/, in site/: a broken link or anchor fails. `.venv/bin/mkdocs serve` shows it while you write
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs --quiet build --strict
+
 # looked at each time, and made again only where it does not serve
 $(VENV)/pyvenv.cfg: FORCE
 	@.ci/make_venv $(VENV) $(PYTHON)
@@ -173,7 +177,12 @@ $(VENV)/.installed-image: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
 	@$(INSTALL) --editable '.[image]'
 	@touch $@
 
+$(VENV)/.installed-docs: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
+	@echo "installing MkDocs into $(VENV) ..."
+	@$(INSTALL) --editable '.[docs]'
+	@touch $(VENV)/.installed $@
+
 FORCE:
 
 clean:
-	rm -rf $(VENV) $(VENV)-3.* .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) $(VENV)-3.* .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site *.egg-info
