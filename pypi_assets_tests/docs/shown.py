@@ -1,0 +1,336 @@
+"""The commands that the pages of docs/ show, each run in a fresh home over the example index.
+
+`python -m pypi_assets_tests.docs.shown PAGE...` writes what they print into the pages, in place of what stands there.
+A page is README.md, or a file of docs/. In a block of `console`, the lines that begin with `$ ` are commands, and the
+lines below are what a terminal shows: standard output, then standard error. A line of `...` stands for any lines.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pypi_assets_tests.docs.example_index import fill, write_files
+from pypi_assets_tests.served_index import served_index
+
+ROOT = Path(__file__).parents[2]
+MAIN = "from pypi_assets.cli import main; main()"
+EMPTY_HOME = "<!-- an empty home -->"
+"""From this line of a page on, commands find an empty home. Before, it was crawled, dumped and published."""
+PROGRESS = re.compile(r"(?:history|listing|visits|reads|shards): \d+ of \d+(?:, .*)?")
+"""Lines that are a bar on a terminal."""
+TRIED = re.compile(r"(?:[A-Z_]+=\S+ )*(?:pypi-assets|export PYPI_ASSETS|curl|uv pip|pip (?:install|download)) ?")
+LASTING = re.compile(
+    r"pypi-assets (?:serve|mcp|devindex serve|follow(?!.*--(?:once|help)))\b|--follow\b|admin metrics.*--listen"
+)
+"""Commands that go on until they are stopped."""
+LASTING_S = 4.0
+UNTRIED = {
+    r"pypi-assets up\b": "it starts PostgreSQL and Dagster: deploy/test_up.py",
+    r"(?:s3|gs|az|https)://(?!127\.)|@example\.org|://db\b": "it needs another host",
+    r"\b[A-Z][A-Z_]+\b(?!=)(?<!PYPI)": "a word in capitals stands for a name",
+    r"_PYPI_ASSETS_COMPLETE": "it changes the user's shell: cli/test_completion.py",
+    r"pypi-assets\[": "it installs",
+}
+"""Patterns of commands that the test does not run, with the reasons."""
+FAILING: dict[str, int] = {"pypi-assets resolve -r requirements.in --python 3.12 --platform linux-x86_64": 1}
+"""Commands that fail, as their pages say, with their exit codes."""
+CATALOG = ("crawl full --with-history", "dump full --shards 1", "leveldb update", "journal write")
+
+
+@dataclass
+class Command:
+    """A command of a page, and the lines below it if it is in a block of `console`."""
+
+    text: str
+    output: list[str] | None = None
+
+    @property
+    def untried(self) -> str:
+        """Why it is not run; empty if it is run."""
+        if not TRIED.match(self.text):
+            return "it is a command of another program"
+        return next((reason for pattern, reason in UNTRIED.items() if re.search(pattern, self.text)), "")
+
+
+def commands(page: str) -> Iterator[Command]:
+    """Yield the commands of a page's blocks, in their order."""
+    for language, block in re.findall(r"(?m)^```(\w*)[^\n]*\n(.*?)^```$", page, re.DOTALL):
+        lines = re.sub(r" *\\\n +", " ", block).splitlines()
+        if language == "console":
+            yield from _session(lines)
+        elif language in {"", "sh", "bash"}:
+            yield from (Command(_uncommented(line)) for line in lines if TRIED.match(line))
+
+
+def _session(lines: list[str]) -> Iterator[Command]:
+    current = None
+    for line in lines:
+        if line.startswith("$ "):
+            if current:
+                yield current
+            current = Command(_uncommented(line[2:]), [])
+        elif current and current.output is not None:
+            current.output.append(line)
+    if current:
+        yield current
+
+
+def _uncommented(line: str) -> str:
+    return re.sub(r"\s+# .*$", "", line).strip()
+
+
+@dataclass
+class Printed:
+    """What a command has printed, and how it ended."""
+
+    text: str
+    exit_code: int
+
+
+@dataclass
+class Shell:
+    """A folder with the files that pages name, a home, and the environment of a shell that knows `pypi-assets`.
+
+    `replaced` has the addresses that the servers really have, by those that pages show.
+    """
+
+    folder: Path
+    variables: dict[str, str]
+    replaced: dict[str, str]
+    service: subprocess.Popen[str] | None = field(default=None, init=False)
+
+    def run(self, command: str) -> Printed:
+        if "8642" in command and "pypi-assets serve" not in command:
+            self._serve()
+        named = {shown: actual for shown, actual in self.replaced.items() if shown in command}
+        self.replaced = named | self.replaced
+        for shown, actual in named.items():
+            command = command.replace(shown, actual)
+        if command.startswith("pypi-assets init"):
+            self.variables.pop("PYPI_ASSETS_INDEX_URL", None)
+        if command.startswith("export "):
+            self.variables |= dict(word.split("=", 1) for word in shlex.split(command)[1:])
+            return Printed("", 0)
+        if LASTING.search(command):
+            return self._run_for_a_while(command)
+        bash = ["bash", "-c", command]
+        done = subprocess.run(
+            bash,
+            cwd=self.folder,
+            env=self.variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        return Printed(self._as_shown(done.stdout), done.returncode)
+
+    def begin_again(self) -> None:
+        """Make the home empty."""
+        shutil.rmtree(self.folder / ".pypi-assets", ignore_errors=True)
+
+    def _run_for_a_while(self, command: str) -> Printed:
+        """Run a command until it has gone on for some seconds, and then as if Ctrl-C were pressed."""
+        if command.startswith("pypi-assets serve"):
+            command = f"{re.sub(r' --port [0-9]+', '', command)} --port 0"
+        command = re.sub(r"(--http|--listen) (\S+):\d+", r"\1 \2:0", command)
+        process = subprocess.Popen(
+            ["bash", "-c", f"exec {command}"],
+            cwd=self.folder,
+            env=self.variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        try:
+            process.wait(LASTING_S)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+        text, _ = process.communicate(timeout=60)
+        code = 0 if process.returncode in {130, -signal.SIGINT} else process.returncode
+        return Printed(self._as_shown(text), code)
+
+    def _serve(self) -> None:
+        if self.service is None:
+            arguments = [sys.executable, "-c", MAIN, "serve", "--port", "0"]
+            self.service = subprocess.Popen(
+                arguments,
+                cwd=self.folder,
+                env=self.variables,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            assert self.service.stdout is not None
+            for line in self.service.stdout:
+                if found := re.search(r"127\.0\.0\.1:\d+", line):
+                    self.replaced["127.0.0.1:8642"] = found[0]
+                    return
+            raise AssertionError("the service did not start")
+
+    def _as_shown(self, text: str) -> str:
+        for shown, actual in self.replaced.items():
+            text = text.replace(actual, shown)
+        return text.replace(str(self.folder), "/home/me")
+
+    def close(self) -> None:
+        if self.service is not None:
+            self.service.terminate()
+            self.service.communicate()
+
+
+@dataclass
+class Prepared:
+    """The example index while it is served, and a home that follows it."""
+
+    folder: Path
+    url: str
+
+    @contextmanager
+    def shell(self) -> Iterator[Shell]:
+        """A shell in a new folder, with a copy of the prepared home."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as temporary:
+            folder = Path(temporary) / "me"
+            shutil.copytree(self.folder / "files", folder)
+            shutil.copytree(self.folder / "home", folder / ".pypi-assets")
+            host = self.url.removeprefix("http://").partition("/")[0]
+            replaced = {"127.0.0.1:8137": host, "127.0.0.1:8080": host}
+            shell = Shell(folder, variables(self.folder, folder, self.url), replaced)
+            try:
+                yield shell
+            finally:
+                shell.close()
+
+
+def variables(tools: Path, folder: Path, url: str) -> dict[str, str]:
+    """Return the environment of a user who follows the index at `url`."""
+    return {
+        "PATH": f"{tools / 'bin'}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(folder),
+        "PYTHONPATH": str(ROOT),
+        "PYTHONUNBUFFERED": "1",
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_TARGET": str(folder / "installed"),
+        "UV_NO_CONFIG": "1",
+        "UV_CACHE_DIR": str(folder / "uv"),
+        "PYPI_ASSETS_HOME": str(folder / ".pypi-assets"),
+        "PYPI_ASSETS_INDEX_URL": url,
+        "PYPI_ASSETS_FOLLOW_INTERVAL_S": "1",
+    }
+
+
+@contextmanager
+def prepared(folder: Path) -> Iterator[Prepared]:
+    """Serve the example index, and crawl and publish it into the home that shells begin with."""
+    with served_index(folder / "served") as index:
+        fill(index)
+        write_files(folder / "files", index)
+        write_program(folder / "bin" / "pypi-assets")
+        environment = variables(folder, folder, index.url) | {"PYPI_ASSETS_HOME": str(folder / "home")}
+        for command in CATALOG:
+            subprocess.run(
+                [sys.executable, "-c", MAIN, *command.split()],
+                env=environment,
+                cwd=folder,
+                check=True,
+                capture_output=True,
+            )
+        yield Prepared(folder, index.url)
+
+
+def write_program(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c {shlex.quote(MAIN)} "$@"\n')
+    path.chmod(0o755)
+
+
+PASSING = re.compile(
+    r"\d{4}-\d\d-\d\d(?!T09:00:00Z)[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)?|\b\d+(?:\.\d+)? (?:s|bytes)\b|\"bytes\": \d+|\"seconds\": [\d.]+"
+)
+"""What differs from run to run: the time of now, and how long something takes."""
+
+
+def equal(shown: list[str], printed: str) -> bool:
+    """Return whether a page shows what was printed. A line of `...` stands for any lines."""
+    pattern = "".join(
+        r"(?:.*\n)*?" if line == "..." else re.escape(PASSING.sub("~", line.rstrip())) + r"\n" for line in shown
+    )
+    text = "".join(f"{PASSING.sub('~', line)}\n" for line in shown_lines(printed))
+    return re.fullmatch(pattern, text) is not None
+
+
+def shown_lines(printed: str) -> list[str]:
+    """Return the lines that a page shows: all but those of progress."""
+    lines = (line.rstrip() for line in printed.splitlines())
+    return [line for line in lines if line and not PROGRESS.fullmatch(line)]
+
+
+def is_compared(command: Command) -> bool:
+    return command.output is not None and not LASTING.search(command.text)
+
+
+def rewritten(text: str, world: Prepared) -> str:
+    """Return the page with what its commands print now. Blocks with a line of `...` stay as they are."""
+    with world.shell() as shell:
+
+        def block(found: re.Match[str]) -> str:
+            whole = found[0]
+            if whole == EMPTY_HOME:
+                shell.begin_again()
+            for command in commands(whole):
+                if command.untried:
+                    report(f"not run, since {command.untried}: {command.text}")
+                    continue
+                printed = shell.run(command.text)
+                if printed.exit_code != FAILING.get(command.text, 0):
+                    report(f"exit code {printed.exit_code}: {command.text}\n{printed.text}")
+                if is_compared(command) and not equal(command.output or [], printed.text):
+                    if "..." in (command.output or []):
+                        report(f"other output: {command.text}\n{printed.text}")
+                    else:
+                        whole = with_output(whole, command, shown_lines(printed.text))
+            return whole
+
+        return re.sub(rf"(?ms){EMPTY_HOME}|^```.*?^```$", block, text)
+
+
+def report(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+def with_output(block: str, command: Command, lines: list[str]) -> str:
+    """Return the block with these lines below the command."""
+    kept, result, is_below = block.splitlines(), [], False
+    for number, line in enumerate(kept):
+        begins = line.startswith("$ ")
+        if begins:
+            joined = re.sub(r" *\\\n +", " ", "\n".join(kept[number:]))[2:].partition("\n")[0]
+            is_below = _uncommented(joined) == command.text
+        is_continued = begins or kept[number - 1].endswith("\\")
+        if line == "```" or not is_below or is_continued:
+            result.append(line)
+        if is_below and is_continued and not line.endswith("\\"):
+            result += lines
+    return "\n".join(result)
+
+
+def page_path(name: str) -> Path:
+    return ROOT / name if name == "README.md" else ROOT / "docs" / name
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as temporary, prepared(Path(temporary)) as world:
+        for name in sys.argv[1:]:
+            path = page_path(name)
+            path.write_text(rewritten(path.read_text(), world))
