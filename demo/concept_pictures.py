@@ -52,7 +52,8 @@ class Picture:
             f'<path d="{path}" stroke="{INK}" stroke-width="1.5" fill="none" marker-end="url(#tip)"{dashes}/>'
         )
 
-    def write(self, name: str) -> None:
+    def write(self, path: Path) -> Path:
+        """Write the picture as an SVG file, and return its path."""
         tip = (
             '<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
             f'<path d="M0 0L8 4L0 8z" fill="{INK}"/></marker>'
@@ -62,11 +63,11 @@ class Picture:
             f'font-family="system-ui, sans-serif"><title>{escape(self.title)}</title><defs>{tip}</defs>'
             f'<rect width="{self.width}" height="{self.height}" rx="10" fill="{PAPER}"/>{"".join(self.parts)}</svg>\n'
         )
-        FOLDER.mkdir(exist_ok=True)
-        (FOLDER / f"{name}.svg").write_text(svg, encoding="utf-8")
+        path.write_text(svg, encoding="utf-8")
+        return path
 
 
-def flow() -> None:
+def flow() -> Picture:
     picture = Picture(820, 250, "Data flows from the index to the catalog, the dumps and the LevelDBs")
     picture.box(20, 90, 130, 56, "index", GREEN, "pages, changelog")
     picture.box(220, 90, 130, 56, "catalog", BLUE, "a database")
@@ -81,12 +82,12 @@ def flow() -> None:
     picture.arrow((300, 146), (300, 210), (328, 210))
     picture.box(420, 20, 130, 44, "journal", BLUE)
     picture.arrow((285, 90), (285, 42), (418, 42))
-    picture.box(600, 20, 200, 44, "mirrors, Kafka, webhooks", GREEN)
-    picture.arrow((550, 42), (598, 42))
-    picture.write("flow")
+    picture.box(590, 20, 215, 44, "mirrors, Kafka, webhooks", GREEN)
+    picture.arrow((550, 42), (588, 42))
+    return picture
 
 
-def ranges() -> None:
+def ranges() -> Picture:
     picture = Picture(820, 290, "Ranges of serials, the dumps of them, and a LevelDB version")
 
     def at(serial: float) -> float:
@@ -111,10 +112,10 @@ def ranges() -> None:
     picture.text(16, 222, "LevelDB")
     picture.box(at(1000), 200, at(1180) - at(1000), 44, "version 7 of modules, at serial 1180")
     picture.text(at(1180) + 8, 227, "next: version 8", size=12, fill=SOFT)
-    picture.write("ranges")
+    return picture
 
 
-def life() -> None:
+def life() -> Picture:
     picture = Picture(820, 210, "The life of a range, from its allocation to a compacted dump")
     steps = (("allocated", "a start of its own"), ("running", "visits, reads"), ("complete", "answers are exact"))
     for number, (name, note) in enumerate(steps):
@@ -129,15 +130,15 @@ def life() -> None:
     picture.text(268, 116, "run again: it continues", size=12, fill=SOFT)
     picture.text(500, 116, "Findings about a sealed range", size=12, fill=SOFT)
     picture.text(500, 134, "go into a later dump.", size=12, fill=SOFT)
-    picture.write("range-life")
+    return picture
 
 
-def tables() -> None:
+def tables() -> Picture:
     picture = Picture(820, 260, "What the catalog observes, and what it computes from that")
     columns = (
         (20, "observed", GREEN, ("events", "page snapshots, visits", "records of files")),
-        (300, "computed", BLUE, ("live and yanked intervals", "changes, with a cause each", "releases, projects")),
-        (580, "work", AMBER, ("ledger of ranges", "queues of visits and reads", "dumps, LevelDB versions")),
+        (300, "computed", BLUE, ("live and yanked intervals", "changes with causes", "releases, projects")),
+        (580, "work", AMBER, ("ledger of ranges", "queues of visits, reads", "dumps, LevelDB versions")),
     )
     for x, title, fill, rows in columns:
         picture.text(x + 110, 34, title, anchor="middle", weight="600")
@@ -146,10 +147,10 @@ def tables() -> None:
     picture.arrow((240, 128), (298, 128))
     picture.text(410, 236, "A pure function of all that was observed:", anchor="middle", size=12, fill=SOFT)
     picture.text(410, 252, "the order of crawls does not matter.", anchor="middle", size=12, fill=SOFT)
-    picture.write("tables")
+    return picture
 
 
-def page_and_events() -> None:
+def page_and_events() -> Picture:
     picture = Picture(820, 250, "A page of serial 125 is compared with the events up to 125")
 
     def at(serial: float) -> float:
@@ -173,9 +174,21 @@ def page_and_events() -> None:
     picture.text(at(112.5), 212, "live 100 to 125", anchor="middle", size=12, weight="600")
     picture.box(at(110), 220, at(125) - at(110), 20, "", RED)
     picture.text(at(117.5), 235, "yanked from 110", anchor="middle", size=12, weight="600")
-    picture.write("page-and-events")
+    return picture
+
+
+def draw_all(folder: Path) -> list[Path]:
+    """Write all pictures into the folder, and return their paths."""
+    drawn = {
+        "flow": flow(),
+        "ranges": ranges(),
+        "range-life": life(),
+        "tables": tables(),
+        "page-and-events": page_and_events(),
+    }
+    folder.mkdir(exist_ok=True)
+    return [picture.write(folder / f"{name}.svg") for name, picture in drawn.items()]
 
 
 if __name__ == "__main__":
-    for draw in (flow, ranges, life, tables, page_and_events):
-        draw()
+    draw_all(FOLDER)

@@ -114,36 +114,6 @@ def test_links_lead_to_headings_that_are_there(subtests: pytest.Subtests):
                 assert anchor in anchors(page.parent / target if target else page), f"{target}#{anchor}"
 
 
-OUTPUT_OPTIONS = {"--json", "--csv", "--header"}
-
-
-def options(name: tuple[str, ...]) -> set[str]:
-    """The options of a command but --help and those of its output, which the page describes for all commands."""
-    command: click.Command | None = cli
-    for part in name:
-        assert isinstance(command, click.Group)
-        with click.Context(command) as context:
-            command = command.get_command(context, part)
-    assert command is not None
-    return {opt for one in command.params for opt in one.opts if opt.startswith("--")} - OUTPUT_OPTIONS
-
-
-def test_the_page_of_the_command_line_has_every_command_with_its_options():
-    text = (ROOT / "docs" / "cli.md").read_text()
-    [of_output] = re.findall(r"\n## Use the output in a program\n(.*?)\n## ", text, re.DOTALL)
-    assert names(r"`(--[a-z-]+)`", of_output) >= OUTPUT_OPTIONS
-    [section] = re.findall(r"\n## Commands\n(.*?)\n## ", text, re.DOTALL)
-    described: dict[tuple[str, ...], set[str]] = {}
-    for row in names(r"(?m)^\| `([^`]*)`", section):
-        name = tuple(re.split(r" (?![a-z])", row)[0].split())
-        described.setdefault(name, set()).update(names(r"--[a-z-]+", row))
-    groups = {name[:-1] for name in commands(cli)}
-    there = {name for name in commands(cli) - groups if name[0] != "devindex"}
-    assert set(described) - {("devindex",)} == there
-    for name in there:
-        assert described[name] == options(name), name
-
-
 def test_every_metric_is_described():
     [section] = re.findall(r"\n## Metrics\n(.*?)\n## ", (ROOT / "docs" / "operations.md").read_text(), re.DOTALL)
     source = (ROOT / "pypi_assets" / "metrics.py").read_text()
@@ -160,12 +130,12 @@ def test_the_readme_leads_to_every_page():
 
 def glossary() -> list[tuple[list[str], str, str]]:
     """The words of each row, its meaning and the place that defines it."""
-    rows = re.findall(r"(?m)^\| (\*\*.*) \| (.*) \| `(.*)` \|$", (ROOT / "docs" / "glossary.md").read_text())
+    rows = re.findall(r"(?m)^\| (\*\*.*) \| (.*) \| `(.*)` \|$", (ROOT / "docs" / "concepts.md").read_text())
     return [(re.findall(r"\*\*([^*]+)\*\*", terms), meaning, place) for terms, meaning, place in rows]
 
 
 def test_the_glossary_explains_few_words_once_each():
-    text = (ROOT / "docs" / "glossary.md").read_text()
+    text = (ROOT / "docs" / "concepts.md").read_text()
     words = [word for row, _, _ in glossary() for word in row]
     assert len(words) == text.count("\n| **")
     assert 30 <= len(words) <= 45

@@ -1,4 +1,4 @@
-"""Readers of published datasets. `open_latest(dataset)` opens the newest version; docs/lookup.md has examples.
+"""Readers of published datasets. `open_latest(dataset)` opens the newest version; docs/ask.md has examples.
 
 Names are imported on first use, so a command loads only the readers that it needs.
 """

@@ -2,7 +2,7 @@
 
     owners(snapshot, ["yaml", "google.cloud.storage.blob"])
 
-docs/owners.md describes the answer.
+docs/ask.md describes the answer.
 """
 
 from collections import Counter

@@ -1,6 +1,6 @@
 """Rank the projects that provide a module by the evidence that an import of the module means them.
 
-docs/owners.md explains the ranking. The score of a candidate depends only on data that the answer shows: the module,
+docs/ask.md explains the ranking. The score of a candidate depends only on data that the answer shows: the module,
 the project's names, and the `reasons`.
 """
 

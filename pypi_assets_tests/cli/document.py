@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from pypi_assets.cli import _COMMANDS, cli
+from pypi_assets.cli import _COMMANDS
 from pypi_assets_tests.cli.commands import every_command
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "cli.md"
@@ -39,7 +39,9 @@ def _row(path: tuple[str, ...], command: click.Command) -> str:
     with click.Context(command, info_name=" ".join(path)) as context:
         arguments = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
         shown = " ".join([*path, *arguments]).replace("|", r"\|")
-        options = " ".join(f"`{_option(one)}`" for one in command.params if isinstance(one, click.Option) and _is_shown(one))
+        options = " ".join(
+            f"`{_option(one)}`" for one in command.params if isinstance(one, click.Option) and _is_shown(one)
+        )
         return f"| `{shown}` | {options} | {command.get_short_help_str(1_000).rstrip('.')}. |"
 
 

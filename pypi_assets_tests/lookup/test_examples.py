@@ -21,8 +21,8 @@ def test_the_examples_of_the_docs_run(
     clear_settings(monkeypatch)
     monkeypatch.setenv("PYPI_ASSETS_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    examples = re.findall(r"```python\n(.*?)```", (DOCS / "lookup.md").read_text(), re.DOTALL)
-    assert len(examples) == 9
+    examples = re.findall(r"```python\n(.*?)```", (DOCS / "ask.md").read_text(), re.DOTALL)
+    assert len(examples) == 3
     for example in examples:
         exec(example, {})
     shown = capsys.readouterr().out

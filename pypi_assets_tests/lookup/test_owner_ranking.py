@@ -174,7 +174,7 @@ def test_reasons_are_words() -> None:
 
 
 def test_the_docs_have_the_weights() -> None:
-    page = (Path(__file__).parent.parent.parent / "docs" / "owners.md").read_text()
+    page = (Path(__file__).parent.parent.parent / "docs" / "ask.md").read_text()
     [table] = re.findall(r"\| reason \| points \|\n(.*?)\n\n", page, re.DOTALL)
     shown = re.findall(r"(?<![\w.])-?[0-9]+(?:\.[0-9]+)?(?=[ ,.|])", table.replace("log10(1 + count)", ""))
     for name, weight in WEIGHTS._asdict().items():

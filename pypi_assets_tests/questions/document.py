@@ -1,4 +1,4 @@
-"""The table of docs/questions.md, made from what is declared. Run as a module, it writes the table."""
+"""The table of docs/ask.md, made from what is declared. Run as a module, it writes the table."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 from pypi_assets.questions.question import Question, all_questions
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "questions.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "ask.md"
 _BEGIN, _END = "<!-- questions -->\n", "<!-- end of questions -->\n"
 
 

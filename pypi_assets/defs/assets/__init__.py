@@ -20,7 +20,7 @@ GROUPS = {
     "incremental_crawl": Group("crawl_incremental", "docs/dagster.md#follow-an-index"),
     "data_dumps": Group("data_dumps", "docs/formats.md#dumps"),
     "journal": Group("journal", "docs/journal.md"),
-    "leveldbs": Group("leveldbs", "docs/lookup.md"),
+    "leveldbs": Group("leveldbs", "docs/ask.md"),
     "parquet": Group("parquet", "docs/formats.md#export-to-parquet"),
     "solvability_days": Group("solvability", "docs/dagster.md#see-what-can-no-longer-be-installed"),
 }

@@ -24,7 +24,7 @@ def test_each_entry_is_whole(dataset: Dataset) -> None:
 
 
 def test_the_docs_list_the_datasets() -> None:
-    page = (DOCS / "lookup.md").read_text()
+    page = (DOCS / "ask.md").read_text()
     for dataset in DATASETS.values():
         assert f"| `{dataset.name}` | {dataset.description} |" in page
         assert f"### `{dataset.name}`, format {dataset.format}\n" in (DOCS / "formats.md").read_text()

@@ -1,0 +1,82 @@
+"""Every command that a page shows runs in a fresh home, and prints what the page shows."""
+
+import os
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from pypi_assets_tests.docs.shown import (
+    EMPTY_HOME,
+    FAILING,
+    ROOT,
+    UNTRIED,
+    Prepared,
+    commands,
+    equal,
+    is_compared,
+    page_path,
+    prepared,
+)
+
+PAGES = ["README.md", *sorted(path.name for path in (ROOT / "docs").glob("*.md"))]
+COMPARED = {
+    "README.md",
+    "index.md",
+    "concepts.md",
+    "ask.md",
+    "cli.md",
+    "service.md",
+    "time-travel.md",
+    "resolving.md",
+}
+"""The pages whose outputs are those of the example index. On the others, commands must only succeed."""
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
+    with prepared(tmp_path_factory.mktemp("docs")) as made:
+        yield made
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", PAGES)
+def test_commands_of_the_page_run(name: str, world: Prepared) -> None:
+    text = page_path(name).read_text()
+    problems = []
+    with world.shell() as shell:
+        for number, part in enumerate(text.split(EMPTY_HOME)):
+            if number:
+                shell.begin_again()
+            for command in commands(part):
+                if command.untried:
+                    continue
+                printed = shell.run(command.text)
+                if printed.exit_code != FAILING.get(command.text, 0):
+                    problems.append(f"exit code {printed.exit_code}: {command.text}\n{printed.text}")
+                elif name in COMPARED and is_compared(command) and not equal(command.output or [], printed.text):
+                    problems.append(f"other output: {command.text}\n{printed.text}")
+    assert problems == [], f"run python -m pypi_assets_tests.docs.shown {name}"
+
+
+def test_most_commands_are_tried() -> None:
+    shown = [command for name in PAGES for command in commands(page_path(name).read_text())]
+    own = [command for command in shown if command.text.startswith("pypi-assets ")]
+    untried = [command.text for command in own if command.untried]
+    assert len(own) > 100
+    assert len(untried) < len(own) / 4, untried
+
+
+def test_every_exception_is_needed() -> None:
+    shown = [command.text for name in PAGES for command in commands(page_path(name).read_text())]
+    assert [text for text in FAILING if text not in shown] == []
+    assert [pattern for pattern in UNTRIED if not any(re.search(pattern, text) for text in shown)] == []
+
+
+def test_what_differs_from_run_to_run_is_not_compared() -> None:
+    assert equal(["took 0.1 s at 2026-11-28T13:35:22Z"], "took 2 s at 2027-01-02T03:04:05Z\nreads: 3 of 3\n")
+    assert equal(["a", "...", "c"], "a\nb\nb\nc\n")
+    assert equal(["a", "...", "c"], "a\nc\n")
+    assert not equal(["a", "c"], "a\nb\nc\n")
+    assert not equal(["as of serial 82"], "as of serial 83\n")
+    assert os.linesep == "\n"
