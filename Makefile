@@ -137,7 +137,7 @@ test-faults: redis $(VENV)/.installed-test-deploy
 
 # the site of docs/, in site/: a broken link or anchor fails. `.venv/bin/mkdocs serve` shows it while you write
 docs: $(VENV)/.installed-docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs --quiet build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # looked at each time, and made again only where it does not serve
 $(VENV)/pyvenv.cfg: FORCE

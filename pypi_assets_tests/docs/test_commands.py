@@ -59,6 +59,15 @@ def test_commands_of_the_page_run(name: str, world: Prepared) -> None:
     assert problems == [], f"run python -m pypi_assets_tests.docs.shown {name}"
 
 
+@pytest.mark.nightly
+def test_commands_that_the_readme_lists_run(world: Prepared) -> None:
+    listed = re.findall(r"(?m)^\|.*\| `(pypi-assets [^`]+)` \|$", page_path("README.md").read_text())
+    assert len(listed) == 8
+    with world.shell() as shell:
+        printed = {command: shell.run(command) for command in listed}
+    assert {command: done.text for command, done in printed.items() if done.exit_code or not done.text} == {}
+
+
 def test_most_commands_are_tried() -> None:
     shown = [command for name in PAGES for command in commands(page_path(name).read_text())]
     own = [command for command in shown if command.text.startswith("pypi-assets ")]
