@@ -68,6 +68,19 @@ def test_commands_that_the_readme_lists_run(world: Prepared) -> None:
     assert {command: done.text for command, done in printed.items() if done.exit_code or not done.text} == {}
 
 
+@pytest.mark.nightly
+def test_the_steps_of_the_python_client_run(world: Prepared) -> None:
+    [section] = re.findall(r"\n## Python\n(.*?)\n## ", page_path("service.md").read_text(), re.DOTALL)
+    program = "\n".join(re.findall(r"```python\n(.*?)```", section, re.DOTALL))
+    with world.shell() as shell:
+        (shell.folder / "steps.py").write_text(program)
+        printed = shell.run("sed -i s/127.0.0.1:8642/127.0.0.1:8642/ steps.py && python steps.py")
+    assert printed.exit_code == 0, printed.text
+    assert "['PyYAML', 'yaml-copy'] as of serial 82" in printed.text
+    assert "at serial 8\n" in printed.text
+    assert re.search(r"\d+ changes up to ", printed.text)
+
+
 def test_most_commands_are_tried() -> None:
     shown = [command for name in PAGES for command in commands(page_path(name).read_text())]
     own = [command for command in shown if command.text.startswith("pypi-assets ")]
