@@ -1,6 +1,6 @@
 """Makes a release: `make release`, or `make release DRY_RUN=1` to try it. It works in a clone of HEAD.
 
-The version is that of pyproject.toml, and CHANGELOG.md must describe it under "Unreleased". The steps:
+The version is that of pyproject.toml, and CHANGELOG.md must describe it as "Unreleased". The steps:
 
 1. Date the changelog's section.
 2. Build the sdist and the wheel twice, in different folders; their bytes must be equal.
@@ -34,7 +34,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 DISTRIBUTIONS = ROOT / "dist"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-UNRELEASED = "## [Unreleased]"
+UNRELEASED = "Unreleased"
 BUILD_TYPE = "https://packaging.python.org/en/latest/specifications/pyproject-toml/#build-system"
 
 
@@ -54,14 +54,12 @@ def read_version(project: Path) -> str:
 
 
 def date_changelog(text: str, version: str, day: str) -> str:
-    """Return the changelog with its unreleased section as that of `version`. Raises ValueError if there is none."""
-    head, found, rest = text.partition(f"{UNRELEASED}\n")
+    """Return the changelog with the day of `version` in its heading. Raises ValueError if it has no such section."""
+    head, found, rest = text.partition(f"## [{version}] - {UNRELEASED}\n")
     section = re.split(r"^## ", rest, maxsplit=1, flags=re.MULTILINE)[0]
     if not found or not section.strip():
-        raise ValueError(f"CHANGELOG.md describes nothing under {UNRELEASED!r}: write what {version} changes")
-    if f"## [{version}]" in text:
-        raise ValueError(f"CHANGELOG.md has a section of {version} already: raise the version in pyproject.toml")
-    return f"{head}{UNRELEASED}\n\n## [{version}] - {day}\n{rest}"
+        raise ValueError(f"CHANGELOG.md has no section '## [{version}] - {UNRELEASED}': describe the release there")
+    return f"{head}## [{version}] - {day}\n{rest}"
 
 
 def build(project: Path, folder: Path) -> list[Path]:

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 ENTRY_POINTS = "pypi_assets.indexes"
-"""The entry point group in which other packages register kinds; see docs/new-index.md."""
+"""The entry point group in which other packages register kinds; see docs/indexes.md."""
 AUTO, XMLRPC, SIMPLE, PAGES = "auto", "xmlrpc", "simple", "pages"
 BUILT_IN = (AUTO, XMLRPC, SIMPLE, PAGES)
 WITH_CHANGELOG_NEXT_TO_IT = frozenset({AUTO, XMLRPC, SIMPLE})

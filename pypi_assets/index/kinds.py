@@ -1,7 +1,7 @@
 """Registry of the kinds of index: the built-in kinds, and kinds that other packages add.
 
 A package adds a kind with an entry point in the group `pypi_assets.indexes`. The entry point's object is an
-`IndexKind`; see docs/new-index.md. The methods that an index must have are in `protocol.py`.
+`IndexKind`; see docs/indexes.md. The methods that an index must have are in `protocol.py`.
 """
 
 from collections.abc import Callable
