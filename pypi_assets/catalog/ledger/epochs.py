@@ -1,4 +1,4 @@
-"""The epochs of serials, which tell whether two answers at a serial are equal, and announcements of changed epochs.
+"""Epochs of serials, by which a reader knows whether an answer at a serial has changed, and announcements of changes.
 
 Two answers at a serial are equal if the serial had the same epoch. The answer at a serial can improve later: a file is
 read late or reprocessed, a page corrects a derived change, a yank reason or a name changes. Each such change gives a

@@ -57,8 +57,8 @@ class LedgerRange:
     each step that ended well without completing the range.
 
     `lister` is the lister that requested the range; None for a full crawl. No event is known between the range's start
-    and `exact_from`, so the catalog has no answer for the serials between; None if there is no such gap. `visited`
-    counts its finished visits that have left the queue.
+    and `exact_from`, so the catalog has no answer for the serials between; None without such a gap. `visited` counts
+    its finished visits that have left the queue.
     """
 
     serials: SerialRange
@@ -110,12 +110,12 @@ def _complete_serial() -> ColumnElement[int]:
 
 
 def last_allocated_serial(connection: Connection) -> int:
-    """Return the end of the greatest range, where the next range starts; 0 if there is no range."""
+    """Return the end of the greatest range, where the next range starts; 0 before the first range."""
     return int(connection.scalar(select(func.max(serial_ranges.c.end))) or 0)
 
 
 def last_allocated_at(connection: Connection) -> float:
-    """Return the time at which the greatest range was allocated, in unix seconds; 0 if there is no range."""
+    """Return the time at which the greatest range was allocated, in unix seconds; 0 before the first range."""
     greatest = select(func.max(serial_ranges.c.end)).scalar_subquery()
     return float(connection.scalar(select(serial_ranges.c.requested_at).where(serial_ranges.c.end == greatest)) or 0)
 
@@ -178,8 +178,8 @@ def unfinished_ranges(connection: Connection) -> list[LedgerRange]:
 def first_range(connection: Connection) -> SerialRange | None:
     """Return the incomplete first range, from 0 to the serial at which the catalog began; None if there is none.
 
-    It belongs to the first full crawl or scope. If the index was empty then, there is no such range: the first range
-    has events.
+    It belongs to the first full crawl or scope. A catalog of an index that was empty then has none: its first range has
+    events.
     """
     of = serial_ranges.c
     unfinished = of.start == 0, of.state == RangeState.REQUESTED, of.lister.is_(None)

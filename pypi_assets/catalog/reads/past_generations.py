@@ -135,7 +135,7 @@ def contents_at(
 def rejected_then(connection: Connection, serial: int, normalized: Collection[str]) -> dict[int, bool]:
     """Return, by distribution id, whether installers rejected the content that counted at `serial`.
 
-    Only files with another content now are included, and only those of the given projects.
+    Only files of the given projects that have another content now are included.
     """
     if not has_past_generations(connection):
         return {}

@@ -30,7 +30,7 @@ def content_digest(content: bytes) -> str:
 
 
 class StoredContents:
-    """A reader of contents of `table` by id, which caches those of its last call: files of a release share them."""
+    """A reader of contents of `table` by id. It caches the last contents, since files of a release share them."""
 
     def __init__(self, connection: Connection, table: Table) -> None:
         self._connection = connection
@@ -162,7 +162,7 @@ def lists_with_module(connection: Connection, module: str) -> Iterator[int]:
 
 
 class StoredLists:
-    """A reader of lists by id, which caches those of its last call: files of a release share them."""
+    """A reader of lists by id. It caches the last lists, since files of a release share them."""
 
     def __init__(self, connection: Connection) -> None:
         self._contents = StoredContents(connection, name_lists)
@@ -207,7 +207,7 @@ def record_details(record: DistributionRecord) -> RecordDetails:
 
     Only `import_names` can be present and empty: then the project declares that there is nothing to import.
     `entry_points` is null in the record's own part if the file was read and its entry points are unknown.
-    `modules_grade` is omitted if it is exact, as it is for every wheel.
+    `modules_grade` is omitted if it is exact, which is always so for wheels.
     """
     shared = {name: getattr(record, name) for name in SHARED_FIELDS}
     own = {"name": record.project} | {name: getattr(record, name) for name in OWN_DETAILS}

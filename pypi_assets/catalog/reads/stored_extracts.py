@@ -84,7 +84,7 @@ class RecordContent:
 
     @property
     def error(self) -> str | None:
-        """Return the error's kind and text; None if there is no error."""
+        """Return the error's kind and text; None without an error."""
         kind, text = self.columns["error_kind"], self.columns["error_text"]
         return None if kind is None else f"{kind}: {text}"
 

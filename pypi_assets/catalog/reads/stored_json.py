@@ -1,5 +1,5 @@
-"""JSON as the catalog stores it and as it is published. Names in broken distributions can contain unpaired surrogates,
-which UTF-8 cannot encode.
+"""The forms of JSON that the catalog stores and publishes. Names in broken distributions can contain unpaired
+surrogates, which UTF-8 cannot encode.
 """
 
 import json

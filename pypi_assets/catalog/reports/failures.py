@@ -71,7 +71,7 @@ class FailureGroup:
 def list_failures(
     connection: Connection, max_attempts: int, kind: str | None = None, normalized: str | None = None
 ) -> Iterator[RecordedFailure]:
-    """Yield all failures, or those of one kind or project.
+    """Yield all failures, or only failures of one kind or project.
 
     Failed reads come first, by project and filename. They are followed by live files that were neither read nor queued,
     visits by project, and broken entries of the index's answers. A read or visit is exhausted after `max_attempts`.

@@ -1,4 +1,4 @@
-"""The content stream of the journal: what was read from each file, and how releases changed.
+"""The content stream of the journal: the contents of files, and the changes of releases.
 
 *File read* records depend only on the content of the file and the extractor's version, apart from the file's place.
 Each release is compared with the previous one by PEP 440 that has a live file at that serial. These comparisons depend
@@ -201,7 +201,9 @@ class _ReadProject:
 
 
 class _Parts(NamedTuple):
-    """The live files of a release at a serial, all and without its new ones, and those of the release before it."""
+    """The live files of a release at a serial, with and without its new files, and the release before with its live
+    files.
+    """
 
     of_release: list[_KnownFile]
     before: list[_KnownFile]

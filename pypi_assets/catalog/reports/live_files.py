@@ -160,8 +160,8 @@ def files_with_sha256(catalog: Catalog, serial: int, sha256: str) -> list[FoundF
     """Return the files with this hash (64 lower-case hex digits) that were live at `serial` or before.
 
     They are ordered by normalized name and filename. Intervals are as of `serial`: an interval that ends later has no
-    end, and one that begins later is omitted. If a file was replaced under the same name, the intervals are those of
-    the content with this hash.
+    end, and one that begins later is omitted. If a file was replaced under the same name, only the intervals count in
+    which it had the content with this hash.
     """
     query = (
         select(

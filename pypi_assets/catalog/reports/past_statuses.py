@@ -1,8 +1,8 @@
 """The status of a project at a serial (PEP 792), whether it had a page then, and the reasons of its yanks.
 
 Quarantines, removals and registrations are events. Other statuses are known only from pages: a page is true at its own
-serial, and at the serial where it was seen unless an event of the project lies between. Each query reads a few rows
-through an index.
+serial, and also at the serial up to which events were known when it was seen, unless an event of the project lies
+between. Each query reads a few rows through an index.
 
 A reason counts for the whole interval in which the file was yanked. The last page before a serial and the first page
 after it have all known reasons, since they show what any other page showed of the same interval.

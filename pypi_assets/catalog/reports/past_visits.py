@@ -51,7 +51,7 @@ class FileDifference:
 
 
 def deleted_visits(numbers: Sequence[int]) -> int:
-    """Return how many visits of a project are no longer in the log, if `numbers` are those of the visits in it."""
+    """Return how many visits of a project are no longer in the log. `numbers` has the numbers of the visits in it."""
     return max(numbers, default=0) - len(numbers)
 
 

@@ -22,7 +22,7 @@ from pypi_assets.errors import NotAnsweredError
 
 
 class Following(StrEnum):
-    """Whether a project has answers.
+    """The answers about a project that its following allows.
 
     ANSWERED: there are answers. ENTERING: no answers until the project is visited and its files are read. EARLIER: no
     answers at this serial, but at later ones. ENDED: it is no longer followed. NEVER: no scope led to it by then.

@@ -84,8 +84,8 @@ class HistoryItem:
     event or the log names. `live` and `away` are the files that became live or ceased to be; `yanked` and `unyanked`
     are files that were live before and after. An upload has the `outcome` of reading the file, and the kind of its
     `error`; a visit has its number, its `outcome` and the text of its `error`. `epoch` is the epoch of the serial; None
-    beyond the complete serial, where there are no answers yet. `not_before` is for events of observed indexes: the
-    event happened after this time (unix seconds) and before `at`; None if `at` is its own time, or if nothing was seen
+    beyond the complete serial, which has no answers yet. `not_before` is for events of observed indexes: the event
+    happened after this time (unix seconds) and before `at`; None if `at` is its own time, or if nothing was seen
     before.
     """
 

@@ -66,9 +66,8 @@ class Removals:
 def count_removals(connection: Connection, serial: int, within_days: Sequence[int]) -> Removals:
     """Count the uploads up to `serial` whose event is known, and those that were removed or quarantined soon.
 
-    An upload is a file. Times are those of events, and the age of an upload is its age at the time of the serial. A
-    file that vanished without an event counts as neither. The database counts the rows, with one statement over all
-    uploads.
+    An upload is a file. Its times are taken from events, and its age is its age at the time of the serial. A file that
+    vanished without an event counts as neither. The database counts the rows, with one statement over all uploads.
     """
     at = time_of(connection, serial)
     if at is None:

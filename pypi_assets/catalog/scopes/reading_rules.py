@@ -108,8 +108,8 @@ def projects_to_rule(connection: Connection, scope_id: int) -> list[int]:
 def queue_lifted(connection: Connection, project_ids: Sequence[int], workload: str) -> None:
     """Queue the projects among these whose skipped files must now be read, since no rule skips them any longer.
 
-    They are entered into `workload`, and `apply_rules` then queues their files. It takes a separate transaction before
-    the one of `apply_rules`, because the queue of reads must be locked before the rows that count visits.
+    They are entered into `workload`, and `apply_rules` then queues their files. The caller runs it in a transaction
+    before `apply_rules`, because the queue of reads must be locked before the rows that count visits.
     """
     rules = reading_rules(connection, project_ids)
     lifted = [id_ for id_ in sorted(rules) if _differences(connection, id_, rules[id_])[0]]

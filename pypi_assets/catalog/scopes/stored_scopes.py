@@ -39,7 +39,7 @@ SEARCH_ALL = 0
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A scope as it is stored. Times are unix seconds; `completed_at` is None while the scope has pending work."""
+    """A stored scope. Times are unix seconds; `completed_at` is None while the scope has pending work."""
 
     id: int
     name: str
@@ -83,7 +83,7 @@ class Scope:
     def is_for(self, tag: str | None, *, is_match_only: bool = False) -> bool:
         """Check whether a worker for `tag` (None: without a tag) takes work of this scope.
 
-        With `is_match_only`, the worker takes only work of its own tag.
+        With `is_match_only`, the worker takes only work with its tag.
         """
         if self.tag == tag:
             return True
@@ -285,7 +285,7 @@ def take_resting(connection: Connection, scope: Scope) -> None:
 def differing(connection: Connection, plan: ScopePlan) -> list[str]:
     """Return the stated fields of the plan that differ from the stored scope of the same name, in order.
 
-    Raises CatalogError if there is no such scope, and RulesError.
+    Raises CatalogError if the scope does not exist, and RulesError.
     """
     scope = require_scope(connection, plan.name)
     found = [key for key in plan.stated - {"rules"} if getattr(scope, key) != getattr(plan, key)]

@@ -47,7 +47,10 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """One audit. `serial` is that of its list of projects; None until the list was compared. Times are unix seconds."""
+    """One audit. `serial` is None until its list of projects was compared, then the list's serial.
+
+    Times are unix seconds.
+    """
 
     id: int
     share_percent: float

@@ -162,7 +162,7 @@ def _add_visited(connection: Connection, workload: str, count: int) -> None:
 
 
 def retry_failed_reads(connection: Connection, kind: str | None = None, normalized: str | None = None) -> int:
-    """Make failed reads due immediately: all, or those of one kind or project. Return how many.
+    """Make failed reads due immediately: all, or only those with one kind of error or in one project. Return how many.
 
     Live files that were not read are included, whatever their outcome. Reads that a worker is retrying right now are
     left to it. Files of projects that are no longer followed are skipped.

@@ -195,7 +195,7 @@ def selected_names(connection: Connection) -> frozenset[str]:
 
 
 def require_all_followed(connection: Connection, selection: Selection) -> None:
-    """Raise CatalogError if scopes other than that of a selection decide what is followed.
+    """Raise CatalogError if scopes decide which projects are followed, except for a selection by PYPI_ASSETS_PROJECTS.
 
     The list of all projects is not requested for such a catalog.
     """

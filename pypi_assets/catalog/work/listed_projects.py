@@ -24,7 +24,7 @@ from pypi_assets.index.models import ListedProject
 
 @dataclass(frozen=True, slots=True)
 class ComparedProject:
-    """A project as the catalog knows it and as it is listed.
+    """The catalog's and the list's facts about a project.
 
     `known_serial` is the greatest serial of its events and pages; -1 if it has none. `listed_serial` is None if the
     project is not listed.
@@ -46,7 +46,7 @@ def compare_listed(connection: Connection, page: Sequence[ListedProject], list_s
     listed = {project.normalized: project for project in page}
     serials = {name: project.last_serial or 0 for name, project in listed.items()}
     new = listed.keys() - project_ids(connection, sorted(listed)).keys()
-    # there is no event between a project's last one and the list, so all events above the latter will be stored
+    # no event lies between a project's last one and the list, so all events above the list's serial are stored later
     enter_projects(
         connection,
         [
