@@ -88,8 +88,8 @@ def _is_set(catalog: Catalog, offset_s: float) -> bool:
 
 
 def _known_offset(connection: Connection) -> float | None:
-    of = clock_offsets.c
-    return connection.scalar(select(of.offset_s).where(of.machine == (machine_hash() or "")))
+    c = clock_offsets.c
+    return connection.scalar(select(c.offset_s).where(c.machine == (machine_hash() or "")))
 
 
 def follow_clock(connection: Connection, clock: MachineClock) -> tuple[float, float]:

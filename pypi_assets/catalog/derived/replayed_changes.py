@@ -63,9 +63,9 @@ def shown_files(
     ids = sorted(facts)
     names: dict[int, str] = {}
     followed: dict[int, tuple[FollowedSpan, ...]] = {}
-    of, span = projects.c, followed_intervals.c
+    c, span = projects.c, followed_intervals.c
     for some in at_a_time(sorted(of_projects)):
-        named = select(of.id, of.name).where(of.id.in_(some))
+        named = select(c.id, c.name).where(c.id.in_(some))
         names |= {row.id: row.name for row in connection.execute(named)}
         spans = select(span.project_id, span.start, span.end, span.exact_from).where(span.project_id.in_(some))
         for id_, start, end, exact_from in connection.execute(spans.order_by(span.project_id, span.start)):
@@ -84,7 +84,7 @@ def changed_serials(before: ShownFiles, after: ShownFiles) -> Iterator[int]:
             yield from (interval.start for intervals in live for interval in intervals)
     for id_, spans in after.followed.items():
         yield from _differing(before.followed.get(id_, ()), spans)
-        exact = ({one.exact_from for one in of} for of in (before.followed.get(id_, ()), spans))
+        exact = ({span.exact_from for span in some} for some in (before.followed.get(id_, ()), spans))
         yield from (serial for serial in set.symmetric_difference(*exact) if serial is not None)
 
 
@@ -95,5 +95,8 @@ def renamed_projects(before: ShownFiles, after: ShownFiles) -> list[int]:
 
 def _differing(before: Collection[Interval], after: Collection[Interval]) -> Iterator[int]:
     """Yield the serials at which an interval begins or ends in only one of the two."""
-    edges = [{(edge, getattr(one, edge)) for one in of for edge in ("start", "end")} for of in (before, after)]
+    edges = [
+        {(edge, getattr(interval, edge)) for interval in intervals for edge in ("start", "end")}
+        for intervals in (before, after)
+    ]
     yield from (serial for _, serial in edges[0] ^ edges[1] if serial is not None)

@@ -172,9 +172,9 @@ def _name_projects(connection: Connection, shown: Iterable[Record], ids: Mapping
         for record in shown
     ]
     if rows:
-        of = projects.c
+        c = projects.c
         new: dict[str, Any] = {"name": bindparam("shown_name"), "status": bindparam("shown_status")}
-        connection.execute(update(projects).where(of.id == bindparam("of_id")).values(new), rows)
+        connection.execute(update(projects).where(c.id == bindparam("of_id")).values(new), rows)
 
 
 def _enter_events(connection: Connection, records: ReplayedRecords, ids: Mapping[str, int]) -> None:
@@ -274,12 +274,12 @@ def _stored_files(connection: Connection, keys: Collection[Key], ids: Mapping[st
     """Return the stored rows of these files, by project and filename. `data_id` is None if no content is stored."""
     if not keys:
         return {}
-    of = distributions.c
+    c = distributions.c
     by_id = {(ids[normalized], filename): (normalized, filename) for normalized, filename in keys}
-    sent, is_sent = sent_rows(connection, (of.project_id, of.filename), sorted(by_id))
+    sent, is_sent = sent_rows(connection, (c.project_id, c.filename), sorted(by_id))
     data_id = distribution_data.c.distribution_id
-    query = select(of.id, of.project_id, of.filename, of.kind, of.sha256, of.generation, data_id.label("data_id"))
-    joined = sent.join(distributions, is_sent).outerjoin(distribution_data, data_id == of.id)
+    query = select(c.id, c.project_id, c.filename, c.kind, c.sha256, c.generation, data_id.label("data_id"))
+    joined = sent.join(distributions, is_sent).outerjoin(distribution_data, data_id == c.id)
     rows = connection.execute(query.select_from(joined))
     return {by_id[row.project_id, row.filename]: row for row in rows}
 
@@ -450,8 +450,8 @@ def finish_replay(connection: Connection, span: ReplayedSpan, now: float) -> Non
     done = {"state": RangeState.COMPLETE, "sealed": True, "completed_at": now}
     for start, end in pairwise(edges):
         if 0 < start == begun and start not in gaps:
-            of = serial_ranges.c
-            connection.execute(update(serial_ranges).where(of.end == begun).values(end=end, completed_at=now))
+            c = serial_ranges.c
+            connection.execute(update(serial_ranges).where(c.end == begun).values(end=end, completed_at=now))
             continue
         row: dict[str, Any] = {"start": start, "end": end, "requested_at": now, "exact_from": gaps.get(start)}
         connection.execute(insert(serial_ranges).values(**row, **done))

@@ -241,8 +241,8 @@ def explain_entering(connection: Connection, project_ids: Sequence[int], through
     """
     since: dict[int, float] = {}
     for ids in at_a_time(project_ids):
-        of = scope_projects.c
-        query = select(of.project_id, func.min(of.entered_at)).where(of.project_id.in_(ids)).group_by(of.project_id)
+        c = scope_projects.c
+        query = select(c.project_id, func.min(c.entered_at)).where(c.project_id.in_(ids)).group_by(c.project_id)
         since.update((project_id, at) for project_id, at in connection.execute(query))
     recompute_explained(connection, project_ids, min(since.values(), default=0.0), through)
 

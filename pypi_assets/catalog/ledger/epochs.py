@@ -49,25 +49,25 @@ def announce(connection: Connection, kind: NoticeKind, of_serial: int) -> None:
     logged = case((sealed < of_serial, of_serial), else_=sealed + 1)
     sequence = select(catalog_state.c.next_dump_sequence).scalar_subquery()
     new = insert(journal_notices).values(logged_serial=logged, kind=kind, of_serial=of_serial, dump_sequence=sequence)
-    of = journal_notices.c.of_serial
-    least = case((of < new.excluded.of_serial, of), else_=new.excluded.of_serial)
+    known = journal_notices.c.of_serial
+    least = case((known < new.excluded.of_serial, known), else_=new.excluded.of_serial)
     changed = {"of_serial": least, "dump_sequence": new.excluded.dump_sequence}
     connection.execute(new.on_conflict_do_update(index_elements=["logged_serial", "kind"], set_=changed))
 
 
 def is_reprocessed_since(connection: Connection, serial: int, sequence: int) -> bool:
     """Check whether records were reprocessed after the full dump of this serial and sequence."""
-    of = journal_notices.c
-    since = of.logged_serial > serial, of.dump_sequence > sequence
-    query = select(of.kind).where(of.kind == NoticeKind.REPROCESSED, *since)
+    c = journal_notices.c
+    since = c.logged_serial > serial, c.dump_sequence > sequence
+    query = select(c.kind).where(c.kind == NoticeKind.REPROCESSED, *since)
     return connection.scalar(query.limit(1)) is not None
 
 
 def notices_in(connection: Connection, serials: SerialRange) -> Iterator[Notice]:
     """Yield the announcements of a range, in order of serial and kind."""
-    of = journal_notices.c
-    within = (of.logged_serial > serials.start, of.logged_serial <= serials.end)
-    query = select(of.logged_serial, of.kind, of.of_serial).where(*within).order_by(of.logged_serial, of.kind)
+    c = journal_notices.c
+    within = (c.logged_serial > serials.start, c.logged_serial <= serials.end)
+    query = select(c.logged_serial, c.kind, c.of_serial).where(*within).order_by(c.logged_serial, c.kind)
     for logged, kind, of_serial in connection.execute(query):
         yield Notice(logged, NoticeKind(kind), of_serial)
 

@@ -181,9 +181,9 @@ def first_range(connection: Connection) -> SerialRange | None:
     It belongs to the first full crawl or scope. A catalog of an index that was empty then has none: its first range has
     events.
     """
-    of = serial_ranges.c
-    unfinished = of.start == 0, of.state == RangeState.REQUESTED, of.lister.is_(None)
-    end = connection.scalar(select(of.end).where(*unfinished))
+    c = serial_ranges.c
+    unfinished = c.start == 0, c.state == RangeState.REQUESTED, c.lister.is_(None)
+    end = connection.scalar(select(c.end).where(*unfinished))
     return None if end is None else SerialRange(0, end)
 
 

@@ -251,11 +251,11 @@ def has_at_least(connection: Connection, serials: SerialRange, count: int) -> bo
 
 def count_events(connection: Connection, serials: SerialRange) -> RangeEvents:
     """Return how many events a range has, how many of them are unknown, and how many projects they change."""
-    of = events.c
-    changes_files = case((of.kind.not_in(sorted(NO_FILE_CHANGE)), of.project_id))
-    unknown = case((of.kind == Action.UNKNOWN, 1))
+    c = events.c
+    changes_files = case((c.kind.not_in(sorted(NO_FILE_CHANGE)), c.project_id))
+    unknown = case((c.kind == Action.UNKNOWN, 1))
     counts = select(func.count(), func.count(unknown), func.count(changes_files.distinct()))
-    inside = counts.where(of.serial > serials.start, of.serial <= serials.end)
+    inside = counts.where(c.serial > serials.start, c.serial <= serials.end)
     return RangeEvents(*connection.execute(inside).one())
 
 
@@ -302,10 +302,10 @@ def without_file_changes(connection: Connection, spans: Mapping[int, tuple[int, 
         if state["events_since"] <= after and until <= state["events_through"]
     }
     changed: set[int] = set()
-    of = events.c
+    c = events.c
     ordered = sorted(known)
     for ids in (ordered[start : start + _SPANS_AT_A_TIME] for start in range(0, len(ordered), _SPANS_AT_A_TIME)):
-        in_span = [and_(of.project_id == id_, of.serial > known[id_][0], of.serial <= known[id_][1]) for id_ in ids]
-        query = select(of.project_id).where(or_(*in_span), of.kind.not_in(sorted(NO_FILE_CHANGE)))
+        in_span = [and_(c.project_id == id_, c.serial > known[id_][0], c.serial <= known[id_][1]) for id_ in ids]
+        query = select(c.project_id).where(or_(*in_span), c.kind.not_in(sorted(NO_FILE_CHANGE)))
         changed.update(connection.scalars(query.distinct()))
     return known.keys() - changed

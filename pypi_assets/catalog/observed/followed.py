@@ -58,8 +58,8 @@ def answered_at(
 
 
 def _has_answers(serial: int | BindParameter[int]) -> ColumnElement[bool]:
-    of = followed_intervals.c
-    return and_(of.exact_from <= serial, or_(of.end.is_(None), of.end > serial))
+    c = followed_intervals.c
+    return and_(c.exact_from <= serial, or_(c.end.is_(None), c.end > serial))
 
 
 def is_followed(connection: Connection, project_id: Column[int]) -> ColumnElement[bool]:
@@ -73,11 +73,11 @@ def followed_of(connection: Connection, project_ids: Sequence[int]) -> set[int]:
     """Return the subset of these projects that is followed now."""
     if follows_all(connection):
         return set(project_ids)
-    of = followed_intervals.c
+    c = followed_intervals.c
     return {
         id_
         for ids in at_a_time(project_ids)
-        for id_ in connection.scalars(select(of.project_id).where(of.project_id.in_(ids), of.end.is_(None)))
+        for id_ in connection.scalars(select(c.project_id).where(c.project_id.in_(ids), c.end.is_(None)))
     }
 
 
@@ -92,9 +92,9 @@ def count_answered(connection: Connection, serial: int) -> int | None:
 def follow(connection: Connection, project_ids: Collection[int]) -> None:
     """Follow projects that are not followed now. They are entering until they are settled."""
     start = complete_serial(connection) + 1
-    of = followed_intervals.c
+    c = followed_intervals.c
     for ids in at_a_time(sorted(project_ids)):
-        again = (of.project_id.in_(ids), of.start == start)
+        again = (c.project_id.in_(ids), c.start == start)
         connection.execute(update(followed_intervals).where(*again).values(end=None, exact_from=None))
         insert_missing(connection, followed_intervals, [{"project_id": id_, "start": start} for id_ in ids])
 
@@ -107,12 +107,10 @@ def unfollowed_at(connection: Connection) -> int:
 def unfollow(connection: Connection, project_ids: Collection[int]) -> None:
     """Stop following these projects after the complete serial. Intervals of entering projects are deleted."""
     end = unfollowed_at(connection)
-    of = followed_intervals.c
+    c = followed_intervals.c
     for ids in at_a_time(sorted(project_ids)):
-        are_open = and_(of.project_id.in_(ids), of.end.is_(None))
-        connection.execute(
-            delete(followed_intervals).where(are_open, or_(of.exact_from.is_(None), of.exact_from >= end))
-        )
+        are_open = and_(c.project_id.in_(ids), c.end.is_(None))
+        connection.execute(delete(followed_intervals).where(are_open, or_(c.exact_from.is_(None), c.exact_from >= end)))
         connection.execute(update(followed_intervals).where(are_open).values(end=end))
 
 
@@ -120,8 +118,8 @@ def end_entering(connection: Connection, exact_from: Mapping[int, int]) -> None:
     """End the entering of projects. `exact_from` maps project ids to the first serial with answers."""
     if not exact_from:
         return
-    of = followed_intervals.c
-    is_it = (of.project_id == bindparam("of_project"), of.end.is_(None), of.exact_from.is_(None))
+    c = followed_intervals.c
+    is_it = (c.project_id == bindparam("of_project"), c.end.is_(None), c.exact_from.is_(None))
     connection.execute(
         update(followed_intervals).where(*is_it).values(exact_from=bindparam("since")),
         [{"of_project": project_id, "since": serial} for project_id, serial in sorted(exact_from.items())],
@@ -140,9 +138,9 @@ def mark_projects(connection: Connection, project_ids: Iterable[int]) -> None:
 
 def mark_projects_of(connection: Connection, distribution_ids: Iterable[int]) -> None:
     """Mark the projects of these distributions, like `mark_projects`."""
-    of = distributions.c
+    c = distributions.c
     for ids in at_a_time(sorted(distribution_ids)):
-        _mark(connection, select(of.project_id).where(of.id.in_(ids)).distinct())
+        _mark(connection, select(c.project_id).where(c.id.in_(ids)).distinct())
 
 
 def _mark(connection: Connection, found: Select[tuple[int]]) -> None:

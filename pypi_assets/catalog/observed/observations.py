@@ -54,19 +54,19 @@ class Observations:
 
     def events(self, after: int, limit: int) -> list[ChangelogEvent]:
         """Return the next events above the serial `after`, in order."""
-        of = observed_events.c
-        query = select(of.name, of.version, of.seen_at, of.action, of.serial).where(of.serial > after)
+        c = observed_events.c
+        query = select(c.name, c.version, c.seen_at, c.action, c.serial).where(c.serial > after)
         with self._catalog.read() as connection:
-            rows = connection.execute(query.order_by(of.serial).limit(limit)).all()
+            rows = connection.execute(query.order_by(c.serial).limit(limit)).all()
         return [ChangelogEvent(name, version, int(at), action, serial) for name, version, at, action, serial in rows]
 
     def listed(self) -> tuple[int, list[ListedProject]]:
         """Return the last serial, and the projects that have a page or were never polled."""
-        of = observed_projects.c
-        query = select(of.project, of.serial).where(or_(of.is_there, of.looked_at.is_(None)))
+        c = observed_projects.c
+        query = select(c.project, c.serial).where(or_(c.is_there, c.looked_at.is_(None)))
         with self._catalog.read() as connection:
             serial = counted_serial(connection, self._instance)
-            rows = connection.execute(query.order_by(of.project)).all()
+            rows = connection.execute(query.order_by(c.project)).all()
         return serial, [ListedProject(project, of_project) for project, of_project in rows]
 
     def known_list(self) -> KnownList:
@@ -84,8 +84,8 @@ class Observations:
         if projects is not None:
             listed = {canonicalize_name(project.name): project.url for project in projects}
             with self._catalog.read() as connection:
-                of = observed_projects.c
-                rows = connection.execute(select(of.project, of.url).where(of.is_there))
+                c = observed_projects.c
+                rows = connection.execute(select(c.project, c.url).where(c.is_there))
                 there: dict[str, str | None] = {project: url for project, url in rows}
             self.enter((ShownProject(name, url) for name, url in listed.items() if there.get(name, "") != url), now)
             for names in at_a_time(sorted(there.keys() - listed.keys())):
@@ -134,8 +134,8 @@ class Observations:
     def _save(self, connection: Connection, looks: Sequence[Look]) -> tuple[int, int]:
         names = [look.known.project for look in looks]
         lock_rows(connection, observed_projects, observed_projects.c.project.in_(names))
-        of = observed_projects.c
-        found = connection.execute(select(of.project, of.revision).where(of.project.in_(names)))
+        c = observed_projects.c
+        found = connection.execute(select(c.project, c.revision).where(c.project.in_(names)))
         revisions: dict[str, int] = {project: revision for project, revision in found}
         valid = [look for look in looks if revisions.get(look.known.project) == look.known.revision]
         count = sum(len(look.events) for look in valid)
@@ -147,7 +147,7 @@ class Observations:
                 serial += 1
                 events.append(_event_row(look, event.version, event.action, serial))
             connection.execute(
-                update(observed_projects).where(of.project == look.known.project).values(_saved(look, serial, first))
+                update(observed_projects).where(c.project == look.known.project).values(_saved(look, serial, first))
             )
         if events:
             connection.execute(insert(observed_events), events)
@@ -197,12 +197,12 @@ def seen_without(connection: Connection, serials: Collection[int]) -> dict[int, 
 
     So the change happened after this time, and before the time of the event.
     """
-    of = observed_events.c
-    query = select(of.serial, of.not_before).where(of.not_before.is_not(None))
+    c = observed_events.c
+    query = select(c.serial, c.not_before).where(c.not_before.is_not(None))
     return {
         serial: at
         for some in at_a_time(sorted(serials))
-        for serial, at in connection.execute(query.where(of.serial.in_(some)))
+        for serial, at in connection.execute(query.where(c.serial.in_(some)))
     }
 
 
@@ -227,8 +227,8 @@ def observed_serial(connection: Connection, instance: str) -> int | None:
 
 def first_observed_at(connection: Connection, after: int) -> float | None:
     """Return when the first observed event above the serial `after` was seen (unix seconds); None if there is none."""
-    of = observed_events.c
-    return connection.scalar(select(of.seen_at).where(of.serial > after).order_by(of.serial).limit(1))
+    c = observed_events.c
+    return connection.scalar(select(c.seen_at).where(c.serial > after).order_by(c.serial).limit(1))
 
 
 def require_counter(connection: Connection, instance: str, *, is_observed: bool) -> None:
@@ -286,8 +286,8 @@ def _among(connection: Connection, names: Collection[str] | None) -> list[Column
 
 
 def _is_due(now: float, seen_before: float) -> ColumnElement[bool]:
-    of = observed_projects.c
-    return (of.due_at <= now) & or_(of.looked_at.is_(None), of.looked_at < seen_before)
+    c = observed_projects.c
+    return (c.due_at <= now) & or_(c.looked_at.is_(None), c.looked_at < seen_before)
 
 
 def _take_due(
@@ -298,16 +298,16 @@ def _take_due(
     seen_before: float,
     among: Collection[str] | None,
 ) -> list[KnownProject]:
-    of = observed_projects.c
+    c = observed_projects.c
     query = (
-        _KNOWN.where(_is_due(now, seen_before), *_among(connection, among)).order_by(of.due_at, of.project).limit(limit)
+        _KNOWN.where(_is_due(now, seen_before), *_among(connection, among)).order_by(c.due_at, c.project).limit(limit)
     )
     if connection.dialect.name != "sqlite":
         query = query.with_for_update(skip_locked=True)
     rows = connection.execute(query).all()
     if rows:
         names = [row.project for row in rows]
-        connection.execute(update(observed_projects).where(of.project.in_(names)).values(due_at=until))
+        connection.execute(update(observed_projects).where(c.project.in_(names)).values(due_at=until))
     return [_known(row) for row in rows]
 
 
@@ -327,8 +327,8 @@ def _enter(connection: Connection, urls: dict[str, str | None], now: float) -> N
     insert_missing(connection, observed_projects, rows)
     moved = [{"of_project": name, "new_url": url} for name, url in sorted(urls.items()) if url is not None]
     if moved:
-        of = observed_projects.c
-        is_other = (of.project == bindparam("of_project")) & or_(of.url.is_(None), of.url != bindparam("new_url"))
+        c = observed_projects.c
+        is_other = (c.project == bindparam("of_project")) & or_(c.url.is_(None), c.url != bindparam("new_url"))
         connection.execute(update(observed_projects).where(is_other).values(url=bindparam("new_url")), moved)
 
 

@@ -267,9 +267,9 @@ def _changed(
 ) -> dict[int, int]:
     """Return the projects whose status differs from that on their previous page, each with the serial of the change."""
     found = {}
-    of = projects.c
+    c = projects.c
     for ids in at_a_time(sorted(pages.keys() & seen.keys())):
-        for row in connection.execute(select(of.id, of.status, of.page_serial).where(of.id.in_(ids))):
+        for row in connection.execute(select(c.id, c.status, c.page_serial).where(c.id.in_(ids))):
             page, before = pages[row.id], row.page_serial
             if before is not None and before <= page.last_serial and row.status != storable(page.status):
                 found[row.id] = page.last_serial if page.last_serial > before else seen[row.id].seen_through

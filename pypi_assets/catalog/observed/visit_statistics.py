@@ -206,12 +206,12 @@ def visited_projects(connection: Connection) -> VisitedProjects:
     known = visit_statistics.c
     never = select(func.count()).select_from(visit_statistics).where(known.last_visited_at.is_(None))
     if not follows_all(connection):
-        of = followed_intervals.c
+        c = followed_intervals.c
         never = (
             select(func.count())
             .select_from(followed_intervals)
-            .outerjoin(visit_statistics, known.project_id == of.project_id)
-            .where(of.end.is_(None), known.last_visited_at.is_(None))
+            .outerjoin(visit_statistics, known.project_id == c.project_id)
+            .where(c.end.is_(None), known.last_visited_at.is_(None))
         )
     failing = select(func.count()).select_from(visit_statistics).where(_FAILING)
     return VisitedProjects(

@@ -76,8 +76,8 @@ def advance_consumer(
     if expected is None:
         row = {"name": name, "cursor": cursor, "serial": serial, "created_at": now, "seen_at": now}
         return insert_missing(connection, journal_consumers, [row]) == 1
-    of = journal_consumers.c
-    moved = update(journal_consumers).where(of.name == name, of.cursor == expected)
+    c = journal_consumers.c
+    moved = update(journal_consumers).where(c.name == name, c.cursor == expected)
     return connection.execute(moved.values(cursor=cursor, serial=serial, seen_at=now)).rowcount == 1
 
 
@@ -158,26 +158,26 @@ def due_letters(connection: Connection, consumer: str, now: float, limit: int) -
 
     A letter without an attempt is always due: the clock can have been ahead when it was stored.
     """
-    of, earlier = journal_letters.c, journal_letters.alias().c
+    c, earlier = journal_letters.c, journal_letters.alias().c
     has_earlier = exists().where(
-        earlier.consumer == of.consumer, earlier.project == of.project, earlier.id < of.id, earlier.is_dead.is_(False)
+        earlier.consumer == c.consumer, earlier.project == c.project, earlier.id < c.id, earlier.is_dead.is_(False)
     )
-    due = of.consumer == consumer, of.is_dead.is_(False), or_(of.due_at <= now, of.attempts == 0), ~has_earlier
-    query = select(journal_letters).where(*due).order_by(of.due_at, of.id).limit(limit)
+    due = c.consumer == consumer, c.is_dead.is_(False), or_(c.due_at <= now, c.attempts == 0), ~has_earlier
+    query = select(journal_letters).where(*due).order_by(c.due_at, c.id).limit(limit)
     return [_letter(row) for row in connection.execute(query)]
 
 
 def count_letters(connection: Connection, consumer: str) -> int:
     """Return the number of pending letters, without dead ones."""
-    of = journal_letters.c
-    query = select(func.count()).select_from(journal_letters).where(of.consumer == consumer, of.is_dead.is_(False))
+    c = journal_letters.c
+    query = select(func.count()).select_from(journal_letters).where(c.consumer == consumer, c.is_dead.is_(False))
     return int(connection.scalar(query) or 0)
 
 
 def delete_letter(catalog: Catalog, letter_id: int) -> None:
     """Delete a letter that was received."""
-    of = journal_letters.c
-    catalog.transact(lambda connection: connection.execute(delete(journal_letters).where(of.id == letter_id)))
+    c = journal_letters.c
+    catalog.transact(lambda connection: connection.execute(delete(journal_letters).where(c.id == letter_id)))
 
 
 def note_failure(catalog: Catalog, letter: Letter, due_at: float, error_text: str, *, is_dead: bool) -> None:
@@ -194,20 +194,20 @@ def note_failure(catalog: Catalog, letter: Letter, due_at: float, error_text: st
 
 def letters_of(connection: Connection, consumer: str | None = None, *, dead_only: bool = False) -> Iterator[Letter]:
     """Yield the letters of a consumer, or of all (None), in the order in which they are delivered."""
-    of = journal_letters.c
-    query = select(journal_letters).order_by(of.consumer, of.id)
-    query = query if consumer is None else query.where(of.consumer == consumer)
-    query = query.where(of.is_dead) if dead_only else query
+    c = journal_letters.c
+    query = select(journal_letters).order_by(c.consumer, c.id)
+    query = query if consumer is None else query.where(c.consumer == consumer)
+    query = query.where(c.is_dead) if dead_only else query
     for row in connection.execute(query):
         yield _letter(row)
 
 
 def resend_letters(catalog: Catalog, consumer: str | None = None, letter_id: int | None = None) -> int:
     """Make dead letters due again: all of them, those of a consumer, or a single one. Return how many."""
-    of = journal_letters.c
-    statement = update(journal_letters).where(of.is_dead)
-    statement = statement if consumer is None else statement.where(of.consumer == consumer)
-    statement = statement if letter_id is None else statement.where(of.id == letter_id)
+    c = journal_letters.c
+    statement = update(journal_letters).where(c.is_dead)
+    statement = statement if consumer is None else statement.where(c.consumer == consumer)
+    statement = statement if letter_id is None else statement.where(c.id == letter_id)
     statement = statement.values(is_dead=False, attempts=0, due_at=catalog.clock())
     return catalog.transact(lambda connection: connection.execute(statement).rowcount)
 
@@ -277,15 +277,15 @@ def consumer_lags(connection: Connection, now: float) -> list[ConsumerLag]:
 
 
 def _letters(connection: Connection, consumer: str, *, is_dead: bool) -> int:
-    of = journal_letters.c
-    query = select(func.count()).select_from(journal_letters).where(of.consumer == consumer, of.is_dead.is_(is_dead))
+    c = journal_letters.c
+    query = select(func.count()).select_from(journal_letters).where(c.consumer == consumer, c.is_dead.is_(is_dead))
     return int(connection.scalar(query) or 0)
 
 
 def _seconds(connection: Connection, serial: int, complete: int, now: float) -> float | None:
     if serial >= complete:
         return 0.0
-    of = events.c
-    lacking = select(of.timestamp).where(of.serial > serial, of.serial <= complete).order_by(of.serial).limit(1)
+    c = events.c
+    lacking = select(c.timestamp).where(c.serial > serial, c.serial <= complete).order_by(c.serial).limit(1)
     began = connection.scalar(lacking)
     return None if began is None else max(now - float(began), 0.0)

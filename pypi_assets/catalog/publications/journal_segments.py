@@ -75,8 +75,8 @@ def finish_takedowns(catalog: Catalog, done: int, least_serial: int | None) -> N
         lock_state(connection, exclusive=False)
         if least_serial is not None:
             announce(connection, NoticeKind.TAKEN_DOWN, least_serial)
-        of = journal_takedowns.c
-        finished = update(journal_takedowns).where(of.id <= done, of.done_at.is_(None))
+        c = journal_takedowns.c
+        finished = update(journal_takedowns).where(c.id <= done, c.done_at.is_(None))
         connection.execute(finished.values(done_at=catalog.clock()))
 
     catalog.transact(work)
@@ -111,8 +111,8 @@ def latest_generation(connection: Connection, stream: str) -> int:
 
 def find_segment(connection: Connection, stream: str, generation: int, start: int) -> SegmentFile | None:
     """Return the segment that begins after the serial `start`; None if there is none."""
-    of = journal_segments.c
-    row = connection.execute(_SEGMENTS.where(_is(stream, generation), of.start == start)).first()
+    c = journal_segments.c
+    row = connection.execute(_SEGMENTS.where(_is(stream, generation), c.start == start)).first()
     return None if row is None else _file(row)
 
 
@@ -140,19 +140,19 @@ def record_segment(catalog: Catalog, file: SegmentFile, takedown: int = 0) -> Se
 
 def last_chained(connection: Connection, stream: str, generation: int) -> ChainedSegment | None:
     """Return the last segment of the chain; None if there is none."""
-    of = journal_segments.c
-    chained = _SEGMENTS.where(_is(stream, generation), of.number.is_not(None))
-    row = connection.execute(chained.order_by(of.number.desc()).limit(1)).first()
+    c = journal_segments.c
+    chained = _SEGMENTS.where(_is(stream, generation), c.number.is_not(None))
+    row = connection.execute(chained.order_by(c.number.desc()).limit(1)).first()
     return None if row is None else ChainedSegment(_file(row), row.number, row.manifest_sha256)
 
 
 def chain_segment(catalog: Catalog, segment: ChainedSegment) -> None:
     """Record that the manifest of a segment is in the storage."""
     file = segment.file
-    of = journal_segments.c
+    c = journal_segments.c
     chained = (
         update(journal_segments)
-        .where(_is(file.stream, file.generation), of.start == file.serials.start)
+        .where(_is(file.stream, file.generation), c.start == file.serials.start)
         .values(number=segment.number, manifest_sha256=segment.manifest_sha256)
     )
     catalog.transact(lambda connection: connection.execute(chained))
@@ -165,10 +165,10 @@ def restore_segments(catalog: Catalog, segments: Sequence[ChainedSegment]) -> No
     """
 
     def work(connection: Connection) -> None:
-        of = journal_segments.c
+        c = journal_segments.c
         for one in segments:
-            unpublished = (_is(one.file.stream, one.file.generation), of.start == one.file.serials.start)
-            connection.execute(delete(journal_segments).where(*unpublished, of.number.is_(None)))
+            unpublished = (_is(one.file.stream, one.file.generation), c.start == one.file.serials.start)
+            connection.execute(delete(journal_segments).where(*unpublished, c.number.is_(None)))
         rows = [
             _row(one.file, catalog.clock()) | {"number": one.number, "manifest_sha256": one.manifest_sha256}
             for one in segments
@@ -186,10 +186,10 @@ def unchained_segments(connection: Connection, stream: str, generation: int) -> 
 
 def replace_unchained(catalog: Catalog, file: SegmentFile) -> None:
     """Record another file for a segment that has no place in the chain yet."""
-    of = journal_segments.c
+    c = journal_segments.c
     replaced = (
         update(journal_segments)
-        .where(_is(file.stream, file.generation), of.start == file.serials.start, of.number.is_(None))
+        .where(_is(file.stream, file.generation), c.start == file.serials.start, c.number.is_(None))
         .values(name=file.name, records=file.records, bytes=file.content_bytes, size=file.size, sha256=file.sha256)
     )
     catalog.transact(lambda connection: connection.execute(replaced))
@@ -197,17 +197,17 @@ def replace_unchained(catalog: Catalog, file: SegmentFile) -> None:
 
 def ranges_without_segment(connection: Connection, stream: str, generation: int) -> list[SerialRange]:
     """Return the complete ranges of the ledger that have no segment of the stream yet, in order."""
-    of = serial_ranges.c
-    written = exists().where(_is(stream, generation), journal_segments.c.start == of.start)
-    query = select(of.start, of.end).where(of.state == RangeState.COMPLETE, ~written).order_by(of.start)
+    c = serial_ranges.c
+    written = exists().where(_is(stream, generation), journal_segments.c.start == c.start)
+    query = select(c.start, c.end).where(c.state == RangeState.COMPLETE, ~written).order_by(c.start)
     return [SerialRange(start, end) for start, end in connection.execute(query)]
 
 
 def segment_names(connection: Connection, stream: str, generation: int, after: int = 0) -> set[str]:
     """Return the filenames of a generation's segments, without segments numbered up to `after`."""
-    of = journal_segments.c
-    kept = or_(of.number.is_(None), of.number > after)
-    return set(connection.scalars(select(of.name).where(_is(stream, generation), kept)))
+    c = journal_segments.c
+    kept = or_(c.number.is_(None), c.number > after)
+    return set(connection.scalars(select(c.name).where(_is(stream, generation), kept)))
 
 
 _SEGMENTS = select(journal_segments)

@@ -84,12 +84,12 @@ def keep_past_generations(connection: Connection, until: Mapping[int, int]) -> N
 
 def past_generations_of(connection: Connection, project_id: int) -> list[PastGeneration]:
     """Return the past contents of a project's files, by filename and generation."""
-    of = past_generations.c
+    c = past_generations.c
     rows = connection.execute(
-        select(distributions.c.filename, of.generation, of.until, of.sha256, of.content)
-        .join(distributions, distributions.c.id == of.distribution_id)
+        select(distributions.c.filename, c.generation, c.until, c.sha256, c.content)
+        .join(distributions, distributions.c.id == c.distribution_id)
         .where(distributions.c.project_id == project_id)
-        .order_by(distributions.c.filename, of.generation)
+        .order_by(distributions.c.filename, c.generation)
     )
     return [
         PastGeneration(filename, generation, until, sha256, json.loads(zlib.decompress(content)))
@@ -104,8 +104,8 @@ def has_past_generations(connection: Connection) -> bool:
 
 def counts_later(distribution_id: ColumnElement[int], serial: int) -> ColumnElement[bool]:
     """Return the condition that at `serial` the distribution had another content than its newest one."""
-    of = past_generations.c
-    return exists().where(of.distribution_id == distribution_id, of.until > serial)
+    c = past_generations.c
+    return exists().where(c.distribution_id == distribution_id, c.until > serial)
 
 
 def contents_at(
@@ -115,16 +115,16 @@ def contents_at(
 
     The result is by distribution id. If `distribution_ids` is None, all distributions are included.
     """
-    of = past_generations.c
+    c = past_generations.c
     query = (
-        select(of.distribution_id, distributions.c.filename, of.generation, of.until, of.sha256, of.content)
-        .join(distributions, distributions.c.id == of.distribution_id)
-        .where(of.until > serial)
-        .order_by(of.until.desc())  # so that the least `until` above the serial comes last and overwrites the others
+        select(c.distribution_id, distributions.c.filename, c.generation, c.until, c.sha256, c.content)
+        .join(distributions, distributions.c.id == c.distribution_id)
+        .where(c.until > serial)
+        .order_by(c.until.desc())  # so that the least `until` above the serial comes last and overwrites the others
     )
     parts = [query]
     if distribution_ids is not None:
-        parts = [query.where(of.distribution_id.in_(ids)) for ids in at_a_time(distribution_ids)]
+        parts = [query.where(c.distribution_id.in_(ids)) for ids in at_a_time(distribution_ids)]
     return {
         id_: PastGeneration(filename, generation, until, sha256, json.loads(zlib.decompress(content)))
         for part in parts
@@ -139,12 +139,12 @@ def rejected_then(connection: Connection, serial: int, normalized: Collection[st
     """
     if not has_past_generations(connection):
         return {}
-    of = past_generations.c
+    c = past_generations.c
     replaced = (
-        select(of.distribution_id)
-        .join(distributions, distributions.c.id == of.distribution_id)
+        select(c.distribution_id)
+        .join(distributions, distributions.c.id == c.distribution_id)
         .join(projects, projects.c.id == distributions.c.project_id)
-        .where(of.until > serial)
+        .where(c.until > serial)
         .distinct()
     )
     ids = [
@@ -161,8 +161,8 @@ def content_spans(connection: Connection, sha256: str) -> dict[int, list[tuple[i
 
     By distribution id: the first serial at which it counted, and the end (None if it still counts).
     """
-    of = past_generations.c
-    had = select(of.distribution_id).where(of.sha256 == sha256)
+    c = past_generations.c
+    had = select(c.distribution_id).where(c.sha256 == sha256)
     has = select(distributions.c.id).where(distributions.c.sha256 == sha256, distributions.c.generation > 1)
     ids = sorted({*connection.scalars(had), *connection.scalars(has)})
     spans: dict[int, list[tuple[int, int | None]]] = {}
@@ -172,9 +172,9 @@ def content_spans(connection: Connection, sha256: str) -> dict[int, list[tuple[i
                 select(distributions.c.id, distributions.c.sha256).where(distributions.c.id.in_(some))
             ).all()
         )
-        query = select(of.distribution_id, of.until, of.sha256).where(of.distribution_id.in_(some))
+        query = select(c.distribution_id, c.until, c.sha256).where(c.distribution_id.in_(some))
         since: dict[int, int] = {}
-        for id_, until, its_sha256 in connection.execute(query.order_by(of.distribution_id, of.generation)):
+        for id_, until, its_sha256 in connection.execute(query.order_by(c.distribution_id, c.generation)):
             if its_sha256 == sha256:
                 spans.setdefault(id_, []).append((since.get(id_, 0), until))
             since[id_] = until

@@ -311,11 +311,11 @@ def _read_parameters(read: FinishedRead) -> dict[str, Any]:
 
 def _note_hashes(connection: Connection, finished: Iterable[FinishedRead]) -> None:
     """Store the hash of the content for files whose pages have no hash."""
-    of = distributions.c
+    c = distributions.c
     hashed = sorted((read.distribution_id, read.sha256) for read in finished if read.sha256)
     rows = [{"of_id": id_, "read_sha256": sha256} for id_, sha256 in hashed]
     if rows:
-        is_unknown = (of.id == bindparam("of_id")) & of.sha256.is_(None)
+        is_unknown = (c.id == bindparam("of_id")) & c.sha256.is_(None)
         connection.execute(update(distributions).where(is_unknown).values(sha256=bindparam("read_sha256")), rows)
 
 

@@ -155,11 +155,11 @@ class ObservedState:
 
 def observed_state(connection: Connection, now: float, confirm_after_s: float) -> ObservedState:
     """Return the state at `now` (unix seconds). It reads the pages that are due within `confirm_after_s` seconds."""
-    of = observed_projects.c
-    counts = select(func.count(), func.count().filter(of.due_at <= now), func.min(of.due_at).filter(of.due_at > now))
+    c = observed_projects.c
+    counts = select(func.count(), func.count().filter(c.due_at <= now), func.min(c.due_at).filter(c.due_at > now))
     projects, due, next_due_at = connection.execute(counts.select_from(observed_projects)).one()
     # An unconfirmed project is due again once it can be confirmed, or sooner.
-    pages = select(of.project, of.content, of.due_at).where(of.content.is_not(None), of.due_at <= now + confirm_after_s)
+    pages = select(c.project, c.content, c.due_at).where(c.content.is_not(None), c.due_at <= now + confirm_after_s)
     waiting: list[tuple[float, str]] = []
     for project, content, due_at in connection.execute(pages.execution_options(yield_per=_AT_A_TIME)):
         page = zlib.decompress(content)

@@ -96,13 +96,13 @@ def _bearing(connection: Connection, partition: Sequence[LoggedFile]) -> list[Lo
     live = intervals_of_files(connection, live_intervals, sorted({file.distribution_id for file in partition}))
     found = [file for file in partition if file.cause in _BEARING or is_begun(file, live.get(file.distribution_id, ()))]
     others = sorted({file.distribution_id for file in found if file.cause != READ_LATE})
-    of = changes.c
+    c = changes.c
     later: dict[int, list[tuple[int, bool]]] = defaultdict(list)
     for ids in at_a_time(others):
-        query = select(of.distribution_id, of.logged_serial, of.cause).where(
-            of.distribution_id.in_(ids),
-            of.cause.in_((READ_LATE, REPLACED)),
-            of.logged_serial >= partition[0].logged_serial,
+        query = select(c.distribution_id, c.logged_serial, c.cause).where(
+            c.distribution_id.in_(ids),
+            c.cause.in_((READ_LATE, REPLACED)),
+            c.logged_serial >= partition[0].logged_serial,
         )
         for id_, logged_serial, cause in connection.execute(query):
             # at the same serial, a late read comes before a replacement
@@ -349,17 +349,17 @@ class _Comparison:
         missing = sorted(set(lists) - self._roots.keys())
         found: dict[int, set[str]] = {list_id: set() for list_id in missing}
         if missing:
-            of = module_roots.c
-            sent = sent_values(self.connection, of.list_id, missing)
-            query = select(of.list_id, of.name).select_from(sent).join(module_roots, of.list_id == sent.c.value)
+            c = module_roots.c
+            sent = sent_values(self.connection, c.list_id, missing)
+            query = select(c.list_id, c.name).select_from(sent).join(module_roots, c.list_id == sent.c.value)
             for list_id, name in bare_rows(self.connection, query):
                 found[list_id].add(name)
         self._roots.update((list_id, frozenset(names)) for list_id, names in found.items())
 
     def _has_others(self, root: str, project_id: int, serial: int) -> bool:
         """Check whether another project has a file live at `serial` with a module under this top-level name."""
-        of = {"root": root, "project": project_id, "serial": serial}
-        return self.connection.scalar(self._others, of) is not None
+        parameters = {"root": root, "project": project_id, "serial": serial}
+        return self.connection.scalar(self._others, parameters) is not None
 
     @cached_property
     def _others(self) -> Select[int]:

@@ -89,10 +89,10 @@ class Times:
         seconds: dict[int, int | None] = {}
         wanted = sorted(serials)
         if wanted:
-            of = events.c
-            sent = sent_values(connection, of.serial, wanted)
-            query = select(of.serial, of.timestamp, of.project_id, of.action)
-            query = query.select_from(sent).join(events, of.serial == sent.c.value)
+            c = events.c
+            sent = sent_values(connection, c.serial, wanted)
+            query = select(c.serial, c.timestamp, c.project_id, c.action)
+            query = query.select_from(sent).join(events, c.serial == sent.c.value)
             for serial, timestamp, project_id, action in bare_rows(connection, query):
                 found[serial] = project_id, action
                 seconds[serial] = timestamp
@@ -133,8 +133,8 @@ def _numbered(stream: JournalStream, *sources: Iterable[Record]) -> Iterator[Rec
 
 def _events(connection: Connection, serials: SerialRange) -> Iterator[Record]:
     within = (events.c.serial > serials.start, events.c.serial <= serials.end)
-    of = events.c
-    query = select(of.serial, of.name, of.version, of.timestamp, of.action).where(*within).order_by(of.serial)
+    c = events.c
+    query = select(c.serial, c.name, c.version, c.timestamp, c.action).where(*within).order_by(c.serial)
     for serial, name, version, timestamp, action in connection.execution_options(yield_per=_AT_A_TIME).execute(query):
         event = ChangelogEvent(name, version, timestamp, action, serial)
         change = file_change(event)
@@ -150,9 +150,9 @@ def _events(connection: Connection, serials: SerialRange) -> Iterator[Record]:
 
 def _unreadable(connection: Connection, serials: SerialRange) -> Iterator[Record]:
     """Yield unreadable rows of the changelog, each after the last usable row before it."""
-    of = broken_entries.c
-    within = (of.source == EntrySource.CHANGELOG, of.after_serial > serials.start, of.after_serial <= serials.end)
-    query = select(broken_entries).where(*within).order_by(of.after_serial, of.digest)
+    c = broken_entries.c
+    within = (c.source == EntrySource.CHANGELOG, c.after_serial > serials.start, c.after_serial <= serials.end)
+    query = select(broken_entries).where(*within).order_by(c.after_serial, c.digest)
     for row in connection.execute(query):
         record = new_record(row.after_serial, row.after_serial, UNREADABLE, None)
         yield record | {"problem": row.problem, "content": row.content, "digest": row.digest}
@@ -287,13 +287,13 @@ def _kind(file: LoggedFile, live: Sequence[Interval], yanked: Sequence[Interval]
 def _facts(connection: Connection, ids: Sequence[int]) -> dict[int, Record]:
     if not ids:
         return {}
-    of = distributions.c
-    sent = sent_values(connection, of.id, ids)
+    c = distributions.c
+    sent = sent_values(connection, c.id, ids)
     query = (
-        select(of.id, projects.c.status, of.kind, of.generation, *(of[name] for name in SHOWN_FACTS))
+        select(c.id, projects.c.status, c.kind, c.generation, *(c[name] for name in SHOWN_FACTS))
         .select_from(sent)
-        .join(distributions, of.id == sent.c.value)
-        .join(projects, projects.c.id == of.project_id)
+        .join(distributions, c.id == sent.c.value)
+        .join(projects, projects.c.id == c.project_id)
     )
     names = ("distribution_kind", "generation", *SHOWN_FACTS, "project_status")
     # the status at that serial is unknown, but the project of a live file is not quarantined
@@ -314,11 +314,11 @@ def _past_facts(connection: Connection, file: LoggedFile) -> Record:
 
 def _followed(connection: Connection, project_ids: Collection[int]) -> dict[int, list[tuple[int, int | None, int]]]:
     """Return when these projects are followed: start, end, and first exact serial. Entering projects are skipped."""
-    of = followed_intervals.c
-    query = select(of.project_id, of.start, of.end, of.exact_from).where(of.exact_from.is_not(None))
+    c = followed_intervals.c
+    query = select(c.project_id, c.start, c.end, c.exact_from).where(c.exact_from.is_not(None))
     found: dict[int, list[tuple[int, int | None, int]]] = {}
     for some in at_a_time(sorted(project_ids)):
-        for id_, *interval in connection.execute(query.where(of.project_id.in_(some)).order_by(of.start)):
+        for id_, *interval in connection.execute(query.where(c.project_id.in_(some)).order_by(c.start)):
             found.setdefault(id_, []).append((interval[0], interval[1], interval[2]))
     return found
 

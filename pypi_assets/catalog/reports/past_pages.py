@@ -494,9 +494,9 @@ def _hidden_now(connection: Connection, ids: Sequence[int]) -> set[int]:
     """
     if not ids:
         return set()
-    of = live_intervals.c
-    last_end = select(func.max(of.end)).where(of.distribution_id == distributions.c.id)
-    is_live = exists().where(of.distribution_id == distributions.c.id, of.end.is_(None))
+    c = live_intervals.c
+    last_end = select(func.max(c.end)).where(c.distribution_id == distributions.c.id)
+    is_live = exists().where(c.distribution_id == distributions.c.id, c.end.is_(None))
 
     def ended_by(causes: Iterable[str]) -> ColumnElement[bool]:
         of_it = and_(

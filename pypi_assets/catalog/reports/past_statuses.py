@@ -149,11 +149,11 @@ def _again(connection: Connection, project_id: int, gone: int, serial: int) -> s
 
 def _before_all(connection: Connection, project: CatalogProject, serial: int) -> str | None:
     """Return the status before the first page and the first deciding event, as far as these imply it."""
-    of = events.c
+    c = events.c
     first = connection.execute(
-        select(of.serial, of.kind)
-        .where(of.project_id == project.id, of.serial > max(serial, project.known_since), of.kind.in_(_DECIDING))
-        .order_by(of.serial)
+        select(c.serial, c.kind)
+        .where(c.project_id == project.id, c.serial > max(serial, project.known_since), c.kind.in_(_DECIDING))
+        .order_by(c.serial)
         .limit(1)
     ).first()
     if first is not None and first.kind == Action.UNQUARANTINE_PROJECT:
@@ -189,14 +189,14 @@ def yank_reasons(
     if not yanked:
         return {}
     found = {file.filename: file.newest if file.until is None else None for file in yanked}
-    of = sightings.c
+    c = sightings.c
     nearest = (
-        _page(connection, (of.project_id == project_id, of.page_serial > serial), of.page_serial, of.seen_through),
+        _page(connection, (c.project_id == project_id, c.page_serial > serial), c.page_serial, c.seen_through),
         _page(
             connection,
-            (of.project_id == project_id, of.page_serial <= serial),
-            of.page_serial.desc(),
-            of.seen_through.desc(),
+            (c.project_id == project_id, c.page_serial <= serial),
+            c.page_serial.desc(),
+            c.seen_through.desc(),
         ),
     )
     pages = [page for page in nearest if page is not None]
@@ -220,7 +220,7 @@ class _Page(NamedTuple):
 
 def _page(connection: Connection, where: Sequence[ColumnElement[bool]], *order: ColumnElement[int]) -> _Page | None:
     """Return the first page in this order; None if there is none."""
-    of = sightings.c
-    query = select(of.page_serial, of.seen_through, of.snapshot_id).where(*where).order_by(*order, of.id)
+    c = sightings.c
+    query = select(c.page_serial, c.seen_through, c.snapshot_id).where(*where).order_by(*order, c.id)
     row = connection.execute(query.limit(1)).first()
     return None if row is None else _Page._make(row)

@@ -87,8 +87,8 @@ def following_at(connection: Connection, name: str, serial: int | None = None) -
     project = find_project(connection, storable(name))
     if project is None:
         return ProjectFollowing(canonicalize_name(name), at, Following.NEVER, count)
-    of = followed_intervals.c
-    rows = connection.execute(select(followed_intervals).where(of.project_id == project.id).order_by(of.start)).all()
+    c = followed_intervals.c
+    rows = connection.execute(select(followed_intervals).where(c.project_id == project.id).order_by(c.start)).all()
     known = [row for row in rows if row.exact_from is not None]
     if any(row.exact_from <= at and (row.end is None or row.end > at) for row in known):
         return ProjectFollowing(project.normalized, at, Following.ANSWERED, count)

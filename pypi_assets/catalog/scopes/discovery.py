@@ -123,19 +123,19 @@ class _Search:
 
 
 def _search(connection: Connection, scope: Scope, marked: Sequence[int]) -> _Search:
-    of = scope_projects.c
+    c = scope_projects.c
     rulesets = rulesets_of(connection, scope.id)
-    followed = select(of.project_id, of.first_serial).where(of.scope_id == scope.id, of.is_beyond.is_(False))
+    followed = select(c.project_id, c.first_serial).where(c.scope_id == scope.id, c.is_beyond.is_(False))
     changed: dict[int, int] = {}
     for ids in at_a_time(marked):
-        changed.update((id_, first) for id_, first in connection.execute(followed.where(of.project_id.in_(ids))))
+        changed.update((id_, first) for id_, first in connection.execute(followed.where(c.project_id.in_(ids))))
     old = load_edges(connection, scope.id, list(changed)) if changed else {}
     new = compute_edges(connection, scope, rulesets, list(changed)) if changed else {}
     differs = any(_differ_from(max(first, scope.since), old.get(id_, {}), new[id_]) for id_, first in changed.items())
     if not (differs or SEARCH_ALL in marked):
         return _Search(scope, rulesets, {}, old, new, {})
-    query = select(scope_projects, projects.c.normalized).join(projects, projects.c.id == of.project_id)
-    members = {row.project_id: row for row in connection.execute(query.where(of.scope_id == scope.id))}
+    query = select(scope_projects, projects.c.normalized).join(projects, projects.c.id == c.project_id)
+    members = {row.project_id: row for row in connection.execute(query.where(c.scope_id == scope.id))}
     reached = search(connection, scope, rulesets, load_edges(connection, scope.id) | new)
     return _Search(scope, rulesets, members, old, new, reached)
 
@@ -245,8 +245,8 @@ def store_members(
             updates.append({f"new_{key}": value for key, value in row.items()})
     insert_missing(connection, scope_projects, rows)
     if updates:
-        of = scope_projects.c
-        is_it = (of.scope_id == scope.id, of.project_id == bindparam("new_project_id"))
+        c = scope_projects.c
+        is_it = (c.scope_id == scope.id, c.project_id == bindparam("new_project_id"))
         columns = [key for key in updates[0] if key != "new_project_id"]
         values: dict[str, Any] = {key.removeprefix("new_"): bindparam(key) for key in columns}
         connection.execute(update(scope_projects).where(*is_it).values(values), updates)

@@ -144,10 +144,10 @@ def _extras_of_roots(connection: Connection, scope: Scope) -> dict[int, Collecti
 
 def _required(connection: Connection, lists: Collection[int]) -> dict[int, list[tuple[str, bool]]]:
     """Return the projects in each of these lists, each with whether it is followed only with extras."""
-    of = required_names.c
+    c = required_names.c
     found: dict[int, list[tuple[str, bool]]] = {}
     for ids in at_a_time(sorted(lists)):
-        for row in connection.execute(select(of.list_id, of.name, of.condition).where(of.list_id.in_(ids))):
+        for row in connection.execute(select(c.list_id, c.name, c.condition).where(c.list_id.in_(ids))):
             found.setdefault(row.list_id, []).append((row.name, row.condition == _ONLY_WITH_EXTRA))
     return found
 
@@ -184,9 +184,9 @@ def required_with(requirements: Sequence[str], extras: Collection[str]) -> set[s
 
 def load_edges(connection: Connection, scope_id: int, project_ids: Sequence[int] | None = None) -> dict[int, Edges]:
     """Return the stored edges of these projects (None: all projects) by project id."""
-    of = scope_edges.c
-    query = select(of.project_id, of.required, of.start, of.end).where(of.scope_id == scope_id).order_by(of.start)
-    parts = [query] if project_ids is None else [query.where(of.project_id.in_(ids)) for ids in at_a_time(project_ids)]
+    c = scope_edges.c
+    query = select(c.project_id, c.required, c.start, c.end).where(c.scope_id == scope_id).order_by(c.start)
+    parts = [query] if project_ids is None else [query.where(c.project_id.in_(ids)) for ids in at_a_time(project_ids)]
     found: dict[int, Edges] = {}
     for part in parts:
         for project_id, required, start, end in connection.execute(part):
@@ -199,14 +199,14 @@ def store_edges(connection: Connection, scope_id: int, old: Mapping[int, Edges],
     """Replace the `old` edges of the projects in `new`."""
     before = {row for project_id in new for row in _rows(project_id, old.get(project_id, {}))}
     after = {row for project_id in new for row in _rows(project_id, new[project_id])}
-    of = scope_edges.c
+    c = scope_edges.c
     gone = [
         {"of_project": project_id, "name": required, "since": start}
         for project_id, required, start, _ in sorted(before - after)
     ]
     if gone:
-        is_it = (of.project_id == bindparam("of_project"), of.required == bindparam("name"))
-        is_there = (of.scope_id == scope_id, of.start == bindparam("since"))
+        is_it = (c.project_id == bindparam("of_project"), c.required == bindparam("name"))
+        is_there = (c.scope_id == scope_id, c.start == bindparam("since"))
         connection.execute(delete(scope_edges).where(*is_it, *is_there), gone)
     rows = [
         {

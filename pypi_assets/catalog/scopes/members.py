@@ -67,15 +67,15 @@ def entering_in(connection: Connection, workload: str, more_files_than: int | No
         .correlate(visit_queue)
         .scalar_subquery()
     )
-    of = followed_intervals.c
+    c = followed_intervals.c
     query = (
         select(visit_queue.c.project_id)
-        .join(followed_intervals, of.project_id == visit_queue.c.project_id)
+        .join(followed_intervals, c.project_id == visit_queue.c.project_id)
         .where(
             visit_queue.c.workload == workload,
             visit_queue.c.state == TaskState.DONE,
-            of.exact_from.is_(None),
-            of.end.is_(None),
+            c.exact_from.is_(None),
+            c.end.is_(None),
             left == 0 if more_files_than is None else left > more_files_than,
         )
         .order_by(visit_queue.c.project_id)
@@ -115,12 +115,12 @@ def log_following(connection: Connection, since: Mapping[int, int], cause: str) 
         in_first = complete_serial(connection) if first is None else first.end
         since = {project_id: serial for project_id, serial in since.items() if serial > in_first}
     logged = {project_id: max(sealed + 1, serial) for project_id, serial in since.items()}
-    of = live_intervals.c
+    c = live_intervals.c
     for ids in at_a_time(sorted(logged)):
         query = (
-            select(distributions.c.id, distributions.c.project_id, of.end)
-            .join(live_intervals, of.distribution_id == distributions.c.id)
-            .where(distributions.c.project_id.in_(ids), or_(of.end.is_(None), of.end > sealed + 1))
+            select(distributions.c.id, distributions.c.project_id, c.end)
+            .join(live_intervals, c.distribution_id == distributions.c.id)
+            .where(distributions.c.project_id.in_(ids), or_(c.end.is_(None), c.end > sealed + 1))
             .order_by(distributions.c.id)
         )
         rows = [
@@ -180,12 +180,12 @@ def prune_scope(connection: Connection, scope: Scope, now: float) -> list[str]:
     Return the names of the projects that no scope follows any longer.
     """
     lock_scopes(connection)
-    rulesets, of = rulesets_of(connection, scope.id), scope_projects.c
+    rulesets, c = rulesets_of(connection, scope.id), scope_projects.c
     known = max(complete_serial(connection), events_through(connection))
     pruned = replace(scope, pruned_serial=known + 1)
     found = search(connection, pruned, rulesets, load_edges(connection, scope.id))
     ids = project_ids(connection, sorted(found))
-    rows = connection.execute(select(scope_projects).where(of.scope_id == scope.id))
+    rows = connection.execute(select(scope_projects).where(c.scope_id == scope.id))
     members = {row.project_id: row for row in rows}
     entered = {id_ for id_, row in members.items() if not row.is_beyond}  # others are left to the next search
     reached = {name: one for name, one in found.items() if name in ids and (one.is_beyond or ids[name] in entered)}
@@ -203,8 +203,8 @@ def prune_scope(connection: Connection, scope: Scope, now: float) -> list[str]:
 def remove_scope(connection: Connection, scope: Scope) -> list[str]:
     """Delete a scope. Return the names of the projects that no scope follows any longer."""
     lock_scopes(connection)
-    of = scope_projects.c
-    members = sorted(connection.scalars(select(of.project_id).where(of.scope_id == scope.id)))
+    c = scope_projects.c
+    members = sorted(connection.scalars(select(c.project_id).where(c.scope_id == scope.id)))
     left = _leave(connection, scope, members)
     connection.execute(delete(scope_rulesets).where(scope_rulesets.c.scope_id == scope.id))
     connection.execute(delete(scopes).where(scopes.c.id == scope.id))
@@ -213,8 +213,8 @@ def remove_scope(connection: Connection, scope: Scope) -> list[str]:
 
 def _leave(connection: Connection, scope: Scope, project_ids: Sequence[int]) -> list[str]:
     """Remove these projects from the scope. Return the names of the projects that no scope follows any longer."""
-    of = scope_projects.c
-    wanted = set(connection.scalars(select(of.project_id).where(of.scope_id != scope.id, of.is_beyond.is_(False))))
+    c = scope_projects.c
+    wanted = set(connection.scalars(select(c.project_id).where(c.scope_id != scope.id, c.is_beyond.is_(False))))
     unwanted = [] if follows_all(connection) else sorted(followed_of(connection, project_ids) - wanted)
     workloads = [scope_workload(scope.id, is_aborted=is_aborted) for is_aborted in (False, True)]
     _pass_on(connection, scope, sorted(set(project_ids) & wanted), workloads)

@@ -93,14 +93,14 @@ def uploaded_time(uploaded_at: str | None) -> float | None:
 
 def projects_to_rule(connection: Connection, scope_id: int) -> list[int]:
     """Return, in order, the ids of the scope's projects that have pending or skipped files."""
-    of, left = scope_projects.c, (ReadOutcome.PENDING, ReadOutcome.SKIPPED)
+    c, left = scope_projects.c, (ReadOutcome.PENDING, ReadOutcome.SKIPPED)
     query = (
-        select(of.project_id)
-        .join(distributions, distributions.c.project_id == of.project_id)
+        select(c.project_id)
+        .join(distributions, distributions.c.project_id == c.project_id)
         .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
-        .where(of.scope_id == scope_id, of.is_beyond.is_(False), distribution_data.c.outcome.in_(left))
+        .where(c.scope_id == scope_id, c.is_beyond.is_(False), distribution_data.c.outcome.in_(left))
         .distinct()
-        .order_by(of.project_id)
+        .order_by(c.project_id)
     )
     return list(connection.scalars(query))
 

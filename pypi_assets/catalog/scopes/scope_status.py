@@ -60,10 +60,10 @@ def scope_status(connection: Connection, scope: Scope, now: float, *, counts_fil
 
     Counting its files reads a row for each file; with `counts_files=False` they are not counted.
     """
-    of = scope_projects.c
-    of_scope = of.scope_id == scope.id
-    followed = (of_scope, of.is_beyond.is_(False))
-    depths = connection.execute(select(of.depth, func.count()).where(*followed).group_by(of.depth).order_by(of.depth))
+    c = scope_projects.c
+    of_scope = c.scope_id == scope.id
+    followed = (of_scope, c.is_beyond.is_(False))
+    depths = connection.execute(select(c.depth, func.count()).where(*followed).group_by(c.depth).order_by(c.depth))
     counts: dict[int, int] = {key: count for key, count in depths}
     workload = scope_workload(scope.id, is_aborted=scope.is_aborted)
     visits, reads_left = workload_progress(connection, workload), count_pending_reads(connection, workload)
@@ -71,7 +71,7 @@ def scope_status(connection: Connection, scope: Scope, now: float, *, counts_fil
     entering = (
         select(func.count())
         .select_from(scope_projects)
-        .join(followed_intervals, followed_intervals.c.project_id == of.project_id)
+        .join(followed_intervals, followed_intervals.c.project_id == c.project_id)
         .where(*followed, followed_intervals.c.end.is_(None), followed_intervals.c.exact_from.is_(None))
     )
     none = {outcome.value: 0 for outcome in ReadOutcome}
@@ -79,8 +79,8 @@ def scope_status(connection: Connection, scope: Scope, now: float, *, counts_fil
         scope=scope,
         state=scope.state(visits.todo + reads_left, _count_free(connection, workload, now)),
         depths=counts,
-        beyond=_count(connection, of_scope, of.is_beyond.is_(True)),
-        late=_count(connection, *followed, of.is_late.is_(True)),
+        beyond=_count(connection, of_scope, c.is_beyond.is_(True)),
+        late=_count(connection, *followed, c.is_late.is_(True)),
         entering=connection.scalar(entering) or 0,
         visits=visits,
         reads_left=reads_left,
@@ -92,14 +92,14 @@ def scope_status(connection: Connection, scope: Scope, now: float, *, counts_fil
 
 def files_by_outcome(connection: Connection, scope_id: int) -> dict[str, int]:
     """Return the number of live files of the scope's projects, by outcome. Reads a row for each file."""
-    of, data = scope_projects.c, distribution_data.c
+    c, data = scope_projects.c, distribution_data.c
     query = (
         select(data.outcome, func.count())
         .select_from(scope_projects)
-        .join(distributions, distributions.c.project_id == of.project_id)
+        .join(distributions, distributions.c.project_id == c.project_id)
         .join(live_intervals, live_intervals.c.distribution_id == distributions.c.id)
         .join(distribution_data, data.distribution_id == distributions.c.id)
-        .where(of.scope_id == scope_id, of.is_beyond.is_(False), live_intervals.c.end.is_(None))
+        .where(c.scope_id == scope_id, c.is_beyond.is_(False), live_intervals.c.end.is_(None))
         .group_by(data.outcome)
     )
     return {outcome: count for outcome, count in connection.execute(query)}
@@ -123,11 +123,11 @@ class DiscoveredSoFar:
 
 def discovered_so_far(connection: Connection, scope_id: int) -> DiscoveredSoFar:
     """Return how much of the scope has been discovered so far. Reads a row for each of its files."""
-    of = scope_projects.c
+    c = scope_projects.c
     visited = func.count(projects.c.page_serial)
-    known = select(func.count(), func.max(of.depth), visited).select_from(scope_projects)
-    known = known.join(projects, projects.c.id == of.project_id)
-    count, depth, seen = connection.execute(known.where(of.scope_id == scope_id, of.is_beyond.is_(False))).one()
+    known = select(func.count(), func.max(c.depth), visited).select_from(scope_projects)
+    known = known.join(projects, projects.c.id == c.project_id)
+    count, depth, seen = connection.execute(known.where(c.scope_id == scope_id, c.is_beyond.is_(False))).one()
     outcomes = files_by_outcome(connection, scope_id)
     waiting, skipped = outcomes.get(ReadOutcome.PENDING, 0), outcomes.get(ReadOutcome.SKIPPED, 0)
     total = sum(outcomes.values())
@@ -189,8 +189,8 @@ def why(connection: Connection, scope: Scope, name: str) -> ScopeReason:
     project = find_project(connection, name)
     member = None
     if project is not None:
-        of = scope_projects.c
-        is_it = (of.scope_id == scope.id, of.project_id == project.id)
+        c = scope_projects.c
+        is_it = (c.scope_id == scope.id, c.project_id == project.id)
         member = connection.execute(select(scope_projects).where(*is_it)).first()
     if member is None or member.is_beyond:
         return ScopeReason(normalized, False, path, list(_why_not(scope, rulesets[-1], normalized, edges, member)))
@@ -229,8 +229,8 @@ def _why_in(scope: Scope, name: str, path: Sequence[str], member: Row[Any]) -> I
 
 
 def _is_entering(connection: Connection, project_id: int) -> bool:
-    of = followed_intervals.c
-    query = select(of.start).where(of.project_id == project_id, of.end.is_(None), of.exact_from.is_(None))
+    c = followed_intervals.c
+    query = select(c.start).where(c.project_id == project_id, c.end.is_(None), c.exact_from.is_(None))
     return connection.scalar(query) is not None
 
 

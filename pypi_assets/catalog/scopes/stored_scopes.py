@@ -217,8 +217,8 @@ def rulesets_of(connection: Connection, scope_id: int) -> list[StoredRuleset]:
 
 def members_of(connection: Connection, scope_id: int) -> list[int]:
     """Return, in order, the ids of the projects that a scope leads to and follows."""
-    of = scope_projects.c
-    query = select(of.project_id).where(of.scope_id == scope_id, of.is_beyond.is_(False)).order_by(of.project_id)
+    c = scope_projects.c
+    query = select(c.project_id).where(c.scope_id == scope_id, c.is_beyond.is_(False)).order_by(c.project_id)
     return list(connection.scalars(query))
 
 

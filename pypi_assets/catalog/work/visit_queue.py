@@ -305,15 +305,15 @@ def move_projects(
     `scopes` maps ids of scopes to their workloads. A visit goes to the scope with the least id that leads to the
     project.
     """
-    of = scope_projects.c
+    c = scope_projects.c
     got: set[int] = set()
     for ids in at_a_time(sorted(project_ids)):
         its = select(visit_queue.c.project_id).where(
             visit_queue.c.workload == workload, visit_queue.c.project_id.in_(ids)
         )
-        leads = (of.project_id.in_(its), of.scope_id.in_(list(scopes)), of.is_beyond.is_(False))
-        query = select(of.project_id, func.min(of.scope_id)).where(*leads).group_by(of.project_id)
-        for project_id, scope_id in connection.execute(query.order_by(of.project_id)).all():
+        leads = (c.project_id.in_(its), c.scope_id.in_(list(scopes)), c.is_beyond.is_(False))
+        query = select(c.project_id, func.min(c.scope_id)).where(*leads).group_by(c.project_id)
+        for project_id, scope_id in connection.execute(query.order_by(c.project_id)).all():
             if _move(connection, project_id, workload, scopes[scope_id]):
                 got.add(scope_id)
     return sorted(got)
