@@ -64,10 +64,10 @@ def shown_files(
     names: dict[int, str] = {}
     followed: dict[int, tuple[FollowedSpan, ...]] = {}
     c, span = projects.c, followed_intervals.c
-    for some in at_a_time(sorted(of_projects)):
-        named = select(c.id, c.name).where(c.id.in_(some))
+    for chunk in at_a_time(sorted(of_projects)):
+        named = select(c.id, c.name).where(c.id.in_(chunk))
         names |= {row.id: row.name for row in connection.execute(named)}
-        spans = select(span.project_id, span.start, span.end, span.exact_from).where(span.project_id.in_(some))
+        spans = select(span.project_id, span.start, span.end, span.exact_from).where(span.project_id.in_(chunk))
         for id_, start, end, exact_from in connection.execute(spans.order_by(span.project_id, span.start)):
             followed[id_] = (*followed.get(id_, ()), FollowedSpan(start, end, exact_from))
     live, yanked = (intervals_of_files(connection, table, ids) for table in (live_intervals, yanked_intervals))

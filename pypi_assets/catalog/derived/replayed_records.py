@@ -210,8 +210,8 @@ def _enter_events(connection: Connection, records: ReplayedRecords, ids: Mapping
 
 
 def _enter_followed(connection: Connection, spans: Mapping[int, Sequence[Sequence[int | None]]]) -> None:
-    for some in at_a_time(sorted(spans)):
-        connection.execute(delete(followed_intervals).where(followed_intervals.c.project_id.in_(some)))
+    for chunk in at_a_time(sorted(spans)):
+        connection.execute(delete(followed_intervals).where(followed_intervals.c.project_id.in_(chunk)))
     rows = [
         {"project_id": id_, "start": start, "end": end, "exact_from": exact_from}
         for id_, of_project in spans.items()
@@ -242,8 +242,8 @@ def _enter_files(
         for key, row in before.items()
         if observed[key]["generation"] > row.generation
     }
-    for some in at_a_time(sorted(row.id for row in stored.values())):
-        lock_rows(connection, distribution_data, distribution_data.c.distribution_id.in_(some))
+    for chunk in at_a_time(sorted(row.id for row in stored.values())):
+        lock_rows(connection, distribution_data, distribution_data.c.distribution_id.in_(chunk))
     keep_past_generations(connection, replaced)
     rows = {
         key: {
@@ -290,8 +290,8 @@ def _enter_intervals(
     """Replace the intervals of these files. Only files with ids in `known` can have stored intervals."""
     ids = sorted({files[key].id for key in observed} & set(known))
     for name, table in (("live", live_intervals), ("yanked", yanked_intervals)):
-        for some in at_a_time(ids):
-            connection.execute(delete(table).where(table.c.distribution_id.in_(some)))
+        for chunk in at_a_time(ids):
+            connection.execute(delete(table).where(table.c.distribution_id.in_(chunk)))
         rows = [
             {"distribution_id": files[key].id, "start": start, "end": end}
             for key, record in observed.items()

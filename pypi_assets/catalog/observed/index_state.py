@@ -213,8 +213,8 @@ def kept_rows(connection: Connection) -> list[KeptEntry]:
 
 def forget_rows(connection: Connection, ids: Sequence[int]) -> None:
     """Delete the broken entries with these ids, which can be read now."""
-    for some in at_a_time(ids):
-        connection.execute(delete(broken_entries).where(broken_entries.c.id.in_(some)))
+    for chunk in at_a_time(ids):
+        connection.execute(delete(broken_entries).where(broken_entries.c.id.in_(chunk)))
 
 
 def _entries() -> Select[Any]:

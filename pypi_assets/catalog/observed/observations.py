@@ -201,8 +201,8 @@ def seen_without(connection: Connection, serials: Collection[int]) -> dict[int, 
     query = select(c.serial, c.not_before).where(c.not_before.is_not(None))
     return {
         serial: at
-        for some in at_a_time(sorted(serials))
-        for serial, at in connection.execute(query.where(c.serial.in_(some)))
+        for chunk in at_a_time(sorted(serials))
+        for serial, at in connection.execute(query.where(c.serial.in_(chunk)))
     }
 
 

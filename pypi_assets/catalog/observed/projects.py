@@ -139,8 +139,8 @@ def find_project(connection: Connection, name: str) -> CatalogProject | None:
 def load_projects(connection: Connection, ids: Sequence[int]) -> list[CatalogProject]:
     """Return these projects, in order of their ids."""
     found = []
-    for some in at_a_time(sorted(ids)):
-        query = select(*PROJECT_COLUMNS).where(projects.c.id.in_(some)).order_by(projects.c.id)
+    for chunk in at_a_time(sorted(ids)):
+        query = select(*PROJECT_COLUMNS).where(projects.c.id.in_(chunk)).order_by(projects.c.id)
         found += [CatalogProject(*row) for row in connection.execute(query)]
     return found
 
@@ -148,8 +148,8 @@ def load_projects(connection: Connection, ids: Sequence[int]) -> list[CatalogPro
 def know_from_the_beginning(connection: Connection, normalized: Collection[str]) -> None:
     """Record that all events of these projects are stored, although those of other projects may not be."""
     ids = sorted(project_ids(connection, sorted(normalized)).values())
-    for some in at_a_time(ids):
-        is_later = (projects.c.id.in_(some), projects.c.known_since > 0)
+    for chunk in at_a_time(ids):
+        is_later = (projects.c.id.in_(chunk), projects.c.known_since > 0)
         lock_rows(connection, projects, *is_later)
         connection.execute(update(projects).where(*is_later).values(known_since=0))
 

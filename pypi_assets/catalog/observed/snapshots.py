@@ -178,8 +178,8 @@ def walk_snapshots(connection: Connection, by_project: Mapping[int, Collection[i
     The number of SQL statements does not grow with the number of projects.
     """
     chains: dict[int, list[_SnapshotRow]] = {}
-    for some in at_a_time(sorted({id_ for ids in by_project.values() for id_ in ids})):
-        chains |= _chains(connection, some)
+    for chunk in at_a_time(sorted({id_ for ids in by_project.values() for id_ in ids})):
+        chains |= _chains(connection, chunk)
     return {project_id: SnapshotWalk({id_: chains[id_] for id_ in ids}) for project_id, ids in by_project.items()}
 
 

@@ -405,8 +405,8 @@ def drop_open_compactions(catalog: Catalog) -> None:
 
 def _drop(connection: Connection, ids: Sequence[int]) -> None:
     """Drop these dumps. Their rows are kept, so that their names are not allocated again."""
-    for some in at_a_time(ids):
-        connection.execute(update(dumps).where(dumps.c.id.in_(some)).values(state=DumpState.DROPPED, inputs="[]"))
+    for chunk in at_a_time(ids):
+        connection.execute(update(dumps).where(dumps.c.id.in_(chunk)).values(state=DumpState.DROPPED, inputs="[]"))
 
 
 def _state(connection: Connection, dump: Dump) -> str:

@@ -188,9 +188,9 @@ def releases_rows_at(catalog: Catalog, serial: int, wanted: Collection[tuple[str
     for project, version in wanted:
         by_version[project].append(version)
     live = rows_at(catalog, serial).where(live_intervals.c.start.is_not(None))
-    for some in at_a_time(sorted(by_version)):
-        versions = {version for project in some for version in by_version[project]}
-        query = live.where(projects.c.normalized.in_(some), releases.c.version.in_(versions))
+    for chunk in at_a_time(sorted(by_version)):
+        versions = {version for project in chunk for version in by_version[project]}
+        query = live.where(projects.c.normalized.in_(chunk), releases.c.version.in_(versions))
         for row in stream_rows(catalog, query, serial):
             if (row["normalized"], row["version"]) in wanted:
                 yield row
@@ -220,8 +220,8 @@ def providing_releases(
         read_by_index(connection)
         for was, _ in _replaced_since(connection, serial, lambda facts: module in (facts["modules"] or ())):
             yield was.normalized, was.name, was.version
-        for some in at_a_time(list(lists_with_module(connection, module)) if lists is None else lists):
-            of_lists = query.where(data.c.modules_id.in_(some))
+        for chunk in at_a_time(list(lists_with_module(connection, module)) if lists is None else lists):
+            of_lists = query.where(data.c.modules_id.in_(chunk))
             for row in connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(of_lists):
                 yield row.normalized, row.name, row.version
 
@@ -349,9 +349,9 @@ def version_yanks_at(catalog: Catalog, serial: int, normalized: Iterable[str]) -
         def is_rejected(row: Any) -> bool:
             return bool(was.get(row.id, row.is_rejected) if was else row.is_rejected)
 
-        for some in at_a_time(wanted):
-            of_some = query.where(projects.c.normalized.in_(some))
-            found = connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(of_some)
+        for chunk in at_a_time(wanted):
+            of_chunk = query.where(projects.c.normalized.in_(chunk))
+            found = connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(of_chunk)
             for project, rows in groupby(found, key=itemgetter(0)):
                 for row in accepted_or_all(list(rows), is_rejected):
                     yield project, row.version, bool(row.yanked)

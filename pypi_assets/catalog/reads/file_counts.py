@@ -24,8 +24,8 @@ def counting_files(connection: Connection, ids: Sequence[int]) -> Iterator[list[
 
     The block must add the ids of new distributions to the list that it receives.
     """
-    for some in at_a_time(sorted(ids)):
-        lock_rows(connection, distribution_data, distribution_data.c.distribution_id.in_(some))
+    for chunk in at_a_time(sorted(ids)):
+        lock_rows(connection, distribution_data, distribution_data.c.distribution_id.in_(chunk))
     before = _count(connection, ids)
     entered: list[int] = []
     yield entered
@@ -73,8 +73,8 @@ def _count(connection: Connection, ids: Sequence[int]) -> Counter[str]:
     columns = (data.outcome, data.error_kind, live.start.is_not(None))
     joined = select(*columns).select_from(distribution_data).outerjoin(live_intervals, is_open)
     counts: Counter[str] = Counter()
-    for some in at_a_time(ids):
-        for outcome, kind, is_live in connection.execute(joined.where(data.distribution_id.in_(some))):
+    for chunk in at_a_time(ids):
+        for outcome, kind, is_live in connection.execute(joined.where(data.distribution_id.in_(chunk))):
             if is_live:
                 counts[f"{_LIVE}: {outcome}"] += 1
             if outcome in FAILED:

@@ -149,8 +149,8 @@ def rejected_then(connection: Connection, serial: int, normalized: Collection[st
     )
     ids = [
         id_
-        for some in at_a_time(sorted(normalized))
-        for id_ in connection.scalars(replaced.where(projects.c.normalized.in_(some)))
+        for chunk in at_a_time(sorted(normalized))
+        for id_ in connection.scalars(replaced.where(projects.c.normalized.in_(chunk)))
     ]
     found = contents_at(connection, serial, ids)
     return {id_: not is_installable(one.facts["details"].get("refusals")) for id_, one in found.items()}
@@ -166,13 +166,13 @@ def content_spans(connection: Connection, sha256: str) -> dict[int, list[tuple[i
     has = select(distributions.c.id).where(distributions.c.sha256 == sha256, distributions.c.generation > 1)
     ids = sorted({*connection.scalars(had), *connection.scalars(has)})
     spans: dict[int, list[tuple[int, int | None]]] = {}
-    for some in at_a_time(ids):
+    for chunk in at_a_time(ids):
         newest = dict(
             connection.execute(
-                select(distributions.c.id, distributions.c.sha256).where(distributions.c.id.in_(some))
+                select(distributions.c.id, distributions.c.sha256).where(distributions.c.id.in_(chunk))
             ).all()
         )
-        query = select(c.distribution_id, c.until, c.sha256).where(c.distribution_id.in_(some))
+        query = select(c.distribution_id, c.until, c.sha256).where(c.distribution_id.in_(chunk))
         since: dict[int, int] = {}
         for id_, until, its_sha256 in connection.execute(query.order_by(c.distribution_id, c.generation)):
             if its_sha256 == sha256:

@@ -140,8 +140,8 @@ def _store_required(connection: Connection, lists: Mapping[int, Sequence[str]]) 
 
 def _mark(connection: Connection, ids: Sequence[int], flag: str) -> None:
     """Set a flag of lists that were first stored as lists of the other kind."""
-    for some in at_a_time(sorted(ids)):
-        connection.execute(update(name_lists).where(name_lists.c.id.in_(some)).values({flag: True}))
+    for chunk in at_a_time(sorted(ids)):
+        connection.execute(update(name_lists).where(name_lists.c.id.in_(chunk)).values({flag: True}))
 
 
 def _roots(modules: Iterable[str]) -> list[str]:

@@ -224,8 +224,8 @@ def store_reprocessed(
     """
     unchanged = list(unchanged)
     ids = sorted(record.place.distribution_id for record in (*unchanged, *(old for old, _ in changed)))
-    for some in at_a_time(ids):
-        lock_rows(connection, distribution_data, distribution_data.c.distribution_id.in_(some))
+    for chunk in at_a_time(ids):
+        lock_rows(connection, distribution_data, distribution_data.c.distribution_id.in_(chunk))
     _raise_versions(connection, unchanged)
     before = _lock_unmoved(connection, [old for old, _ in changed])
     stored = [(old, new) for old, new in changed if old.place.distribution_id in before]

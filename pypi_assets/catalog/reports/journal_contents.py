@@ -276,10 +276,10 @@ class _Comparison:
             .where(data.outcome == ReadOutcome.DATA)
             .order_by(distributions.c.filename)
         )
-        for some in at_a_time(sorted(project_ids)):
-            live = intervals_of_projects(self.connection, live_intervals, list(some))
-            of_some = query.where(distributions.c.project_id.in_(some))
-            for id_, project_id, version, modules_id, *key, details in bare_rows(self.connection, of_some):
+        for chunk in at_a_time(sorted(project_ids)):
+            live = intervals_of_projects(self.connection, live_intervals, list(chunk))
+            of_chunk = query.where(distributions.c.project_id.in_(chunk))
+            for id_, project_id, version, modules_id, *key, details in bare_rows(self.connection, of_chunk):
                 start_up = _start_up_code(from_json(details).get("notes")) if details else ()
                 file = _KnownFile(id_, version, modules_id, (modules_id, *key, *start_up), live.get(id_, ()))
                 self.projects.setdefault(project_id, _ReadProject()).add(file)

@@ -317,8 +317,8 @@ def _followed(connection: Connection, project_ids: Collection[int]) -> dict[int,
     c = followed_intervals.c
     query = select(c.project_id, c.start, c.end, c.exact_from).where(c.exact_from.is_not(None))
     found: dict[int, list[tuple[int, int | None, int]]] = {}
-    for some in at_a_time(sorted(project_ids)):
-        for id_, *interval in connection.execute(query.where(c.project_id.in_(some)).order_by(c.start)):
+    for chunk in at_a_time(sorted(project_ids)):
+        for id_, *interval in connection.execute(query.where(c.project_id.in_(chunk)).order_by(c.start)):
             found.setdefault(id_, []).append((interval[0], interval[1], interval[2]))
     return found
 

@@ -55,8 +55,8 @@ def lists_with_modules(connection: Connection, modules: Collection[str]) -> dict
     found: dict[str, list[int]] = {module: [] for module in modules}
     for root, of_root in wanted.items():
         ids = connection.scalars(select(module_roots.c.list_id).where(module_roots.c.name == root)).all()
-        for some in at_a_time(ids):
-            for list_id, names in StoredLists(connection).load(some).items():
+        for chunk in at_a_time(ids):
+            for list_id, names in StoredLists(connection).load(chunk).items():
                 for module in of_root.intersection(names):
                     found[module].append(list_id)
     return found
@@ -90,9 +90,9 @@ def live_files_of(catalog: Catalog, serial: int, normalized: Iterable[str]) -> I
         read_by_index(connection)
         wanted = sorted(normalized)
         was = rejected_then(connection, serial, wanted)
-        for some in at_a_time(wanted):
-            of_some = query.where(projects.c.normalized.in_(some))
-            for row in connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(of_some):
+        for chunk in at_a_time(wanted):
+            of_chunk = query.where(projects.c.normalized.in_(chunk))
+            for row in connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(of_chunk):
                 is_rejected = was.get(row.id, row.is_rejected)
                 is_yanked = row.yanked is not None
                 yield PastLiveFile(row.id, row.normalized, row.filename, row.version, row.start, is_yanked, is_rejected)
@@ -101,15 +101,15 @@ def live_files_of(catalog: Catalog, serial: int, normalized: Iterable[str]) -> I
 def rows_of_files(catalog: Catalog, serial: int, distribution_ids: Iterable[int]) -> Iterator[dict[str, Any]]:
     """Yield the rows of dumps for these files, if they are live at `serial`."""
     query = rows_at(catalog, serial).where(live_intervals.c.start.is_not(None))
-    for some in at_a_time(sorted(distribution_ids)):
-        yield from stream_rows(catalog, query.where(distributions.c.id.in_(some)), serial)
+    for chunk in at_a_time(sorted(distribution_ids)):
+        yield from stream_rows(catalog, query.where(distributions.c.id.in_(chunk)), serial)
 
 
 def rows_of_projects(catalog: Catalog, serial: int, normalized: Iterable[str]) -> Iterator[dict[str, Any]]:
     """Yield the rows of dumps for the files of these projects that are live at `serial`."""
     query = rows_at(catalog, serial).where(live_intervals.c.start.is_not(None))
-    for some in at_a_time(sorted(normalized)):
-        yield from stream_rows(catalog, query.where(projects.c.normalized.in_(some)), serial)
+    for chunk in at_a_time(sorted(normalized)):
+        yield from stream_rows(catalog, query.where(projects.c.normalized.in_(chunk)), serial)
 
 
 def count_dependents(catalog: Catalog, serial: int, normalized: Iterable[str]) -> dict[str, int]:
@@ -138,8 +138,8 @@ def count_dependents(catalog: Catalog, serial: int, normalized: Iterable[str]) -
             read_by_index(connection)
             return {
                 name: count
-                for some in at_a_time(names)
-                for name, count in connection.execute(query.where(required.c.name.in_(some)))
+                for chunk in at_a_time(names)
+                for name, count in connection.execute(query.where(required.c.name.in_(chunk)))
             }
     counted = ((name, {row[0] for row in requiring_releases(catalog, serial, name)}) for name in names)
     return {name: len(found) for name, found in counted if found}

@@ -89,8 +89,8 @@ def discover(
     for one in searches:
         store_edges(connection, one.scope.id, one.old, one.new)
         store_members(connection, one.scope, one.rulesets[-1], one.reached, one.members, ids, now)
-    for some in at_a_time(row.id for row in marks):
-        connection.execute(delete(scope_marks).where(scope_marks.c.id.in_(some)))
+    for chunk in at_a_time(row.id for row in marks):
+        connection.execute(delete(scope_marks).where(scope_marks.c.id.in_(chunk)))
     # including projects that other scopes already follow
     again = {id_ for of_scope in new.values() for id_ in of_scope}
     mark_projects(connection, again)
@@ -292,12 +292,12 @@ def _queue(
             tasks = tasks_of(connection, of_workload)
             queue_visits(connection, workload, tasks, nice={id_: nice[id_] for id_, _, _ in tasks})
     entering = sorted(id_ for of_scope in queued.values() for found in of_scope.values() for id_ in found)
-    for some in at_a_time(entering):
-        unseen = (projects.c.id.in_(some), projects.c.page_serial.is_(None), projects.c.known_since > since)
+    for chunk in at_a_time(entering):
+        unseen = (projects.c.id.in_(chunk), projects.c.page_serial.is_(None), projects.c.known_since > since)
         lock_rows(connection, projects, *unseen)
         connection.execute(update(projects).where(*unseen).values(known_since=since))
-    for some in at_a_time(entering):
-        _queue_unread(connection, some)
+    for chunk in at_a_time(entering):
+        _queue_unread(connection, chunk)
 
 
 def tasks_of(connection: Connection, project_ids: Sequence[int]) -> list[tuple[int, int, int]]:

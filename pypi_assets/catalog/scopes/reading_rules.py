@@ -134,9 +134,9 @@ def apply_rules(connection: Connection, project_ids: Sequence[int]) -> None:
         queue_reads(connection, reads, nice=rules[project_id].nice)
     free = _take_out(connection, sorted(skipped), only_free=True)
     with counting_files(connection, sorted([*lifted, *free])):
-        for some in at_a_time(sorted(lifted)):
+        for chunk in at_a_time(sorted(lifted)):
             of_these = (
-                distribution_data.c.distribution_id.in_(some),
+                distribution_data.c.distribution_id.in_(chunk),
                 distribution_data.c.outcome == ReadOutcome.SKIPPED,
             )
             values = {"outcome": ReadOutcome.PENDING, "error_text": None}

@@ -290,9 +290,9 @@ def names_without_page(connection: Connection, selection: Selection) -> tuple[st
     """Return the selected names of projects of which no page was ever seen."""
     seen = {
         name
-        for some in at_a_time(sorted(selection.names))
+        for chunk in at_a_time(sorted(selection.names))
         for name in connection.scalars(
-            select(projects.c.normalized).where(projects.c.normalized.in_(some), projects.c.page_serial.is_not(None))
+            select(projects.c.normalized).where(projects.c.normalized.in_(chunk), projects.c.page_serial.is_not(None))
         )
     }
     return tuple(sorted(selection.names - seen))

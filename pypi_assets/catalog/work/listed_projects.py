@@ -93,8 +93,8 @@ def known_serials(connection: Connection, ids: Sequence[int]) -> list[tuple[int,
     """Return (id, shard, greatest known serial) for each of these projects; the serial is 0 if none is known."""
     return [
         (row.id, row.shard, max(_known(row), 0))
-        for some in at_a_time(ids)
-        for row in connection.execute(_known_projects().where(projects.c.id.in_(some)))
+        for chunk in at_a_time(ids)
+        for row in connection.execute(_known_projects().where(projects.c.id.in_(chunk)))
     ]
 
 
