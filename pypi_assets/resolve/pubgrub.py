@@ -1,6 +1,6 @@
 """The PubGrub algorithm, step by step in the order of uv's implementation, so that uv's choices can be reproduced.
 
-Other modules decide which package comes next, which version to try and what it requires, and how a proof reads. A set
+Other modules decide about the next package, the version to try, its requirements, and the wording of a proof. A set
 of versions is the bits of an integer; a complement has infinitely many bits. The names are the ones in PubGrub's
 description.
 """

@@ -1,4 +1,4 @@
-"""Choose versions by PubGrub: which packages there are, in which order they are decided, and what they require.
+"""Choose versions by PubGrub. This module defines the packages, their order, and their requirements.
 
 The order is uv's. It depends on when a project was seen first, on pins, and on conflicts. uv treats a project, each of
 its extras, and each requirement under a marker as separate packages. The latter two are proxies: they require the same

@@ -18,7 +18,7 @@ _GROWTH = 4
 
 
 class ReleaseIndex:
-    """The files of an index as of `serial`. It caches what it has read, so that further resolutions are fast.
+    """The files of an index as of `serial`. It caches its reads, so that further resolutions are fast.
 
     `releases` returns the releases of a project (normalized), which are empty if it is unknown. `absence` returns the
     reason if a project is missing for another reason than that it has no files. A snapshot makes an index with

@@ -1,4 +1,4 @@
-"""Solutions of single projects: whether a project's newest release has a solution with a version, and what it pins.
+"""Solutions of single projects: the pins of a project's newest release, and its verdict with a version.
 
 The questions of one answer differ only in the project, so they are made from a question without requirements. Each
 resolution has its own limits, and an `Allowance` limits all of them together.

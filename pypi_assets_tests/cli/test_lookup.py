@@ -182,7 +182,7 @@ def test_commands_and_hashes(commands: Commands, index: ServedIndex, tmp_path: P
     assert unnamed(by_file, local, unknown_hash, first) == []
     assert unnamed(moment, first) == []
     never = commands.done("lookup", "hash", "--file", local, "--all")
-    assert unnamed(never.stderr, local, "sha256", unknown_hash, first) == []
+    assert unnamed(never.stderr, local, unknown_hash, first) == []
     unknown = commands.done("lookup", "hash", "00" * 32)
     assert (unknown.stdout, unnamed(unknown.stderr, "00" * 32, first)) == ("", [])
     lines = CliRunner().invoke(cli, ["lookup", "hash", "-"], input=f"{sha256}\nnope\n", catch_exceptions=False)
