@@ -31,7 +31,7 @@ class Picture(NamedTuple):
 
 
 PICTURES = (
-    Picture("pages-home", "", "What happened last", 1000, 860),
+    Picture("pages-home", "", "Recent events", 1000, 860),
     Picture("pages-import", "import/slugify/", "2 candidates", 1000, 620),
     Picture("pages-project", "project/requests/", "yanked", 1000, 830),
     Picture("pages-past", "at/{before}/project/requests/", "as it was at serial", 1000, 830, "dark"),
