@@ -23,7 +23,7 @@ class Column:
 
     type: str
     meaning: str
-    version: int = FIRST_VERSION
+    since: int = FIRST_EXTRACTOR
 
 
 TOMBSTONE_COLUMNS = {

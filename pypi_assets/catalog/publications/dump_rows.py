@@ -16,7 +16,7 @@ from sqlalchemy import BindParameter, ColumnElement, Connection, FromClause, Sel
 from pypi_assets.catalog.database import Catalog, at_a_time, bare_rows, read_by_index, sent_values, storable
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.observed.projects import QUARANTINED
-from pypi_assets.catalog.publications.dump_facts import COLUMNS, FIRST_VERSION, READ_COLUMNS
+from pypi_assets.catalog.publications.dump_facts import COLUMNS, FIRST_EXTRACTOR, READ_COLUMNS
 from pypi_assets.catalog.reads.past_generations import contents_at, counts_later, has_past_generations, rejected_then
 from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reads.stored_contents import (
@@ -511,6 +511,9 @@ def _content(found: _DumpedFile, names: Mapping[int | None, object], release: _R
             content[name] = value
     if "modules_by" in own and "modules_grade" not in own:
         content["modules_grade"] = ModulesGrade.EXACT.value
+    for name, since in _LATER.items():
+        if (found.extractor_version or 0) < since:
+            content[name] = None
     content["outcome"] = found.outcome
     content["error_kind"] = found.error_kind
     content["extractor_version"] = found.extractor_version

@@ -20,10 +20,11 @@ from pypi_assets.catalog.derived.replayed_records import (
 from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, inexact_spans, read_state, sealed_end
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_facts import COLUMNS
+from pypi_assets.catalog.publications.dump_facts import COLUMNS, FIRST_EXTRACTOR
 from pypi_assets.catalog.publications.dump_rows import CONTENT, content_rows
 from pypi_assets.catalog.reports.catalog_status import count_differences
 from pypi_assets.catalog.tables import changes, distribution_data, distributions, events, live_intervals
+from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets_tests.crawl.followers import empty_catalog
 from pypi_assets_tests.examples import examples
 
@@ -44,12 +45,15 @@ scripts = st.dictionaries(st.sampled_from(["run", "go"]), st.just("demo:main"), 
 def contents(draw: st.DrawFn) -> dict[str, Any]:
     """The columns of a file that was read, or not, by some extractor version."""
     groups = draw(st.none() | st.dictionaries(st.sampled_from(["console_scripts", "gui_scripts", "own"]), scripts))
-    version = draw(st.integers(1, 9))
+    version = draw(st.integers(1, EXTRACTOR_VERSION))
     lines = {
         group: None if groups is None else [f"{name} = {to}" for name, to in groups.get(group, {}).items()]
         for group in ("console_scripts", "gui_scripts")
     }
-    found = {name: draw(OF_TYPE[COLUMNS[name].type]) for name in CONTENT}
+    found = {
+        name: draw(OF_TYPE[COLUMNS[name].type]) if COLUMNS[name].since <= max(version, FIRST_EXTRACTOR) else None
+        for name in CONTENT
+    }
     found |= lines | {"entry_point_groups": None if groups is None else sorted(groups)}
     grade = draw(st.sampled_from([None, "exact", "derived", "guessed"]))
     return found | {

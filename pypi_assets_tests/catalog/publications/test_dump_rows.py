@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event, update
 
+from pypi_assets.catalog.publications import dump_rows
 from pypi_assets.catalog.publications.dump_rows import (
     providing_releases,
     releases_rows_at,
@@ -223,3 +224,14 @@ def test_modules_that_are_known_have_a_grade(
     set_details(small, "demo-1.zip", details)
     (row,) = stream_rows(small.catalog, rows_at(small.catalog, 1))
     assert row["modules_grade"] == expected
+
+
+def test_a_later_column_is_unknown_of_files_that_an_earlier_extractor_read(
+    small: SmallCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small.add(1, "Demo", "1", "demo-1.zip", modules=("demo",))
+    for since, expected in ((1, []), (2, None)):
+        monkeypatch.setattr(dump_rows, "_LATER", {"notes": since, "license_classifiers": since})
+        [row] = stream_rows(small.catalog, rows_at(small.catalog, 1))
+        assert row["extractor_version"] == 1
+        assert (row["notes"], row["license_classifiers"], row["refusals"]) == (expected, expected, [])
