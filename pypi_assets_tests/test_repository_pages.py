@@ -49,7 +49,7 @@ def test_changelog_has_the_form_of_keep_a_changelog() -> None:
     assert all(
         re.fullmatch(r"\[(Unreleased|\d+\.\d+\.\d+)\]( - (\d{4}-\d\d-\d\d|Unreleased))?", one) for one in versions
     )
-    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security", "Known limits"}
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
     assert names(r"(?m)^### (.*)$", text) <= kinds
 
 
