@@ -82,18 +82,18 @@ class Pair:
 
     @property
     def folder(self) -> str:
-        """Return the name of its folder, below the folder of the corpus."""
+        """The folder that its files are in, below that of all."""
         return self.chosen_as if self.chosen_as.startswith("named-") else "pairs"
 
 
 def releases(path: Path) -> list[str]:
-    """Return the `name==version` lines of a list."""
+    """The `name==version` lines of a list."""
     lines = (line.partition("#")[0].strip() for line in path.read_text().splitlines())
     return [line for line in lines if line]
 
 
 def listed_pairs() -> list[Pair]:
-    """Return the pairs that pairs.txt lists."""
+    """What pairs.txt lists."""
     return [
         Pair(release, stratum, chosen_as, sdist, None if wheel == "-" else wheel)
         for release, stratum, chosen_as, sdist, wheel in map(str.split, releases(PAIRS))
@@ -101,7 +101,7 @@ def listed_pairs() -> list[Pair]:
 
 
 def other_files(folder: Path) -> list[str]:
-    """Return the names of the files in `folder` that pairs.txt does not list."""
+    """The names of those files in `folder` that are not what pairs.txt lists."""
     sdists = {canonical(pair.release): pair.sdist_sha256 for pair in listed_pairs()}
     wheels = {canonical(pair.release): pair.wheel_sha256 for pair in listed_pairs()}
     found = []
