@@ -10,15 +10,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-FIRST_VERSION = 4
-"""The oldest version of the columns in a journal."""
+COLUMNS_VERSION = 4
+"""Raised when columns are added. The columns of a dump are listed in its manifest."""
+FIRST_EXTRACTOR = 11
+"""The EXTRACTOR_VERSION that supplies all columns of the first release."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a dump: its JSON type, its meaning, and the COLUMNS_VERSION that added it.
+    """One column of a dump: its JSON type and its meaning.
 
-    A new column has the next version, because earlier records of the journal lack it.
+    Extractors before version `since` do not supply it. It is null for files that they read, and missing in the records
+    of the journal from that time.
     """
 
     type: str
@@ -85,8 +88,6 @@ COLUMNS = (
     }
 )
 """All columns. An unknown value is null; an empty list means that there are none."""
-COLUMNS_VERSION = max(column.version for column in COLUMNS.values())
-"""The newest version of the columns. The columns of a dump are listed in its manifest."""
 
 
 FULL_DUMP_SHARDS = (1, 16, 256)

@@ -48,7 +48,9 @@ CONTENT = tuple(
 """The columns that are known from reading the file. They depend only on its content and on the extractor's version.
 
 Their order is that of the journal's records. Two columns have another position in rows."""
-EARLIEST_CONTENT = tuple(name for name in CONTENT if COLUMNS[name].version == FIRST_VERSION)
+_LATER = {name: COLUMNS[name].since for name in CONTENT if COLUMNS[name].since > FIRST_EXTRACTOR}
+"""The columns of CONTENT that were added after the first release, each with the first extractor version that has it."""
+EARLIEST_CONTENT = tuple(name for name in CONTENT if name not in _LATER)
 """The columns of CONTENT that every record of the journal has. Records lack columns that were added later."""
 _UNKNOWN_ROW = dict.fromkeys(COLUMNS)
 
