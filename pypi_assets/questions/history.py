@@ -23,7 +23,8 @@ def _rows(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     what = ": ".join(part for part in (entry["text"], outcome, entry["error"]) if part)
     if entry["not_before"]:
         what += f", after {entry['not_before']}"
-    flags = [f"{len(entry[flag])} files {flag}" for flag in ("yanked", "unyanked") if entry[flag]]
+    counts = {flag: len(entry[flag]) for flag in ("yanked", "unyanked") if entry[flag]}
+    flags = [f"{count} {'file' if count == 1 else 'files'} {flag}" for flag, count in counts.items()]
     yield {
         "serial": entry["serial"],
         "time": entry["at"],
