@@ -119,9 +119,9 @@ def end_entering(connection: Connection, exact_from: Mapping[int, int]) -> None:
     if not exact_from:
         return
     c = followed_intervals.c
-    is_it = (c.project_id == bindparam("of_project"), c.end.is_(None), c.exact_from.is_(None))
+    matches = (c.project_id == bindparam("of_project"), c.end.is_(None), c.exact_from.is_(None))
     connection.execute(
-        update(followed_intervals).where(*is_it).values(exact_from=bindparam("since")),
+        update(followed_intervals).where(*matches).values(exact_from=bindparam("since")),
         [{"of_project": project_id, "since": serial} for project_id, serial in sorted(exact_from.items())],
     )
 

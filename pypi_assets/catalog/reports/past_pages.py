@@ -480,8 +480,8 @@ def _ids_of(connection: Connection, place: FilePlace) -> list[int]:
         return list(connection.scalars(select(distributions.c.id).where(is_of_it, is_named)))
     ids = set(connection.scalars(select(distributions.c.id).where(distributions.c.sha256 == place.sha256, is_named)))
     if has_past_generations(connection):
-        is_it = past_generations.c.distribution_id == distributions.c.id
-        had = select(distributions.c.id).join(past_generations, is_it)
+        matches = past_generations.c.distribution_id == distributions.c.id
+        had = select(distributions.c.id).join(past_generations, matches)
         ids.update(connection.scalars(had.where(past_generations.c.sha256 == place.sha256, is_named)))
     return sorted(ids)
 

@@ -246,10 +246,10 @@ def store_members(
     insert_missing(connection, scope_projects, rows)
     if updates:
         c = scope_projects.c
-        is_it = (c.scope_id == scope.id, c.project_id == bindparam("new_project_id"))
+        matches = (c.scope_id == scope.id, c.project_id == bindparam("new_project_id"))
         columns = [key for key in updates[0] if key != "new_project_id"]
         values: dict[str, Any] = {key.removeprefix("new_"): bindparam(key) for key in columns}
-        connection.execute(update(scope_projects).where(*is_it).values(values), updates)
+        connection.execute(update(scope_projects).where(*matches).values(values), updates)
 
 
 def _membership(reached: Reached, before: Row[Any] | None, since: int, complete: int, now: float) -> dict[str, Any]:

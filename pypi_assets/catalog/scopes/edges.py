@@ -205,9 +205,9 @@ def store_edges(connection: Connection, scope_id: int, old: Mapping[int, Edges],
         for project_id, required, start, _ in sorted(before - after)
     ]
     if gone:
-        is_it = (c.project_id == bindparam("of_project"), c.required == bindparam("name"))
+        matches = (c.project_id == bindparam("of_project"), c.required == bindparam("name"))
         is_there = (c.scope_id == scope_id, c.start == bindparam("since"))
-        connection.execute(delete(scope_edges).where(*is_it, *is_there), gone)
+        connection.execute(delete(scope_edges).where(*matches, *is_there), gone)
     rows = [
         {
             "scope_id": scope_id,

@@ -190,8 +190,8 @@ def why(connection: Connection, scope: Scope, name: str) -> ScopeReason:
     member = None
     if project is not None:
         c = scope_projects.c
-        is_it = (c.scope_id == scope.id, c.project_id == project.id)
-        member = connection.execute(select(scope_projects).where(*is_it)).first()
+        matches = (c.scope_id == scope.id, c.project_id == project.id)
+        member = connection.execute(select(scope_projects).where(*matches)).first()
     if member is None or member.is_beyond:
         return ScopeReason(normalized, False, path, list(_why_not(scope, rulesets[-1], normalized, edges, member)))
     sentences = list(_why_in(scope, normalized, path, member))

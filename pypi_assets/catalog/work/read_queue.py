@@ -196,9 +196,9 @@ def finish_reads(
     return stored
 
 
-def remove_reads(connection: Connection, *which: ColumnElement[bool]) -> None:
+def remove_reads(connection: Connection, *conditions: ColumnElement[bool]) -> None:
     """Remove the reads that meet these conditions from the queue. The caller has locked them."""
-    gone = connection.execute(delete(read_queue).where(*which)).rowcount
+    gone = connection.execute(delete(read_queue).where(*conditions)).rowcount
     add_counts(connection, {QUEUED_READS: -gone})
 
 
