@@ -67,12 +67,12 @@ STATES: Mapping[ScopeState, StateRule] = {
     ScopeState.PAUSED: StateRule(
         "its concurrency is 0",
         _next(active=_SET, draining=_SET, finished=_WORK, aborted=_ABORT),
-        remedy="its concurrency is 0: `pypi-assets scope set {name} --concurrency N` lets it go on",
+        remedy="its concurrency is 0; continue it with `pypi-assets scope set {name} --concurrency N`",
     ),
     ScopeState.ABORTED: StateRule(
         "it is stopped until `scope resume`",
         _next(active=_RESUME, draining=_RESUME, paused=_RESUME),
-        remedy="`pypi-assets scope resume {name}` lets it go on",
+        remedy="continue it with `pypi-assets scope resume {name}`",
     ),
 }
 
