@@ -192,6 +192,7 @@ _DETAILS = {one.name: one for one in fields(DistributionRecord) if one.name not 
 OWN_DETAILS = tuple(name for name in _DETAILS if name not in SHARED_FIELDS)
 """The fields that are stored as JSON for each file, in its order, after the name."""
 _NEVER_NULL = frozenset({"provides_extra", "stubs"})
+"""Lists that are empty also for files that were not read."""
 
 
 @dataclass(frozen=True, slots=True)
