@@ -22,6 +22,8 @@ from pypi_assets_tests.docs.example_index import fill, write_files
 from pypi_assets_tests.served_index import served_index
 
 ROOT = Path(__file__).parents[2]
+SERVICE = "127.0.0.1:8642"
+"""Where pages show a service."""
 MAIN = "from pypi_assets.cli import main; main()"
 EMPTY_HOME = "<!-- an empty home -->"
 """From this line of a page on, commands find an empty home. Before, it was crawled, dumped and published."""
@@ -108,8 +110,8 @@ class Shell:
     service: subprocess.Popen[str] | None = field(default=None, init=False)
 
     def run(self, command: str) -> Printed:
-        if "8642" in command and "pypi-assets serve" not in command:
-            self._serve()
+        if SERVICE in command and "pypi-assets serve" not in command:
+            self.serve()
         named = {shown: actual for shown, actual in self.replaced.items() if shown in command}
         self.replaced = named | self.replaced
         for shown, actual in named.items():
@@ -159,7 +161,8 @@ class Shell:
         code = 0 if process.returncode in {130, -signal.SIGINT} else process.returncode
         return Printed(self._as_shown(text), code)
 
-    def _serve(self) -> None:
+    def serve(self) -> None:
+        """Start a service over the home, unless it runs."""
         if self.service is None:
             arguments = [sys.executable, "-c", MAIN, "serve", "--port", "0"]
             self.service = subprocess.Popen(
@@ -173,7 +176,7 @@ class Shell:
             assert self.service.stdout is not None
             for line in self.service.stdout:
                 if found := re.search(r"127\.0\.0\.1:\d+", line):
-                    self.replaced["127.0.0.1:8642"] = found[0]
+                    self.replaced[SERVICE] = found[0]
                     return
             raise AssertionError("the service did not start")
 

@@ -10,6 +10,7 @@ from pypi_assets_tests.docs.shown import (
     EMPTY_HOME,
     FAILING,
     ROOT,
+    SERVICE,
     UNTRIED,
     Prepared,
     commands,
@@ -73,8 +74,9 @@ def test_the_steps_of_the_python_client_run(world: Prepared) -> None:
     [section] = re.findall(r"\n## Python\n(.*?)\n## ", page_path("service.md").read_text(), re.DOTALL)
     program = "\n".join(re.findall(r"```python\n(.*?)```", section, re.DOTALL))
     with world.shell() as shell:
-        (shell.folder / "steps.py").write_text(program)
-        printed = shell.run("sed -i s/127.0.0.1:8642/127.0.0.1:8642/ steps.py && python steps.py")
+        shell.serve()
+        (shell.folder / "steps.py").write_text(program.replace(SERVICE, shell.replaced[SERVICE]))
+        printed = shell.run("python steps.py")
     assert printed.exit_code == 0, printed.text
     assert "['PyYAML', 'yaml-copy'] as of serial 82" in printed.text
     assert "at serial 8\n" in printed.text
