@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from pypi_assets_tests.builders import make_sdist, make_wheel
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
 BEGAN = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -65,12 +66,17 @@ def write_files(folder: Path, index: ServedIndex) -> None:
         "lock.txt": "PyYAML==6.0.3\nopencv-python==4.12.0\nopencv-python-headless==4.12.0\n",
         "imports.txt": "yaml\ncv2\n",
         "names.txt": "yaml\nidna\n",
+        "pyproject.toml": '[project]\nname = "app"\nversion = "1.0"\ndependencies = ["flask"]\n',
+        "rules.toml": '[[rule]]\nprojects = ["tqdm"]\naccept = false\n',
         "src/app.py": "import json\nimport yaml\nfrom dateutil import parser\n",
     }
     for name, text in texts.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    (folder / "dist").mkdir()
+    make_wheel(folder / "dist", "demo", "1.0")
+    make_sdist(folder / "dist", "demo", "1.0")
     write_advisories(folder / "all.zip", {"PYSEC-2026-1": ("urllib3", ["1.26.20"])}.items())
     for name in ("six-1.17.0-py3-none-any.whl", "requests-2.32.5-py3-none-any.whl"):
         (folder / name).write_bytes((index.folder / "built" / name).read_bytes())

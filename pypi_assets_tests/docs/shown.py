@@ -29,7 +29,9 @@ EMPTY_HOME = "<!-- an empty home -->"
 """From this line of a page on, commands find an empty home. Before, it was crawled, dumped and published."""
 PROGRESS = re.compile(r"(?:history|listing|visits|reads|shards): \d+ of \d+(?:, .*)?")
 """Lines that are a bar on a terminal."""
-TRIED = re.compile(r"(?:[A-Z_]+=\S+ )*(?:pypi-assets|export PYPI_ASSETS|curl|uv pip|pip (?:install|download)) ?")
+TRIED = re.compile(
+    r"(?:[A-Z_]+=\S+ )*(?:pypi-assets|export PYPI_ASSETS|curl|openssl|uv pip|pip (?:install|download)) ?"
+)
 LASTING = re.compile(
     r"pypi-assets (?:serve|mcp|devindex serve|follow(?!.*--(?:once|help)))\b|--follow\b|admin metrics.*--listen"
 )
@@ -38,12 +40,26 @@ LASTING_S = 4.0
 UNTRIED = {
     r"pypi-assets up\b": "it starts PostgreSQL and Dagster: deploy/test_up.py",
     r"(?:s3|gs|az|https)://(?!127\.)|@example\.org|://db\b": "it needs another host",
-    r"\b[A-Z][A-Z_]+\b(?!=)(?<!PYPI)": "a word in capitals stands for a name",
+    r"(?<!\$)\b[A-Z][A-Z_]+\b(?!=)(?<!PYPI)": "a word in capitals stands for a name",
     r"_PYPI_ASSETS_COMPLETE": "it changes the user's shell: cli/test_completion.py",
+    r"pypi-assets init$": "it asks questions on a terminal: cli/test_init.py",
+    r"--index |PYPI_ASSETS_INDEX(?:ES)?=|admin indexes|lookup confusion": "it needs several indexes: test_confusion.py",
+    r"solvability": "Dagster makes this file: defs/test_solvability_days.py",
+    r"journal deliver|\./apply": "it needs a program that receives changes: cli/test_journal_deliver.py",
+    r"shelf": "it needs the package of the tutorial: index/test_new_index.py",
+    r"\$\(|&$": "it needs values or a process of the stack: deploy/test_up.py",
+    r"PYPI_ASSETS_PROJECTS=|PYPI_ASSETS_DATABASE_URL=": "it needs another catalog: cli/test_crawl.py",
 }
 """Patterns of commands that the test does not run, with the reasons."""
-FAILING: dict[str, int] = {"pypi-assets resolve -r requirements.in --python 3.12 --platform linux-x86_64": 1}
-"""Commands that fail, as their pages say, with their exit codes."""
+FAILING: dict[str, int] = {
+    "pypi-assets resolve -r requirements.in --python 3.12 --platform linux-x86_64": 1,
+    "pypi-assets scope why tools markupsafe": 1,
+}
+"""Commands that fail, as their pages say or since the example index has no such project, with their exit codes."""
+SECTION = re.compile(r"(?m)^(?=## )")
+"""Each section of a page begins in a new shell."""
+FOLDERS = ("/srv/", "/data/", "/var/lib/")
+"""Folders of a machine, in whose place commands find ones of the test."""
 CATALOG = ("crawl full --with-history", "dump full --shards 1", "leveldb update", "journal write")
 
 
@@ -108,6 +124,14 @@ class Shell:
     variables: dict[str, str]
     replaced: dict[str, str]
     service: subprocess.Popen[str] | None = field(default=None, init=False)
+    initial: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.initial = dict(self.variables)
+        for name in FOLDERS:
+            path = self.folder / name.strip("/")
+            path.mkdir(parents=True)
+            self.replaced[name] = f"{path}/"
 
     def run(self, command: str) -> Printed:
         if SERVICE in command and "pypi-assets serve" not in command:
@@ -134,6 +158,11 @@ class Shell:
             check=False,
         )
         return Printed(self._as_shown(done.stdout), done.returncode)
+
+    def begin_section(self) -> None:
+        """Start with the variables of a new shell, and without settings in a file."""
+        self.variables = dict(self.initial)
+        (self.folder / ".env").unlink(missing_ok=True)
 
     def begin_again(self) -> None:
         """Make the home empty."""
@@ -284,6 +313,15 @@ def is_compared(command: Command) -> bool:
     return command.output is not None and not LASTING.search(command.text)
 
 
+def sections(page: str) -> Iterator[str]:
+    """Yield the sections of a page, and `EMPTY_HOME` where it stands alone between them."""
+    for section in SECTION.split(page):
+        for number, part in enumerate(section.split(EMPTY_HOME)):
+            if number:
+                yield EMPTY_HOME
+            yield part
+
+
 def rewritten(text: str, world: Prepared) -> str:
     """Return the page with what its commands print now. Blocks with a line of `...` stay as they are."""
     with world.shell() as shell:
@@ -306,7 +344,14 @@ def rewritten(text: str, world: Prepared) -> str:
                         whole = with_output(whole, command, shown_lines(printed.text))
             return whole
 
-        return re.sub(rf"(?ms){EMPTY_HOME}|^```.*?^```$", block, text)
+        return "".join(re.sub(rf"(?ms){EMPTY_HOME}|^```.*?^```$", block, part) for part in fresh(shell, text))
+
+
+def fresh(shell: Shell, text: str) -> Iterator[str]:
+    """Yield the sections of a page, each after the shell began a new section."""
+    for part in sections(text):
+        shell.begin_section()
+        yield part
 
 
 def report(text: str) -> None:

@@ -15,6 +15,7 @@ from pypi_assets_tests.docs.shown import (
     Prepared,
     commands,
     equal,
+    fresh,
     is_compared,
     page_path,
     prepared,
@@ -46,8 +47,8 @@ def test_commands_of_the_page_run(name: str, world: Prepared) -> None:
     text = page_path(name).read_text()
     problems = []
     with world.shell() as shell:
-        for number, part in enumerate(text.split(EMPTY_HOME)):
-            if number:
+        for part in fresh(shell, text):
+            if part == EMPTY_HOME:
                 shell.begin_again()
             for command in commands(part):
                 if command.untried:
