@@ -41,6 +41,7 @@ UNTRIED = {
     r"pypi-assets up\b": "it starts PostgreSQL and Dagster: deploy/test_up.py",
     r"(?:s3|gs|az|https)://(?!127\.)|@example\.org|://db\b": "it needs another host",
     r"(?<!\$)\b[A-Z][A-Z_]+\b(?!=)(?<!PYPI)": "a word in capitals stands for a name",
+    r"dist/pypi_assets-": "`make dist` makes and tries this wheel",
     r"_PYPI_ASSETS_COMPLETE": "it changes the user's shell: cli/test_completion.py",
     r"pypi-assets init$": "it asks questions on a terminal: cli/test_init.py",
     r"--index |PYPI_ASSETS_INDEX(?:ES)?=|admin indexes|lookup confusion": "it needs several indexes: test_confusion.py",
@@ -54,11 +55,13 @@ UNTRIED = {
 FAILING: dict[str, int] = {
     "pypi-assets resolve -r requirements.in --python 3.12 --platform linux-x86_64": 1,
     "pypi-assets scope why tools markupsafe": 1,
+    "pypi-assets scope create tools flask --roots pyproject.toml --depth 3": 1,
+    "pypi-assets scope create tools flask --tag fast --match-only": 1,
 }
-"""Commands that fail, as their pages say or since the example index has no such project, with their exit codes."""
+"""Commands that fail, with their exit codes: their pages say so, the project is missing here, or the scope exists."""
 SECTION = re.compile(r"(?m)^(?=## )")
 """Each section of a page begins in a new shell."""
-FOLDERS = ("/srv/", "/data/", "/var/lib/")
+FOLDERS = ("/srv/", "/data/", "/var/lib/node_exporter/", "/var/lib/")
 """Folders of a machine, in whose place commands find ones of the test."""
 CATALOG = ("crawl full --with-history", "dump full --shards 1", "leveldb update", "journal write")
 
@@ -130,7 +133,7 @@ class Shell:
         self.initial = dict(self.variables)
         for name in FOLDERS:
             path = self.folder / name.strip("/")
-            path.mkdir(parents=True)
+            path.mkdir(parents=True, exist_ok=True)
             self.replaced[name] = f"{path}/"
 
     def run(self, command: str) -> Printed:
