@@ -48,6 +48,7 @@ UNTRIED = {
     r"solvability": "Dagster makes this file: defs/test_solvability_days.py",
     r"journal deliver|\./apply": "it needs a program that receives changes: cli/test_journal_deliver.py",
     r"shelf": "it needs the package of the tutorial: index/test_new_index.py",
+    r"mirror status": "it needs a mirror: mirror/",
     r"\$\(|&$": "it needs values or a process of the stack: deploy/test_up.py",
     r"PYPI_ASSETS_PROJECTS=|PYPI_ASSETS_DATABASE_URL=": "it needs another catalog: cli/test_crawl.py",
 }
@@ -61,7 +62,7 @@ FAILING: dict[str, int] = {
 """Commands that fail, with their exit codes: their pages say so, the project is missing here, or the scope exists."""
 SECTION = re.compile(r"(?m)^(?=## )")
 """Each section of a page begins in a new shell."""
-FOLDERS = ("/srv/", "/data/", "/var/lib/node_exporter/", "/var/lib/")
+FOLDERS = ("/srv/", "/data/", "/var/lib/node_exporter/")
 """Folders of a machine, in whose place commands find ones of the test."""
 CATALOG = ("crawl full --with-history", "dump full --shards 1", "leveldb update", "journal write")
 
