@@ -33,7 +33,8 @@ TRIED = re.compile(
     r"(?:[A-Z_]+=\S+ )*(?:pypi-assets|export PYPI_ASSETS|curl|openssl|uv pip|pip (?:install|download)) ?"
 )
 LASTING = re.compile(
-    r"pypi-assets (?:serve|mcp|devindex serve|follow(?!.*--(?:once|help)))\b|--follow\b|admin metrics.*--listen"
+    r"pypi-assets (?:serve|mcp|devindex serve|follow(?!.*--(?:once|help)))\b"
+    r"|--follow\b|admin metrics.*--(?:listen|every)"
 )
 """Commands that go on until they are stopped."""
 LASTING_S = 4.0
@@ -41,7 +42,6 @@ UNTRIED = {
     r"pypi-assets up\b": "it starts PostgreSQL and Dagster: deploy/test_up.py",
     r"(?:s3|gs|az|https)://(?!127\.)|@example\.org|://db\b": "it needs another host",
     r"(?<!\$)\b[A-Z][A-Z_]+\b(?!=)(?<!PYPI)": "a word in capitals stands for a name",
-    r"dist/pypi_assets-": "`make dist` makes and tries this wheel",
     r"_PYPI_ASSETS_COMPLETE": "it changes the user's shell: cli/test_completion.py",
     r"pypi-assets init$": "it asks questions on a terminal: cli/test_init.py",
     r"--index |PYPI_ASSETS_INDEX(?:ES)?=|admin indexes|lookup confusion": "it needs several indexes: test_confusion.py",
