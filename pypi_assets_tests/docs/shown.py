@@ -38,6 +38,8 @@ LASTING = re.compile(
 )
 """Commands that go on until they are stopped."""
 LASTING_S = 4.0
+LONGEST_S = 300.0
+"""How long any other command may take."""
 UNTRIED = {
     r"pypi-assets up\b": "it starts PostgreSQL and Dagster: deploy/test_up.py",
     r"(?:s3|gs|az|https)://(?!127\.)|@example\.org|://db\b": "it needs another host",
@@ -160,6 +162,7 @@ class Shell:
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
+            timeout=LONGEST_S,
         )
         return Printed(self._as_shown(done.stdout), done.returncode)
 
