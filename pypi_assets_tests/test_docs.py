@@ -209,3 +209,17 @@ def test_what_is_pruned_is_not_described_as_kept_for_ever():
     for_ever = {name for names, kept in kept_tables() for name in names if kept.startswith("for ever")}
     assert pruned & for_ever == set()
     assert for_ever >= {"events", "changes", "sightings", "snapshots", "live_intervals", "yanked_intervals"}
+
+
+def test_the_readme_is_short_and_states_the_figures_of_the_page_on_resolving():
+    readme = (ROOT / "README.md").read_text()
+    assert len(readme.splitlines()) <= 110
+    page = (ROOT / "docs" / "resolving.md").read_text()
+    [section] = re.findall(r"\n## Differences from pip and uv\n(.*?)\n### ", page, re.DOTALL)
+    shares: dict[bool, list[str]] = {True: [], False: []}
+    for row, share in re.findall(r"(?m)^\| (.*) \| ([\d.]+) % \|$", section):
+        shares[row.startswith("pip")].append(share)
+    assert set(shares[True]) == {"100.0"}
+    by_uv = sorted(shares[False], key=float)
+    assert len(by_uv) > 5
+    assert f"uv for {by_uv[0]} to {by_uv[-1]} % of the pins" in " ".join(readme.split())
