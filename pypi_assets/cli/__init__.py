@@ -1,10 +1,10 @@
-"""The `pypi-assets` command: everything from the index to the lookups, without a UI.
+"""The `pypi-assets` command line, which runs every stage from the index to the lookups.
 
-`pypi-assets NAME ...` is in the module of this package that is called NAME; `devindex` is in `pypi_assets/devindex/`.
-A command assembles the parts according to the settings, calls them and prints the result. It decides nothing itself.
+The command `pypi-assets NAME ...` is defined in the module NAME of this package; only `devindex` is in its own package.
+A command builds the components from the settings, calls them and prints the result. It contains no other logic.
 
-Starting is quick, because only what a command uses is imported: here the module of the command that is called, and in
-these modules what a function needs, in that function. At the top of a module of commands is only what describes them.
+Commands must start quickly, so imports are lazy: this module imports a command's module when the command is called, and
+functions import what they need themselves. Modules of commands import at the top only what describes the commands.
 """
 
 import gc
@@ -27,19 +27,19 @@ from pypi_assets.terminal import plain, print_message
 
 INTERRUPTED = 130
 OBJECTS_BETWEEN_COLLECTIONS = 10_000
-"""Batches of records are no garbage, and to look through them at every 700 objects, as Python does, takes long."""
+"""Python's default is 700. Batches of records are not garbage, and scanning them that often is slow."""
 _INDEX = "--index"
 _ALL_INDEXES = "all"
 _OF_EACH_INDEX = ("lookup", "owners", "impact", "history", "mcp", "admin visits", "admin where")
-"""The commands that can be run for each index in turn."""
+"""The commands that accept `--index all`."""
 _OF_ALL_INDEXES = "lookup confusion"
-"""The command that compares all indexes anyway."""
-_STOPPED = "Stopped. What was done is kept; run the same command again to continue."
+"""The command that always compares all indexes."""
+_STOPPED = "Stopped. Finished work is kept; run the same command again to continue."
 _QUESTION = "cli.lookup:command_of"
-"""The function that makes a command that follows from its question alone."""
+"""The function that generates a command from the declaration of its question."""
 _COMMANDS = {
     "Start": {
-        "init": ("cli.init:init_command", "Write a commented file of settings, .env, into this folder."),
+        "init": ("cli.init:init_command", "Write a commented settings file, .env, into this folder."),
         "up": ("cli.up:up_command", "Run the whole pipeline on this machine, until stopped."),
         "status": ("cli.status:status_command", "Show the state of every stage, and what to do next."),
         "devindex": (
@@ -48,7 +48,10 @@ _COMMANDS = {
         ),
     },
     "Query": {
-        "lookup": ("cli.lookup:lookup_group", "Query the newest LevelDB versions; for an earlier serial, the catalog."),
+        "lookup": (
+            "cli.lookup:lookup_group",
+            "Query the newest LevelDB versions, or the catalog at an earlier serial.",
+        ),
         "owners": ("cli.owners:owners_command", "Rank the projects that provide imports, with the reasons."),
         "impact": ("cli.impact:impact_command", "Show what depends on PROJECT, or on one of its versions."),
         "history": (_QUESTION, "Show what happened to a project, by serial."),
@@ -57,34 +60,35 @@ _COMMANDS = {
     },
     "Resolve": {
         "blame": ("cli.blame:blame_command", "Find the event that changed what an installer would choose."),
-        "resolve": ("cli.resolve:resolve_command", "Choose versions as an installer would, now or as of any moment."),
+        "resolve": ("cli.resolve:resolve_command", "Choose versions as an installer would, now or at an earlier time."),
     },
     "Follow an index": {
-        "scope": ("cli.scope:scope_group", "Follow some projects, and what they require."),
-        "crawl": ("cli.crawl:crawl_group", "Bring the catalog up to the index."),
+        "scope": ("cli.scope:scope_group", "Follow some projects and their requirements."),
+        "crawl": ("cli.crawl:crawl_group", "Bring the catalog up to date with the index."),
         "follow": ("cli.follow:follow_command", "Follow the index within seconds, until stopped."),
-        "failures": ("cli.failures:failures_group", "List failed reads and visits, and try them again."),
+        "failures": ("cli.failures:failures_group", "List and retry failed reads and visits."),
     },
     "Publish": {
         "dump": ("cli.dump:dump_group", "Write data dumps from the catalog, and Parquet from the dumps."),
         "leveldb": ("cli.leveldb:leveldb_group", "Build, list and verify LevelDB versions."),
         "mirror": ("cli.mirror:mirror_group", "Follow another instance's published files, without crawling."),
         "journal": ("cli.journal:journal_group", "Write, read and check the journal of all changes."),
-        "export": ("cli.export:export_group", "Write files that other tools read."),
+        "export": ("cli.export:export_group", "Write files for other tools."),
     },
     "Operate": {
-        "admin": ("cli.admin:admin_group", "Maintain a catalog and its storage, and look into them."),
+        "admin": ("cli.admin:admin_group", "Maintain and inspect a catalog and its storage."),
     },
 }
-"""By section of the help and name: where each command is defined, and the first sentence of its help.
+"""Sections of the help. Each command name maps to the place of its definition and to the first sentence of its help.
 
-So the list is printed and completed without an import of any command.
+So the list of commands is printed and completed without importing any command.
 """
 
 
 class _Commands(click.Group):
-    """Imports a command when it is called. Turns expected errors into one clear message and an exit code: 1, or 2 for
-    wrong settings.
+    """The top-level group. It imports a command when it is called, and prints expected errors as one message.
+
+    The exit code is 2 for wrong settings, and 1 for all other expected errors.
     """
 
     def __init__(self, **attributes: Any) -> None:
@@ -93,7 +97,7 @@ class _Commands(click.Group):
         for section in _COMMANDS.values():
             for name, (place, short_help) in section.items():
                 self._places[name] = place
-                self.add_command(click.Command(name, short_help=short_help))  # what is listed; see `get_command`
+                self.add_command(click.Command(name, short_help=short_help))  # for the list; see `get_command`
 
     def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._places:
@@ -113,15 +117,15 @@ class _Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         for argument in args:
             if not _is_utf_8(argument) and not Path(argument).exists():
-                raise click.UsageError(f"not in UTF-8: {argument!r}; names and options are", ctx)
+                raise click.UsageError(f"not in UTF-8: {argument!r}; names and options must be UTF-8", ctx)
         index, others = self._divided(ctx, args)
         ctx.meta[_ARGUMENTS] = others
         return super().parse_args(ctx, [*index, *others])
 
     def _divided(self, ctx: click.Context, args: list[str]) -> tuple[list[str], list[str]]:
-        """The option --index with its value, wherever it is before `--`, and the other arguments.
+        """Separate `--index VALUE`, wherever it is before `--`, from the other arguments.
 
-        A command that has an option of this name has what comes after the command.
+        If the command has its own option `--index`, an `--index` after the command's name belongs to the command.
         """
         index: list[str] = []
         others: list[str] = []
@@ -178,14 +182,14 @@ class _Commands(click.Group):
             raise
 
     def _invoke_for_all(self, ctx: click.Context) -> None:
-        """Runs a look-up once for each index, and prints the answers as one. One that fails stops no other one."""
+        """Run a command once for each index, and print the answers as one. A failure does not stop the next indexes."""
         from pypi_assets.setting_variables import read_all_indexes
 
         arguments: list[str] = ctx.meta[_ARGUMENTS]
         words = [word for word in arguments if not word.startswith("-")][:2]
         called = " ".join(words)
         if called == _OF_ALL_INDEXES or not {called, *words[:1]} & set(_OF_EACH_INDEX):
-            raise click.UsageError(f"{_INDEX} {_ALL_INDEXES} goes with {', '.join(_OF_EACH_INDEX)} alone", ctx)
+            raise click.UsageError(f"{_INDEX} {_ALL_INDEXES} works only with {', '.join(_OF_EACH_INDEX)}", ctx)
         indexes = read_all_indexes()
         if indexes is None:
             raise SettingsError(f"{_INDEX}: there are no indexes, since PYPI_ASSETS_INDEXES is not set")
@@ -206,11 +210,11 @@ class _Commands(click.Group):
 
 
 _ARGUMENTS = f"{__name__}.arguments"
-"""The key, in the context of a call, of its arguments without --index."""
+"""The key under which the call's click context stores the arguments without `--index`."""
 
 
 class _IndexName(click.types.StringParamType):
-    """The name of an index, which the settings check: so a mistake has the same message wherever it is made."""
+    """The name of an index. The settings check it, so that a wrong name has the same message wherever it is given."""
 
     name = "name"
 
@@ -231,7 +235,7 @@ class _IndexName(click.types.StringParamType):
 
 
 class OwnProcess:
-    """What the context of a command holds that a process was started for."""
+    """A mark in the click context: this process is the command line, and not a program that calls commands."""
 
 
 class _SettingsFailure(click.ClickException):
@@ -239,8 +243,8 @@ class _SettingsFailure(click.ClickException):
 
 
 def _inert(error: click.ClickException) -> click.ClickException:
-    """The same error: what it repeats of the command line can be the name of a file, or come from a pipe."""
-    vars(error)["message"] = inert_lines(error.message)  # which is final only for type checkers
+    """Return the error with control characters escaped, since its message may repeat arguments such as file names."""
+    vars(error)["message"] = inert_lines(error.message)  # type checkers take `message` for final
     return error
 
 
@@ -251,14 +255,14 @@ def _failure(error: ExpectedError | OSError) -> click.ClickException:
 
 
 def _describe_os_error(error: OSError) -> str:
-    """The file with the reason, without the number of the error."""
+    """Return the filename and the reason, without the error number."""
     if error.strerror is None:
         return str(error)
     return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
 
 
 def _is_utf_8(text: str) -> bool:
-    """Whether an argument was bytes in UTF-8; Python keeps other bytes as lone surrogates."""
+    """Check whether an argument was valid UTF-8. Python keeps invalid bytes as lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -267,7 +271,7 @@ def _is_utf_8(text: str) -> bool:
 
 
 def _database_failure(error: Exception) -> click.ClickException | None:
-    """The failure to print where the database failed; None where SQLAlchemy did not raise `error`, or for a bug."""
+    """Return the failure to print if the database failed; None for a bug, or if SQLAlchemy did not raise `error`."""
     from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 
     from pypi_assets.catalog.database import database_failure
@@ -282,20 +286,20 @@ def _database_failure(error: Exception) -> click.ClickException | None:
 @click.option(
     _INDEX,
     type=_IndexName(),
-    help="Of several indexes (PYPI_ASSETS_INDEXES), this one; all, for a look-up in each. Also after the command.",
+    help="The index to use, as named in PYPI_ASSETS_INDEXES; all queries every index. Also works after the command.",
 )
 @click.pass_context
 def cli(context: click.Context, index: str | None) -> None:
     """Keep an exact, queryable picture of a Python package index.
 
-    `crawl` fills a catalog from the index, `dump` writes it to files, `leveldb` builds small databases from these, and
-    `lookup` answers from them. `status` shows how far you are and what to do next. A serial is the number of a change
-    of the index; each answer is as of one.
+    `crawl` fills a catalog from the index, `dump` writes the catalog to files, `leveldb` builds small databases from
+    the dumps, and `lookup` queries them. `status` shows the state of each stage and what to do next. Each answer is as
+    of a serial, the number that the index gives to a change.
 
-    Settings are read from the environment (PYPI_ASSETS_...) and from the file .env. Exit codes: 0 success,
-    1 failure, 2 wrong usage or settings. If nothing is found, the answer is empty; that is not a failure.
+    Settings come from environment variables (PYPI_ASSETS_...) and from the file .env. Exit codes: 0 success, 1 failure,
+    2 wrong usage or settings. An empty answer is a success.
     """
-    from pypi_assets.setting_variables import read_variables, selected_index  # help and completion need no settings
+    from pypi_assets.setting_variables import read_variables, selected_index  # not needed for help and completion
 
     if index is not None:
         context.with_resource(selected_index(index))
@@ -309,7 +313,7 @@ def cli(context: click.Context, index: str | None) -> None:
 
 
 def main() -> None:
-    """The entry point. The first Ctrl-C waits for open requests, the second exits at once."""
+    """Run the command line. The first Ctrl-C waits for open requests, the second exits at once."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _stop_at_once)
 
@@ -319,16 +323,18 @@ def main() -> None:
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     try:
         cli(prog_name="pypi-assets", obj=OwnProcess())
-    except OSError as error:  # of standard output, outside any command: the disk is full, for one
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python would fail to write the rest again as it ends
+    except OSError as error:  # from standard output, outside any command; for example, the disk is full
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # otherwise Python would fail again to flush the output at exit
         print_message(f"Error: cannot write the output: {_describe_os_error(error)}")
         raise SystemExit(1) from None
 
 
 @contextmanager
 def _stopped_by_the_first_ctrl_c() -> Iterator[None]:
-    """While a command runs, the first Ctrl-C raises KeyboardInterrupt. Before and after, `main` exits at once: click
-    would print that the command was aborted, and exit with 1."""
+    """Let the first Ctrl-C raise KeyboardInterrupt while a command runs.
+
+    Before and after, `main` has Ctrl-C exit at once. By default, click would print "Aborted!" and exit with 1.
+    """
     is_of_main = signal.getsignal(signal.SIGINT) is _stop_at_once
     if is_of_main:
         signal.signal(signal.SIGINT, _stop)
@@ -347,4 +353,4 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
 def _stop_at_once(_number: int, _frame: FrameType | None) -> None:
     terminal.show_cursor()
     print_message(_STOPPED)
-    os._exit(INTERRUPTED)  # safe at any moment; an ordinary exit would wait for the threads
+    os._exit(INTERRUPTED)  # safe at any moment; a normal exit would wait for the threads

@@ -1,4 +1,4 @@
-"""The commands of `pypi-assets admin`: what an operator seldom needs. Views are in `admin_views.py`."""
+"""The commands `pypi-assets admin ...`, which operators seldom need. Its views are in `admin_views.py`."""
 
 import time
 from dataclasses import asdict
@@ -33,7 +33,7 @@ _GREATEST_PORT = 65_535
 
 @click.group("admin")
 def admin_group() -> None:
-    """Maintain a catalog and its storage, and look into them."""
+    """Maintain and inspect a catalog and its storage."""
 
 
 for _command in (
@@ -53,8 +53,8 @@ for _command in (
 def migrate_command(as_json: bool) -> None:
     """Upgrade the tables of the catalog.
 
-    Run it after an upgrade of pypi-assets; it does nothing where they are up to date. Stop all processes that use the
-    catalog and back it up first.
+    Run it after an upgrade of pypi-assets; it does nothing if the tables are up to date. Stop all processes that use
+    the catalog, and back it up first.
     """
     from pypi_assets.catalog.database import migrate_catalog
     from pypi_assets.settings import load_settings
@@ -63,7 +63,7 @@ def migrate_command(as_json: bool) -> None:
     if as_json:
         print_json({"before": before, "after": after})
     elif before == after:
-        click.echo(f"the catalog has schema {after}, and is up to date")
+        click.echo(f"the catalog has schema {after}, which is up to date")
     else:
         click.echo(f"the catalog has schema {after} now" + (f", and had {before}" if before else ", and had no tables"))
 
@@ -71,9 +71,9 @@ def migrate_command(as_json: bool) -> None:
 @command("restore", group=admin_group)
 @JSON
 def dump_restore_command(as_json: bool) -> None:
-    """Enter the dumps of the storage into the catalog.
+    """Register the dumps of the storage in the catalog.
 
-    Use it for a catalog that has lost its dumps; it reads their manifests.
+    Use it for a catalog that has lost its dumps. It reads their manifests.
     """
     from pypi_assets.catalog.coordination.leases import lease
     from pypi_assets.components import storage_from
@@ -82,12 +82,12 @@ def dump_restore_command(as_json: bool) -> None:
     from pypi_assets.upkeep.deletion import LEASE_NAME
 
     settings = load_settings()
-    with opened_catalog(settings) as catalog, lease(catalog, LEASE_NAME):  # nothing is deleted meanwhile
+    with opened_catalog(settings) as catalog, lease(catalog, LEASE_NAME):  # nothing is deleted at the same time
         found = restore_index(catalog, storage_from(settings, read_only=True))
     if as_json:
         print_json(asdict(found))
     else:
-        click.echo(f"committed dumps that are in the catalog: {len(found.restored)}")
+        click.echo(f"complete dumps in the catalog: {len(found.restored)}")
     for problem in found.damaged:
         print_message(problem)
     if found.damaged:
@@ -95,13 +95,14 @@ def dump_restore_command(as_json: bool) -> None:
 
 
 @command("prune", "--dry-run", group=admin_group)
-@click.option("--dry-run", is_flag=True, help="Only report what would be deleted.")
+@click.option("--dry-run", is_flag=True, help="Only report the rows that would be deleted.")
 @JSON
 def prune_command(dry_run: bool, as_json: bool) -> None:
     """Delete old rows of the catalog.
 
-    Visits are kept for PYPI_ASSETS_VISITS_KEPT_DAYS, attempts to read for PYPI_ASSETS_READ_ATTEMPTS_KEPT_DAYS. Also
-    deletes what no file refers to any more. One run looks at a bounded number of rows, and the next one goes on there.
+    Visits are kept for PYPI_ASSETS_VISITS_KEPT_DAYS, and attempts to read for PYPI_ASSETS_READ_ATTEMPTS_KEPT_DAYS. Rows
+    that no file refers to any more are deleted as well. A run checks a bounded number of rows, and the next run
+    continues.
     """
     from pypi_assets.components import storage_from
     from pypi_assets.settings import load_settings
@@ -122,18 +123,18 @@ def prune_command(dry_run: bool, as_json: bool) -> None:
 def extracts_group() -> None:
     """Manage the stored extracts of distributions.
 
-    An extract is what was read of a distribution's file. From it, `pypi-assets admin reprocess` makes the record again
-    without a download. Many extracts lie in one file, a pack.
+    An extract is the stored part of a distribution's file. `pypi-assets admin reprocess` makes the record from it
+    again, without a download. A pack is a file that holds many extracts.
     """
 
 
 @command("clean", "--dry-run", group=extracts_group, within="admin")
-@click.option("--dry-run", is_flag=True, help="Only report what would be deleted.")
+@click.option("--dry-run", is_flag=True, help="Only report the packs that would be deleted.")
 @JSON
 def extracts_clean_command(dry_run: bool, as_json: bool) -> None:
-    """Delete unused packs.
+    """Delete orphaned packs.
 
-    A pack is unused if no distribution refers to it and it is older than a day.
+    A pack is orphaned if no distribution refers to it and it is older than a day.
     """
     from pypi_assets.components import storage_from
     from pypi_assets.settings import load_settings
@@ -156,27 +157,27 @@ def extracts_clean_command(dry_run: bool, as_json: bool) -> None:
     type=click.IntRange(1),
     default=EXTRACTOR_VERSION,
     show_default=True,
-    help="Only records of extractors older than this version; the default is the current one.",
+    help="Reprocess only records that an older extractor version made; default: the current version.",
 )
-@click.option("--project", help="Only the records of this project.")
+@click.option("--project", help="Reprocess only the records of this project.")
 @click.option(
     "--processes",
     type=click.IntRange(1),
-    help="How many processes read at once, about 100 MB each; default: one for each core, at most 8.",
+    help="Number of processes, about 100 MB each; default: one per core, at most 8.",
 )
 @click.option(
     "--read-again",
     is_flag=True,
-    help="Queue the files that no stored extract can supply; `pypi-assets failures retry` reads them.",
+    help="Queue files without a usable extract, to be downloaded again by `pypi-assets failures retry`.",
 )
 @JSON
 def reprocess_command(
     older_than_version: int, project: str | None, processes: int | None, read_again: bool, as_json: bool
 ) -> None:
-    """Make records again from stored extracts.
+    """Make records from stored extracts again.
 
-    Run it after an upgrade that reads files by other rules. No file is downloaded. The next full dump contains what
-    changed: run `pypi-assets dump redo` for it.
+    Run it after an upgrade that changes how files are read. No file is downloaded. The next full dump contains the
+    changes: run `pypi-assets dump redo` to write it.
     """
     from pypi_assets.components import storage_from
     from pypi_assets.extracts.reprocess import PROCESSES, reprocess
@@ -210,16 +211,16 @@ def reprocess_command(
             for example in examples:
                 click.echo(f"  {sort}: {plain(example)}")
     if result.overtaken:
-        print_message(f"read again by a crawl meanwhile, and left as they are: {result.overtaken}")
+        print_message(f"skipped, since a crawl re-read them at the same time: {result.overtaken}")
     if result.unread:
         broken = f"broken packs: {len(result.broken_packs)}"
-        print_message(f"extracts without a new record, whose old record stays: {result.unread}; {broken}")
+        print_message(f"extracts that cannot be read; their old records stay: {result.unread}; {broken}")
     for problem in result.problems:
         print_message(problem)
     if result.not_supplied:
         first = ", ".join(map(plain, result.not_supplied_files[:_SHOWN_FILES]))
         print_message(
-            f"no stored extract brings {counted(result.not_supplied, 'file')} up to date: {first} ...; {_next(result)}"
+            f"no stored extract can update {counted(result.not_supplied, 'file')}: {first} ...; {_next(result)}"
         )
 
 
@@ -230,7 +231,7 @@ def _next(result: "Reprocessed") -> str:
 
 
 class _Percent(click.FloatRange):
-    name = "number"  # in the message about a value that is none
+    name = "number"  # for the message about a value that is not a number
 
 
 @command("audit", "--share 10", group=admin_group)
@@ -244,8 +245,9 @@ class _Percent(click.FloatRange):
 def audit_command(share: float | None, as_json: bool) -> None:
     """Find drift between the index and the catalog.
 
-    Drift is a difference without an event in the index's changelog. Compares the serials of all projects with the
-    project list, visits what differs and a share of the rest, and reports what the visits found.
+    Drift is a difference that no event in the index's changelog explains. The audit compares the serials of all
+    projects with the project list, visits the projects that differ and a share of the others, and reports the
+    differences.
     """
     from pypi_assets.crawl.index_audit import audit_index
     from pypi_assets.settings import load_settings
@@ -285,7 +287,7 @@ def _address(_context: click.Context, _option: click.Parameter, value: str | Non
 
 def _in_a_folder(_context: click.Context, _option: click.Parameter, value: Path | None) -> Path | None:
     if value is not None and not value.absolute().parent.is_dir():
-        raise click.BadParameter(f"there is no folder {value.absolute().parent}; make it, or choose another")
+        raise click.BadParameter(f"the folder {value.absolute().parent} does not exist; create it, or choose another")
     return value
 
 
@@ -295,7 +297,7 @@ def _in_a_folder(_context: click.Context, _option: click.Parameter, value: Path 
     "path",
     type=click.Path(dir_okay=False, path_type=Path),
     callback=_in_a_folder,
-    help="Write the metrics to this file, replacing it as a whole.",
+    help="Write the metrics to this file, and replace it atomically.",
 )
 @click.option(
     "--listen", metavar="HOST:PORT", callback=_address, help="Serve the metrics at this address until stopped."
@@ -309,7 +311,7 @@ def _in_a_folder(_context: click.Context, _option: click.Parameter, value: Path 
 def metrics_command(path: Path | None, listen: tuple[str, int] | None, every: float | None) -> None:
     """Print, write or serve metrics for Prometheus.
 
-    They describe the state of every stage, like `pypi-assets status`. Without an option they are printed once.
+    They describe the state of every stage, like `pypi-assets status`. Without an option, they are printed once.
     """
     from pypi_assets.metrics import StatusMetrics
     from pypi_assets.settings import load_settings
@@ -322,7 +324,7 @@ def metrics_command(path: Path | None, listen: tuple[str, int] | None, every: fl
         except OSError as error:
             address = ":".join(map(str, listen))
             reason = f"{error.strerror or error}; choose another address with --listen"
-            raise click.ClickException(f"cannot listen at {address}: {reason}") from error
+            raise click.ClickException(f"cannot listen on {address}: {reason}") from error
     while True:
         if path:
             taken.write(path)

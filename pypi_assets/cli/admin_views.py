@@ -1,4 +1,4 @@
-"""The views of `pypi-assets admin`: ranges, visits, partitions, indexes and settings. They change nothing."""
+"""The read-only views of `pypi-assets admin`: ranges, visits, partitions, indexes and settings."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -30,8 +30,8 @@ _INDEX_COLUMNS = ("index", "url", "lister", "default", "private", "scopes", "dat
 def ranges_command(all_ranges: bool, output: Output) -> None:
     """List serial ranges with their states.
 
-    A serial range is a run of the index's changes that is crawled as one. It is complete, running, failed, interrupted,
-    waiting or missing. The last one is what is missing up to the last serial of the index.
+    A serial range holds consecutive serials of the index that are crawled together. It is complete, running, failed,
+    interrupted, waiting or missing. The last row is the missing range up to the index's last serial.
     """
     from pypi_assets.catalog.reports.range_states import range_statuses
     from pypi_assets.catalog.work.full_crawls import followed_index
@@ -56,7 +56,7 @@ def ranges_command(all_ranges: bool, output: Output) -> None:
         print_message(problem)
     if inexact := [status.serials.key for status in found if status.exact_from is not None]:
         spans = ", ".join(inexact)
-        print_message(f"changes in {spans} were found from the list of projects; their single events are not known")
+        print_message(f"changes in {spans} come from the list of projects; their single events are not known")
     if not print_rows(columns, rows, output):
         print_message("there are no ranges: run `pypi-assets crawl full` first")
 
@@ -93,7 +93,7 @@ def visits_command(project: str, compare: tuple[int, int] | None, output: Output
 
     rows: list[dict[str, Any]] = []
     deleted: str | None = None
-    nothing = [f"the catalog knows no project {project}"]
+    nothing = [f"the catalog has no project {project}"]
     with existing_catalog(load_settings()) as catalog, catalog.read() as connection:
         known = find_project(connection, project)
         notes = list(note_of(following_at(connection, project)))
@@ -125,10 +125,10 @@ def visits_command(project: str, compare: tuple[int, int] | None, output: Output
 @click.argument("project")
 @row_output
 def where_command(project: str, output: Output) -> None:
-    """Show the partitions and the dump's file that PROJECT is in.
+    """Show the partitions and the dump file that contain PROJECT.
 
-    Partitions follow from the hash of the normalized name, so the project need not be known. The file is that of the
-    newest full dump.
+    Partitions follow from the hash of the normalized name, so any name has them. The file belongs to the newest full
+    dump.
     """
     from packaging.utils import canonicalize_name
 
@@ -153,12 +153,12 @@ def where_command(project: str, output: Output) -> None:
 
 
 @command("indexes", "--json", within="admin")
-@click.option("--workspace", is_flag=True, help="Print a workspace.yaml for Dagster: a code location for each index.")
+@click.option("--workspace", is_flag=True, help="Print a workspace.yaml for Dagster, with a code location per index.")
 @row_output
 def indexes_command(workspace: bool, output: Output) -> None:
     """List the indexes that PYPI_ASSETS_INDEXES names.
 
-    The settings of each are checked, so it reports what is wrong with any of them. It sends no request.
+    It checks the settings of every index, and reports errors. It sends no request.
     """
     from pypi_assets.setting_variables import read_all_indexes, read_variables
     from pypi_assets.workspace import workspace_yaml
@@ -166,7 +166,7 @@ def indexes_command(workspace: bool, output: Output) -> None:
     indexes = read_all_indexes()
     if workspace:
         if indexes is None:
-            raise click.UsageError("--workspace is for several indexes, and PYPI_ASSETS_INDEXES is not set")
+            raise click.UsageError("--workspace needs several indexes, and PYPI_ASSETS_INDEXES is not set")
         click.echo(workspace_yaml(indexes.tables), nl=False)
         return
     selected = read_variables().index
@@ -175,7 +175,7 @@ def indexes_command(workspace: bool, output: Output) -> None:
     if selected is None:
         print_message("PYPI_ASSETS_INDEXES is not set, so there is one index")
     else:
-        print_message(f"commands are for {selected.name}, or for the one that --index names")
+        print_message(f"commands use {selected.name}, or the index that --index names")
 
 
 def _index_row(table: "IndexTable | None") -> dict[str, Any]:
@@ -202,7 +202,7 @@ def _index_row(table: "IndexTable | None") -> dict[str, Any]:
 @command("settings", "--json", within="admin")
 @row_output
 def settings_command(output: Output) -> None:
-    """List all settings with their defaults, and what their variables accept."""
+    """List all settings with their defaults and accepted values."""
     from pypi_assets.settings import ENV_PREFIX, Settings
 
     rows = [

@@ -1,4 +1,4 @@
-"""The command that finds the event that changed what requirements resolve to."""
+"""The command `blame`, which finds the event that changed what requirements resolve to."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -24,19 +24,20 @@ _MOST_PINS = 20
 
 @command("blame", "-r requirements.txt --good 2026-03-01 --bad 2026-03-08")
 @question_options
+@click.option("--good", type=MomentType(), metavar="SERIAL|DATE", required=True, help="A moment with the old outcome.")
 @click.option(
-    "--good", type=MomentType(), metavar="SERIAL|DATE", required=True, help="When the outcome was still the old one."
+    "--bad",
+    type=MomentType(),
+    metavar="SERIAL|DATE",
+    help="A moment with the new outcome; default: the complete serial.",
 )
-@click.option(
-    "--bad", type=MomentType(), metavar="SERIAL|DATE", help="When it was another one; default: the complete serial."
-)
-@click.option("--all", "everything", is_flag=True, help="Find every change of the outcome, in order.")
+@click.option("--all", "everything", is_flag=True, help="Find all changes of the outcome, in order.")
 @click.option(
     "--limit",
     type=click.IntRange(1),
     default=50,
     show_default=True,
-    help="With --all, the most changes that are printed.",
+    help="With --all: print at most this many changes.",
 )
 @JSON
 def blame_command(
@@ -44,13 +45,13 @@ def blame_command(
 ) -> None:
     """Find the event that changed what an installer would choose.
 
-    An event is an upload, a removal, a yank or a quarantine of any project that the requirements lead to. The outcome
-    can have changed more than once: without --all, one change is found.
+    An event is an upload, a removal, a yank or a quarantine in any project that the requirements lead to. The outcome
+    may have changed more than once; without --all, one change is found.
     """
     from pypi_assets.settings import load_settings
 
     if given.cooldown is not None:
-        raise click.UsageError("--cooldown goes not with blame: with it, outcomes change without an event")
+        raise click.UsageError("--cooldown does not work with blame: with it, outcomes change without an event")
     target = given.target()
     with existing_catalog(load_settings()) as catalog:
         _Blaming(catalog, given, target, as_json).run(good, bad, limit if everything else None)
@@ -136,13 +137,13 @@ class _Blaming:
         if not changes:
             print_message(f"the outcome is the same at both ends; {where} ({made})")
         elif is_one:
-            print_message(f"one change {where}; there can be others, which --all finds ({made})")
+            print_message(f"one change {where}; there may be others, which --all finds ({made})")
         else:
-            more = ", and more after them: give a greater --limit" if is_cut else ""
+            more = ", and more after them: pass a greater --limit" if is_cut else ""
             print_message(f"{counted(len(changes), 'change')} {where}{more} ({made})")
 
     def _lines(self, change: "ResolutionChange") -> Iterator[tuple[int, str]]:
-        """The lines about a change, each with its depth."""
+        """Yield the lines about a change, each with its depth."""
         entries = self._history.entries(change)
         for project, entry in entries:
             at = utc_text(entry.at)

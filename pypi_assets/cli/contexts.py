@@ -1,4 +1,4 @@
-"""Context managers for the commands: the catalog, and a crawler with everything that it needs."""
+"""Context managers for commands: the catalog, the processes that read distributions, and a crawler."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -19,14 +19,17 @@ if TYPE_CHECKING:
 
 
 def opened_catalog(settings: "Settings") -> "closing[Catalog]":
-    """Return the catalog for a command that may make it: its folder and tables are created if there are none."""
+    """Return the catalog for a command that may create it: missing folders and tables are created."""
     from pypi_assets.components import catalog_from
 
     return closing(catalog_from(settings))
 
 
 def existing_catalog(settings: "Settings") -> "closing[Catalog]":
-    """Return the catalog for any other command, so that a wrong home stays as it is. Raises NoCatalogError."""
+    """Return the catalog for a command that must not create it, so that a wrong home stays unchanged.
+
+    Raises NoCatalogError if the catalog is missing.
+    """
     from pypi_assets.components import existing_catalog_from
 
     return closing(existing_catalog_from(settings))
@@ -34,10 +37,10 @@ def existing_catalog(settings: "Settings") -> "closing[Catalog]":
 
 @contextmanager
 def opened_readers(settings: "Settings") -> "Iterator[ReaderPool]":
-    """The processes that read distributions.
+    """Yield the pool of processes that read distributions.
 
-    Where this one is a command, and no program that calls commands, it becomes undumpable, for its environment may hold
-    the database's password: then only root reads its environment or its memory, or traces it.
+    If this process is the command line, and not a program that calls commands, it becomes undumpable on Linux: only
+    root can read its memory or environment, or trace it. The environment may contain the database's password.
     """
     from pypi_assets.components import readers_from
     from pypi_assets.distributions.containment import kernel
@@ -53,9 +56,9 @@ def opened_readers(settings: "Settings") -> "Iterator[ReaderPool]":
 def opened_crawler(
     *, creates: bool = False, observed: "Callable[[Observation], None] | None" = None
 ) -> "Iterator[Crawler]":
-    """A crawler over a catalog that is there, or with `creates` over one that is made where there is none.
+    """Yield a crawler over the existing catalog. With `creates`, a missing catalog is created.
 
-    `observed` receives what each round of looking at an index without serials came to.
+    `observed` receives the result of each polling round of an index without serials.
     """
     from pypi_assets.components import crawler_from, index_from, storage_from
     from pypi_assets.settings import load_settings
@@ -63,7 +66,7 @@ def opened_crawler(
     settings = load_settings()
     settings.require_contact()
     with (opened_catalog if creates else existing_catalog)(settings) as catalog:
-        storage = storage_from(settings, catalog)  # before the index is asked: what is wrong here costs no request
+        storage = storage_from(settings, catalog)  # before the index: a wrong storage setting then costs no request
         with (
             index_from(settings, catalog, detects=creates) as index,
             opened_readers(settings) as readers,

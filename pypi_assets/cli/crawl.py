@@ -1,4 +1,4 @@
-"""Commands that bring the catalog up to the index."""
+"""The commands `pypi-assets crawl ...`, which bring the catalog up to date with the index."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @click.group("crawl")
 def crawl_group() -> None:
-    """Bring the catalog up to the index."""
+    """Bring the catalog up to date with the index."""
 
 
 @command("full", group=crawl_group)
 @click.option(
-    "--with-history", is_flag=True, help="Store the whole changelog first, so that the catalog is exact from serial 0."
+    "--with-history", is_flag=True, help="Store the whole changelog first, so that answers are exact from serial 0 on."
 )
 @JSON
 def crawl_full_command(with_history: bool, as_json: bool) -> None:
@@ -59,13 +59,13 @@ def crawl_full_command(with_history: bool, as_json: bool) -> None:
 
 
 @command("incremental", group=crawl_group)
-@click.option("--now", is_flag=True, help="Look at all projects of an index without serials, and not only at due ones.")
+@click.option("--now", is_flag=True, help="Poll all projects of an index without serials, not only due projects.")
 @JSON
 def crawl_incremental_command(now: bool, as_json: bool) -> None:
     """Follow the index up to its last serial.
 
-    Continues open ranges. Of an index without serials, it looks at the projects that are due, and prints what waits to
-    be confirmed by a later look.
+    Continues open ranges. If the index has no serials, it polls the pages of the due projects, and prints which changes
+    wait until a later poll confirms them.
     """
     from pypi_assets.catalog.ledger.range_ledger import SIMPLE, complete_serial
     from pypi_assets.catalog.reports.catalog_status import observed_state
@@ -113,7 +113,7 @@ def crawl_incremental_command(now: bool, as_json: bool) -> None:
         if not as_json:
             unknown = f" ({result.events.unknown} of unknown kinds)" if result.events.unknown else ""
             source = (
-                "no events, but the list"
+                "no events, since the list of projects was compared"
                 if result.lister == SIMPLE
                 else f"{counted(result.events.events, 'event')}{unknown}"
             )
@@ -123,10 +123,10 @@ def crawl_incremental_command(now: bool, as_json: bool) -> None:
             unexplained = f"changes of files that no event explains: {result.unexplained_changes}"
             print_message(f"range {result.serials}: {unexplained}")
         if result.broken_rows:
-            broken = f"rows of the changelog that break its protocol and were kept aside: {result.broken_rows}"
+            broken = f"invalid rows of the changelog that were set aside: {result.broken_rows}"
             print_message(f'range {result.serials}: {broken}; see `pypi-assets failures list --kind "broken entry"`')
         if result.open_projects:
-            print_message(f"range {result.serials}: open, and visited again later: {', '.join(result.open_projects)}")
+            print_message(f"range {result.serials}: open; to be visited again later: {', '.join(result.open_projects)}")
         report_failed(result.reads, result.visits.exhausted)
 
 
@@ -142,30 +142,30 @@ def _observed_to_json(state: "ObservedState", looked_at: int) -> dict[str, Any]:
 
 
 def _print_observed(state: "ObservedState", looked_at: int, left: int, complete: int | None, *, is_new: bool) -> None:
-    """Print what the rounds looked at, and why something that is on the index may not be in the catalog yet.
+    """Print how many projects were polled, and why changes on the index may not be in the catalog yet.
 
-    `left` counts the due projects that the last round did not look at.
+    `left` counts the due projects that the last round did not poll.
     """
     found = "" if is_new else f"; the catalog is complete up to serial {complete}"
     nothing = ", with nothing new" if looked_at and not is_new else ""
-    click.echo(f"looked at {looked_at} of {counted(state.projects, 'project')}{nothing}{found}")
+    click.echo(f"polled {looked_at} of {counted(state.projects, 'project')}{nothing}{found}")
     if state.unconfirmed:
         named = ", ".join(map(plain, state.first_unconfirmed))
         more = ", ..." if state.unconfirmed > len(state.first_unconfirmed) else ""
         click.echo(
-            f"waiting to be confirmed: {counted(state.unconfirmed, 'project')} ({named}{more}), since a cache can show"
-            f" an old page; it counts if a look at {local_time(state.confirmed_from)} or later shows the same"
+            f"waiting to be confirmed: {counted(state.unconfirmed, 'project')} ({named}{more}), since a cache may serve"
+            f" an old page; a poll at {local_time(state.confirmed_from)} or later with the same result confirms them"
         )
     if left:
-        click.echo(f"due and left to the next run: {counted(left, 'project')} (PYPI_ASSETS_POLL_REQUESTS)")
+        click.echo(f"due and left for the next run: {counted(left, 'project')} (PYPI_ASSETS_POLL_REQUESTS)")
     if looked_at < state.projects:
         when = "" if state.next_due_at is None else f"; the next one is due at {local_time(state.next_due_at)}"
         who = "the others were not" if looked_at else "none was"
-        click.echo(f"{who} due{when}: `pypi-assets crawl incremental --now` looks at all")
+        click.echo(f"{who} due{when}: `pypi-assets crawl incremental --now` polls all")
 
 
 def describe_reads(reads: "ReadCounts") -> str:
-    """One line of how many distributions were read, and how they ended."""
+    """Return one line on how many distributions were read, and with which outcomes."""
     counts = {"read": reads.data, "with errors": reads.errors, "unsupported": reads.unsupported}
     counts |= {"vanished": reads.vanished, "exhausted": reads.exhausted}
     done = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
@@ -176,12 +176,12 @@ def describe_reads(reads: "ReadCounts") -> str:
 
 
 def reads_to_json(reads: "ReadCounts") -> dict[str, Any]:
-    """`reads` as commands print it with --json."""
+    """Return `reads` as commands print it with --json."""
     return {"gave_up" if name == "exhausted" else name: value for name, value in asdict(reads).items()}
 
 
 def report_failed(reads: "ReadCounts", visits: int) -> None:
-    """Prints how many reads failed and how many visits were exhausted, and the command that lists them."""
+    """Print how many reads failed and how many visits were exhausted, and the command that lists them."""
     if failed := reads.errors + reads.exhausted:
         print_message(f"distributions that could not be read: {failed}; see `pypi-assets failures list`")
     if visits:

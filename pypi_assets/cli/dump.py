@@ -1,4 +1,4 @@
-"""Commands that write, compact and delete data dumps, and export them as Parquet."""
+"""The commands `pypi-assets dump ...`, which write, compact, export and delete data dumps."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 _SHARDS = click.option(
     "--shards",
     type=click.Choice([str(shards) for shards in FULL_DUMP_SHARDS]),
-    help="How many files; 1 or 16 are enough for a small index. Default: as in the newest full dump, else 256.",
+    help="Number of files; 1 or 16 are enough for a small index. Default: as in the newest full dump, or else 256.",
 )
 _CONCURRENCY = click.option(
     "--concurrency",
     type=click.IntRange(1, 12),
-    help="How many files are written at once; default: PYPI_ASSETS_DUMP_CONCURRENCY.",
+    help="Number of files to write at once; default: PYPI_ASSETS_DUMP_CONCURRENCY.",
 )
 
 
@@ -33,8 +33,8 @@ _CONCURRENCY = click.option(
 def dump_group() -> None:
     """Write data dumps from the catalog, and Parquet from the dumps.
 
-    A data dump is compressed JSON, a line for each distribution. LevelDB versions are built from dumps. Begin with
-    `dump full`; after each `pypi-assets crawl incremental`, `dump incremental` adds what has changed.
+    A data dump is compressed JSON, with a line for each distribution. LevelDB versions are built from dumps. Start with
+    `dump full`; run `dump incremental` after each `pypi-assets crawl incremental` to add the changes.
     """
 
 
@@ -43,10 +43,10 @@ def dump_group() -> None:
 @_CONCURRENCY
 @JSON
 def dump_full_command(shards: str | None, concurrency: int | None, as_json: bool) -> None:
-    """Dump all distributions that are live.
+    """Dump all live distributions.
 
-    They are those at the complete serial, up to which the catalog has all changes. Continues a stopped dump of
-    the same number of files. Run `pypi-assets leveldb update` next.
+    The dump is as of the complete serial, up to which the catalog has all changes. A stopped dump with the same number
+    of files is continued. Run `pypi-assets leveldb update` next.
     """
     _dump_full(shards, concurrency, as_json)
 
@@ -58,9 +58,9 @@ def dump_full_command(shards: str | None, concurrency: int | None, as_json: bool
 def dump_redo_command(shards: str | None, concurrency: int | None, as_json: bool) -> None:
     """Write a full dump even if nothing has changed.
 
-    Run it after `pypi-assets admin reprocess`, whose changes no incremental dump contains. The dumps in use stay in use
-    until the new one is complete. The next LevelDB versions are built from scratch on it. If it was stopped,
-    `pypi-assets dump full` continues it.
+    Run it after `pypi-assets admin reprocess`, since no incremental dump contains its changes. The current dumps stay
+    in use until the new dump is complete. The next LevelDB versions are then built from scratch. To continue a stopped
+    redo, run `pypi-assets dump full`.
     """
     _dump_full(shards, concurrency, as_json, from_scratch=True)
 
@@ -91,10 +91,10 @@ def _dump_full(wanted: str | None, concurrency: int | None, as_json: bool, *, fr
 @command("incremental", group=dump_group)
 @JSON
 def dump_incremental_command(as_json: bool) -> None:
-    """Dump what has changed since the last dump.
+    """Dump the changes since the last dump.
 
-    Each serial range that was crawled whole becomes one dump, and so does what was learnt late of them. Run
-    `pypi-assets leveldb update` next.
+    Each complete serial range becomes a dump. Facts that became known later about ranges that were already dumped go
+    into another dump. Run `pypi-assets leveldb update` next.
     """
     from pypi_assets.components import storage_from
     from pypi_assets.dumps.dump_writer import write_missing_ranges
@@ -109,14 +109,14 @@ def dump_incremental_command(as_json: bool) -> None:
             report(Progress("dumps", len(manifests), 0))
     _print_dumps(manifests, storage, as_json)
     if not manifests:
-        print_message("every complete range is dumped, and nothing was learnt late")
+        print_message("every complete range is dumped, and there are no late facts")
 
 
 @command("compact", "--growth 1", group=dump_group)
 @click.option(
     "--growth",
     type=click.IntRange(1),
-    help="Join ranges whose total size is at least this many times the largest of them; 1 joins all. Default: 4.",
+    help="Join ranges if their total size is at least this many times the largest one; 1 joins all. Default: 4.",
 )
 @click.option(
     "--most",
@@ -127,8 +127,8 @@ def dump_incremental_command(as_json: bool) -> None:
 def dump_compact_command(growth: int | None, most: int | None, as_json: bool) -> None:
     """Join dumps of adjacent ranges into one.
 
-    Readers then have fewer dumps to read. Dumps that the newest LevelDB versions do not contain yet are left out for a
-    day.
+    Readers then have fewer dumps to read. Dumps that the newest LevelDB versions do not contain yet are not joined for
+    a day.
     """
     from pypi_assets.components import storage_from
     from pypi_assets.dumps.compaction import GROWTH, MOST, compact
@@ -156,12 +156,13 @@ def dump_compact_command(growth: int | None, most: int | None, as_json: bool) ->
 
 
 @command("parquet", group=dump_group)
-@click.option("--force", is_flag=True, help="Export again even if nothing is new.")
+@click.option("--force", is_flag=True, help="Export again even if nothing has changed.")
 @JSON
 def dump_parquet_command(force: bool, as_json: bool) -> None:
-    """Export what is live at the end of the dumps as Parquet.
+    """Export the live distributions as Parquet.
 
-    Prints where the files are stored, for DuckDB, pandas or Spark. Reads dumps alone, so dump first.
+    The export is as of the end of the dumps, and reads only dumps: run `pypi-assets dump incremental` first. It prints
+    the path of its files, for DuckDB, pandas or Spark.
     """
     from pypi_assets.components import storage_from
     from pypi_assets.parquet.export import export_parquet
@@ -187,16 +188,16 @@ def dump_parquet_command(force: bool, as_json: bool) -> None:
         f" {export.size} bytes, {files}"
     )
     if not result.published:
-        print_message("nothing is new since that export")
+        print_message("nothing has changed since that export")
 
 
 @command("clean", "--dry-run", group=dump_group)
-@click.option("--dry-run", is_flag=True, help="Only list what would be deleted.")
+@click.option("--dry-run", is_flag=True, help="Only list the files that would be deleted.")
 @JSON
 def dump_clean_command(dry_run: bool, as_json: bool) -> None:
     """Delete superseded dumps, LevelDB versions and Parquet exports.
 
-    Also deletes the incomplete files of stopped runs. What is in use stays, and so does what is younger than
+    It also deletes incomplete files of stopped runs. Files in use are kept, and so are files that are younger than
     PYPI_ASSETS_SUPERSEDED_KEPT_HOURS. Try --dry-run first.
     """
     from pypi_assets.components import storage_from

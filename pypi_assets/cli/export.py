@@ -1,6 +1,6 @@
-"""`pypi-assets export ...`: writes what is known as files that other tools read.
+"""The commands `pypi-assets export ...`, which write files for other tools.
 
-The formats of locked distributions are those of `export/`; here they only become commands.
+The package `export/` defines the formats of locked distributions. This module only makes commands of them.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from pypi_assets.questions.locks import LockedAnswer
 
 LOCK_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_LOCK_PYTHON = click.option("--python", help="For this version of CPython, 3.12 for example; default: for any.")
+_LOCK_PYTHON = click.option("--python", help="The version of CPython, such as 3.12; default: any version.")
 _LOCK_PLATFORM = click.option(
     "--platform",
-    help="For linux, macos, windows, or a platform as wheels name it, win_arm64 for example; default: for any.",
+    help="The platform: linux, macos, windows, or a platform tag of wheels, such as win_arm64; default: any platform.",
 )
 
 
 def environment_options(run: Callable[..., None]) -> Callable[..., Any]:
-    """A decorator for a command about a lock: `--python`, `--platform` and `--at`."""
+    """Add `--python`, `--platform` and `--at` to a command about a lock."""
     return _LOCK_PYTHON(_LOCK_PLATFORM(AT(run)))
 
 
 def locked_answer(lock: Path, python: str | None, platform: str | None, at: "Moment | None") -> "LockedAnswer":
-    """Return what is known of the pins of a lock. Raises LockError before anything is opened, and BadParameter."""
+    """Return the answer about the pins of a lock. Raises LockError and BadParameter before any data is opened."""
     from functools import partial
 
-    from pypi_assets.cli.lookup import opened  # which imports what questions are declared with
+    from pypi_assets.cli.lookup import opened  # this imports the declarations of questions
     from pypi_assets.locks.environments import EnvironmentNameError, named_environment
     from pypi_assets.locks.lock_formats import read_lock
     from pypi_assets.questions.locks import LockedPins
@@ -51,13 +51,13 @@ def locked_answer(lock: Path, python: str | None, platform: str | None, at: "Mom
 
 
 def print_remarks(remarks: "Iterable[Remark]") -> None:
-    """Prints what people should know, to standard error."""
+    """Print the remarks to standard error."""
     for remark in remarks:
         print_message(remark.text)
 
 
 def print_serial(answer: "LockedAnswer") -> None:
-    """Prints what was answered, and as of when, to standard error."""
+    """Print the number of pins and the serial of the answer to standard error."""
     source = "" if answer.epoch is None else ", from the catalog"
     pins = counted(len(answer.pins), "pinned distribution")
     print_message(f"{pins}, {len(answer.releases)} of them known, as of serial {answer.serial}{source}")
@@ -65,24 +65,24 @@ def print_serial(answer: "LockedAnswer") -> None:
 
 @click.group("export")
 def export_group() -> None:
-    """Write files that other tools read.
+    """Write files for other tools.
 
-    What is made of a lock goes to standard output; what it lacks, and why, to standard error.
+    The export of a lock goes to standard output. Remarks on missing parts go to standard error, with the reason.
     """
 
 
 @command("owners", "--top-level owners.jsonl.gz", group=export_group)
 @click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--top-level", is_flag=True, required=True, help="All top-level names; there is no file of all modules.")
+@click.option("--top-level", is_flag=True, required=True, help="Export top-level names; no other export exists.")
 @click.option(
-    "--candidates", "most", type=click.IntRange(1, 20), default=3, show_default=True, help="The best of each name."
+    "--candidates", "most", type=click.IntRange(1, 20), default=3, show_default=True, help="Candidates per name."
 )
-def owners_command(path: Path, top_level: bool, most: int) -> None:  # noqa: ARG001 - it is always given
-    """Write all top-level names with their first candidates into one file, for programs that are offline.
+def owners_command(path: Path, top_level: bool, most: int) -> None:  # noqa: ARG001 - always true
+    """Write all top-level names with their best candidates into one file, for offline programs.
 
-    PATH is compressed where it ends with .gz.
+    PATH is compressed if it ends with .gz.
     """
-    from pypi_assets.cli.lookup import opened_versions  # which imports what questions are declared with
+    from pypi_assets.cli.lookup import opened_versions  # this imports the declarations of questions
     from pypi_assets.export.module_owners import export_top_level
 
     with opened_versions() as asking:
@@ -97,7 +97,7 @@ def _export_command(name: str) -> None:
         "--lock",
         required=True,
         type=LOCK_FILE,
-        help="The pinned distributions: a requirements.txt with ==, pylock.toml, uv.lock or poetry.lock.",
+        help="The file with pinned distributions: a requirements.txt with ==, pylock.toml, uv.lock or poetry.lock.",
     )
     @environment_options
     def run(lock: Path, **options: Any) -> None:

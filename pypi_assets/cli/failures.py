@@ -1,4 +1,4 @@
-"""Commands that list what could not be read or visited, and try it again."""
+"""The commands `pypi-assets failures ...`, which list and retry failed reads and visits."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -28,20 +28,20 @@ _NONE_MATCH = "no failure matches; see `pypi-assets failures list`"
 
 @click.group("failures")
 def failures_group() -> None:
-    """List failed reads and visits, and try them again.
+    """List and retry failed reads and visits.
 
-    A visit is of the page of a project, a read is of the file of a distribution.
+    A visit is the request of a project's page. A read downloads and reads a distribution's file.
     """
 
 
 @command("list", '--kind "corrupt archive"', group=failures_group)
-@click.option("--kind", help="List each failure of this kind, as the list shows it.")
-@click.option("--project", help="List each failure of this project.")
+@click.option("--kind", help="List all failures of this kind, as shown in the list of kinds.")
+@click.option("--project", help="List all failures of this project.")
 @row_output
 def failures_list_command(kind: str | None, project: str | None, output: Output) -> None:
-    """List failed reads and visits, and broken entries of the index, by their kind.
+    """List failed reads and visits, and broken entries of the index, by kind.
 
-    With --kind or --project it lists each of them, with its error, attempts and when it is tried next.
+    With --kind or --project, list each failure with its error, its attempts and the time of the next attempt.
     """
     from packaging.utils import canonicalize_name
 
@@ -81,13 +81,13 @@ def _group_row(group: "FailureGroup") -> list[object]:
 
 
 @command("retry", '--kind "corrupt archive" --project requests', group=failures_group)
-@click.option("--kind", help="Only failures of this kind, as `failures list` shows it.")
-@click.option("--project", help="Only failures of this project.")
+@click.option("--kind", help="Retry only failures of this kind, as `failures list` shows it.")
+@click.option("--project", help="Retry only failures of this project.")
 @JSON
 def failures_retry_command(kind: str | None, project: str | None, as_json: bool) -> None:
-    """Try failed and pending reads and visits again, and read what was kept aside.
+    """Retry failed and pending reads and visits, and parse broken entries again.
 
-    Without options it tries all. Pauses and deadline are those of a crawl.
+    Without options, everything is retried. Pauses between attempts and the deadline are the same as in a crawl.
     """
     from pypi_assets.crawl.retry_failures import retry
 
@@ -105,9 +105,9 @@ def failures_retry_command(kind: str | None, project: str | None, as_json: bool)
         )
     else:
         retried = f"{counted(result.retried_reads, 'read')} and {counted(result.retried_visits, 'visit')}"
-        click.echo(f"tried {retried} again: {describe_reads(result.reads)}")
+        click.echo(f"retried {retried}: {describe_reads(result.reads)}")
     if result.understood_rows:
-        print_message(f"rows of the changelog that can be read now: {result.understood_rows}")
+        print_message(f"rows of the changelog that can be parsed now: {result.understood_rows}")
     if (kind or project) and not (result.retried_reads or result.retried_visits or result.understood_rows):
         print_message(_NONE_MATCH)
     report_failed(result.reads, result.exhausted_visits)

@@ -1,4 +1,4 @@
-"""The command that follows an index within seconds, until stopped."""
+"""The command `follow`, which follows an index within seconds, until stopped."""
 
 import logging
 import os
@@ -21,18 +21,20 @@ _log = logging.getLogger(__name__)
 
 
 @command("follow", "--once")
-@click.option("--once", is_flag=True, help="Do what is due now, from the first crawl to the LevelDBs, and end.")
-@click.option("--begin", is_flag=True, help="First do as --once if there is no first crawl or dump yet.")
-@click.option("--now", is_flag=True, help="With --once, look at all projects of an index without serials.")
+@click.option("--once", is_flag=True, help="Run all due stages once, from the first crawl to the LevelDBs, and exit.")
+@click.option("--begin", is_flag=True, help="First do the work of --once if there is no first crawl or dump yet.")
+@click.option(
+    "--now", is_flag=True, help="With --once: poll all projects of an index without serials, not only due ones."
+)
 def follow_command(once: bool, begin: bool, now: bool) -> None:
     """Follow the index within seconds, until stopped.
 
-    It looks at the index every PYPI_ASSETS_FOLLOW_INTERVAL_S seconds. What is new is crawled, written to the journal,
-    dumped and in the LevelDBs at once. Other processes, such as Dagster, can do the same work meanwhile. A first crawl
-    and a first dump have to be there; `--begin` makes them.
+    It polls the index every PYPI_ASSETS_FOLLOW_INTERVAL_S seconds. New changes are crawled, written to the journal,
+    dumped, and added to the LevelDBs at once. Other processes, such as Dagster, can do the same work at the same time.
+    It needs a first crawl and a first dump; `--begin` makes them.
 
-    Prints a line of JSON for each step; with PYPI_ASSETS_LOG_FORMAT=json, they are lines of the log. Errors that can
-    disappear by themselves are tried again; any other one ends the command with exit code 1.
+    It prints a line of JSON for each step. With PYPI_ASSETS_LOG_FORMAT=json, steps are log lines. Transient errors are
+    retried; any other error ends the command with exit code 1.
     """
     from pypi_assets.components import declared_scopes
     from pypi_assets.following.catch_up import follow_once, is_begun
@@ -40,9 +42,9 @@ def follow_command(once: bool, begin: bool, now: bool) -> None:
     from pypi_assets.settings import load_settings
 
     if now and not once:
-        raise click.UsageError("--now goes with --once")
+        raise click.UsageError("--now works only with --once")
     if begin and once:
-        raise click.UsageError("--once does what --begin does: leave one of them out")
+        raise click.UsageError("--once includes the work of --begin: omit one of them")
     settings = load_settings()
     declared = declared_scopes(settings)
     pace = FollowerPace(settings.follow_interval_s, settings.follow_leveldb_interval_s)
@@ -56,11 +58,11 @@ def follow_command(once: bool, begin: bool, now: bool) -> None:
         return
     with opened_crawler() as crawler, stop_by_signals() as stopping:
         if not follow(crawler, builds, pace, print_step, stopping, declared):
-            os._exit(0)  # safe at any moment; an ordinary exit would wait for the threads
+            os._exit(0)  # safe at any moment; a normal exit would wait for the threads
 
 
 def print_step(step: Mapping[str, object]) -> None:
-    """Prints a step with its time as a line of JSON, or logs it if logs are JSON."""
+    """Print a step with its time as a line of JSON, or log it if logs are JSON."""
     if not are_json():
         print_json_line({"at": utc_text(time.time()), **step})
         return
@@ -70,7 +72,7 @@ def print_step(step: Mapping[str, object]) -> None:
 
 @contextmanager
 def stop_by_signals() -> Iterator[threading.Event]:
-    """Yields what SIGTERM and SIGINT set. The second signal ends the process at once: that is safe at any moment."""
+    """Yield an event that SIGTERM and SIGINT set. The second signal ends the process, which is safe at any moment."""
     stopping = threading.Event()
 
     def stop(number: int, _frame: FrameType | None) -> None:

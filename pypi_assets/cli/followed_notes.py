@@ -1,5 +1,7 @@
-"""What commands print where scopes decide which projects are followed: among how many an answer is, and why there is
-none about a project."""
+"""Notes that commands print if scopes decide which projects are followed.
+
+They say how many projects an answer covers, and why an answer about a project is missing.
+"""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -19,7 +21,7 @@ _NOT_SEARCHED = "projects that are not followed are not searched: `pypi-assets s
 
 
 def among(followed_projects: int | None) -> str:
-    """The end of a message about an answer; empty where all of the index is followed.
+    """Return the end of a message about an answer; empty if the whole index is followed.
 
     >>> among(6)
     ', among 6 followed projects'
@@ -28,14 +30,16 @@ def among(followed_projects: int | None) -> str:
 
 
 def not_searched(followed_projects: int | None) -> Iterator[str]:
-    """A sentence about projects that are not followed; none where all of the index is."""
+    """Yield a sentence about projects that are not followed; nothing if the whole index is followed."""
     if followed_projects is not None:
         yield _NOT_SEARCHED
 
 
 class VersionNotes:
-    """Why LevelDB versions may have no answer. The catalog is opened for the first note that needs it, and closed with
-    `stack`; a mirror has none."""
+    """Explains why LevelDB versions may have no answer.
+
+    The catalog is opened for the first note that needs it, and closed with `stack`. A mirror may have no catalog.
+    """
 
     def __init__(self, stack: "ExitStack") -> None:
         self._stack = stack
@@ -43,7 +47,7 @@ class VersionNotes:
         self._is_missing = False
 
     def __call__(self, project: str | None, serial: int, followed_projects: int | None) -> Iterator[str]:
-        """Why a version of that serial may have nothing about `project`, or with None about any."""
+        """Yield the reason why a version at `serial` may not have `project`, or any project if it is None."""
         if followed_projects is None:
             return
         if project is None:
@@ -53,7 +57,7 @@ class VersionNotes:
 
         catalog = self.catalog()
         if catalog is None:
-            yield f"{project} may be none of the projects that are followed; nothing is known of others"
+            yield f"{project} may not be among the followed projects; other projects are not known"
             return
         with catalog.read() as connection:
             sentence = unpublished_sentence(connection, project, serial)
@@ -61,7 +65,7 @@ class VersionNotes:
             yield sentence
 
     def catalog(self) -> "Catalog | None":
-        """Return the catalog of the home, which is opened now if it was not; None if there is none."""
+        """Return the home's catalog, which the first call opens; None if it is missing."""
         from pypi_assets.catalog.database import CatalogError
         from pypi_assets.components import existing_catalog_from
         from pypi_assets.settings import SettingsError, load_settings
@@ -77,7 +81,7 @@ class VersionNotes:
 def catalog_notes(
     connection: "Connection", project: str | None, serial: int, followed_projects: int | None
 ) -> Iterator[str]:
-    """The same of an answer of the catalog at `serial`."""
+    """Yield the reason why the catalog at `serial` may not have `project`, or any project if it is None."""
     from pypi_assets.catalog.reports.project_following import following_at
 
     if followed_projects is None:
@@ -89,6 +93,6 @@ def catalog_notes(
 
 
 def note_of(following: "ProjectFollowing | None") -> Iterator[str]:
-    """Why there is no answer about a project, where that is so."""
+    """Yield the reason why an answer about a project is missing, if known."""
     if following is not None and (sentence := following.sentence()):
         yield sentence

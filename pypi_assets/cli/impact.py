@@ -1,4 +1,4 @@
-"""The command that shows what depends on a project, or on one of its versions."""
+"""The command `impact`, which shows what depends on a project or on one of its versions."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ _EXPOSED_COLUMNS = ("required", "allowed", "advisories", "normalized", "version"
     "--osv",
     "osv",
     type=click.Path(exists=True, path_type=Path),
-    help="Instead of PROJECT: whose newest release allows what these advisories affect; OSV's all.zip, or a folder.",
+    help="Show projects that advisories affect, instead of the dependents of PROJECT: OSV's all.zip, or a folder.",
 )
 @parameter_options(_QUESTION)
 @LIMIT
@@ -46,21 +46,22 @@ def impact_command(
 ) -> None:
     """Show what depends on PROJECT, or on one of its versions.
 
-    These are the projects whose newest release requires PROJECT, and with ==VERSION those that accept this version. It
-    need not be there any more, so it can be a removed release. With --transitive also projects whose newest release
-    requires the newest release of one of these, and so on.
+    These are the projects whose newest release requires PROJECT. With ==VERSION, only projects that accept this version
+    are shown; VERSION may be a removed release. With --transitive, also show projects whose newest release requires the
+    newest release of a project that is shown.
 
-    With --osv, the projects whose newest release allows an affected version as the newest one of what it requires. With
-    --solve as well, those of which the newest solution has an affected version, however far away it is required.
+    With --osv, show the projects whose newest release allows an affected version as the newest version of a
+    requirement. With --osv and --solve, show the projects whose newest solution contains an affected version, at any
+    depth.
     """
     if (requirement is None) == (osv is None):
-        raise click.UsageError("give either PROJECT[==VERSION] or --osv")
+        raise click.UsageError("pass either PROJECT[==VERSION] or --osv")
     if osv is not None:
         if any(given.values()) or limit is not None:
-            raise click.UsageError("--osv lists all direct requirements: without --transitive, --depth and --limit")
+            raise click.UsageError("--osv lists all direct requirements: omit --transitive, --depth and --limit")
         _print_exposed(osv, at, solver, output)
     elif solver is not None:
-        raise click.UsageError("--solve goes with --osv")
+        raise click.UsageError("--solve works only with --osv")
     elif requirement is not None:
         ask(_QUESTION, [requirement], output=output, limit=limit, at=at, **given)
 

@@ -1,6 +1,6 @@
-"""The command that writes the first settings into a file `.env`: which index, what to follow, a contact.
+"""The command `init`, which writes the first settings into `.env`: the index, the projects to follow, and a contact.
 
-How the file is read is in `setting_variables.py`.
+`setting_variables.py` reads the file.
 """
 
 import os
@@ -28,50 +28,50 @@ All of PyPI takes 14 to 20 days at 20 requests a second, the default, and 250 GB
 
 
 LOGIN_FILE = ".env.index-url"
-"""Next to `.env`; it has the URL of an index with its login, and PYPI_ASSETS_INDEX_URL_FILE names it."""
+"""A file next to `.env` for an index URL that has a login. The setting PYPI_ASSETS_INDEX_URL_FILE names it."""
 _NAMES = ("lister", "index_url", "projects", "contact")
 EXAMPLE_PROJECTS = "requests flask attrs"
 ALL_PROJECTS = "all"
-_UNWRITABLE = "${"  # it would stand for another variable
+_UNWRITABLE = "${"  # a reader of the file would replace it by the value of a variable
 
 _TEXT = """\
-# Settings of pypi-assets. A command reads this file in the folder that it is started in. A variable of the environment
-# wins over a line here. `pypi-assets admin settings` lists
-# all settings.
+# Settings of pypi-assets. Commands read this file from the folder that they are started in. Environment variables
+# take precedence over the lines here. `pypi-assets admin settings` lists all settings.
 
 # The index to follow: the address of its list of projects. Empty: PyPI.
 {index_line}
 
-# How it is followed: auto (the index has serials), or pages (it has none, so its pages are observed). Empty: auto.
+# How to follow it: auto (the index has serials), or pages (without serials: its pages are polled). Empty: auto.
 PYPI_ASSETS_LISTER={lister}
 
-# What to follow: names of projects, or the path of a file with one name per line. Empty: all projects. To follow more
-# later, add names and run `pypi-assets crawl full` again.
+# What to follow: names of projects, or the path of a file with one name per line. Empty: all projects. To add projects
+# later, add their names and run `pypi-assets crawl full` again.
 PYPI_ASSETS_PROJECTS={projects}
 
-# A mail address or a URL of yours. The index sees it in each request. Only an index on this machine needs none.
+# Your mail address or URL. The index sees it in each request. Only an index on this machine works without a contact.
 PYPI_ASSETS_CONTACT={contact}
 
-# Where the catalog and the storage are by default.
+# The folder of the catalog and the storage, by default.
 #PYPI_ASSETS_HOME=.pypi-assets
 
-# Another place for one of them: a PostgreSQL server, an object store.
+# Other places for the catalog or the storage: a PostgreSQL server, an object store.
 #PYPI_ASSETS_DATABASE_URL=postgresql://USER:PASSWORD@HOST/DATABASE
 #PYPI_ASSETS_STORAGE_URL=s3://BUCKET/PREFIX
 
-# Which hosts files may come from, next to the index's own: auto (the one that the first pages name), or a JSON list.
+# Hosts of files besides the index's own host: auto (the host that the first pages name), or a JSON list.
 #PYPI_ASSETS_ALLOWED_FILE_HOSTS=auto
 
-# Requests per second, of all processes together.
+# Requests per second, for all processes together.
 #PYPI_ASSETS_REQUESTS_PER_SECOND=20
 """
 
 
 @dataclass(frozen=True, slots=True)
 class FirstSettings:
-    """What a user chose. An empty `index_url` is PyPI, empty `projects` are all, an empty `contact` is none.
+    """The settings that a user chose.
 
-    `index_url` can have a login, which `.env` does not get: the whole URL is then in the file of `secret`.
+    An empty `index_url` means PyPI, empty `projects` mean all projects, and an empty `contact` means no contact. If
+    `index_url` has a login, the URL is written to LOGIN_FILE (see `secret`) and not to `.env`.
     """
 
     index_url: str = ""
@@ -81,23 +81,23 @@ class FirstSettings:
 
     @property
     def needs_contact(self) -> bool:
-        """Whether the index is on another machine."""
+        """Return whether the index is on another machine."""
         from pypi_assets.index.addresses import is_loopback
 
         return not (self.index_url and is_loopback(urlsplit(self.index_url).hostname))
 
     def check(self) -> None:
-        """Raises SettingsError for a value that its setting does not accept, or where a contact is missing."""
+        """Raise SettingsError if a setting does not accept its value, or if the contact is missing."""
         for name in _NAMES:
             check_setting(name, getattr(self, name), lister=self.lister)
         if self.needs_contact and not self.contact:
             raise SettingsError(
-                f"{ENV_PREFIX}CONTACT: an index on another machine needs a contact, a mail address or a URL of yours,"
-                " which it sees in each request: give it by --contact"
+                f"{ENV_PREFIX}CONTACT: an index on another machine needs a contact, your mail address or URL, which it"
+                " sees in each request: pass --contact"
             )
 
     def text(self) -> str:
-        """The content of `.env`."""
+        """Return the content of `.env`."""
         from pypi_assets.index.urls import redact
 
         values = {name: _quoted(getattr(self, name)) for name in ("projects", "contact", "lister")}
@@ -105,26 +105,26 @@ class FirstSettings:
         if self.secret is not None:
             shown = redact(self.index_url)
             line = (
-                f"# Its URL has a login, and is in a file of its own: {shown}\n{ENV_PREFIX}INDEX_URL_FILE={LOGIN_FILE}"
+                f"# Its URL has a login, so it is in a separate file: {shown}\n{ENV_PREFIX}INDEX_URL_FILE={LOGIN_FILE}"
             )
         return _TEXT.format(index_line=line, **values)
 
     @property
     def secret(self) -> str | None:
-        """The content of LOGIN_FILE; None if there is no login to be kept out of `.env`."""
+        """The content of LOGIN_FILE; None if the URL has no login."""
         from pypi_assets.index.urls import redact
 
         return None if redact(self.index_url) == self.index_url else self.index_url
 
 
 def check_setting(name: str, text: str, *, lister: str = "") -> None:
-    """Raises SettingsError where the setting does not accept `text`, or a file cannot hold it; empty is not set."""
+    """Raise SettingsError if the setting does not accept `text`, or if a file cannot hold it. Empty means not set."""
     from pypi_assets.index.kind_names import AUTO
     from pypi_assets.settings import load_settings
 
     variable = f"{ENV_PREFIX}{name.upper()}"
     if _UNWRITABLE in text or not text.isprintable() or ("'" in text and '"' in text):
-        raise SettingsError(f"{variable}: a file cannot hold this text; set the variable in the environment")
+        raise SettingsError(f"{variable}: a file cannot hold this text; set the variable in the environment instead")
     if not text:
         return
     try:
@@ -136,9 +136,9 @@ def check_setting(name: str, text: str, *, lister: str = "") -> None:
 
 
 def write_first_settings(path: Path, chosen: FirstSettings, *, replaces: bool) -> None:
-    """Write `path`, and a login into LOGIN_FILE next to it, both for their owner alone.
+    """Write `path`, and a login into LOGIN_FILE next to it. Only their owner can read them.
 
-    Raises FileExistsError if one of them is there, unless it `replaces` that.
+    Raises FileExistsError if one of them exists, unless `replaces` is set.
     """
     secret = path.with_name(LOGIN_FILE)
     if replaces:
@@ -149,10 +149,7 @@ def write_first_settings(path: Path, chosen: FirstSettings, *, replaces: bool) -
 
 
 def write_env_file(path: Path, text: str, *, replaces: bool) -> None:
-    """Writes `path` for its owner alone.
-
-    Raises FileExistsError where it is there, unless it `replaces` that.
-    """
+    """Write a file that only its owner can read. Raises FileExistsError if it exists, unless `replaces` is set."""
     if replaces:
         path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -161,7 +158,7 @@ def write_env_file(path: Path, text: str, *, replaces: bool) -> None:
 
 
 def _quoted(text: str) -> str:
-    """`text` as a shell and the reader of the file understand it."""
+    """Quote text so that a shell and the reader of `.env` understand it."""
     if not text:
         return ""
     quote = '"' if "'" in text else "'"
@@ -170,14 +167,14 @@ def _quoted(text: str) -> str:
 
 @command("init", "https://index.example.org/ --contact you@example.org")
 @click.argument("url", required=False)
-@click.option("--index", help="The same as URL, with questions for what is not given; or PyPI.")
-@click.option("--projects", help="Names of projects, or the path of a file with names; or all.")
-@click.option("--contact", help="A mail address or a URL of yours, which the index sees in each request.")
+@click.option("--index", help="PyPI, or the URL of the index. Asks for other settings that are not given.")
+@click.option("--projects", help="Names of projects, the path of a file with names, or all.")
+@click.option("--contact", help="Your mail address or URL, which the index sees in each request.")
 @click.option(
-    "--lister", help="How the index is followed, such as pages: see PYPI_ASSETS_LISTER. Then no request is sent."
+    "--lister", help="How to follow the index, such as pages: see PYPI_ASSETS_LISTER. Skips the request to the index."
 )
-@click.option("--yes", is_flag=True, help="Put no question: take the default where an option is not given.")
-@click.option("--force", is_flag=True, help="Replace the file where it exists.")
+@click.option("--yes", is_flag=True, help="Ask no questions: use the default of each option that is not given.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 def init_command(
     url: str | None,
     index: str | None,
@@ -187,26 +184,28 @@ def init_command(
     yes: bool,
     force: bool,
 ) -> None:
-    """Write a commented file of settings, .env, into this folder.
+    """Write a commented settings file, .env, into this folder.
 
-    URL is the address of an index, with or without its last part, such as /simple/. The index is asked what it is: with
-    serials and a changelog, as PyPI, or without, as devpi, pypiserver or a folder. A login in the URL goes into a file
-    of its own.
+    URL is the address of an index, with or without its last part, such as /simple/. A request to the index finds out
+    whether it has serials and a changelog, as PyPI, or not, as devpi, pypiserver or a folder. A login in the URL goes
+    into a separate file.
 
-    Without URL, it has three questions: which index to follow, which of its projects, and a contact. Options answer
-    them in advance.
+    Without URL, the command asks three questions: which index to follow, which of its projects, and a contact. Options
+    answer them in advance.
     """
     from pypi_assets.index.kind_names import PAGES
 
     path = Path(ENV_FILE)
     if path.exists() and not force:
-        raise click.ClickException(f"{path} exists: --force replaces it, and an editor changes it")
+        raise click.ClickException(f"{path} exists: pass --force to replace it, or edit it")
     if url is not None and index is not None:
-        raise click.UsageError("the index is given twice: as URL and by --index")
+        raise click.UsageError("the index is given twice: pass either URL or --index")
     given = {"--index": index, "--projects": projects, "--contact": contact}
     missing = [option for option, value in given.items() if value is None]
     if url is None and missing and not yes and not sys.stdin.isatty():
-        raise click.UsageError(f"there is no terminal for questions: give the URL, or {', '.join(missing)}, or --yes")
+        raise click.UsageError(
+            f"cannot ask questions without a terminal: pass the URL, or {', '.join(missing)}, or --yes"
+        )
     answer = _given_or_default if yes or url is not None else _given_or_prompted
     chosen = FirstSettings(lister=_of_option("--lister", lister or "", partial(_checked, "lister")))
     for choose, value in ((_choose_index, url or index), (_choose_projects, projects), (_choose_contact, contact)):
@@ -216,24 +215,26 @@ def init_command(
     if chosen.index_url and lister is None:
         chosen, found = _ask_index(chosen)
     write_first_settings(path, chosen, replaces=force)
-    click.echo(f"{path} has the settings now: {_describe(chosen)}.")
+    click.echo(f"Settings were written to {path}: {_describe(chosen)}.")
     if found:
         click.echo(found)
     if chosen.secret is not None:
         click.echo(f"The URL with its login is in {LOGIN_FILE}, which only you can read.")
     for name in ("INDEX_URL", "LISTER", "PROJECTS", "CONTACT"):
         if os.environ.get(f"{ENV_PREFIX}{name}"):
-            print_message(f"{ENV_PREFIX}{name} is set in the environment too, which wins over the file")
+            print_message(f"{ENV_PREFIX}{name} is also set in the environment, which takes precedence over the file")
     is_small = bool(chosen.projects) or not chosen.needs_contact or chosen.lister == PAGES
     steps = (*(_FIRST if is_small else _FIRST_OF_MANY), _LAST)
     click.echo("Next, in this folder:\n\n" + "\n".join(f"  pypi-assets {step}" for step in steps))
-    click.echo("\n`pypi-assets status` shows at any time what to do. `pypi-assets up` does all of it, and follows on.")
+    click.echo(
+        "\n`pypi-assets status` shows what to do next. `pypi-assets up` runs all of it, and continues to follow."
+    )
     if not chosen.index_url and not chosen.projects:
         click.echo(_COST)
 
 
 def _ask_index(chosen: FirstSettings) -> tuple[FirstSettings, str]:
-    """Return the settings for what the index turns out to be, and a sentence about that."""
+    """Return the settings for the detected kind of index, and a sentence about it."""
     from pypi_assets.components import detect_index
     from pypi_assets.index.kind_names import AUTO, SIMPLE, XMLRPC
     from pypi_assets.index.urls import with_credentials_of
@@ -249,14 +250,16 @@ def _ask_index(chosen: FirstSettings) -> tuple[FirstSettings, str]:
     if found.kind == XMLRPC:
         return chosen, f"It has serials and a changelog, and is at serial {found.serial}{count}."
     if found.kind == SIMPLE:
-        text = f"It has serials{count}, but no changelog, so its list of projects is followed, which has no events"
+        text = f"It has serials{count}, but no changelog; its list of projects is followed, which has no events"
         return chosen, f"{text}: {plain(found.changelog)}."
-    return chosen, f"{product}It has no serials{count}: its pages are observed (docs/indexes.md)."
+    return chosen, f"{product}It has no serials{count}: its pages are polled (docs/indexes.md)."
 
 
 _Answer = Callable[[str, str | None, str, str, Callable[[str], str]], str]
-"""What an option gives, or the answer to a question: (option, what it gives, question, default, what checks and
-translates it)."""
+"""Returns an option's value or the answer to a question.
+
+Its arguments: the option, its value, the question, the default, and a function that checks and converts the text.
+"""
 
 
 def _given_or_default(
@@ -266,7 +269,7 @@ def _given_or_default(
 
 
 def _of_option(option: str, given: str, translate: Callable[[str], str]) -> str:
-    """`given`, translated. An error names the option in place of the variable, which the user has not seen yet."""
+    """Convert the value of an option. An error names the option, since the user has not seen the variable yet."""
     from pypi_assets.errors import SettingsError
 
     try:
@@ -287,7 +290,7 @@ def _given_or_prompted(
         try:
             return translate(text)
         except SettingsError as error:
-            raise click.UsageError(plain(error)) from error  # the question is put again
+            raise click.UsageError(plain(error)) from error  # click asks again
 
     if given is not None:
         return _of_option(option, given, translate)

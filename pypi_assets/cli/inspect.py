@@ -1,4 +1,4 @@
-"""The command that reads distributions from disk, or from stored extracts, and prints their records."""
+"""The command `inspect`, which prints the records of distributions on disk or in stored extracts."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,13 +22,13 @@ _SHOWN_MODULES = 60
 @click.option(
     "--from-extract", is_flag=True, help="Treat FILES as filenames of distributions, and read their stored extracts."
 )
-@click.option("--project", help="With --from-extract: the project of the files, if their names leave it open.")
-@click.option("--exit-zero", is_flag=True, help="Exit with 0 also where a record has an error.")
+@click.option("--project", help="With --from-extract: the project of the files, if their names are ambiguous.")
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 even if a record has an error.")
 @click.option(
     "--against-pip",
     is_flag=True,
-    help="Compare each record with what the pip of this Python installs of a wheel, or unpacks of an sdist, in a"
-    " scratch folder. Nothing of the file is run. Exits with 1 where they differ.",
+    help="Compare each record with the files that this Python's pip installs from a wheel or unpacks from an sdist, in"
+    " a scratch folder. No code of the file is run. Exits with 1 if they differ.",
 )
 @JSON
 def inspect_command(
@@ -41,20 +41,22 @@ def inspect_command(
 ) -> None:
     """Read distributions from disk and print their records.
 
-    FILES are wheels, sdists and eggs; none of their code is run. A record has what the file requires, and which modules
-    and commands it installs. Exits with 1 if a file cannot be opened or its record has an error.
+    FILES are wheels, sdists and eggs; none of their code is run. A record has the file's requirements, and the modules
+    and commands that it installs. Exits with 1 if a file cannot be opened or a record has an error.
     """
 
     if against_pip:
         if from_extract or project is not None:
-            raise click.BadParameter("it compares files on disk", param_hint="--against-pip")
+            raise click.BadParameter(
+                "it compares only files on disk: omit --from-extract and --project", param_hint="--against-pip"
+            )
         _compare_with_pip(files, as_json=as_json, exit_zero=exit_zero)
         return
     unopened: list[Path] = []
     if from_extract:
         rows: Iterable[dict[str, Any]] = _stored_rows([str(filename) for filename in files], project)
     elif project is not None:
-        raise click.BadParameter("it is used only with --from-extract", param_hint="--project")
+        raise click.BadParameter("it works only with --from-extract", param_hint="--project")
     else:
         rows = _rows_on_disk(files, unopened)
     with_error: list[str] = []
@@ -90,7 +92,7 @@ def _compare_with_pip(files: Sequence[Path], *, as_json: bool, exit_zero: bool) 
         )
     else:
         for path, one in found:
-            refused = one.refusal and f"pip {one.pip_version} refuses it: {one.refusal}"
+            refused = one.refusal and f"pip {one.pip_version} rejects it: {one.refusal}"
             click.echo(f"{plain(path.name)}: {plain(refused or f'compared with pip {one.pip_version}')}")
             for line in one.differences or (() if one.refusal else ("no difference",)):
                 click.echo(f"  {plain(line)}")
@@ -101,13 +103,13 @@ def _compare_with_pip(files: Sequence[Path], *, as_json: bool, exit_zero: bool) 
 def _check_files(files: Sequence[Path]) -> None:
     for path in files:
         if path.is_dir():
-            raise click.BadParameter(f"{str(path)!r} is a folder: name files in it", param_hint="FILES")
+            raise click.BadParameter(f"{str(path)!r} is a folder: pass files in it", param_hint="FILES")
         if not path.exists():
             raise click.BadParameter(f"file {str(path)!r} does not exist", param_hint="FILES")
 
 
 def _rows_on_disk(files: Sequence[Path], unopened: list[Path]) -> Iterator[dict[str, Any]]:
-    """The records of files; those that cannot be opened are reported and added to `unopened`."""
+    """Yield the records of files. Files that cannot be opened are reported and added to `unopened`."""
     from pypi_assets.distributions.local_files import read_local
     from pypi_assets.distributions.record_building import record_to_json
     from pypi_assets.settings import load_settings
@@ -140,7 +142,7 @@ def _stored_rows(filenames: Sequence[str], project: str | None) -> list[dict[str
 
 
 def _noting_errors(rows: Iterable[dict[str, Any]], with_error: list[str]) -> Iterator[dict[str, Any]]:
-    """The rows as they come; the filenames of those whose record has an error are added to `with_error`."""
+    """Yield the rows, and add the filenames of records with an error to `with_error`."""
     for row in rows:
         if row["error"] is not None:
             with_error.append(row["filename"])
@@ -156,7 +158,7 @@ def _print_record(fields: dict[str, Any]) -> None:
 
 
 def _items(name: str, value: Any) -> list[str]:
-    """A field for people, item by item. JSON has what is cut here."""
+    """Return the items of a field for display. The output of --json is complete."""
     match name:
         case "error":
             return [": ".join(value.values())]
@@ -180,5 +182,5 @@ def _group(group: str, members: Mapping[str, str]) -> str:
 
 
 def _cut(items: list[str], most: int, of_what: str) -> list[str]:
-    """The first `most` of them, and how many are left."""
+    """Return the first `most` items, and an item that counts the rest."""
     return [*items[:most], *([f"and {len(items) - most} more {of_what}"] if len(items) > most else [])]

@@ -1,6 +1,7 @@
-"""Commands that write, check and change the journal: every change, in order, in segments with a chain of hashes.
+"""The commands `pypi-assets journal ...` that write, check and change the journal.
 
-Those that pass its records on are in `journal_tail.py` and `journal_deliver.py`.
+The journal has every change, in order, in segments with a chain of hashes. The commands that pass its records on are
+in `journal_tail.py` and `journal_deliver.py`.
 """
 
 from pathlib import Path
@@ -29,8 +30,8 @@ _STREAMS = ("index", "observed", "content")
 def journal_group() -> None:
     """Write, read and check the journal of all changes.
 
-    It has three streams: what the index announced (`index`), what became of files (`observed`), and what they contain
-    (`content`). After each `pypi-assets crawl incremental`, `journal write` adds what has changed.
+    It has three streams: announcements of the index (`index`), changes of files (`observed`), and the contents of files
+    (`content`). Run `journal write` after each `pypi-assets crawl incremental` to add the changes.
     """
 
 
@@ -47,10 +48,10 @@ for _command in (
 @command("write", group=journal_group)
 @JSON
 def journal_write_command(as_json: bool) -> None:
-    """Write what the journal lacks.
+    """Write the changes that the journal lacks.
 
-    Each serial range that was crawled whole becomes a segment of the streams observed and content; the stream index
-    is cut on a fixed grid. The first time takes about as long as a full dump.
+    In the streams observed and content, each complete serial range becomes a segment. The stream index is divided
+    at fixed serials. The first run takes about as long as a full dump.
     """
     from pypi_assets.components import storage_from
     from pypi_assets.journal.publishing import write_missing
@@ -73,10 +74,10 @@ def journal_write_command(as_json: bool) -> None:
 @command("restart", "index", group=journal_group)
 @click.argument("stream", type=click.Choice(_STREAMS))
 def journal_restart_command(stream: str) -> None:
-    """Begin STREAM again, as its next generation.
+    """Start a new generation of STREAM from its beginning.
 
-    Needed where older events were stored since it was begun (`pypi-assets crawl full --with-history`), or where its
-    files were lost. Readers find the new generation by themselves; the files of the old one stay.
+    This is needed if older events were stored after the stream was begun (`pypi-assets crawl full --with-history`), or
+    if its files were lost. Readers find the new generation by themselves. The files of the old generation stay.
     """
     from pypi_assets.catalog.reports.journal_format import JournalStream
     from pypi_assets.components import storage_from
@@ -94,15 +95,16 @@ _KEY = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @command("verify", "--against https://mirror.example.org/pypi-assets", group=journal_group)
 @click.option("--against", metavar="URL", help="Compare with the journal below this URL: file://, s3://, https:// ...")
-@click.option("--stream", "streams", multiple=True, type=click.Choice(_STREAMS), help="Only this one; repeatable.")
-@click.option("--public-key", type=_KEY, help="Require a checkpoint that is signed by this key (PEM).")
+@click.option("--stream", "streams", multiple=True, type=click.Choice(_STREAMS), help="Check this stream; repeatable.")
+@click.option("--public-key", type=_KEY, help="Require a checkpoint that is signed with this key (PEM).")
 @JSON
 def journal_verify_command(
     *, against: str | None, streams: tuple[str, ...], public_key: Path | None, as_json: bool
 ) -> None:
-    """Walk the chains of the journal, and name the first fault of each.
+    """Verify the chain of each stream, and print its first error.
 
-    Reads all of it. With --against, what both have is compared as well. Exit code 1: something is wrong.
+    This reads the whole journal. With --against, records that both journals have are compared. Exits with 1 for any
+    error.
     """
     from pypi_assets.catalog.reports.journal_format import JournalStream
     from pypi_assets.components import storage_from
@@ -110,7 +112,7 @@ def journal_verify_command(
     from pypi_assets.settings import load_settings
 
     wanted = [JournalStream(name) for name in streams or _STREAMS]
-    storage = storage_from(load_settings(), read_only=True)  # a mirror can be without a catalog
+    storage = storage_from(load_settings(), read_only=True)  # a mirror may have no catalog
     with terminal.progress_shown() as report:
         verified = [
             verify_stream(storage, stream, lambda records: report(Progress("records", records, 0))) for stream in wanted
@@ -127,11 +129,11 @@ def journal_verify_command(
 
 
 @command("sign", "--key journal.pem", group=journal_group)
-@click.option("--key", "key_file", type=_KEY, required=True, help="An Ed25519 key in PEM, without a password.")
+@click.option("--key", "key_file", type=_KEY, required=True, help="The Ed25519 private key, in PEM without a password.")
 def journal_sign_command(key_file: Path) -> None:
-    """Sign the heads of the journal's streams, so that others can trust a copy of it by your public key.
+    """Sign the heads of the journal's streams, so that others can check a copy of it with your public key.
 
-    `openssl genpkey -algorithm ed25519 -out journal.pem` makes a key, and `openssl pkey -in journal.pem -pubout` shows
+    `openssl genpkey -algorithm ed25519 -out journal.pem` makes a key, and `openssl pkey -in journal.pem -pubout` prints
     its public part.
     """
     from pypi_assets.catalog.reports.journal_format import JournalStream
@@ -146,7 +148,7 @@ def journal_sign_command(key_file: Path) -> None:
         heads = {stream: read_head(storage, stream.value) for stream in JournalStream}
         signed = [sign_checkpoint(storage, stream, key) for stream, head in heads.items() if head and head.number]
         if not signed:
-            raise JournalCheckpointError("the journal has no whole segment yet: there is nothing to sign")
+            raise JournalCheckpointError("the journal has no complete segment yet: there is nothing to sign")
         publish_heads(storage)
     for head in signed:
         print_message(f"{head.stream}: signed up to serial {head.end:,}")
@@ -164,8 +166,10 @@ def _compared(storage: "Storage", url: str, verified: "list[VerifiedStream]") ->
 def _signed(
     storage: "Storage", key_file: Path, verified: "list[VerifiedStream]"
 ) -> dict[str, tuple[int | None, str | None]]:
-    """Up to which serial each stream is signed, and what is wrong with its checkpoint; neither where a stream has
-    nothing yet that can be signed, next to one that is signed."""
+    """Return the last signed serial of each stream, and the problem of its checkpoint.
+
+    Both are None if the stream has no complete segment yet, but another stream is signed.
+    """
     from pypi_assets.catalog.reports.journal_format import JournalStream
     from pypi_assets.journal.signing import JournalCheckpointError, checkpoint_path, load_public_key, verify_checkpoint
 
@@ -175,14 +179,14 @@ def _signed(
         if one.head is None:
             continue
         if not (one.head.number or storage.exists(checkpoint_path(one.stream))):
-            found[one.stream] = None, None  # what has no whole segment yet cannot be signed
+            found[one.stream] = None, None  # a stream without a complete segment cannot be signed
             continue
         try:
             found[one.stream] = verify_checkpoint(storage, JournalStream(one.stream), key), None
         except JournalCheckpointError as error:
             found[one.stream] = None, str(error)
     if not any(through for through, _ in found.values()):
-        unsigned = "the journal has no whole segment that is signed"
+        unsigned = "the journal has no complete segment that is signed"
         found = {stream: (None, problem or unsigned) for stream, (_, problem) in found.items()}
     return found
 
@@ -225,7 +229,7 @@ def _print(
         if one.stream in signed:
             through, problem = signed[one.stream]
             is_signed = (
-                "not signed: it has no whole segment yet" if through is None else f"signed up to serial {through:,}"
+                "not signed: it has no complete segment yet" if through is None else f"signed up to serial {through:,}"
             )
             print_message(f"{one.stream}: {problem or is_signed}")
     for of_both in compared:
@@ -235,7 +239,9 @@ def _print(
         if of_both.first is not None:
             first = of_both.first
             what = first.filename or "a record"
-            print_message(f"  first: {what} at serial {first.serial:,}: {', '.join(first.fields) or 'one lacks it'}")
+            print_message(
+                f"  first: {what} at serial {first.serial:,}: {', '.join(first.fields) or 'only one side has it'}"
+            )
             print_message(f"  here:  {_shown(first.ours)}")
             print_message(f"  there: {_shown(first.theirs)}")
 
@@ -247,18 +253,18 @@ def _shown(record: dict[str, Any] | None) -> str:
 
 
 @command("replay", "--into sqlite:////data/replayed.sqlite", group=journal_group)
-@click.option("--into", "database_url", required=True, metavar="DATABASE_URL", help="The new catalog's database.")
-@click.option("--from", "storage_url", metavar="STORAGE_URL", help="Where the journal is; default: this storage.")
-@click.option("--to", "serial", type=click.IntRange(1), help="The last serial; default: the journal's.")
-@click.option("--from-dump", is_flag=True, help="Begin with the newest full dump, which is faster.")
+@click.option("--into", "database_url", required=True, metavar="DATABASE_URL", help="The database of the new catalog.")
+@click.option("--from", "storage_url", metavar="STORAGE_URL", help="The storage of the journal; default: this storage.")
+@click.option("--to", "serial", type=click.IntRange(1), help="The last serial; default: the journal's last serial.")
+@click.option("--from-dump", is_flag=True, help="Start from the newest full dump, which is faster.")
 @JSON
 def journal_replay_command(
     *, database_url: str, storage_url: str | None, serial: int | None, from_dump: bool, as_json: bool
 ) -> None:
-    """Make a catalog from the journal: it answers as the one that wrote it, at each serial.
+    """Build a catalog from the journal. It gives the same answers as the original, at each serial.
 
-    Begun with a dump, it answers from the dump's serial on. A stopped replay goes on where it was stopped, and a
-    finished one goes on with what the journal has since.
+    With --from-dump, its answers begin at the dump's serial. A stopped replay can be continued, and a finished replay
+    can be run again to add newer records of the journal.
     """
     from pypi_assets.catalog.database import open_catalog
     from pypi_assets.cli.contexts import existing_catalog
@@ -309,11 +315,11 @@ _TAKEDOWN_COLUMNS = ("takedown", "added", "state", "project", "version", "file",
 
 @command("takedown", "demo --file demo-1.0.tar.gz --reason 'order of a court'", group=journal_group)
 @click.argument("project", required=False)
-@click.option("--release", metavar="VERSION", help="Only what is of this release.")
-@click.option("--file", "filename", metavar="FILENAME", help="Only what is of this file.")
-@click.option("--record", metavar="STREAM:SERIAL:ORDINAL", help="One record, instead of a project.")
-@click.option("--reason", required=True, help="Is shown in place of each record.")
-@click.option("--hide-name", is_flag=True, help="Leave out the project's name too.")
+@click.option("--release", metavar="VERSION", help="Redact only records of this release.")
+@click.option("--file", "filename", metavar="FILENAME", help="Redact only records of this file.")
+@click.option("--record", metavar="STREAM:SERIAL:ORDINAL", help="Redact one record, instead of a project's records.")
+@click.option("--reason", required=True, help="The reason to show in place of each record.")
+@click.option("--hide-name", is_flag=True, help="Also redact the project's name.")
 @JSON
 def journal_takedown_command(
     *,
@@ -325,10 +331,11 @@ def journal_takedown_command(
     hide_name: bool,
     as_json: bool,
 ) -> None:
-    """Take all records of PROJECT down from the journal, or those of a release or file of it.
+    """Redact all records of PROJECT in the journal, or only records of one release or file.
 
-    A record of the kind `taken down` replaces each, also in what is written later. The chain still verifies, and
-    mirrors follow. The catalog, dumps, LevelDBs and what consumers have received stay as they are.
+    A record of the kind `taken down` replaces each of them, also in segments that are written later. The chain still
+    verifies, and mirrors get the change. The catalog, dumps, LevelDBs and records that consumers have received stay
+    unchanged.
     """
     from pypi_assets.catalog.publications.journal_segments import add_takedown
     from pypi_assets.components import storage_from
@@ -356,10 +363,10 @@ def journal_takedown_command(
 
 
 @command("takedowns", "--lift 3", group=journal_group)
-@click.option("--lift", type=int, metavar="ID", help="What is written from now on has it again.")
+@click.option("--lift", type=int, metavar="ID", help="Lift this takedown for records that are written from now on.")
 @JSON
 def journal_takedowns_command(*, lift: int | None, as_json: bool) -> None:
-    """List what was taken down from the journal."""
+    """List the takedowns of journal records."""
     from pypi_assets.catalog.publications.journal_segments import all_takedowns, lift_takedown
     from pypi_assets.settings import load_settings
 
@@ -367,7 +374,7 @@ def journal_takedowns_command(*, lift: int | None, as_json: bool) -> None:
         if lift is not None:
             if not lift_takedown(catalog, lift):
                 raise click.UsageError(f"there is no takedown {lift}: `pypi-assets journal takedowns` lists them")
-            print_message(f"takedown {lift} is lifted; what it has replaced stays replaced")
+            print_message(f"takedown {lift} is lifted; records that it has replaced stay replaced")
             return
         with catalog.read() as connection:
             found = all_takedowns(connection)
@@ -405,22 +412,23 @@ def journal_takedowns_command(*, lift: int | None, as_json: bool) -> None:
         ),
     )
     if not found:
-        print_message("nothing was taken down")
+        print_message("there are no takedowns")
 
 
 _PRUNE_WAIT_S = 60.0
 
 
 @command("prune", "--before 2025-01-01", group=journal_group)
-@click.option("--before", required=True, metavar="SERIAL|DATE", help="Delete what ends there or earlier.")
-@click.option("--force", is_flag=True, help="Also what a living consumer has not read.")
-@click.option("--dry-run", is_flag=True, help="Only report what would be deleted.")
+@click.option("--before", required=True, metavar="SERIAL|DATE", help="Delete segments that end here or earlier.")
+@click.option("--force", is_flag=True, help="Also delete segments that an active consumer has not read.")
+@click.option("--dry-run", is_flag=True, help="Only report the segments that would be deleted.")
 @JSON
 def journal_prune_command(*, before: str, force: bool, dry_run: bool, as_json: bool) -> None:
-    """Delete the old segments of the journal.
+    """Delete old segments of the journal.
 
-    What a replay from the newest full dump needs always stays, and what a consumer seen within 30 days has not read
-    stays without --force. The manifests stay, so that the chain verifies from its beginning.
+    Segments that a replay from the newest full dump needs are always kept. Without --force, segments that a consumer
+    seen within 30 days has not read are kept as well. Manifests are kept, so that the chain verifies from its
+    beginning.
     """
     from pypi_assets.components import storage_from
     from pypi_assets.journal.pruning import prune_journal

@@ -1,4 +1,4 @@
-"""The commands that send the journal on: to webhooks, with what they have not received, and to Kafka."""
+"""The commands that send the journal to webhooks and to Kafka, and list undelivered letters."""
 
 import threading
 from collections.abc import Callable
@@ -39,12 +39,12 @@ _COLUMNS = ("letter", "webhook", "project", "attempts", "state", "next", "error"
 
 
 @command("deliver", "--follow", within="journal")
-@click.option("--follow", is_flag=True, help="Go on as more is published, until stopped.")
+@click.option("--follow", is_flag=True, help="Wait for new changes, until stopped.")
 def journal_deliver_command(*, follow: bool) -> None:
-    """Post what is new in the journal to the webhooks of PYPI_ASSETS_WEBHOOKS.
+    """Post new changes of the journal to the webhooks of PYPI_ASSETS_WEBHOOKS.
 
-    Each change is posted at least once, and those of one project in order. A post that fails is tried again after
-    growing pauses, for a day and a half; then `journal letters` shows it. Any number of processes can run this.
+    Each change is posted at least once, and changes of one project in order. A failed post is retried after growing
+    pauses, for a day and a half; then `journal letters` shows it as dead. Any number of processes can run this command.
     """
     from pypi_assets.components import storage_from
     from pypi_assets.errors import SettingsError
@@ -62,7 +62,7 @@ def journal_deliver_command(*, follow: bool) -> None:
         journal = Journal(storage_from(settings, catalog, read_only=True))
         sender = _sender(settings)
         stack.callback(sender.close)
-        journal.heads()  # where there is none, that is reported at once
+        journal.heads()  # reports a missing journal at once
         if follow:
             _follow(catalog, journal, webhooks, sender)
             return
@@ -79,7 +79,7 @@ def _sender(settings: "Settings") -> "Sender":
 
 
 def _follow(catalog: "Catalog", journal: "Journal", webhooks: "list[Webhook]", sender: "Sender") -> None:
-    """Serves each webhook in a thread of its own, until one fails with what no pause helps against, or is stopped."""
+    """Serve each webhook in its own thread, until a thread fails with a permanent error, or until stopped."""
     from pypi_assets.journal.delivering import deliver_to
 
     is_over = threading.Event()
@@ -112,28 +112,28 @@ def _follow(catalog: "Catalog", journal: "Journal", webhooks: "list[Webhook]", s
 def _described(one: "Delivered") -> str:
     failed = f", {one.failed} failed" if one.failed else ""
     died = f", {one.died} abandoned (`pypi-assets journal letters`)" if one.died else ""
-    missed = "" if one.missed is None else f"; what it lacks of the serials {one.missed} was pruned, and is not sent"
+    missed = "" if one.missed is None else f"; unsent changes of the serials {one.missed} were pruned"
     return f"{one.webhook}: {counted(one.received, 'letter')} received{failed}{died}, {one.waiting} waiting{missed}"
 
 
 @command("letters", "--dead --json", within="journal")
-@click.option("--webhook", "name", metavar="NAME", help="Only those of this webhook.")
-@click.option("--dead", is_flag=True, help="Only those that are not tried again by themselves.")
-@click.option("--resend", is_flag=True, help="Make dead letters due again, which `journal deliver` then posts.")
-@click.option("--letter", "letter_id", type=click.IntRange(1), metavar="ID", help="With --resend, only this letter.")
+@click.option("--webhook", "name", metavar="NAME", help="Only letters to this webhook.")
+@click.option("--dead", is_flag=True, help="Only dead letters, which are not retried.")
+@click.option("--resend", is_flag=True, help="Queue dead letters again, for `journal deliver` to post.")
+@click.option("--letter", "letter_id", type=click.IntRange(1), metavar="ID", help="With --resend: only this letter.")
 @JSON
 def journal_letters_command(
     *, name: str | None, dead: bool, resend: bool, letter_id: int | None, as_json: bool
 ) -> None:
-    """List what webhooks have not received yet, with the reason.
+    """List letters that webhooks have not received, with the reason.
 
-    A letter has changes of one project. Its later letters wait for it, until it is dead.
+    A letter has changes of one project. Later letters about the same project wait for it, until it is dead.
     """
     from pypi_assets.catalog.publications.journal_deliveries import letters_of, resend_letters
     from pypi_assets.settings import load_settings
 
     if letter_id is not None and not resend:
-        raise click.UsageError("--letter goes with --resend alone")
+        raise click.UsageError("--letter works only with --resend")
     with existing_catalog(load_settings()) as catalog:
         consumer = None if name is None else _consumer(catalog, name)
         if resend:
@@ -151,11 +151,11 @@ def journal_letters_command(
         return
     print_table(_COLUMNS, map(_row, found))
     if not found:
-        print_message("no letter is dead" if dead else "no letter waits")
+        print_message("there are no dead letters" if dead else "there are no waiting letters")
 
 
 def _consumer(catalog: "Catalog", name: str) -> str:
-    """The consumer of the webhook `name`, which can also be named as it is listed."""
+    """Return the consumer of a webhook. `name` is the webhook's name or its consumer's name, as listed."""
     from pypi_assets.catalog.publications.journal_deliveries import find_consumer
     from pypi_assets.journal.webhooks import consumer_of
 
@@ -195,25 +195,27 @@ def _row(letter: "Letter") -> tuple[object, ...]:
 
 
 _LOOK_EVERY_S = 1.0
-"""Seconds between two looks for more, with --follow."""
+"""Seconds between two polls for new records, with --follow."""
 _LONGEST_PAUSE_S = 60.0
 
 
 @command("publish", "--follow", within="journal")
-@click.option("--follow", is_flag=True, help="Wait for more, until stopped.")
+@click.option("--follow", is_flag=True, help="Wait for new records, until stopped.")
 @click.option(
     "--since",
     metavar="CURSOR|SERIAL|DATE",
-    help="Where to begin the first time; now: with what comes next. Default: the beginning.",
+    help="Where to begin the first time; now: with the next record. Default: the beginning.",
 )
-@click.option("--consumer", default="kafka", show_default=True, metavar="NAME", help="Under which name to go on.")
+@click.option(
+    "--consumer", default="kafka", show_default=True, metavar="NAME", help="Store the progress under this name."
+)
 @JSON
 def journal_publish_command(*, follow: bool, since: str | None, consumer: str, as_json: bool) -> None:
     """Publish the journal to Kafka, a topic for each stream.
 
-    Goes on where it stopped. The brokers are PYPI_ASSETS_KAFKA_BOOTSTRAP_SERVERS, the topics begin with
-    PYPI_ASSETS_KAFKA_TOPIC_PREFIX, and PYPI_ASSETS_KAFKA_PROPERTIES is a file with more properties of the client, such
-    as those of TLS. Each record is published at least once. Needs the extra kafka.
+    Continues where it stopped. PYPI_ASSETS_KAFKA_BOOTSTRAP_SERVERS names the brokers, and the names of topics begin
+    with PYPI_ASSETS_KAFKA_TOPIC_PREFIX. PYPI_ASSETS_KAFKA_PROPERTIES is a file with more properties of the client, such
+    as those for TLS. Each record is published at least once. Needs the extra kafka.
     """
     from pypi_assets.cli.follow import stop_by_signals
     from pypi_assets.components import storage_from
@@ -257,13 +259,13 @@ def journal_publish_command(*, follow: bool, since: str | None, consumer: str, a
     if as_json:
         print_json({"messages": count, "consumer": consumer})
     else:
-        print_message(f"{count} messages are published")
+        print_message(f"{count} messages were published")
 
 
 def _publish_and_follow(
     publisher: "KafkaPublisher", open_again: Callable[[], "Producer"], stopping: threading.Event, *, as_json: bool
 ) -> None:
-    """Publishes what comes, again after growing pauses where the brokers are not reached, until stopped."""
+    """Publish new records until stopped. If no broker can be reached, retry after growing pauses."""
     from pypi_assets.journal.kafka import KafkaTransientError
 
     failures = 0
@@ -273,7 +275,7 @@ def _publish_and_follow(
             failures = 0
         except KafkaTransientError as error:
             failures += 1
-            print_message(f"{error}; it is tried again")
+            print_message(f"{error}; it will be retried")
             stopping.wait(min(2.0**failures, _LONGEST_PAUSE_S))
             publisher.producer = open_again()
             continue
@@ -282,5 +284,5 @@ def _publish_and_follow(
         if count and as_json:
             print_json_line({"messages": count})
         elif count:
-            print_message(f"{count} messages are published")
+            print_message(f"{count} messages were published")
         stopping.wait(_LOOK_EVERY_S)

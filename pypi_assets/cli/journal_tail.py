@@ -1,4 +1,4 @@
-"""The commands that read the journal: its records from a place on, and the readers that have a name."""
+"""The commands `journal tail` and `journal consumers`: the journal's records, and its named readers."""
 
 import json
 import math
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from pypi_assets.journal.record_reader import Journal, Placed
 
 _POLL_S = 1.0
-"""Seconds between two looks for more, with --follow."""
+"""Seconds between two polls for new records, with --follow."""
 _SEEN_EVERY_S = 3_600.0
-"""Seconds after which a consumer is recorded as seen, also where nothing came."""
+"""Seconds after which a consumer is recorded as seen, even if there are no new records."""
 _RECORDS_AT_A_TIME = 1_000
-"""How many records are written before they are flushed, and the cursor of a consumer is stored."""
+"""Number of records to write before the output is flushed and the consumer's cursor is stored."""
 _Format = Callable[[Sequence["Placed"]], bytes]
-"""Makes the lines that are printed of some records."""
+"""Returns the lines to print for some records."""
 _COLUMNS = ("consumer", "serial", "lag_serials", "lag_seconds", "waiting", "dead", "seen")
 
 
@@ -37,34 +37,40 @@ _COLUMNS = ("consumer", "serial", "lag_serials", "lag_seconds", "waiting", "dead
 @click.option(
     "--since",
     metavar="CURSOR|SERIAL|DATE",
-    help="Begin after this record, this serial or this time in UTC; now: with what comes next. Default: the beginning.",
+    help="Begin after this record, serial or UTC time; now: with the next record. Default: the beginning.",
 )
 @click.option("--project", "projects", multiple=True, metavar="NAME", help="Only records of this project; repeatable.")
-@click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only this kind, such as file-added; repeatable.")
 @click.option(
-    "--stream", "streams", multiple=True, metavar="STREAM", help="Only index, observed or content; repeatable."
+    "--kind", "kinds", multiple=True, metavar="KIND", help="Only records of this kind, such as file-added; repeatable."
+)
+@click.option(
+    "--stream",
+    "streams",
+    multiple=True,
+    metavar="STREAM",
+    help="Only records of this stream: index, observed or content; repeatable.",
 )
 @click.option(
     "--module",
     "modules",
     multiple=True,
     metavar="MODULE",
-    help="Only what names this module or one below it, of the stream content; repeatable.",
+    help="Only records of the stream content that name this module or a submodule; repeatable.",
 )
 @click.option(
     "--gained",
     multiple=True,
     metavar="FACT",
-    help="Only releases that have gained it over the release before, such as start-up or commands; repeatable.",
+    help="Only releases with this fact that the previous release lacks, such as start-up or commands; repeatable.",
 )
-@click.option("--follow", is_flag=True, help="Wait for more, until stopped.")
-@click.option("--limit", type=click.IntRange(1), help="End after this many records.")
+@click.option("--follow", is_flag=True, help="Wait for new records, until stopped.")
+@click.option("--limit", type=click.IntRange(1), help="Stop after this many records.")
 @click.option(
     "--consumer",
     metavar="NAME",
-    help="Go on where the consumer of this name stopped, and store how far it has come.",
+    help="Continue where the consumer of this name stopped, and store its progress.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line, each with its cursor.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line, each with its cursor.")
 def journal_tail_command(
     *,
     since: str | None,
@@ -80,8 +86,8 @@ def journal_tail_command(
 ) -> None:
     """Print the records of the journal, in order.
 
-    Without --json: serial, time, kind, project, version and file. A consumer gets each record at least once: its cursor
-    is stored after the output was flushed.
+    Without --json, the columns are serial, time, kind, project, version and file. A consumer gets each record at least
+    once: its cursor is stored after the output is flushed.
     """
     from pypi_assets.catalog.database import NoCatalogError
     from pypi_assets.components import storage_from
@@ -104,7 +110,7 @@ def journal_tail_command(
             except NoCatalogError:
                 if consumer is not None:
                     raise
-                # a mirror can have none, and a serial or a cursor needs none
+                # a mirror may have no catalog, which a serial or a cursor does not need
         journal = Journal(storage_from(settings, catalog, read_only=True))
         try:
             after = _beginning(journal, catalog, wanted, since, consumer)
@@ -116,7 +122,7 @@ def journal_tail_command(
 
 
 def check_consumer(name: str | None) -> None:
-    """Raises UsageError where this is no name of a consumer."""
+    """Raise UsageError if `name` is not a valid name of a consumer."""
     from pypi_assets.catalog.publications.journal_deliveries import ConsumerNameError, check_name
 
     try:
@@ -144,7 +150,7 @@ def _beginning(
 
 
 class Printer:
-    """Prints records, and stores how far its consumer has come."""
+    """Prints records, and stores the progress of its consumer."""
 
     def __init__(
         self,
@@ -164,7 +170,7 @@ class Printer:
         self._stored_at = -math.inf
 
     def print_all(self, limit: int | None) -> bool:
-        """Prints what is published now; returns whether `limit` records were printed in all."""
+        """Print the records that are published now. Return whether `limit` records were printed in total."""
         from pypi_assets.journal.cursors import Cursor
         from pypi_assets.journal.tailing import Scan
 
@@ -193,7 +199,7 @@ class Printer:
 
 
 def _json_lines(records: Sequence["Placed"]) -> bytes:
-    """Lines in ASCII, which no terminal takes for anything else, each with the cursor after its record."""
+    """Return JSON lines in ASCII, which are safe on any terminal. Each has the cursor after its record."""
     import orjson
 
     from pypi_assets.journal.cursors import cursor_text
@@ -209,7 +215,7 @@ def _json_lines(records: Sequence["Placed"]) -> bytes:
 
 
 def _plain_lines(records: Sequence["Placed"]) -> bytes:
-    """Lines of cells with tabs between them."""
+    """Return lines of columns separated by tabs."""
     import orjson
 
     lines = []
@@ -228,12 +234,13 @@ def _plain_lines(records: Sequence["Placed"]) -> bytes:
 
 
 @command("consumers", within="journal")
-@click.option("--forget", metavar="NAME", help="Forget the consumer of this name, and what it is to receive.")
+@click.option("--forget", metavar="NAME", help="Delete the consumer of this name and its undelivered letters.")
 @JSON
 def journal_consumers_command(*, forget: str | None, as_json: bool) -> None:
-    """List the named readers of the journal, with how far they lag behind the catalog.
+    """List the named readers of the journal, and how far they lag the catalog.
 
-    `journal tail --consumer NAME` is one, and each webhook is one. One not seen for 30 days holds nothing back.
+    Each name of `journal tail --consumer NAME` is a consumer, and so is each webhook. A consumer that was not seen for
+    30 days does not keep segments from being pruned.
     """
     from pypi_assets.catalog.publications.journal_deliveries import consumer_lags, forget_consumer
     from pypi_assets.settings import load_settings
@@ -242,7 +249,7 @@ def journal_consumers_command(*, forget: str | None, as_json: bool) -> None:
         if forget is not None:
             if not forget_consumer(catalog, forget):
                 raise click.UsageError(f"there is no consumer {forget!r}: `pypi-assets journal consumers` lists them")
-            print_message(f"{forget} is forgotten")
+            print_message(f"the consumer {forget} is deleted")
             return
         now = catalog.clock()
         with catalog.read() as connection:

@@ -1,4 +1,4 @@
-"""Commands that build, list and verify the LevelDB versions that lookups read."""
+"""The commands `pypi-assets leveldb ...`, which build, list and verify LevelDB versions."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -18,27 +18,29 @@ if TYPE_CHECKING:
     from pypi_assets.leveldbs.versions.publish import BuildResult
     from pypi_assets.storage.store import Storage
 
-_DATASET = click.option("--dataset", type=click.Choice(list(DATASETS)), help="Only this dataset; default: each.")
+_DATASET = click.option(
+    "--dataset", type=click.Choice(list(DATASETS)), help="Only this dataset; default: all datasets."
+)
 
 
 @click.group("leveldb")
 def leveldb_group() -> None:
     """Build, list and verify LevelDB versions.
 
-    A LevelDB is a small database in files. Each dataset, such as modules, has versions of one, and each version is as
-    of a serial. Lookups read the newest.
+    A LevelDB is a small database in files. Each dataset, such as modules, has numbered versions, each as of a serial.
+    Lookups read the newest version.
     """
 
 
 @command("update", group=leveldb_group)
 @_DATASET
-@click.option("--from-scratch", is_flag=True, help="Build from the dumps alone, not on the previous version.")
-@click.option("--force", is_flag=True, help="Build a version even if nothing is new.")
+@click.option("--from-scratch", is_flag=True, help="Build from the dumps alone, without the previous version.")
+@click.option("--force", is_flag=True, help="Build a version even if nothing has changed.")
 @JSON
 def leveldb_update_command(dataset: str | None, from_scratch: bool, force: bool, as_json: bool) -> None:
     """Build and publish the next version of each dataset.
 
-    It adds the dumps that the last version lacks. Run `pypi-assets dump full` or `pypi-assets dump incremental` before.
+    It adds the dumps that the last version lacks. Run `pypi-assets dump full` or `pypi-assets dump incremental` first.
     """
     from pypi_assets.components import storage_from
     from pypi_assets.leveldbs.format.leveldb_errors import NotBuiltYetError
@@ -49,7 +51,7 @@ def leveldb_update_command(dataset: str | None, from_scratch: bool, force: bool,
     results: list[BuildResult] = []
     with existing_catalog(settings) as catalog, terminal.progress_shown() as report:
         storage = storage_from(settings, catalog)
-        version = None  # one number for what is built together
+        version = None  # versions that are built together get the same number
         for name in [dataset] if dataset else DATASETS:
             try:
                 result = build_version(
@@ -67,7 +69,7 @@ def leveldb_update_command(dataset: str | None, from_scratch: bool, force: bool,
             except NotBuiltYetError as error:
                 if dataset:
                     raise
-                print_message(str(error))  # the other datasets are built all the same
+                print_message(str(error))  # the other datasets are built anyway
                 continue
             version = result.version if result.published else version
             results.append(result)
@@ -96,7 +98,7 @@ def _report_rows(report: Callable[[Progress], None], dataset: str, rows: int) ->
 def leveldb_list_command(dataset: str | None, output: Output) -> None:
     """List the published versions, newest last.
 
-    Sizes are in bytes. A version that cannot be read is listed with its problem.
+    Sizes are in bytes. The row of a version that cannot be read has the problem.
     """
     from pypi_assets.components import storage_from
     from pypi_assets.leveldbs.versions.input_lists import published_versions
@@ -133,14 +135,14 @@ def _listed_version(storage: "Storage", dataset: str, version: int) -> dict[str,
 
 @command("verify", "--dataset modules --version 3 --deep", group=leveldb_group)
 @_DATASET
-@click.option("--version", type=click.IntRange(1), help="Which version; default: the newest.")
-@click.option("--deep", is_flag=True, help="Also rebuild it from its input list and compare record by record.")
+@click.option("--version", type=click.IntRange(1), help="The version to check; default: the newest.")
+@click.option("--deep", is_flag=True, help="Also rebuild the version from its input list, and compare all records.")
 @JSON
 def leveldb_verify_command(dataset: str | None, version: int | None, deep: bool, as_json: bool) -> None:
     """Check published versions record by record.
 
-    Checks the newest version of each dataset, unless you name others. Exits with 1 if a version is damaged; the next
-    `pypi-assets leveldb update` replaces it.
+    It checks the newest version of each dataset, unless options select others. Exits with 1 if a version is corrupt;
+    the next `pypi-assets leveldb update` replaces it.
     """
     from pypi_assets.components import storage_from
     from pypi_assets.leveldbs.format.leveldb_errors import NoVersionError
@@ -158,11 +160,11 @@ def leveldb_verify_command(dataset: str | None, version: int | None, deep: bool,
             unpublished = no_version(DATASETS[name], storage)
             if dataset:
                 raise unpublished
-            print_message(str(unpublished))  # which is not damage: dumps may lack columns that it needs
+            print_message(str(unpublished))  # this is not corruption: dumps may lack columns that the dataset needs
             continue
         found.append(verify(name, version or published[-1], storage=storage, deep=deep, work_dir=settings.leveldbs_dir))
     if not found:
-        raise NoVersionError("no version is published, so there is none to verify")
+        raise NoVersionError("there is no published version to verify")
     if as_json:
         print_json([asdict(one) | {"ok": one.ok} for one in found])
     for one in found:

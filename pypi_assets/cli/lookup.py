@@ -1,8 +1,8 @@
-"""`pypi-assets lookup ...`: makes a command of each question: its options, rows and messages.
+"""The commands `pypi-assets lookup ...`, generated from questions: their options, rows and messages.
 
-Questions are declared in `questions/`. The hashes of LevelDB files are not checked first: reading the files takes
-longer than an answer. The catalog is imported only for answers about an earlier serial, since the import takes five
-times as long as all others.
+`questions/` declares the questions. Lookups do not check the hashes of LevelDB files first, since reading whole files
+takes longer than an answer. The catalog is imported only for answers about an earlier serial, since that import takes
+five times as long as all others together.
 """
 
 import sys
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 _STANDARD_INPUT = "-"
 _REFRESH_EVERY_S = 60.0
-LIMIT = click.option("--limit", type=click.IntRange(1), help="Print no more results than this.")
+LIMIT = click.option("--limit", type=click.IntRange(1), help="Print at most this many results.")
 _FILE = click.option(
     "--file",
     "files",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="This local file; can be repeated.",
+    help="Use this local file; repeatable.",
 )
 
 
@@ -55,8 +55,8 @@ _FILE = click.option(
 class Asking:
     """An open snapshot.
 
-    `answered` returns what a function makes of it, with its epoch if that has one. `notes` yields the reasons why an
-    unfollowed project may be missing.
+    `answered` calls a function and returns its result, with the epoch if the result has one. `notes` yields reasons why
+    the answer about a project that is not followed may be empty.
     """
 
     snapshot: Snapshot
@@ -74,19 +74,18 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class _AskedSubject:
-    """The parameters for one subject; `file` is the local file that it stands for."""
+    """The parameters for one subject. `file` is the local file that was given as the subject, if any."""
 
     parameters: Parameters
     file: Path | None = None
 
 
 def command_of(name: str) -> click.Command:
-    """Return the command of the question of this name."""
+    """Return the command of the question with this name."""
     return question_command(find_question(name))
 
 
 def question_command(question: Question[Any]) -> click.Command:
-    """Return the command of a question."""
 
     def run(names: str | tuple[str, ...], **options: Any) -> None:
         ask(question, names if isinstance(names, tuple) else (names,), **options)
@@ -107,7 +106,7 @@ def question_command(question: Question[Any]) -> click.Command:
 
 
 def parameter_options(question: Question[Any], without: Collection[str] = ()) -> Callable[..., Any]:
-    """Return a decorator with the options of all parameters that the argument does not hold, and not of these."""
+    """Return a decorator with an option for each parameter that is neither in the argument nor in `without`."""
     names = {question.takes[0].name, *question.in_argument, *without}
     options = [_option(parameter) for parameter in question.takes if parameter.name not in names]
 
@@ -130,18 +129,18 @@ def ask(
     solver: Any = None,
     **given: Any,
 ) -> None:
-    """Print the answers about the subjects in `texts`, and about those that local files stand for.
+    """Print the answers about the subjects in `texts` and about local files.
 
-    `given` are the parameters behind the subject, and `solver` resolves for questions with an `answer_with`.
+    `given` has the parameters besides the subject. `solver` resolves for questions that have `answer_with`.
     """
     if reads_standard_input(question, texts, files):
         if files:
-            raise click.UsageError("- for names from standard input goes without --file")
+            raise click.UsageError("- (names from standard input) excludes --file")
         _check_standard_input(question, output, given)
         _answer_lines(question, limit, at, given)
         return
     if len(texts) + len(files) > 1 and given.get("prefix"):
-        raise click.UsageError("--prefix goes with one name")
+        raise click.UsageError("--prefix works only with a single name")
     asked = [_AskedSubject(parsed(question, text, given)) for text in texts]
     if question.name_of_file is not None:
         asked += [_AskedSubject(parsed(question, question.name_of_file(file), given), file) for file in files]
@@ -154,13 +153,13 @@ def ask(
 
 
 def reads_standard_input(question: Question[Any], texts: Sequence[str], files: Sequence[Path]) -> bool:
-    """Return whether the names come from standard input. Raises UsageError for no names, and for others next to it."""
+    """Return whether names come from standard input. Raises UsageError for no names, and for names besides `-`."""
     if not texts and not files:
         raise click.UsageError(
-            f"nothing is named: give {question.argument.strip('[].')}, --file, or - for names from standard input"
+            f"nothing to look up: pass {question.argument.strip('[].')}, --file, or - for names from standard input"
         )
     if _STANDARD_INPUT in texts and len(texts) > 1:
-        raise click.UsageError("- for names from standard input goes with no other name")
+        raise click.UsageError("- (names from standard input) excludes other names")
     return _STANDARD_INPUT in texts
 
 
@@ -175,10 +174,10 @@ def _option(parameter: Parameter) -> Callable[..., Any]:
 
 
 def parsed(question: Question[Any], text: str, given: Mapping[str, Any]) -> Parameters:
-    """Return the parameters for a name. Raises BadParameter and UsageError, before anything is opened."""
+    """Return the parameters for a name. Raises BadParameter or UsageError before any data is opened."""
     [asked_about, *_] = question.takes
     if not text.strip():
-        raise click.BadParameter(f"{question.argument} is empty: give {asked_about.accepts.text}")
+        raise click.BadParameter(f"{question.argument} is empty: pass {asked_about.accepts.text}")
     try:
         return _parameters(question, text, given)
     except LookupNameError as error:
@@ -186,7 +185,7 @@ def parsed(question: Question[Any], text: str, given: Mapping[str, Any]) -> Para
     except ParameterError as error:
         if error.name != asked_about.name and error.name not in question.in_argument:
             raise click.UsageError(f"--{error}") from error
-        missing = f"{text!r:.100} has no {error.name}: give {question.argument}"
+        missing = f"{text!r:.100} has no {error.name}: pass {question.argument}"
         raise click.BadParameter(
             missing if error.value is None else str(error), param_hint=question.argument
         ) from error
@@ -200,17 +199,17 @@ def _parameters(question: Question[Any], text: str, given: Mapping[str, Any]) ->
 
 
 def _check_standard_input(question: Question[Any], output: Output, given: Mapping[str, Any]) -> None:
-    """Raise UsageError for options that exclude names from standard input."""
+    """Raise UsageError for options that do not work with names from standard input."""
     if sys.stdin is None:
         raise click.UsageError("standard input is closed, so it has no names")
     if output.as_csv or output.header:
-        raise click.UsageError("names from standard input are answered by lines of JSON: without --csv and --header")
+        raise click.UsageError("answers to names from standard input are lines of JSON: omit --csv and --header")
     if flag := "prefix" if given.get("prefix") else question.long_by(_sample(question, given)):
-        raise click.UsageError(f"--{flag} does not go with names from standard input")
+        raise click.UsageError(f"--{flag} does not work with names from standard input")
 
 
 def _sample(question: Question[Any], given: Mapping[str, Any]) -> Parameters:
-    """Return the parameters about an empty name."""
+    """Return parameters with an empty name, to ask the question about the other parameters."""
     found: Parameters = question.parameters(
         **dict.fromkeys((question.takes[0].name, *question.in_argument), ""), **given
     )
@@ -278,7 +277,7 @@ def _print_answers(
     limit: int | None,
     output: Output,
 ) -> None:
-    """Print the rows, then their serial, or the reason why there are none."""
+    """Print the rows, and then their serial. Without rows, print the reason."""
     began, depths = time.monotonic(), Counter[int]()
     counts = [0] * len(answers)
     as_rows = None if output.as_json else question.rows
@@ -316,7 +315,7 @@ def _print_answers(
 
 
 def _nothing(question: Question[Any], asked: _AskedSubject, answer: Found[Any], asking: Asking) -> Iterator[str]:
-    """Yield the sentences about an empty answer."""
+    """Yield sentences that explain an empty answer."""
     parameters = asked.parameters
     source = "" if asked.file is None else f"{asked.file}: "
     nothing = question.nothing_found(parameters)
@@ -328,18 +327,20 @@ def _nothing(question: Question[Any], asked: _AskedSubject, answer: Found[Any], 
 
 
 def context_of(found: Found[Any]) -> dict[str, int]:
-    """Return what JSON has of an answer next to its results: the epoch of the serial, for answers of the catalog, and
-    how many projects are followed, unless all are."""
+    """Return the fields that JSON adds to each result of an answer.
+
+    These are the epoch, for answers from the catalog, and the number of followed projects, unless all are followed.
+    """
     epoch = None if isinstance(found, Stream) else found.epoch
     context = {"epoch": epoch, "followed_projects": found.followed_projects}
     return {name: value for name, value in context.items() if value is not None}
 
 
 def _answer_lines(question: Question[Any], limit: int | None, at: "Moment | None", given: Mapping[str, Any]) -> None:
-    """Answer each line of standard input by a line of JSON, with an `error` if it cannot be answered.
+    """Answer each line of standard input by a line of JSON. The line has an `error` if it cannot be answered.
 
-    If there is no answer since the project is not followed, it has that as a `note`. A program that sends names may run
-    for days, so newer versions are looked for.
+    If the answer is empty because the project is not followed, the line has a `note`. The input may last for days, so
+    newer versions are opened as they are published.
     """
     is_of_catalog = at is not None or question.needs_catalog(_sample(question, given))
     with opened_catalog(at) if is_of_catalog else opened_versions(_REFRESH_EVERY_S) as asking:
@@ -358,18 +359,17 @@ def _answer_lines(question: Question[Any], limit: int | None, at: "Moment | None
 
 
 def names_of_input() -> Iterator[str]:
-    """Yield the names on the lines of standard input."""
     for line in lines_of_input():
         if name := line.decode(errors="replace").strip():
             yield name
 
 
 _WITH_OWN_OPTIONS = ("files", "breaks", "collisions", "confusion")
-"""The commands with more options than follow from a question. They are in `special_lookups.py`."""
+"""Commands that have more options than the question declares. They are in `special_lookups.py`."""
 
 
 class _Lookups(click.Group):
-    """The commands of the questions. Only the module of the one that is run is imported."""
+    """The commands of the questions. Only the called command's module is imported."""
 
     def list_commands(self, _: click.Context) -> list[str]:
         names = dict.fromkeys((*MODULES, *_WITH_OWN_OPTIONS))
@@ -384,7 +384,7 @@ class _Lookups(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Resolve as click does. An unknown command without a similar name is probably a module to look up."""
+        """Resolve as click does. An unknown command that resembles no other is probably a module to look up."""
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand as error:
@@ -399,7 +399,7 @@ class _Lookups(click.Group):
 
 @click.group("lookup", cls=_Lookups)
 def lookup_group() -> None:
-    """Query the newest LevelDB versions; for an earlier serial, the catalog.
+    """Query the newest LevelDB versions, or the catalog at an earlier serial.
 
-    For the names of standard input, one a line, NAME is -; each answer is a line of JSON.
+    Use - as NAME to read names from standard input, one a line; each answer is then a line of JSON.
     """

@@ -1,4 +1,4 @@
-"""The command that offers questions to agents as tools."""
+"""The command `mcp`, which offers questions to agents as tools."""
 
 from ipaddress import ip_address
 
@@ -26,7 +26,7 @@ class _LoopbackType(click.ParamType[tuple[str, int]]):
             is_loopback = False
         if not is_loopback:
             self.fail(
-                f"{value!r} is not a loopback address: give 127.0.0.1:PORT, localhost:PORT or [::1]:PORT", param, ctx
+                f"{value!r} is not a loopback address: pass 127.0.0.1:PORT, localhost:PORT or [::1]:PORT", param, ctx
             )
         if not (port.isascii() and port.isdigit() and int(port) <= _GREATEST_PORT):
             self.fail(f"{value!r} has no port from 0 to {_GREATEST_PORT}", param, ctx)
@@ -39,12 +39,12 @@ class _LoopbackType(click.ParamType[tuple[str, int]]):
     "address",
     type=_LoopbackType(),
     metavar="HOST:PORT",
-    help="Serve streamable HTTP at this loopback address. Default: standard input and output. Port 0: a free one.",
+    help="Serve streamable HTTP on this loopback address; port 0 picks a free one. Default: standard input and output.",
 )
 def mcp_command(address: tuple[str, int] | None) -> None:
     """Offer questions to agents as tools (MCP), until stopped.
 
-    Each question with a route is a read-only tool. It answers as `pypi-assets serve` does.
+    Each question with a route is a read-only tool. Its answers are the same as those of `pypi-assets serve`.
     """
     try:
         from pypi_assets.mcp_server import run_on_http, run_on_stdio
@@ -63,4 +63,4 @@ def mcp_command(address: tuple[str, int] | None) -> None:
         run_on_http(settings, host, port, ready=lambda url: print_message(f"answering at {url}"))
     except OSError as error:
         reason = f"{error.strerror or error}; choose another address with --http"
-        raise click.ClickException(f"cannot listen at {host}:{port}: {reason}") from error
+        raise click.ClickException(f"cannot listen on {host}:{port}: {reason}") from error

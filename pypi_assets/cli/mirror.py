@@ -1,4 +1,4 @@
-"""Commands that follow another instance's published files."""
+"""The commands `pypi-assets mirror ...`, which follow another instance's published files."""
 
 import fcntl
 import threading
@@ -29,16 +29,16 @@ _LEAST_INTERVAL_S = 1.0
 def mirror_group() -> None:
     """Follow another instance's published files, without crawling.
 
-    The mirror answers look-ups, pages and the Simple index of the latest serial at once, and of earlier serials once it
+    A mirror answers look-ups, pages and the Simple index of the latest serial at once, and of earlier serials after it
     has replayed the journal. It never sends a request to the index.
     """
 
 
 @command("run", "--from https://assets.example.org/storage --follow", group=mirror_group)
 @click.option(
-    "--from", "url", metavar="URL", required=True, help="https:// (static files), s3://, gs://, az://, file://."
+    "--from", "url", metavar="URL", required=True, help="Source: https:// (static files), s3://, gs://, az://, file://."
 )
-@click.option("--follow", is_flag=True, help="Go on until stopped; without it, one round.")
+@click.option("--follow", is_flag=True, help="Repeat until stopped. Without it, run one round.")
 @click.option(
     "--interval",
     "interval_s",
@@ -48,15 +48,15 @@ def mirror_group() -> None:
     help="With --follow: seconds between two rounds.",
 )
 @click.option(
-    "--concurrency", default=4, show_default=True, type=click.IntRange(1, 64), help="How many files are copied at once."
+    "--concurrency", default=4, show_default=True, type=click.IntRange(1, 64), help="Number of files to copy at once."
 )
-@click.option("--latest-only", is_flag=True, help="Replay no journal: there are no answers of earlier serials.")
-@click.option("--verify", is_flag=True, help="Compare all that is held with its hashes as well, and copy what differs.")
+@click.option("--latest-only", is_flag=True, help="Do not replay the journal: there are no answers of earlier serials.")
+@click.option("--verify", is_flag=True, help="Check the hashes of all local files as well, and copy files that differ.")
 @click.option("--take-over", is_flag=True, help="Write to the storage of a mirror whose home is lost.")
 @click.option(
     "--public-key",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Refuse a source whose journal is not signed by this key (PEM).",
+    help="Reject a source whose journal is not signed with this key (PEM).",
 )
 @JSON
 def mirror_run_command(
@@ -71,13 +71,13 @@ def mirror_run_command(
     take_over: bool,
     as_json: bool,
 ) -> None:
-    """Copy what the instance at URL has published and is not here yet.
+    """Copy new published files of the instance at URL.
 
-    URL is the root of its storage, which has published.json. Each file is checked against its manifest, and the journal
-    against its chain. What was copied before it was stopped is not copied again.
+    URL is the root of its storage, which contains published.json. Each file is checked against its manifest, and the
+    journal against its chain. Files that a stopped run has copied are not copied again.
 
-    Then the journal is replayed into the catalog of the home, or the one of PYPI_ASSETS_DATABASE_URL, for answers of
-    earlier serials. With --follow that goes on next to the copying.
+    Then the journal is replayed into the catalog of the home or of PYPI_ASSETS_DATABASE_URL, for answers of earlier
+    serials. With --follow, the replay runs at the same time as the copying.
     """
     from pypi_assets.index.connections import Network
     from pypi_assets.journal.signing import load_public_key
@@ -136,7 +136,7 @@ def mirror_run_command(
 
 
 def _past_of(storage: "Storage", settings: "Settings", progress: "Callable[[int], None] | None" = None) -> "Past":
-    # imported where there is a past: copying what is newest uses no catalog
+    # imported only here, since copying the newest files uses no catalog
     from pypi_assets.components import catalog_from
     from pypi_assets.mirror.past_catalog import Past
 
@@ -144,20 +144,20 @@ def _past_of(storage: "Storage", settings: "Settings", progress: "Callable[[int]
 
 
 def _past_follower(past: "Past", *, as_json: bool) -> "PastFollower":
-    """Its thread may use the catalog until the process ends."""
+    """Return a started follower. Its thread may use the catalog until the process ends."""
     from pypi_assets.mirror.past_catalog import PastFollower
 
     return PastFollower(
         past,
         done=lambda done: _print_past(done, as_json=as_json),
-        failed=lambda error: print_message(f"the journal is not replayed now: {error}"),
+        failed=lambda error: print_message(f"the journal cannot be replayed now: {error}"),
     )
 
 
 @command("status", group=mirror_group)
 @JSON
 def mirror_status_command(*, as_json: bool) -> None:
-    """Show what the mirror holds, and how it follows its source."""
+    """Show the files of the mirror, and how it follows its source."""
     from pypi_assets.mirror.mirror_state import mirror_status
     from pypi_assets.settings import load_settings
     from pypi_assets.storage.store import open_storage
@@ -177,13 +177,13 @@ def mirror_status_command(*, as_json: bool) -> None:
     for stream, through in status.journal.items():
         print_message(f"journal, {stream}: up to serial {through}")
     print_message("earlier serials: " + (f"{past[0]} to {past[1]}" if past else "none yet"))
-    print_message(f"complete since: {_time(status.synced_at)}; looked at last: {_time(status.checked_at)}")
+    print_message(f"complete since: {_time(status.synced_at)}; last checked: {_time(status.checked_at)}")
     if status.error is not None:
         print_message(f"fails since {_time(status.failing_since)}: {status.error}")
 
 
 def _past(settings: "Settings") -> tuple[int, int] | None:
-    """The serials that the catalog answers for; None where there are none."""
+    """Return the first and the last serial that the catalog answers for; None if there are none."""
     from pypi_assets.catalog.database import NoCatalogError
     from pypi_assets.catalog.ledger.range_ledger import complete_serial
     from pypi_assets.catalog.reports.moments import first_exact_serial
@@ -211,10 +211,10 @@ def _print_round(done: "MirrorRound", *, as_json: bool, only_changes: bool = Fal
             f"{counted(done.files, 'file', ',')} ({done.size:,} bytes) copied; dumps reach serial {done.dumps_serial}"
         )
     if done.deleted:
-        print_message(f"{counted(done.deleted, 'file', ',')} deleted that nothing names any more")
+        print_message(f"{counted(done.deleted, 'orphaned file', ',')} deleted")
     if done.unknown_datasets:
         names = ", ".join(done.unknown_datasets)
-        print_message(f"not copied, since this version of pypi-assets does not know them: {names}")
+        print_message(f"not copied, since this version of pypi-assets does not know these datasets: {names}")
 
 
 def _print_past(done: "Replayed | None", *, as_json: bool) -> None:
@@ -236,7 +236,7 @@ def _time(at: float | None) -> str:
 
 @contextmanager
 def _alone(home: Path) -> Iterator[None]:
-    """Keeps a second run of the same home out; the lock ends with the process."""
+    """Reject a second run with the same home. The lock ends with the process."""
     home.mkdir(parents=True, exist_ok=True)
     with (home / "mirror.lock").open("w") as lock:
         try:

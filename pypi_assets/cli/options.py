@@ -1,4 +1,4 @@
-"""Commands with an example in their help, the options that several commands have, and what these mean."""
+"""Commands with an example in their help, and the options that several commands share."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _CSV = click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
-_HEADER = click.option("--header", is_flag=True, help="Begin with the names of the columns.")
+_HEADER = click.option("--header", is_flag=True, help="Print the names of the columns first.")
 
 
 def row_output(run: Callable[..., None]) -> Callable[..., None]:
-    """A decorator for a command that prints rows: `--json`, `--csv` and `--header`, which it takes as `output`."""
+    """Add `--json`, `--csv` and `--header` to a command that prints rows; it receives them as `output`."""
 
     @wraps(run)
     def with_output(*, as_json: bool, as_csv: bool, header: bool, **arguments: object) -> None:
         if as_json and (as_csv or header):
-            raise click.UsageError("--json goes neither with --csv nor with --header: its fields have their names")
+            raise click.UsageError("--json excludes --csv and --header: its objects name their fields")
         run(output=Output(as_json, as_csv, header), **arguments)
 
     return _HEADER(_CSV(JSON(with_output)))
@@ -33,9 +33,9 @@ def row_output(run: Callable[..., None]) -> Callable[..., None]:
 def command(
     name: str, example: str = "", *, group: click.Group | None = None, within: str = ""
 ) -> Callable[[Callable[..., None]], click.Command]:
-    """Return a decorator that makes a command, of `group` if that is given, with `example` at the end of its help.
+    """Return a decorator that makes a command whose help ends with `example`. It joins `group` if one is given.
 
-    `within` are the words between `pypi-assets` and the name of the group or the command.
+    `within` has the words between `pypi-assets` and the name of the group or command, such as `admin`.
     """
     words = ("pypi-assets", within, group.name if group else "", name, example)
     return (group or click).command(name, epilog=f"Example: {' '.join(filter(None, words))}")
@@ -59,13 +59,13 @@ AT = click.option(
     "--at",
     type=MomentType(),
     metavar="SERIAL|DATE",
-    help="As of this serial, or of this time in UTC, from the catalog; default: the newest that is published.",
+    help="As of this serial or UTC time, answered from the catalog; default: the newest published serial.",
 )
 
 
 @contextmanager
 def catalog_at(at: "Moment | None") -> "Iterator[tuple[Catalog, int]]":
-    """The catalog, and the exact serial that `at` means there; None: the complete serial. Raises InexactSerialError."""
+    """Yield the catalog and the exact serial for `at`; None means the complete serial. Raises InexactSerialError."""
     from pypi_assets.catalog.reports.moments import serial_of
     from pypi_assets.cli.contexts import existing_catalog
     from pypi_assets.settings import load_settings

@@ -1,4 +1,4 @@
-"""The command that ranks the projects that imports can be of."""
+"""The command `owners`, which ranks the projects that provide imports."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,11 +29,13 @@ _QUESTION = find_question("owners")
     "files",
     multiple=True,
     type=click.Path(exists=True, path_type=Path),
-    help="What this source file, or the source files of this folder, import; can be repeated.",
+    help="Look up the imports of this source file, or of all source files in this folder; repeatable.",
 )
 @AT
 @click.option(
-    "--limit", type=click.IntRange(1), help=f"Print no more candidates of each; default: {_SHOWN}, and in JSON all."
+    "--limit",
+    type=click.IntRange(1),
+    help=f"Print at most this many candidates per import; default: {_SHOWN}, JSON: all.",
 )
 @row_output
 def owners_command(
@@ -41,9 +43,9 @@ def owners_command(
 ) -> None:
     """Rank the projects that provide imports, with the reasons.
 
-    NAME is a module as an import statement has it; of what is in a module, the module is found. With -, names come from
-    standard input, one a line. Of source files, neither the standard library nor their own modules are looked up. A
-    file that is no Python is named, and the others are read.
+    NAME is a module as in an import statement. For a name within a module, such as a class, its module is looked up.
+    With -, names are read from standard input, one a line. For source files, imports of the standard library and of the
+    files' own modules are skipped. Files that are not Python are reported, and the others are read.
     """
     from pypi_assets.lookup.source_imports import owners_of_modules
 
@@ -75,7 +77,7 @@ def owners_command(
 
 
 def _imports(file: Path) -> "SourceImports":
-    """Those of a file or folder. What cannot be read is named."""
+    """Return the imports of a file or folder, and report files that cannot be read."""
     from pypi_assets.lookup.source_imports import imports_of
 
     found = imports_of(file)
@@ -84,7 +86,7 @@ def _imports(file: Path) -> "SourceImports":
     if not found.files and not found.left_out:
         print_message(f"{file} has no source files")
     elif found.files and not found.modules:
-        print_message(f"{file} imports nothing from elsewhere")
+        print_message(f"{file} has no imports of other projects")
     return found
 
 
@@ -97,9 +99,9 @@ def _names(names: Sequence[str], files: Sequence[Path]) -> list[str]:
 
 
 def _print_notes(found: "Sequence[ImportOwners]", most: int) -> None:
-    """What the table leaves out, and what it has no row for."""
+    """Print notes on candidates that the table omits, and on imports that have no row."""
     for one in found:
         if one["module"] is None:
-            print_message(f"no project provides {one['import']}, or what it is in")
+            print_message(f"no project provides {one['import']}, or a package that contains it")
         elif len(one["candidates"]) > most:
-            print_message(f"of {one['import']} there are more candidates than {counted(most, 'row')}: --limit")
+            print_message(f"{one['import']} has more candidates than {counted(most, 'row')}: pass a greater --limit")

@@ -1,4 +1,4 @@
-"""The commands that measure what is known of the index over time."""
+"""The commands `pypi-assets admin report ...`, which measure the index over time."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ _MOST_DAYS, _MOST_WINDOWS = 3_650, 20
 
 
 class DaysType(click.ParamType[Any]):
-    """Numbers of days, joined by commas: each once, in order."""
+    """Distinct numbers of days in ascending order, separated by commas, such as 1,3,7."""
 
     name = "days"
 
@@ -29,7 +29,7 @@ class DaysType(click.ParamType[Any]):
         days = sorted({int(text) for text in texts}) if is_right else [0]
         if not 1 <= days[0] <= days[-1] <= _MOST_DAYS or len(days) > _MOST_WINDOWS:
             self.fail(
-                f"{str(value)[:100]!r}: give at most {_MOST_WINDOWS} numbers of days, 1 to {_MOST_DAYS}, such as 1,3,7",
+                f"{str(value)[:100]!r}: pass at most {_MOST_WINDOWS} numbers of days, 1 to {_MOST_DAYS}, such as 1,3,7",
                 param,
                 ctx,
             )
@@ -38,17 +38,16 @@ class DaysType(click.ParamType[Any]):
 
 @click.group("report")
 def report_group() -> None:
-    """Measure what the catalog knows."""
+    """Measure the index over time."""
 
 
 @command("removals", "--within 1,3,7,14", group=report_group, within="admin")
-@click.option("--within", type=DaysType(), default="1,3,7,14", show_default=True, help="Numbers of days.")
+@click.option("--within", type=DaysType(), default="1,3,7,14", show_default=True, help="Days after the upload.")
 @JSON
 def removals_command(within: tuple[int, ...], as_json: bool) -> None:
-    """Show which share of uploads was removed or quarantined how soon.
+    """Show the share of uploads that were removed or quarantined within some days.
 
-    Each line is about the uploads that are at least as old, so that each has had the time. An upload is a file whose
-    event is known.
+    Each line counts only uploads that are at least that many days old. An upload is a file whose event is known.
     """
     from pypi_assets.catalog.observed.followed import count_answered
     from pypi_assets.catalog.reports.removals import count_removals
@@ -102,7 +101,7 @@ def _as_json(found: "Removals") -> dict[str, Any]:
 
 
 class DayType(click.ParamType[Any]):
-    """A day in UTC."""
+    """A day in UTC, such as 2026-03-01."""
 
     name = "day"
 
@@ -114,17 +113,17 @@ class DayType(click.ParamType[Any]):
         try:
             return date.fromisoformat(str(value))
         except ValueError:
-            self.fail(f"{str(value)[:100]!r} is no day: give one such as 2026-03-01", param, ctx)
+            self.fail(f"{str(value)[:100]!r} is not a day: pass a day such as 2026-03-01", param, ctx)
 
 
 @command("solvability", "--day 2026-03-01", group=report_group, within="admin")
-@click.option("--day", type=DayType(), metavar="DAY", help="This day (UTC); default: the newest that was made.")
+@click.option("--day", type=DayType(), metavar="DAY", help="The day (UTC) to show; default: the newest stored day.")
 @JSON
 def solvability_command(day: "date | None", as_json: bool) -> None:
     """Show which of the most-required projects could not be installed at the end of a day.
 
-    Days are made by the asset `solvability` in Dagster. What was lost since the day before comes first, with the event
-    that did it. With --json also what was installed of each project, in each environment.
+    Dagster's asset `solvability` computes the days. Projects that became unsolvable since the day before come first,
+    with the event that caused it. With --json, it also shows the versions chosen for each project, in each environment.
     """
     import msgspec
 
@@ -147,7 +146,7 @@ def solvability_command(day: "date | None", as_json: bool) -> None:
 
 
 def _failures(made: "Solvability") -> "Iterator[tuple[str, str, str, str]]":
-    """What has no solution, what was lost since the day before first."""
+    """Yield projects without a solution. Projects that had a solution on the day before come first."""
     lost = {(one.project, one.environment): one for one in made.newly_unsolvable}
     for key, one in lost.items():
         events = "; ".join(f"serial {event.serial}: {event.project} {event.text}" for event in one.events or ())

@@ -1,4 +1,4 @@
-"""The command that chooses versions as an installer would."""
+"""The command `resolve`, which chooses versions as an installer would."""
 
 import sys
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _ResolvedAnswer:
-    """What was chosen, or why nothing can be; the lock, if the format is one; and what else is known of the answer."""
+    """The resolution or the proof that there is none, the lock if the format is a lock, hints, and fields for JSON."""
 
     question: "ResolutionQuestion"
     serial: int
@@ -36,30 +36,32 @@ class _ResolvedAnswer:
 @question_options
 @AT
 @click.option(
-    "--universal", is_flag=True, help="For several Pythons and platforms at once, with markers where they differ."
+    "--universal",
+    is_flag=True,
+    help="Resolve for several Pythons and platforms at once, with markers where they differ.",
 )
 @click.option(
     "--format",
     "format_",
     type=click.Choice(["tree", "requirements", "pylock", "json"]),
-    help="What to print: a tree (the default), a requirements.txt with hashes, a pylock.toml, or JSON.",
+    help="Output format: a tree (the default), a requirements.txt with hashes, a pylock.toml, or JSON.",
 )
 @JSON
 def resolve_command(given: Given, at: "Moment | None", universal: bool, format_: str | None, as_json: bool) -> None:
-    """Choose versions as an installer would, now or as of any moment.
+    """Choose versions as an installer would, now or at an earlier time.
 
-    REQUIREMENT is as pip has it: a project with extras, versions and a marker. Nothing is downloaded, and nothing is
-    installed. Where there is no solution, the proof goes to standard error.
+    REQUIREMENT has the form that pip accepts: a project with extras, versions and a marker. Nothing is downloaded or
+    installed. Without a solution, the proof is printed to standard error.
     """
     if as_json and format_ not in {None, "json"}:
-        raise click.UsageError(f"--json goes not with --format {format_}")
+        raise click.UsageError(f"--json excludes --format {format_}")
     format_ = "json" if as_json else format_ or "tree"
     targets = given.universal_targets() if universal else (given.target(),)
     _print(_found(given, targets, format_, at), format_)
 
 
 def _found(given: Given, targets: "tuple[Target, ...]", format_: str, at: "Moment | None") -> _ResolvedAnswer:
-    from pypi_assets.cli.lookup import context_of, opened  # which import what questions are declared with
+    from pypi_assets.cli.lookup import context_of, opened  # these import the declarations of questions
     from pypi_assets.questions.resolutions import hints_about
     from pypi_assets.resolve.formats.pylock import as_pylock
     from pypi_assets.resolve.formats.text import as_requirements
@@ -70,7 +72,7 @@ def _found(given: Given, targets: "tuple[Target, ...]", format_: str, at: "Momen
         snapshot = asking.snapshot
         moment = None if given.cooldown is None else snapshot.moment()
         if given.cooldown is not None and moment is None:
-            raise ResolveError("no time is known of this serial, from which --cooldown could count back")
+            raise ResolveError("the time of this serial is not known, so --cooldown cannot count back from it")
         question = given.question(targets[0], moment)
 
         def resolved() -> Any:
@@ -117,7 +119,8 @@ def _print(found: _ResolvedAnswer, format_: str) -> None:
 
 
 def _print_tree(nodes: "Iterator[Node]") -> None:
-    """Prints a tree on a terminal; else a line for each release, indented by its depth, with tabs between columns."""
+    """Print a tree on a terminal, or else a line for each release, indented by its depth, with columns split by
+    tabs."""
     if not sys.stdout.isatty():
         for node in nodes:
             columns = [plain(column) for column in (node.name, node.requirement, node.note)]

@@ -1,4 +1,4 @@
-"""The options of commands that resolve requirements, the question that they make, and a solver for other questions."""
+"""The options of commands that resolve requirements, the question they make, and a solver for other questions."""
 
 import re
 from collections import Counter
@@ -39,7 +39,9 @@ class _Age(click.ParamType[Any]):
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
         match = _AGE.fullmatch(str(value))
         if match is None:
-            self.fail(f"{str(value)!r:.100} is no time span: write 7d, 36h or 2w", param, ctx)
+            self.fail(
+                f"{str(value)!r:.100} is not a time span: pass hours, days or weeks, such as 36h, 7d or 2w", param, ctx
+            )
         return timedelta(hours=int(match[1]) * _HOURS[match[2]])
 
 
@@ -50,7 +52,7 @@ _FILE_OPTIONS = (
         "files",
         multiple=True,
         type=_FILE,
-        help="What this requirements.txt names; can be repeated.",
+        help="Resolve the requirements in this requirements.txt; repeatable.",
     ),
     click.option(
         "-c",
@@ -58,13 +60,13 @@ _FILE_OPTIONS = (
         "constraint_files",
         multiple=True,
         type=_FILE,
-        help="Allow no versions but those of this file; can be repeated.",
+        help="Allow only versions that this constraints file allows; repeatable.",
     ),
     click.option(
         "--cooldown",
         type=_Age(),
         metavar="AGE",
-        help="Leave out files that were uploaded within this time, 7d for example.",
+        help="Skip files that were uploaded within this time span, such as 7d.",
     ),
 )
 SOLVER_OPTIONS = (
@@ -72,30 +74,30 @@ SOLVER_OPTIONS = (
         "--python",
         "pythons",
         multiple=True,
-        help="For this version of CPython, 3.12 for example; default: the running one.",
+        help="The CPython version to resolve for, such as 3.12; default: the running version.",
     ),
     click.option(
         "--platform",
         "platforms",
         multiple=True,
-        help="For linux-x86_64, macos-arm64, windows-x86_64 and others, or a platform as wheels name it, win_arm64 for"
-        " example; default: the running one.",
+        help="The platform to resolve for, such as linux-x86_64, macos-arm64 or windows-x86_64, or a platform tag of"
+        " wheels, such as win_arm64; default: the running platform.",
     ),
-    click.option("--pre", "prereleases", is_flag=True, help="Pre-releases count as other releases do."),
-    click.option("--only-binary", is_flag=True, help="Take no sdists."),
+    click.option("--pre", "prereleases", is_flag=True, help="Allow pre-releases, like other releases."),
+    click.option("--only-binary", is_flag=True, help="Skip sdists."),
     click.option(
         "--unknown",
         type=click.Choice(["fail", "assume-none"]),
         default="fail",
         show_default=True,
-        help="Where it is not known what a file requires: fail, or assume that it is nothing.",
+        help="If a file's requirements are not known: fail, or assume that it requires nothing.",
     ),
     click.option(
         "--semantics",
         type=click.Choice(["pip", "uv"]),
         default="pip",
         show_default=True,
-        help="Whose rules hold where installers differ.",
+        help="The installer whose resolution rules to follow.",
     ),
 )
 SOLVER_NAMES = ("pythons", "platforms", "prereleases", "only_binary", "unknown", "semantics")
@@ -103,7 +105,7 @@ SOLVER_NAMES = ("pythons", "platforms", "prereleases", "only_binary", "unknown",
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the options mean. The requirements are read, and the names of environments not yet."""
+    """The values of the options. Files of requirements are read; names of environments are not checked yet."""
 
     requirements: "tuple[Wanted, ...]"
     constraints: "tuple[Wanted, ...]"
@@ -118,19 +120,19 @@ class Given:
     ignored_options: tuple[str, ...] = ()
 
     def target(self) -> "Target":
-        """The one environment. Raises UsageError where several are named, and BadParameter."""
+        """Return the environment. Raises UsageError if several are named, and BadParameter for an unknown name."""
         from pypi_assets.locks.environments import EnvironmentNameError
         from pypi_assets.resolve.targets import target
 
         if len(self.pythons) > 1 or len(self.platforms) > 1:
-            raise click.UsageError("several of --python or --platform go with --universal alone")
+            raise click.UsageError("several --python or --platform options work only with --universal")
         try:
             return target(*(self.pythons or [None]), *(self.platforms or [None]))
         except EnvironmentNameError as error:
             raise click.BadParameter(str(error)) from error
 
     def universal_targets(self) -> "tuple[Target, ...]":
-        """Several environments. Raises BadParameter."""
+        """Return several environments. Raises BadParameter for an unknown name."""
         from pypi_assets.locks.environments import EnvironmentNameError
         from pypi_assets.resolve.questions import ResolveError
         from pypi_assets.resolve.targets import universal_targets
@@ -141,7 +143,7 @@ class Given:
             raise click.BadParameter(str(error)) from error
 
     def question(self, target: "Target", moment: datetime | None = None) -> "ResolutionQuestion":
-        """The question for an environment. A cooldown counts back from `moment`."""
+        """Return the question for an environment. A cooldown counts back from `moment`."""
         from pypi_assets.resolve.questions import ResolutionQuestion, Semantics, Unknown
 
         return ResolutionQuestion(
@@ -158,7 +160,7 @@ class Given:
 
 
 def question_options(run: Callable[..., None]) -> Callable[..., Any]:
-    """A decorator for a command that resolves: REQUIREMENT... and the options, which it takes as `given`."""
+    """Add the options of a resolution and REQUIREMENT... to a command, which receives them as `given`."""
 
     @wraps(run)
     def with_question(
@@ -167,7 +169,7 @@ def question_options(run: Callable[..., None]) -> Callable[..., Any]:
         from pypi_assets.resolve.requirement_files import read_requirements
 
         if not requirements and not files:
-            raise click.UsageError("nothing is required: give REQUIREMENT, or -r FILE")
+            raise click.UsageError("nothing to resolve: pass REQUIREMENT, or -r FILE")
         given = tuple(map(_parsed, requirements))
         options = {name: arguments.pop(name) for name in (*SOLVER_NAMES, "cooldown")}
         read = read_requirements(files, constraint_files, prereleases=options.pop("prereleases"))
@@ -199,19 +201,19 @@ def _parsed(text: str) -> "Wanted":
 
 
 _SOLVE_OPTIONS = (
-    click.option("--solve", is_flag=True, help="Choose versions as an installer would, for each project apart."),
+    click.option("--solve", is_flag=True, help="Choose versions as an installer would, for each project separately."),
     *SOLVER_OPTIONS,
     click.option(
         "--project-seconds",
         type=click.FloatRange(0, min_open=True),
         default=10.0,
         show_default=True,
-        help="With --solve: how long one resolution may take.",
+        help="With --solve: time limit for one resolution.",
     ),
     click.option(
         "--total-seconds",
         type=click.FloatRange(0, min_open=True),
-        help="With --solve: how long all resolutions may take; by default as long as they take.",
+        help="With --solve: time limit for all resolutions together; default: none.",
     ),
 )
 _SOLVE_NAMES = (*SOLVER_NAMES, "project_seconds", "total_seconds")
@@ -219,7 +221,7 @@ _SOLVE_NAMES = (*SOLVER_NAMES, "project_seconds", "total_seconds")
 
 @dataclass
 class Solver:
-    """What resolutions of an answer are made with; `kinds` counts what came of them."""
+    """The settings of resolutions within an answer. `kinds` counts their results."""
 
     given: Given
     target: "Target"
@@ -232,7 +234,7 @@ class Solver:
         return self.given.question(self.target)
 
     def __call__(self, snapshot: "Snapshot", given: "BreaksParameters", version: "Version") -> "Solvable":
-        """Return the verdicts on projects with this version of a project. Counting begins again."""
+        """Return a function that checks whether a project can be installed with this version. Resets the counts."""
         from pypi_assets.lookup.release_impact import Verdict
         from pypi_assets.resolve.solutions import verdict_on, with_version
 
@@ -251,7 +253,7 @@ class Solver:
         return solvable
 
     def solution(self, index: "ReleaseIndex") -> "Solution":
-        """Return the newest solutions of projects. Counting begins again."""
+        """Return a function that resolves a project to its newest solution. Resets the counts."""
         from pypi_assets.lookup.exposure import Undecided
         from pypi_assets.resolve.solutions import solution_of
 
@@ -270,12 +272,12 @@ class Solver:
         return solution
 
     def _begin(self) -> None:
-        """Count from the start: a search is run again if its snapshot changes."""
+        """Reset the counts. A search starts again if its snapshot changes."""
         self.kinds.clear()
         self.allowance.left_out = 0
 
     def print_summary(self) -> None:
-        """Prints what came of the resolutions, so that what is not known is not taken for solvable."""
+        """Print how the resolutions ended, so that undecided projects are not taken for solvable."""
         names = {
             "solvable": "with a solution",
             "unsolvable": "without",
@@ -288,11 +290,11 @@ class Solver:
             f"resolved for {self.target}, as {self.given.semantics} resolves: {count}{': ' if parts else ''}{parts}"
         )
         if self.allowance.left_out:
-            print_message(f"{self.allowance.left_out} of these were left out: allow more with --total-seconds")
+            print_message(f"{self.allowance.left_out} of these were skipped: allow more time with --total-seconds")
 
 
 def solver_options(run: Callable[..., None]) -> Callable[..., Any]:
-    """A decorator for a command that can resolve: the options, which it takes as `solver`; None without --solve."""
+    """Add the options of a solver to a command, which receives it as `solver`; None without --solve."""
 
     @wraps(run)
     def with_solver(**arguments: Any) -> None:
@@ -301,7 +303,7 @@ def solver_options(run: Callable[..., None]) -> Callable[..., Any]:
             context = click.get_current_context()
             for name in _SOLVE_NAMES:
                 if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
-                    raise click.UsageError(f"{_spelled(context, name)} goes with --solve")
+                    raise click.UsageError(f"{_spelled(context, name)} works only with --solve")
             run(solver=None, **arguments)
             return
         run(solver=_solver(options), **arguments)

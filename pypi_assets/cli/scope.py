@@ -1,4 +1,4 @@
-"""Commands about scopes: which projects are followed, and why."""
+"""The commands `pypi-assets scope ...`, which decide which projects are followed, and show why."""
 
 import re
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ _FILE = click.Path(dir_okay=False)
 
 @click.group("scope")
 def scope_group() -> None:
-    """Follow some projects, and what they require."""
+    """Follow some projects and their requirements."""
 
 
 class _Depth(click.ParamType[int | str]):
@@ -44,7 +44,7 @@ class _Depth(click.ParamType[int | str]):
 
 @contextmanager
 def _scope_in_catalog(name: str) -> "Iterator[tuple[Catalog, Scope]]":
-    """Yield the existing catalog and its scope of this name. Raises CatalogError without either."""
+    """Yield the existing catalog and its scope of this name. Raises CatalogError if either is missing."""
     from pypi_assets.catalog.scopes.stored_scopes import require_scope
     from pypi_assets.settings import load_settings
 
@@ -62,24 +62,29 @@ def _scope_in_catalog(name: str) -> "Iterator[tuple[Catalog, Scope]]":
     "files",
     type=_FILE,
     multiple=True,
-    help="Follow what this file requires: requirements.txt, pyproject.toml, uv.lock, pylock.toml or poetry.lock.",
+    help="Use the requirements in this file as roots; repeatable: requirements.txt, pyproject.toml, uv.lock,"
+    " pylock.toml or poetry.lock.",
 )
 @click.option(
-    "--depth", type=_Depth(), default="all", show_default=True, help="How many requirements away from a root at most."
+    "--depth",
+    type=_Depth(),
+    default="all",
+    show_default=True,
+    help="The greatest distance from a root, in requirements.",
 )
-@click.option("--rules", type=_FILE, help="Rules in TOML: see docs/scopes.md.")
-@click.option("--nice", type=click.IntRange(LEAST_NICE, MOST_NICE), default=0, help="Its turn: lower comes first.")
-@click.option("--concurrency", type=click.IntRange(0), help="How many requests at once at most; 0 pauses it.")
-@click.option("--tag", help="Only workers for this tag, or for none, take its work.")
-@click.option("--match-only", is_flag=True, help="Only workers for its tag take its work.")
+@click.option("--rules", type=_FILE, help="A file with rules in TOML: see docs/scopes.md.")
+@click.option("--nice", type=click.IntRange(LEAST_NICE, MOST_NICE), default=0, help="Priority. Lower values run first.")
+@click.option("--concurrency", type=click.IntRange(0), help="The most requests at once; 0 pauses the scope.")
+@click.option("--tag", help="Give the work only to workers with this tag or without a tag.")
+@click.option("--match-only", is_flag=True, help="Give the work only to workers with the scope's tag.")
 @JSON
 def scope_create_command(
     name: str, projects: tuple[str, ...], files: tuple[str, ...], as_json: bool, **how: Any
 ) -> None:
     """Create a scope of root projects, and visit nothing yet.
 
-    Roots are PROJECTS, also with extras as in 'requests[socks]', and what the files of --roots require. `scope run`
-    follows them.
+    The roots are PROJECTS, also with extras as in 'requests[socks]', and the requirements in the files of --roots. Run
+    `scope run` to follow them.
     """
     from pypi_assets.crawl.scope_crawl import start_scope
 
@@ -88,31 +93,31 @@ def scope_create_command(
     with opened_crawler(creates=True) as crawler:
         scope = start_scope(crawler, plan)
     for sentence in plan.skipped:
-        print_message(f"left out: {sentence}")
+        print_message(f"skipped: {sentence}")
     if as_json:
         print_json({"scope": name, "serial": scope.created_serial, "roots": list(plan.roots), "left_out": plan.skipped})
     else:
         click.echo(
-            f"scope {name} from serial {scope.created_serial} on: {counted(len(plan.roots), 'root')}, a request each;"
-            f" what they require follows (`pypi-assets scope run {name}`)"
+            f"scope {name} from serial {scope.created_serial} on: {counted(len(plan.roots), 'root')}, one request each;"
+            f" requirements are followed next (`pypi-assets scope run {name}`)"
         )
 
 
 @command("run", "tools", group=scope_group)
 @click.argument("name", required=False)
-@click.option("--tag", help="Without NAME: take scopes of this tag, and of none.")
-@click.option("--match-only", is_flag=True, help="With --tag: take scopes of this tag alone.")
+@click.option("--tag", help="Without NAME: run scopes with this tag or without a tag.")
+@click.option("--match-only", is_flag=True, help="With --tag: run only scopes with this tag.")
 @JSON
 def scope_run_command(name: str | None, tag: str | None, match_only: bool, as_json: bool) -> None:
-    """Visit and read what scope NAME leads to; without NAME, all scopes with work left.
+    """Visit and read the projects of scope NAME, or without NAME the projects of all scopes with pending work.
 
-    Scopes that the file of indexes declares are created before, or brought in line with it. Continues where an earlier
-    run stopped. The project list is not requested.
+    First, scopes that the file of indexes declares are created or updated. The run continues where an earlier run
+    stopped. It does not request the project list.
     """
     if name is not None and tag is not None:
-        raise click.UsageError("--tag goes with no NAME: it selects scopes")
+        raise click.UsageError("--tag excludes NAME: it selects scopes")
     if match_only and tag is None:
-        raise click.UsageError("--match-only goes with --tag")
+        raise click.UsageError("--match-only works only with --tag")
     from pypi_assets.components import declared_scopes
     from pypi_assets.crawl.incremental_crawl import crawl_incremental
     from pypi_assets.crawl.scope_crawl import keep_in_line, run_ready_scopes
@@ -122,7 +127,7 @@ def scope_run_command(name: str | None, tag: str | None, match_only: bool, as_js
     with opened_crawler(creates=bool(declared)) as crawler:
         keep_in_line(crawler, declared)
         results = run_ready_scopes(crawler, None if name is None else [name], tag, is_match_only=match_only)
-        if crawler.index.is_observed:  # what was seen for the first time is in no range yet
+        if crawler.index.is_observed:  # events of pages that were polled for the first time have no range yet
             crawl_incremental(crawler)
         with crawler.catalog.read() as connection:
             from pypi_assets.catalog.scopes.scope_status import scope_status
@@ -142,7 +147,7 @@ def scope_run_command(name: str | None, tag: str | None, match_only: bool, as_js
                 f" {describe_reads(result.reads)}"
             )
         if not results:
-            click.echo("no scope has work left")
+            click.echo("no scope has pending work")
     for result in results:
         report_failed(result.reads, result.visits.exhausted)
 
@@ -150,7 +155,7 @@ def scope_run_command(name: str | None, tag: str | None, match_only: bool, as_js
 @command("list", group=scope_group)
 @row_output
 def scope_list_command(output: Output) -> None:
-    """List the scopes, in the order of their turns."""
+    """List the scopes, in the order of their priority."""
     from pypi_assets.catalog.observed.followed import follows_all
     from pypi_assets.catalog.scopes.scope_status import scope_status
     from pypi_assets.catalog.scopes.stored_scopes import all_scopes
@@ -185,7 +190,7 @@ def scope_list_command(output: Output) -> None:
 @click.argument("name")
 @JSON
 def scope_show_command(name: str, as_json: bool) -> None:
-    """Show how scope NAME stands."""
+    """Show the state of scope NAME."""
     from pypi_assets.catalog.scopes.scope_status import scope_status
 
     with _scope_in_catalog(name) as (catalog, scope), catalog.read() as connection:
@@ -251,7 +256,7 @@ def _to_json(state: "ScopeStatus") -> dict[str, Any]:
 def scope_why_command(name: str, project: str, as_json: bool) -> None:
     """Show why PROJECT is in scope NAME, or why it is not.
 
-    Exits with 1 where it is not.
+    Exits with 1 if it is not.
     """
     from pypi_assets.catalog.scopes.scope_status import why
 
@@ -272,14 +277,14 @@ def scope_why_command(name: str, project: str, as_json: bool) -> None:
     "--set",
     "path",
     type=_FILE,
-    help="Put these rules in force, as the next version.",
+    help="Replace the rules by the rules in this file, as the next version.",
 )
-@click.option("--version", type=click.IntRange(1), help="Show this version; default: the newest.")
+@click.option("--version", type=click.IntRange(1), help="The version to show; default: the newest.")
 @JSON
 def scope_rules_command(name: str, path: str | None, version: int | None, as_json: bool) -> None:
     """Show the rules of scope NAME, or change them.
 
-    What changed rules let in or lift is visited and read by the next run.
+    The next run visits and reads the projects and files that changed rules admit.
     """
     from pypi_assets.catalog.database import CatalogError
     from pypi_assets.catalog.scopes.stored_scopes import add_ruleset, rulesets_of
@@ -299,23 +304,24 @@ def scope_rules_command(name: str, path: str | None, version: int | None, as_jso
     else:
         click.echo(f"# version {shown.version}, in force from serial {shown.from_serial} on")
         click.echo(
-            shown.content.rstrip() or "# no rules: all that the roots lead to is followed, and all files are read"
+            shown.content.rstrip()
+            or "# no rules: all projects that the roots lead to are followed, and all files are read"
         )
 
 
 @command("set", "tools --concurrency 0", group=scope_group)
 @click.argument("name")
-@click.option("--nice", type=click.IntRange(LEAST_NICE, MOST_NICE), help="Its turn: lower comes first.")
-@click.option("--concurrency", type=click.IntRange(0), help="How many requests at once at most; 0 pauses it.")
-@click.option("--tag", help="Only workers for this tag, or for none, take its work; empty: no tag.")
-@click.option("--match-only/--no-match-only", default=None, help="Whether only workers for its tag take its work.")
+@click.option("--nice", type=click.IntRange(LEAST_NICE, MOST_NICE), help="Priority. Lower values run first.")
+@click.option("--concurrency", type=click.IntRange(0), help="The most requests at once; 0 pauses the scope.")
+@click.option("--tag", help="Give the work only to workers with this tag or without a tag; empty: no tag.")
+@click.option("--match-only/--no-match-only", default=None, help="Give the work only to workers with the scope's tag.")
 def scope_set_command(name: str, **values: Any) -> None:
-    """Change how the work of scope NAME is done."""
+    """Change the priority, concurrency or tag of scope NAME."""
     from pypi_assets.catalog.scopes.stored_scopes import change_scope
 
     given = {key: value for key, value in values.items() if value is not None}
     if not given:
-        raise click.UsageError("pass what to change: --nice, --concurrency, --tag or --match-only")
+        raise click.UsageError("nothing to change: pass --nice, --concurrency, --tag or --match-only")
     if "tag" in given:
         given["tag"] = given["tag"] or None
     with _scope_in_catalog(name) as (catalog, scope):
@@ -327,9 +333,9 @@ def scope_set_command(name: str, **values: Any) -> None:
 @click.argument("name")
 @JSON
 def scope_prune_command(name: str, as_json: bool) -> None:
-    """Leave out of scope NAME what its roots no longer lead to.
+    """Remove projects from scope NAME that its roots no longer lead to.
 
-    The next dumps no longer have it. Past serials keep their answers.
+    The next dumps omit them. Answers about past serials stay the same.
     """
     from pypi_assets.catalog.scopes.members import prune_scope
 
@@ -342,7 +348,7 @@ def scope_prune_command(name: str, as_json: bool) -> None:
 @click.argument("name")
 @JSON
 def scope_remove_command(name: str, as_json: bool) -> None:
-    """Remove scope NAME; what no other scope leads to is no longer followed."""
+    """Remove scope NAME. Projects that are in no other scope are no longer followed."""
     from pypi_assets.catalog.scopes.members import remove_scope
 
     with _scope_in_catalog(name) as (catalog, scope):
@@ -360,17 +366,17 @@ def _print_left(name: str, left: list[str], as_json: bool) -> None:
 @command("abort", "tools", group=scope_group)
 @click.argument("name")
 def scope_abort_command(name: str) -> None:
-    """Let scope NAME rest; what is left of its work is kept for `scope resume`."""
+    """Stop the work of scope NAME until `scope resume`."""
     _set_aborted(name, is_aborted=True)
-    click.echo(f"scope {name} rests: `pypi-assets scope resume {name}` lets it go on")
+    click.echo(f"scope {name} is aborted: `pypi-assets scope resume {name}` resumes it")
 
 
 @command("resume", "tools", group=scope_group)
 @click.argument("name")
 def scope_resume_command(name: str) -> None:
-    """Let scope NAME go on after `scope abort`."""
+    """Resume scope NAME after `scope abort`."""
     _set_aborted(name, is_aborted=False)
-    click.echo(f"scope {name} goes on (`pypi-assets scope run {name}`)")
+    click.echo(f"scope {name} is resumed: `pypi-assets scope run {name}` continues its work")
 
 
 def _set_aborted(name: str, *, is_aborted: bool) -> None:

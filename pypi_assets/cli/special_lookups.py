@@ -1,4 +1,4 @@
-"""The commands of `lookup` with more options than follow from a question, and over several indexes."""
+"""The commands of `lookup` that have more options than their question declares, or that compare several indexes."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -38,7 +38,8 @@ _CONFUSION_COLUMNS = ("kind", "name", "index", "newest", "since", "since_serial"
 def files_command(project: str | None, limit: int | None, at: "Moment | None", output: Output) -> None:
     """List the live distributions.
 
-    Without PROJECT, those of all projects, by project. With -, names of projects come from standard input, one a line.
+    Without PROJECT, list the distributions of all projects. With -, read names of projects from standard input, one a
+    line.
     """
     if project is None:
         _list_all(limit, at, output)
@@ -47,7 +48,7 @@ def files_command(project: str | None, limit: int | None, at: "Moment | None", o
 
 
 def _list_all(limit: int | None, at: "Moment | None", output: Output) -> None:
-    """Print the live distributions of all projects. They are read while they are printed."""
+    """Print the live distributions of all projects, as they are read."""
     from pypi_assets.catalog.observed.followed import count_answered
     from pypi_assets.catalog.reports.live_files import live_files
 
@@ -72,10 +73,11 @@ def breaks_command(
 ) -> None:
     """Show projects whose newest release excludes VERSION of PROJECT.
 
-    With --transitive also projects whose newest release requires the newest release of one of these, and so on.
+    With --transitive, also show projects whose newest release requires the newest release of a project that is shown.
 
-    With --solve also those whose newest release has no solution with VERSION, with the proof: of all projects that can
-    lead to PROJECT, by any of their releases. What is not decided within the limits is printed as well.
+    With --solve, also show projects whose newest release has no solution with VERSION, each with the proof. It tries
+    all projects that have any release that can lead to PROJECT. Projects that stay undecided within the time limits
+    are shown as well.
     """
     given["solve"] = solver is not None
     ask(_BREAKS, [requirement], output=output, limit=limit, at=at, solver=solver, **given)
@@ -87,15 +89,15 @@ _SHOWN = 5
 @command("collisions", "requirements.txt --python 3.12 --platform linux", within="lookup")
 @click.argument("lock", type=LOCK_FILE)
 @environment_options
-@click.option("--check", is_flag=True, help="Exit with 1 where there is a collision.")
+@click.option("--check", is_flag=True, help="Exit with 1 if there is a collision.")
 @JSON
 def collisions_command(
     lock: Path, python: str | None, platform: str | None, at: "Moment | None", check: bool, as_json: bool
 ) -> None:
     """Show modules that several distributions pinned by LOCK have.
 
-    Installed together, one of them overwrites the others: the last column is the distribution that pip installs last.
-    LOCK is a requirements.txt with ==, pylock.toml, uv.lock or poetry.lock.
+    If they are installed together, one distribution overwrites the files of the others. The last column names the
+    distribution that pip installs last. LOCK is a requirements.txt with ==, pylock.toml, uv.lock or poetry.lock.
     """
     from pypi_assets.questions.collisions import collisions
 
@@ -137,9 +139,9 @@ def _collisions_as_json(answer: "LockedAnswer", python: str | None, platform: st
 def confusion_command(output: Output) -> None:
     """Show names that several indexes have, or that look alike.
 
-    Of each name: since when each index has it, whether it had it first (yes, no, or unknown: a time is not known, or
-    several have it since the same second), and whose version pip and uv would take. It reads only the catalogs.
-    With --index NAME: only what concerns this index.
+    For each name it shows since when each index has it, which index had it first, and whose version pip and uv would
+    choose. "First" is unknown if a time is not known, or if several indexes have the name since the same second. Only
+    the catalogs are read. With --index NAME, show only names that concern this index.
     """
     from pypi_assets.confusion import confusions, open_indexes, require_indexes
 
@@ -150,13 +152,16 @@ def confusion_command(output: Output) -> None:
         found = confusions(indexes.opened, only)
         printed = print_json_rows(map(_confusion_as_json, found)) if output.as_json else _print_rows(found, output)
         if not printed:
-            print_message("no name is on more than one of the indexes, and none looks like one of another index")
+            print_message("no name is on more than one of the indexes, and none resembles a name of another index")
         if indexes.problems:
             raise click.exceptions.Exit(1)
 
 
 def _selected() -> str | None:
-    """The index that --index names; not that of PYPI_ASSETS_INDEX, which would hide what concerns all."""
+    """Return the index that --index names.
+
+    PYPI_ASSETS_INDEX is not used, since it would hide results about all indexes.
+    """
     context = click.get_current_context()
     name: str | None = context.find_root().params.get("index")
     return name
@@ -199,7 +204,7 @@ def _print_rows(found: Iterable["Confusion"], output: Output) -> int:
 
 
 def _rows(all_found: Iterable["Confusion"]) -> Iterator[tuple[object, ...]]:
-    """A row for each offer."""
+    """Yield a row for each offer."""
     for found in all_found:
         for offer, first in zip(found.offers, found.had_first, strict=True):
             taken_by = [

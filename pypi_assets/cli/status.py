@@ -1,4 +1,4 @@
-"""The command that shows the state of every stage, and what to do next."""
+"""The command `status`, which shows the state of every stage, and what to do next."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 @command("status")
-@click.option("--recount", "is_recounted", is_flag=True, help="First count every file again, and correct the counts.")
-@click.option("--check", "is_checked", is_flag=True, help="Exit with 1 if anything is to do.")
+@click.option("--recount", "is_recounted", is_flag=True, help="First count all files again, and correct wrong counts.")
+@click.option("--check", "is_checked", is_flag=True, help="Exit with 1 if there is something to do.")
 @JSON
 def status_command(is_recounted: bool, is_checked: bool, as_json: bool) -> None:
     """Show the state of every stage, and what to do next.
 
-    A line for each: the index, the catalog that crawls fill, the dumps, the LevelDB versions that lookups read, and
-    what runs now. The last lines name the commands to run. It waits at most 5 seconds for the index.
+    It has a line for each stage: the index, the catalog that crawls fill, the dumps, the LevelDB versions that lookups
+    read, and running work. The last lines name the commands to run. The command waits at most 5 seconds for the index.
     """
     from pypi_assets.settings import load_settings
     from pypi_assets.status import read_status
@@ -63,18 +63,18 @@ def _recount(settings: "Settings") -> None:
     for name, difference in differences.items():
         print_message(f"the count of {name} was {abs(difference)} too {'low' if difference > 0 else 'high'}: corrected")
     if not differences:
-        print_message("every count is right")
+        print_message("all counts are correct")
 
 
 def _describe_state(status: "Status") -> str:
-    """Why there is nothing to do: what has failed is tried again, and a lag is young or being worked on."""
+    """Return why there is nothing to do: failures are retried later, and a lag is recent or work is in progress."""
     if status.catalog.complete_serial is None:
         return "working on it"
     failed, failing = status.outcomes["failed"], status.catalog.visited.failing
     counts = [counted(count, noun) for count, noun in ((failed, "file"), (failing, "visit")) if count]
     remarks = [f"{' and '.join(counts)} failed: `pypi-assets failures list`"] if counts else []
     if status.lag.serials or status.answers.serials:
-        remarks.append("the lag is young: `pypi-assets follow --once` ends it now")
+        remarks.append("the lag is recent: `pypi-assets follow --once` ends it now")
     return f"nothing to do yet ({'; '.join(remarks)})" if remarks else "all is well"
 
 
@@ -103,7 +103,10 @@ def _facts(status: "Status", settings: "Settings") -> Iterator[tuple[str, object
 
     serial = status.lag.index_serial
     if status.is_mirror:
-        yield "mirror", "asks no index and publishes nothing itself: `pypi-assets mirror status` shows its source"
+        yield (
+            "mirror",
+            "sends no request to an index, and publishes nothing itself: `pypi-assets mirror status` shows its source",
+        )
     else:
         yield (
             "index",
@@ -120,10 +123,10 @@ def _facts(status: "Status", settings: "Settings") -> Iterator[tuple[str, object
     if unexplained := status.catalog.unexplained_changes:
         yield (
             "unexplained",
-            f"{counted(unexplained, 'change')} of files that no event explains; the pages were believed",
+            f"{counted(unexplained, 'change')} of files that pages show and no event explains",
         )
     if broken := sum(status.catalog.broken_entries.values()):
-        yield "broken entries", f'{broken} of the index, kept aside: `pypi-assets failures list --kind "broken entry"`'
+        yield "broken entries", f'{broken} of the index, set aside: `pypi-assets failures list --kind "broken entry"`'
     if missing := status.missing_containment:
         yield "readers", f"not fully contained on this system: {'; '.join(map(str, missing))}"
     if crawl := status.catalog.open_crawl:
@@ -139,13 +142,13 @@ def _facts(status: "Status", settings: "Settings") -> Iterator[tuple[str, object
     for consumer in status.catalog.consumers:
         yield "consumer", _describe_consumer(consumer)
     database = make_url(settings.resolved_database_url)
-    database = database.set(drivername=database.get_backend_name())  # as the setting has it
+    database = database.set(drivername=database.get_backend_name())  # as it is written in the setting
     yield "database", database.render_as_string(hide_password=True)
     yield "storage", settings.resolved_storage_url
 
 
 def _describe_file_hosts(status: "Status") -> str | None:
-    """The hosts next to the index's own, with who chose them; None where there are none."""
+    """Return the hosts besides the index's own, and where they come from; None without others."""
     if not status.file_hosts:
         return None
     is_listed = isinstance(status.settings.allowed_file_hosts, tuple)
@@ -218,7 +221,7 @@ def _describe_version(newest: "NewestVersion") -> str:
 
 
 def _describe_running(work: "RunningWork", status: "Status") -> str:
-    """What runs, since when and how far it is, with the processes that work on it."""
+    """Return running work, its start and progress, and the processes that work on it."""
     since = "" if work.since is None else f" since {local_time(work.since)}"
     age = None if work.since is None else status.lag.measured_at - work.since
     by = "1 process" if work.processes == 1 else f"{work.processes} processes"
@@ -231,7 +234,7 @@ def _describe_running(work: "RunningWork", status: "Status") -> str:
 
 
 def _describe_age(seconds: float | None) -> str:
-    """The age in parentheses if it is a minute or more, else nothing."""
+    """Return the age in parentheses, or an empty string if it is below a minute."""
     return "" if seconds is None or seconds < 60 else f" ({timedelta(seconds=round(seconds))})"
 
 

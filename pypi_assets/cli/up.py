@@ -1,4 +1,4 @@
-"""The command that runs the whole pipeline on this machine."""
+"""The command `up`, which runs the whole pipeline on this machine."""
 
 import os
 import shlex
@@ -30,22 +30,31 @@ _LAST_LINES = 30
 @click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="The home of the stack, in place of PYPI_ASSETS_HOME.",
+    help="The home of the stack, instead of PYPI_ASSETS_HOME.",
 )
 @click.option("--with", "parts", type=click.Choice(["celery"]), multiple=True, help="Run Dagster's runs on Celery.")
 @click.option(
     "--database",
     type=click.Choice(["postgres", "sqlite"]),
-    help="The databases of the catalog and of Dagster; default: those of the home, else postgres.",
+    help="The database of the catalog and of Dagster; default: the home's existing database, or else postgres.",
 )
-@click.option("--only-database", is_flag=True, help="Run PostgreSQL alone, to restore a back-up into it.")
-@click.option("--no-follower", is_flag=True, help="Leave following the index to Dagster's sensors.")
-@click.option("--ui-port", type=_PORT, default=3000, show_default=True, help="The port of Dagster's UI.")
-@click.option("--port", type=_PORT, default=8642, show_default=True, help="The port of pages and service.")
-@click.option("--metrics-port", type=_PORT, default=9464, show_default=True, help="The port of the metrics.")
-@click.option("--status", "mode", flag_value="status", help="Show the processes; exit code 1 unless all answer.")
-@click.option("--logs", "log", is_flag=False, flag_value=_ALL_LOGS, metavar="[NAME]", help="Print the last log lines.")
-@click.option("--stop", "mode", flag_value="stop", help="Stop the stack, and wait for its end.")
+@click.option("--only-database", is_flag=True, help="Run only PostgreSQL, to restore a backup into it.")
+@click.option("--no-follower", is_flag=True, help="Run no follower: Dagster's sensors follow the index.")
+@click.option("--ui-port", type=_PORT, default=3000, show_default=True, help="Port of Dagster's UI.")
+@click.option("--port", type=_PORT, default=8642, show_default=True, help="Port of the pages and the HTTP service.")
+@click.option("--metrics-port", type=_PORT, default=9464, show_default=True, help="Port of the metrics.")
+@click.option(
+    "--status", "mode", flag_value="status", help="Show the processes; exit with 1 unless all of them answer."
+)
+@click.option(
+    "--logs",
+    "log",
+    is_flag=False,
+    flag_value=_ALL_LOGS,
+    metavar="[NAME]",
+    help="Print the last log lines of all processes, or of NAME.",
+)
+@click.option("--stop", "mode", flag_value="stop", help="Stop the stack, and wait until it has ended.")
 @click.option("--systemd", "mode", flag_value="systemd", help="Write a unit for systemd's user manager.")
 @JSON
 def up_command(
@@ -63,8 +72,9 @@ def up_command(
 ) -> None:
     """Run the whole pipeline on this machine, until stopped.
 
-    It starts PostgreSQL, Dagster, the follower, the service with the pages, and the metrics, and makes a first crawl.
-    What ends is restarted. Run `pypi-assets init` before. `--status`, `--logs` and `--stop` are for another terminal.
+    It starts PostgreSQL, Dagster, the follower, the HTTP service with the pages, and the metrics, and makes a first
+    crawl. Processes that end are restarted. Run `pypi-assets init` first. `--status`, `--logs` and `--stop` are for
+    use in another terminal.
     """
     from pypi_assets.setting_variables import ENV_PREFIX
     from pypi_assets.settings import load_settings
@@ -72,7 +82,7 @@ def up_command(
     from pypi_assets.stack.programs import Ports
 
     if as_json and mode != "status":
-        raise click.UsageError("--json goes with --status alone")
+        raise click.UsageError("--json works only with --status")
     if mode and log:
         raise click.UsageError(f"--{mode} and --logs exclude each other")
     if folder is not None:
@@ -95,7 +105,7 @@ def up_command(
 
 
 def _require_contacts() -> None:
-    """Raise SettingsError if the settings of an index are wrong: its follower would end again and again."""
+    """Raise SettingsError if an index has wrong settings, with which its follower would fail again and again."""
     from pypi_assets.setting_variables import read_all_indexes, selected_index
     from pypi_assets.settings import load_settings
 
@@ -106,7 +116,7 @@ def _require_contacts() -> None:
 
 
 def _run(layout: "Layout", ports: "Ports | None", make_plan: Callable[[], "StackPlan"]) -> None:
-    """Run the stack of `make_plan`, which also makes the cluster of its database. Its `ports` have to be free."""
+    """Run the stack of `make_plan`, which also creates the database's cluster. The `ports` must be free."""
     from pypi_assets.stack.layout import StackError
     from pypi_assets.stack.running import Keeper, is_running, only_one, require_free_ports, write_files
 
@@ -115,8 +125,7 @@ def _run(layout: "Layout", ports: "Ports | None", make_plan: Callable[[], "Stack
         with only_one(layout) as is_alone:
             if not is_alone:
                 raise click.ClickException(
-                    f"another `up` runs the stack of {plain(layout.home)}, or is stopping it: `pypi-assets up --status`"
-                    " shows it"
+                    f"another `up` runs or stops the stack of {plain(layout.home)}: `pypi-assets up --status` shows it"
                 )
             keeper = Keeper(layout, print_message, stopping)
             try:
@@ -125,11 +134,11 @@ def _run(layout: "Layout", ports: "Ports | None", make_plan: Callable[[], "Stack
                     require_free_ports(layout, ports)
                 plan = make_plan()
                 if runs_already:
-                    print_message("the stack runs already, without `up`: it is kept unchanged, and watched again")
+                    print_message("the stack runs already, without `up`: it stays unchanged, and is supervised again")
                 else:
                     write_files(plan, os.environ, Path.cwd())
             except StackError:
-                if not stopping.is_set():  # Ctrl-C of a terminal also ends what makes PostgreSQL's cluster
+                if not stopping.is_set():  # Ctrl-C in a terminal also ends the program that creates the cluster
                     raise
             try:
                 if not stopping.is_set():
@@ -137,11 +146,11 @@ def _run(layout: "Layout", ports: "Ports | None", make_plan: Callable[[], "Stack
             finally:
                 print_message("stopping")
                 keeper.stop()
-    print_message("stopped; nothing is lost, and `pypi-assets up` goes on")
+    print_message("stopped; nothing is lost, and `pypi-assets up` continues")
 
 
 def _variables() -> dict[str, str]:
-    """Settings of all programs: the sensors are on unless a setting decides, and the index is the selected one."""
+    """Return settings of all programs: sensors are on unless a setting says otherwise, and the index is selected."""
     from pypi_assets.setting_variables import ENV_PREFIX, read_variables
 
     found, variables = read_variables(), {}
@@ -155,7 +164,7 @@ def _variables() -> dict[str, str]:
 def _plan(
     settings: "Settings", layout: "Layout", database: str | None, ports: "Ports", options: dict[str, Any]
 ) -> "StackPlan":
-    """Return the plan of the stack with the `options` of `StackPlan` that the command line has."""
+    """Return the plan of the stack. `options` are the arguments of `StackPlan` from the command line."""
     from pypi_assets.setting_variables import ENV_PREFIX, read_all_indexes
     from pypi_assets.stack.postgres import prepared_server
     from pypi_assets.stack.programs import COLORED, JSON, StackPlan
@@ -165,7 +174,7 @@ def _plan(
     locations = [code_location(table) for table in indexes.tables] if indexes else [CodeLocation()]
     server = prepared_server(layout) if choose_postgres(settings, layout, database) else None
     if server is None and options["only_database"]:
-        raise click.UsageError("--only-database goes with the PostgreSQL of `up`, and this home has another database")
+        raise click.UsageError("--only-database needs the PostgreSQL of `up`, and this home has another database")
     log_format = JSON if settings.log_format == "json" else COLORED
     variables = _variables()
     others = [name for name in indexes.names if name != variables[f"{ENV_PREFIX}INDEX"]] if indexes else []
@@ -179,15 +188,15 @@ def _plan(
 
 
 def choose_postgres(settings: "Settings", layout: "Layout", database: str | None) -> bool:
-    """Returns whether the stack runs a PostgreSQL. Raises UsageError if `database` is not the one that is in use."""
+    """Return whether the stack runs a PostgreSQL. Raises UsageError if the home already uses another database."""
     if settings.database_url:
         if database:
-            raise click.UsageError("--database goes without PYPI_ASSETS_DATABASE_URL, which names the database")
+            raise click.UsageError("--database excludes PYPI_ASSETS_DATABASE_URL, which already names the database")
         return False
     in_use = "postgres" if layout.postgres.exists() else "sqlite" if settings.sqlite_path.exists() else None
     if database and in_use and database != in_use:
         raise click.UsageError(
-            f"the catalog of {plain(layout.home)} is in {in_use} already: choose another --folder, or omit --database"
+            f"the catalog of {plain(layout.home)} is already in {in_use}: choose another --folder, or omit --database"
         )
     if in_use == "sqlite" and database is None:
         print_message(f"the catalog stays in {plain(settings.sqlite_path)}, and the stack runs no PostgreSQL")
@@ -212,8 +221,8 @@ def _keep(keeper: "Keeper") -> None:
         f"The pages:     {service}/   (the API: {service}/docs)\n"
         f"Metrics:       {addresses['metrics']}"
     )
-    print_message("Ctrl-C stops all; `pypi-assets up --status` and `pypi-assets status` show how far it is")
-    keeper.watch(f"{service}/readyz", lambda: print_message("the first answers are there"))
+    print_message("Ctrl-C stops all; `pypi-assets up --status` and `pypi-assets status` show the progress")
+    keeper.watch(f"{service}/readyz", lambda: print_message("the first answers are available"))
 
 
 def _show_status(layout: "Layout", as_json: bool) -> None:
@@ -242,7 +251,7 @@ def _print_logs(layout: "Layout", name: str) -> None:
 
     names = ["supervisord", *program_names(layout.supervisor_file)]
     if name not in (_ALL_LOGS, *names):
-        raise click.UsageError(f"there is no process {plain(name)}: {', '.join(names)}")
+        raise click.UsageError(f"unknown process {plain(name)}: choose from {', '.join(names)}")
     for one in names if name == _ALL_LOGS else [name]:
         path = log_of(layout, one)
         if not path.exists():
@@ -279,6 +288,6 @@ def _write_unit() -> None:
     variables = sorted(name for name in os.environ if name.startswith((ENV_PREFIX, "AWS_")))
     if variables:
         print_message(
-            f"the unit does not have these variables of this shell: {', '.join(variables)}; put those of"
-            f" {ENV_PREFIX}... into .env, and others by `systemctl --user edit`"
+            f"the unit does not have these variables of this shell: {', '.join(variables)}; put {ENV_PREFIX}..."
+            " variables into .env, and set others by `systemctl --user edit`"
         )
