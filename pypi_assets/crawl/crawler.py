@@ -1,7 +1,7 @@
-"""Holds the parts that a crawl works with, its retry policy, and how it begins.
+"""The components and limits of a crawl, its retry policy, and its first requests.
 
-An empty catalog becomes the one of an index only after that index has answered. An index without serials is looked at
-before its serials are used.
+An empty catalog is bound to an index only after the index has answered. An index without serials is polled before its
+serials are used.
 """
 
 import random
@@ -32,21 +32,22 @@ from pypi_assets.progress import Progress
 from pypi_assets.storage.store import Storage
 
 MOST_FAILING = 20
-"""Distinct projects. If as many fail and no other page comes meanwhile, the index is at fault."""
+"""Number of distinct projects. If so many fail, and no other page is served meanwhile, the index is at fault."""
 
 
 @dataclass
 class PageFailures:
-    """What this process has seen of the pages of an index.
+    """The answers of an index's pages that this process has seen.
 
-    `answered_at` is when a page came last (unix seconds), `failing` are the projects that have failed since.
+    `answered_at` is the time of the last answered page (unix seconds). `failing` has the projects that failed since
+    then.
     """
 
     answered_at: float = 0.0
     failing: set[int] = field(default_factory=set)
 
     def note(self, project_id: int, now: float, *, is_answered: bool) -> None:
-        """Record that a page came at `now`, or failed. A 404 is an answer."""
+        """Record that a page was answered at `now`, or failed. A 404 is an answer."""
         if is_answered:
             self.answered_at = now
             self.failing.clear()
@@ -54,7 +55,10 @@ class PageFailures:
             self.failing.add(project_id)
 
     def is_of_page(self, first_failed_at: float) -> bool:
-        """Check whether a page that fails since then (unix seconds) is at fault: others came meanwhile, or few fail."""
+        """Check whether a page that fails since `first_failed_at` (unix seconds) is at fault, and not the whole index.
+
+        This is so if other pages were served since then, or if only a few pages fail.
+        """
         return self.answered_at > first_failed_at or len(self.failing) < MOST_FAILING
 
 
@@ -65,18 +69,18 @@ _T = TypeVar("_T")
 
 
 def _ignore(_: Progress | str | Observation) -> None:
-    """The default where no caller is interested."""
+    """Do nothing, as the default of callbacks."""
 
 
 @dataclass(frozen=True)
 class Crawler:
-    """One index, the catalog that follows it, the reader processes, the storage, and the limits of a crawl.
+    """An index, the catalog that follows it, the reader processes, the storage, and the limits of a crawl.
 
-    `lister` is what is followed: xmlrpc, simple or auto. `revisit_share` is in per cent of the visits of a range.
-    With `trusts_first_file_host`, files also come from the host that the first pages of the index agree on.
-    A page that keeps failing while others come is abandoned after `page_attempts`, and visited again by later crawls.
-    `report` receives progress, `notify` messages for people, and `observed` what each round of looking at an index
-    without serials came to.
+    `lister` is the source of changes: xmlrpc, simple or auto. `revisit_share` is a percentage of the visits of a range.
+    With `trusts_first_file_host`, files may also come from the host that the first pages of the index agree on. A page
+    that keeps failing while others are served is abandoned after `page_attempts`, and later crawls visit it again.
+    `report` receives progress, `notify` receives messages for people, and `observed` receives the result of each
+    polling round of an index without serials.
     """
 
     index: PackageIndex
@@ -103,13 +107,13 @@ class Crawler:
     sleep: Callable[[float], None] = time.sleep
 
     def wait_until(self, due_at: float) -> None:
-        """Sleeps until `due_at` (unix seconds), at most 30 seconds, so that progress can be reported in between."""
+        """Sleep until `due_at` (unix seconds), but at most 30 seconds, so that progress can be reported in between."""
         self.sleep(min(max(due_at - self.catalog.clock(), 0.01), _LONGEST_NAP_S))
 
     def patiently(self, query: Callable[[], _T]) -> _T:
-        """Returns what `query` returns; retries it with growing pauses while it raises TransientError.
+        """Return the result of `query`. While it raises TransientError, retry it after growing pauses.
 
-        Raises that error once the deadline has passed. Each pause reports progress.
+        Raises the error once the deadline has passed. Each pause reports progress.
         """
         attempts, first_failed_at = 0, None
         while True:
@@ -128,13 +132,13 @@ class Crawler:
             while left_s > 0:
                 self.report(Progress("waiting for the index, tries", attempts, 0, reason=reason))
                 self.wait_until(next_try)
-                # whatever the clock was set to meanwhile
+                # the clock may have been set during the pause
                 left_s = min(left_s - _LONGEST_NAP_S, next_try - self.catalog.clock())
 
     def next_try(self, error: PackageIndexError, attempts: int, first_failed_at: float | None) -> float | None:
-        """When to try again what fails now with `error`, after `attempts` earlier failures (unix seconds).
+        """Return the time of the next attempt (unix seconds), after `attempts` earlier failures and now `error`.
 
-        A pause that the index requests is kept, up to the deadline. None once the deadline has passed, or where no
+        A pause that the index requests is respected, up to the deadline. Returns None if the deadline has passed or no
         attempt is left.
         """
         now = self.catalog.clock()
@@ -146,9 +150,10 @@ class Crawler:
         return min(now + max(pause, requested_pause_s(error)), deadline)
 
     def failing_since(self, first_failed_at: float, now: float) -> float:
-        """Return since when something fails that failed at `first_failed_at` first, by the clock that shows `now`.
+        """Return the time of the first failure, by the clock that shows `now`.
 
-        A clock that was set forward in the last minutes does not count, so that it ends no attempts.
+        If the clock was set forward in the last minutes, the step is added to `first_failed_at`. Otherwise the step
+        would look like a long time of failures, and end the attempts.
         """
         return min(first_failed_at + self.clock_steps.follow(self.catalog), now)
 
@@ -157,9 +162,9 @@ _MOST_PAGES = 3
 
 
 def query_first(crawler: Crawler, query: Callable[[], _T]) -> _T:
-    """Return the result of `query`, which is tried once: a first crawl is likely to have a setting to mend.
+    """Return the result of `query`, without retries: at a first crawl, a wrong setting is the likely cause of an error.
 
-    Raises the error of `query`, with advice if `crawler.lister` may be what is wrong.
+    Raises the error of `query`, with advice if the setting of `crawler.lister` may be wrong.
     """
     try:
         return query()
@@ -167,13 +172,15 @@ def query_first(crawler: Crawler, query: Callable[[], _T]) -> _T:
         if crawler.lister not in {XMLRPC, SIMPLE} or isinstance(error, NoAnswerError | LoginError):
             raise
         text = f"{error.message}; PYPI_ASSETS_LISTER={crawler.lister} needs an index with serials"
-        raise type(error)(f"{text}: set it to auto, which finds out what the index is", error.url) from error
+        raise type(error)(f"{text}: set it to auto, which detects the kind of index", error.url) from error
 
 
 def require_answer(crawler: Crawler, names: Collection[str]) -> None:
-    """Request pages of these projects until the index has one, or else its list, if the catalog follows no index yet.
+    """Check that an index answers before an empty catalog is bound to it.
 
-    Raises PackageIndexError if the index has neither: its URL is wrong, or it does not answer.
+    Requests pages of these projects until one is served, and otherwise the list of projects. Does nothing if the
+    catalog already follows an index. Raises PackageIndexError if the index serves neither: its URL is wrong, or it does
+    not answer.
     """
     with crawler.catalog.read() as connection:
         if not names or followed_index(connection) is not None:
@@ -184,23 +191,23 @@ def require_answer(crawler: Crawler, names: Collection[str]) -> None:
             crawler.index.project_page(name)
         except PackageIndexError as error:
             failure = error
-            if not isinstance(error, NotOnIndexError):  # the index can have one broken page: its list decides
+            if not isinstance(error, NotOnIndexError):  # a single page may be broken, so the list decides
                 break
         else:
             return
-    if crawler.index.is_observed and failure is not None:  # its list is what was observed so far
+    if crawler.index.is_observed and failure is not None:  # its list has only projects that were polled before
         raise failure
     with ExitStack() as opened:
         query_first(crawler, lambda: opened.enter_context(crawler.index.iter_listing()))
 
 
 def observe(crawler: Crawler, *, everything: bool = False, with_list: bool = False) -> Observation:
-    """One round of looking at the index: at what is due, or at `everything`. People are notified of what is wrong.
+    """Poll an index without serials once: its due projects, or all of them with `everything`.
 
-    Where scopes decide what is followed, the list of projects is not requested, unless `with_list`: then `everything`
-    is all that the index lists, and else all that is known.
+    People are notified of problems. If scopes decide which projects are followed, the list of projects is requested
+    only with `with_list`. Without the list, `everything` means all known projects.
 
-    Raises CatalogError where the catalog follows serials of another kind, or another index.
+    Raises CatalogError if the catalog follows another index, or serials of another kind.
     """
     crawler.clock_steps.follow(crawler.catalog)
     with crawler.catalog.read() as connection:

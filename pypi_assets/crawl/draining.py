@@ -1,8 +1,8 @@
-"""Drains a queue that several processes share, with up to `in_flight` items under way at once.
+"""The loop that drains a queue shared by several processes, with up to `in_flight` items in progress at a time.
 
-The next items are claimed while others are still under way, so that no slow item keeps the rest waiting. A process
-that finds nothing to claim waits for the items of other processes, and takes them over where those die: at once on the
-same machine, else when the claims expire. What the items are does not belong here: see `visiting.py` and `reading.py`.
+New items are claimed before the earlier ones are finished, so that a slow item does not delay the rest. A process that
+finds nothing to claim waits for the items of other processes. It takes them over if those processes die: at once on the
+same machine, and otherwise when their claims expire. `visiting.py` and `reading.py` define the items.
 """
 
 import threading
@@ -30,7 +30,7 @@ from pypi_assets.crawl.crawler import LONGEST_PAUSE_S, Crawler
 
 _FIRST_NAP_S = 0.5
 _LONGEST_NAP_S = 10.0
-"""Other processes finish their claims without a signal, so the queue is polled."""
+"""The queue is polled, since other processes do not signal that their claims are finished."""
 _GATHER_S = 0.2
 
 _Item = TypeVar("_Item")
@@ -38,32 +38,32 @@ _Result = TypeVar("_Result")
 
 
 class Work(Protocol[_Item, _Result]):
-    """A queue of items, the work on each, and how results are stored. Only `do` runs in threads."""
+    """A queue of items, the work on each item, and the storage of results. Only `do` runs in threads."""
 
     def claim(self, limit: int) -> Sequence[Sequence[_Item]]:
-        """Claims up to `limit` items for this worker alone, in bundles; none where no free item is due."""
+        """Claim up to `limit` items for this worker, in bundles. Returns no bundle if no free item is due."""
 
     def do(self, bundle: Iterable[_Item]) -> Sequence[_Result]:
-        """The slow work, without the catalog: one thread does the items of a bundle, one after another.
+        """Do the slow work, without using the catalog. A thread does the items of a bundle one after another.
 
-        The iterator raises CancelledError once the results are no longer wanted.
+        The iterator raises CancelledError once the results are no longer needed.
         """
 
     def store(self, done: Sequence[tuple[_Item, _Result]]) -> None:
-        """Stores the outcomes in the catalog."""
+        """Store the outcomes in the catalog."""
 
     def is_enough(self, done: Sequence[tuple[_Item, _Result]]) -> bool:
-        """Whether to store these results now, while other items are under way."""
+        """Return whether to store these results now, while other items are in progress."""
 
     def report(self, wait_s: float = 0.0) -> object:
-        """Reports progress, and for how many seconds there may be nothing to do but wait."""
+        """Report progress, and for how many seconds the loop may only wait."""
 
     def ready_at(self) -> float | None:
-        """When the next item can be claimed (unix seconds), unless it is finished before; None once none is left."""
+        """Return when the next item becomes free (unix seconds), if it is not finished before; None if none is left."""
 
 
 class Pace:
-    """Spaces out something that is done now and then, so that it takes at most a small share of all time."""
+    """Spaces out a recurring task, so that it takes at most a small share of the total time."""
 
     def __init__(self, every_s: float = 1.0, share: float = 0.05) -> None:
         self._every_s = every_s
@@ -75,7 +75,7 @@ class Pace:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Wraps one run, whose duration sets when the next is due."""
+        """Time one run of the task, whose duration sets when the next run is due."""
         started = time.monotonic()
         yield
         ended = time.monotonic()
@@ -84,9 +84,9 @@ class Pace:
 
 @contextmanager
 def claiming(crawler: Crawler, workload: str | None) -> Iterator[str]:
-    """The name of a new worker, whose claims are renewed until the block ends, and released then.
+    """Yield the name of a new worker. Its claims are renewed until the block ends, and released then.
 
-    Until then it counts as working on `workload` (None: on no single one), even while it has claimed none of its items.
+    Until then, the worker counts as working on `workload` (None: on no workload), even while it has no claimed item.
     """
     catalog, worker, lease_s = crawler.catalog, new_worker(), crawler.claim_lease_s
     ended = threading.Event()
@@ -102,7 +102,7 @@ def claiming(crawler: Crawler, workload: str | None) -> Iterator[str]:
 
     def renew() -> None:
         while not ended.wait(lease_s / 3):
-            with suppress(SQLAlchemyError):  # retried next time, else the claims expire
+            with suppress(SQLAlchemyError):  # renewed next time; otherwise the claims expire
                 crawler.clock_steps.follow(catalog)
                 catalog.transact(extend)
 
@@ -115,15 +115,15 @@ def claiming(crawler: Crawler, workload: str | None) -> Iterator[str]:
     finally:
         ended.set()
         thread.join()
-        with suppress(SQLAlchemyError):  # else they expire
+        with suppress(SQLAlchemyError):  # if this fails, the claims expire
             catalog.transact(partial(release_claims, worker=worker))
 
 
 def drain(crawler: Crawler, work: Work[_Item, _Result], *, only_due: bool = False) -> None:
-    """Finishes all items of `work`, and waits for those that other processes have claimed.
+    """Finish all items of `work`, and wait for items that other processes have claimed.
 
-    With `only_due` it does not wait: it ends once no item that is left is both due and free. What is under way when it
-    raises is dropped.
+    With `only_due` it does not wait: it returns if no remaining item is both due and free. If it raises, results of
+    items in progress are dropped.
     """
     flight: dict[Future[Sequence[_Result]], Sequence[_Item]] = {}
     done: list[tuple[_Item, _Result]] = []
@@ -167,7 +167,7 @@ def _until(ended: threading.Event, bundle: Iterable[_Item]) -> Iterator[_Item]:
 
 
 def _expire_claims_of_the_dead(catalog: Catalog) -> None:
-    """Expires the claims of processes that ran on this machine and are gone, instead of waiting for that."""
+    """Expire the claims of dead processes of this machine at once."""
     with catalog.read() as connection:
         workers = claiming_workers(connection)
     for worker in workers:

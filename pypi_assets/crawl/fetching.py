@@ -1,8 +1,8 @@
-"""Fetches distributions as sparingly as their kinds allow, and has them read: each attempt ends in a FinishedRead.
+"""Downloads and reads distributions with as few bytes as possible. Each attempt ends in a FinishedRead.
 
-Small files are fetched whole, and some are read together. Of larger files, zips are read by byte ranges, all others as
-a stream. Ranges have no hash of their own: where they show a broken file, it is read again from the whole file, whose
-hash is checked. Which distributions are read, and when, is decided in `reading.py`.
+Small files are downloaded whole, and several of them are read together. Larger zips are read by byte ranges, and other
+large files as a stream. Ranges cannot be checked against the file's hash. So if a file looks broken, it is read again
+from the whole file, whose hash is checked. `reading.py` decides which distributions are read, and when.
 """
 
 import hashlib
@@ -49,13 +49,16 @@ from pypi_assets.index.urls import shown_host
 _T = TypeVar("_T")
 _NOTHING_FETCHED = FetchedBytes(0, 0, 0.0)
 _ERRORS_BY_RANGES = frozenset({ErrorKind.CORRUPT_ARCHIVE, ErrorKind.NO_METADATA, ErrorKind.BAD_METADATA})
-"""Errors that can come from wrong bytes in a range, so that the whole file has to confirm them."""
+"""Errors that wrong bytes in a range may cause, so that the whole file has to confirm them."""
 _TOGETHER = 8
-"""The most small files that are read together: more save little, and a slow one keeps those after it waiting."""
+"""The most small files that are read together. More would save little, and would wait longer behind a slow file."""
 
 
 def in_bundles(crawler: Crawler, reads: Sequence[PendingRead]) -> list[list[PendingRead]]:
-    """`reads` in bundles, one for a thread at a time: small files together up to a connection's share, others alone."""
+    """Divide `reads` into bundles, each for one thread: several small files, or one larger file.
+
+    Small files are spread evenly over the connections.
+    """
     small: list[PendingRead] = []
     alone: list[list[PendingRead]] = []
     for read in reads:
@@ -68,9 +71,9 @@ def in_bundles(crawler: Crawler, reads: Sequence[PendingRead]) -> list[list[Pend
 
 
 def fetch_and_read(crawler: Crawler, bundle: Iterable[PendingRead]) -> list[FinishedRead]:
-    """Attempts each distribution of a bundle once, and returns the outcomes in order.
+    """Attempt each distribution of a bundle once. Return the outcomes in order.
 
-    Small files are fetched one after another, and then read together. Raises only errors that are not the files' own.
+    Small files are downloaded one after another, and then read together. Raises only errors that no file has caused.
     """
     begun = [(attempt := _FetchAttempt(crawler, read), attempt.begin()) for read in bundle]
     fetched = [(attempt, file) for attempt, file in begun if file is not None]
@@ -83,12 +86,12 @@ def fetch_and_read(crawler: Crawler, bundle: Iterable[PendingRead]) -> list[Fini
 
 
 def _is_small(crawler: Crawler, read: PendingRead) -> bool:
-    """Whether the file is fetched whole in any case, and takes little memory."""
+    """Check whether the file is always downloaded whole, and needs little memory."""
     return read.size is not None and read.size <= min(WHOLE_FILE_BYTES, crawler.readers.limits.max_file_bytes)
 
 
 class _FetchAttempt:
-    """One attempt at a distribution. Its cost is counted over all its readings, failed ones too."""
+    """An attempt at a distribution. Its cost includes all readings within the attempt, also failed ones."""
 
     def __init__(self, crawler: Crawler, read: PendingRead) -> None:
         self._crawler = crawler
@@ -102,7 +105,7 @@ class _FetchAttempt:
         self._is_other_served = False
 
     def begin(self) -> WholeFile | None:
-        """Fetches a small file and returns it, for `take` later; has any other one read at once."""
+        """Download a small file and return it, to be passed to `take` after reading. Read any other file at once."""
         if self._result is None:
             self._started_at = self._crawler.catalog.clock()
             with self._underway():
@@ -113,13 +116,13 @@ class _FetchAttempt:
         return self._file
 
     def take(self, reading: FinishedReading, seconds: float) -> None:
-        """Takes the reading of the small file, and the seconds that it took."""
+        """Take the reading of the small file, and its duration in seconds."""
         self._seconds += seconds
         with self._underway():
             self._conclude(reading)
 
     def finished(self) -> FinishedRead:
-        """The outcome of the attempt."""
+        """Return the outcome of the attempt."""
         if self._result is None:
             raise RuntimeError("the small file was not read: call take() first")
         return replace(
@@ -141,7 +144,7 @@ class _FetchAttempt:
             self._seconds += time.monotonic() - started
 
     def _conclude(self, reading: FinishedReading) -> None:
-        if reading.died:  # maybe not by this file: a kernel out of memory kills whichever process is largest
+        if reading.died:  # maybe not because of this file: a kernel out of memory kills the largest process
             reading = self._read(extract_first=True)
         if reading.extract is not None and self._may_have_other_metadata(reading):
             served = self._served_metadata()
@@ -158,7 +161,7 @@ class _FetchAttempt:
         )
 
     def _read(self, *, extract_first: bool = False) -> FinishedReading:
-        """Has the file read from its start, from memory, by ranges or as a stream."""
+        """Read the file from its start: from memory, by ranges, or as a stream."""
         have_read = partial(
             self._crawler.readers.read,
             filename=self._pending.filename,
@@ -180,7 +183,7 @@ class _FetchAttempt:
         return WholeFile(self._pending.filename, self._pending.project, content)
 
     def _read_whole(self, have_read: Callable[[BinaryIO], FinishedReading]) -> FinishedReading:
-        """Has the file read as a stream."""
+        """Read the file as a stream."""
         pending, crawler = self._pending, self._crawler
         reading, fetched = crawler.index.stream_file(
             pending.url,
@@ -194,22 +197,24 @@ class _FetchAttempt:
         return reading
 
     def _read_in_parts(self, have_read: Callable[[BinaryIO | RangeSource], FinishedReading]) -> FinishedReading:
-        """Has a zip read by the ranges of its directory and its metadata."""
+        """Read a zip by the ranges of its directory and its metadata."""
         with self._opened() as file:
             try:
                 reading = have_read(file)
             except MismatchError:
                 reading = None
-                self._is_other_served = True  # what was served next to the wheel, or a range of it
+                self._is_other_served = True  # the metadata file next to the wheel, or a range, did not match
             if reading is None or (reading.record.error and reading.record.error.kind in _ERRORS_BY_RANGES):
                 reading = have_read(file.whole())
         return reading
 
     def _may_have_other_metadata(self, reading: FinishedReading) -> bool:
-        """Whether to fetch the metadata that the index serves next to a file, to compare them with the file's own.
+        """Check whether to download the metadata that the index serves next to a file, and compare it with the file's
+        own.
 
-        Of a wheel, the hash that the page states shows whether they are its METADATA, so no request is made for a wheel
-        whose METADATA has that hash. Of an sdist, pip resolves by them even if they are its PKG-INFO.
+        For a wheel, the page states the hash of the served metadata. If the wheel's METADATA has that hash, no request
+        is needed. For an sdist, pip resolves by the served metadata, even if it equals the PKG-INFO, so it is always
+        needed.
         """
         if self._pending.kind == DistributionKind.SDIST:
             return self._pending.core_metadata and reading.record.error is None
@@ -218,7 +223,7 @@ class _FetchAttempt:
         return own is not None and is_other and self._pending.kind == DistributionKind.WHEEL
 
     def _served_metadata(self) -> ServedMetadata:
-        """Fetch what the index serves next to the file, also if it does not have the hash that the page states."""
+        """Download the metadata that is served next to the file, even if it does not match the hash on the page."""
         stated = self._pending.core_metadata_sha256
         try:
             return ServedMetadata(_twice(lambda: self._fetch_sidecar(stated)), is_as_stated=True)
@@ -239,7 +244,7 @@ class _FetchAttempt:
 
     @contextmanager
     def _opened(self) -> Iterator[RangedFile]:
-        """The file, whose size is known."""
+        """Open a file of known size."""
         pending, crawler = self._pending, self._crawler
         with crawler.index.open_ranges(
             pending.url,
@@ -262,7 +267,7 @@ class _FetchAttempt:
 
 
 def _twice(fetch: Callable[[], _T]) -> _T:
-    """Returns what `fetch` returns. Content can be spoiled on the way: ContentError counts once it is repeated."""
+    """Return the result of `fetch`. Transfers may corrupt content, so ContentError is raised only if it is repeated."""
     try:
         return fetch()
     except ContentError:
@@ -270,7 +275,7 @@ def _twice(fetch: Callable[[], _T]) -> _T:
 
 
 def _without_fetching(crawler: Crawler, read: PendingRead) -> FinishedRead | None:
-    """The outcome of a distribution that is not fetched; None for any other."""
+    """Return the outcome of a distribution that is not downloaded; None for any other distribution."""
     if read.attempts >= crawler.max_attempts:
         text = f"no attempt is left: of {read.attempts}, the last ones ended with their worker"
         return FinishedRead(read.distribution_id, ReadOutcome.EXHAUSTED, error_kind=WORKER_DIED, error_text=text)
@@ -306,15 +311,15 @@ def _failed(crawler: Crawler, read: PendingRead, error: PackageIndexError) -> Fi
 
 
 FIRST_PAGES = 20
-"""How many pages must agree, or all that were visited before the first read, where these are fewer."""
+"""The number of pages that must agree. If fewer pages were visited before the first read, all of them must agree."""
 
 
 def choose_file_origin(crawler: Crawler) -> None:
-    """Lets the index's client fetch files from the stored origin; chooses and stores it where none is stored.
+    """Allow downloads from the origin of files that is stored. If none is stored, choose it by the first pages.
 
-    Nothing happens where the settings list the hosts, or where no page with files has been visited. Of several
-    processes that choose at once, the first one's choice counts for all, and is reported once.
-    Raises RefusedError where the pages disagree, or name a host that must not be trusted.
+    Does nothing if the settings list the hosts, or if no page with files was visited yet. If several processes choose
+    at the same time, the first choice counts for all, and is reported once. Raises RefusedError if the pages disagree,
+    or name a host that must not be trusted.
     """
     if not crawler.trusts_first_file_host:
         return
@@ -329,7 +334,7 @@ def choose_file_origin(crawler: Crawler) -> None:
 
 
 def _store(crawler: Crawler, agreed: FileOrigin) -> str | None:
-    """The origin that counts: `agreed`, or what another process has stored meanwhile."""
+    """Store the origin, and return the valid one: `agreed`, or another process's earlier choice."""
 
     def store(connection: Connection) -> tuple[bool, str | None]:
         return store_file_origin(connection, agreed.origin), known_file_origin(connection)
@@ -337,12 +342,12 @@ def _store(crawler: Crawler, agreed: FileOrigin) -> str | None:
     is_new, origin = crawler.catalog.transact(store)
     if is_new and agreed.origin:
         crawler.notify(
-            f"files are fetched from {shown_host(agreed.origin)}, which the first pages of the index name, and from no"
-            " other host; PYPI_ASSETS_ALLOWED_FILE_HOSTS can list others in its place"
+            f"files are downloaded only from {shown_host(agreed.origin)}, which the first pages of the index name;"
+            " PYPI_ASSETS_ALLOWED_FILE_HOSTS can list other hosts instead"
         )
     elif is_new and agreed.refused:
         crawler.notify(
-            f"files are fetched from the index's own host alone, and not from {', '.join(agreed.refused)}, which the"
-            " first pages name too; PYPI_ASSETS_ALLOWED_FILE_HOSTS lists hosts that you trust"
+            f"files are downloaded only from the index's own host, and not from {', '.join(agreed.refused)}, which the"
+            " first pages also name; PYPI_ASSETS_ALLOWED_FILE_HOSTS can list hosts that you trust"
         )
     return origin

@@ -1,6 +1,6 @@
-"""Runs a full crawl, which sets the baseline: pinned at a serial, listed, visited and read in shards, completed.
+"""Full crawls, which set the baseline: pin a serial, list all projects, visit and read them in shards, complete.
 
-Where no full crawl is open, a shard's projects are visited again.
+If no full crawl is open, the same functions visit the projects of a shard again.
 """
 
 import time
@@ -61,7 +61,7 @@ _COMPUTED_AT_A_TIME = 100
 
 @dataclass(frozen=True, slots=True)
 class FullCrawlResult:
-    """The crawl, the list it was made from, and all its visits and reads."""
+    """The full crawl, its listing, and all its visits and reads."""
 
     crawl: FullCrawl
     listing: CrawlListing
@@ -70,13 +70,16 @@ class FullCrawlResult:
 
 
 def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCrawl, CrawlListing]:
-    """Joins the open full crawl or opens one at the index's last serial, and queues a visit of every project.
+    """Join the open full crawl, or open one at the index's last serial and queue a visit of every project.
 
-    The index's list is cached, so it can be older than the pinned serial. The events between the two are stored too,
-    and the projects that they change are visited as well. `with_history` stores events from serial 0 on. Where the
-    changelog is off, the crawl uses the list alone, at the list's own serial. Raises CatalogError for `with_history`
-    without a changelog, or where the open crawl was listed without history. An index without serials is looked at
-    first, at all its projects; its history is all that was observed, and stored each time.
+    The index's list is cached, so it may be older than the pinned serial. In that case, the events between the two
+    serials are stored, and the projects that they change are visited as well. `with_history` stores all events from
+    serial 0 on. If the changelog is off, the crawl uses only the list, at the list's own serial.
+
+    An index without serials is polled first, with all its projects. Its history is what polls have found so far, and it
+    is always stored.
+
+    Raises CatalogError for `with_history` without a changelog, or if the open crawl was listed without history.
     """
     with crawler.catalog.read() as connection:
         joined = find_open_crawl(connection)
@@ -95,12 +98,12 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
     if crawler.selection.names and serial is not None:
         return _list_selected(crawler, serial, with_history=with_history)
     with ExitStack() as opened:
-        is_known = is_followed or serial is not None  # its changelog has answered, so the settings are right
+        is_known = is_followed or serial is not None  # the index has answered before, so the settings are right
         query = crawler.patiently if is_known else partial(query_first, crawler)
         listing_serial, listed = query(lambda: opened.enter_context(index.iter_listing()))
         is_all = serial is None
         if serial is None and with_history:
-            raise CatalogError("there is no history while the changelog is off: run it without --with-history")
+            raise CatalogError("the changelog is off, so no history can be stored: run it without --with-history")
         if serial is None:
             serial = _list_serial(crawler, listing_serial)
         since = serial if listing_serial is None else min(listing_serial, serial)
@@ -125,7 +128,8 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
 
 
 def _list_selected(crawler: Crawler, serial: int, *, with_history: bool) -> tuple[FullCrawl, CrawlListing]:
-    """Opens a full crawl of the selected projects alone, and queues a visit of each, without the list of all."""
+    """Open a full crawl of the selected projects, and queue a visit of each, without requesting the list of
+    projects."""
     catalog, names = crawler.catalog, crawler.selection.names
     require_answer(crawler, names)
     crawl = open_crawl(catalog, serial, serial, crawler.index.index_url, crawler.selection)
@@ -143,9 +147,9 @@ def _list_selected(crawler: Crawler, serial: int, *, with_history: bool) -> tupl
 
 
 def _follow_selected(crawler: Crawler, crawl: FullCrawl) -> list[tuple[int, int, int]]:
-    """Follows the selected projects from now on, and no longer those that are selected no more.
+    """Follow the selected projects, and unfollow projects that are no longer selected.
 
-    Returns them as `queue_visits` takes them.
+    Returns the tasks of the followed projects, for `queue_visits`.
     """
     catalog, names = crawler.catalog, crawler.selection.names
     scope = catalog.transact(partial(follow_selected, names=names, serial=crawl.serial, now=catalog.clock()))
@@ -158,7 +162,7 @@ def _follow_selected(crawler: Crawler, crawl: FullCrawl) -> list[tuple[int, int,
 
 
 def _require_history(crawl: FullCrawl, with_history: bool) -> None:
-    """Raises CatalogError for `with_history` where the crawl was listed without."""
+    """Raise CatalogError if `with_history` is set and the crawl was listed without history."""
     if with_history and not crawl.with_history:
         raise CatalogError(
             f"the full crawl that is open at serial {crawl.serial} has no history: complete it first"
@@ -173,33 +177,36 @@ def _queue_changed(connection: Connection, workload: str, serials: SerialRange) 
 
 
 def _list_serial(crawler: Crawler, listed_serial: int | None) -> int:
-    """The serial of the list, where it is the only source of one. Raises StaleError where the catalog is beyond it."""
+    """Return the serial of the list, if it is the only known serial.
+
+    Raises StaleError if the catalog is ahead of it.
+    """
     serial = require_serial(crawler, listed_serial)
     with crawler.catalog.read() as connection:
         allocated = last_allocated_serial(connection)
     if serial < allocated:
         raise StaleError(
-            f"the list of projects is of serial {serial}, and the catalog already follows the index up to {allocated}:"
-            " a cache on the way; try again in some minutes",
+            f"the list of projects has serial {serial}, and the catalog already follows the index up to {allocated}:"
+            " a cache serves an old list; try again in some minutes",
             crawler.index.index_url,
         )
     return serial
 
 
 def _require_events_since(crawler: Crawler, listed_serial: int) -> None:
-    """Raises StaleError where the list is older than all stored events: neither would have the changes in between."""
+    """Raise StaleError if the list is older than all stored events, since the changes in between would be missed."""
     with crawler.catalog.read() as connection:
         since = read_state(connection)["events_since"]
     if listed_serial < since:
         raise StaleError(
-            f"the list of projects is of serial {listed_serial}, older than {since}, from which on events are stored:"
-            " a cache on the way; try again in some minutes",
+            f"the list of projects has serial {listed_serial}, but events are stored only from {since} on:"
+            " a cache serves an old list; try again in some minutes",
             crawler.index.index_url,
         )
 
 
 def require_open_crawl(crawler: Crawler) -> FullCrawl:
-    """The open and listed full crawl. Raises CatalogError where there is none."""
+    """Return the open full crawl, which must be listed. Raises CatalogError if there is none."""
     with crawler.catalog.read() as connection:
         crawl = find_open_crawl(connection)
     if crawl is None or crawl.listed_at is None:
@@ -210,12 +217,12 @@ def require_open_crawl(crawler: Crawler) -> FullCrawl:
 def visit_shards(
     crawler: Crawler, crawl: FullCrawl, shards: Sequence[int] | None = None, *, only_due: bool = False
 ) -> WorkloadProgress:
-    """Visits the projects of the crawl that are left within `shards` (None: all); `only_due` as in `visit_workload`."""
+    """Visit the crawl's remaining projects in `shards` (None: all). `only_due` is as in `visit_workload`."""
     return visit_workload(crawler, crawl.workload, shards, only_due=only_due)
 
 
 def read_shards(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int] | None = None) -> ReadCounts:
-    """Reads what is pending of the crawl within `shards` (None: all), and completes the crawl if that was the last."""
+    """Read the crawl's pending distributions in `shards` (None: all). Complete the crawl if nothing is left."""
     counts = read_workload(crawler, crawl.workload, shards)
     _explain_pages(crawler, crawl)
     if crawl.selection.names and settle_workload(crawler, crawl.workload):
@@ -225,11 +232,11 @@ def read_shards(crawler: Crawler, crawl: FullCrawl, shards: Sequence[int] | None
 
 
 def _explain_pages(crawler: Crawler, crawl: FullCrawl) -> None:
-    """Stores the events up to the index's last serial, once nothing of the crawl is left, and computes again what they
-    change.
+    """Store the events up to the index's last serial once all work of the crawl is done, and recompute the
+    projects that they change.
 
-    A page can be newer than its serial. What a first page shows early, or lacks already, follows from these events.
-    With the history, events of before explain what did not follow from any.
+    A page may be newer than its serial, and show or omit a file too early. These events explain such differences. With
+    the history, earlier events explain changes that had no event before.
     """
     catalog = crawler.catalog
     with catalog.read() as connection:
@@ -252,11 +259,11 @@ def _explain_pages(crawler: Crawler, crawl: FullCrawl) -> None:
 
 
 def crawl_full(crawler: Crawler, *, with_history: bool = False) -> FullCrawlResult:
-    """Runs a whole full crawl, or the rest of the open one; `with_history` as in `list_index`."""
+    """Run a full crawl, or the rest of the open one. `with_history` is as in `list_index`."""
     crawl, listing = list_index(crawler, with_history=with_history)
     with claiming(crawler, crawl.workload):
         visits, reads = visit_shards(crawler, crawl, only_due=True), ReadCounts()
-        if visits.todo:  # what can be read does not wait for pages that fail
+        if visits.todo:  # readable files do not wait for failing pages
             reads = read_workload(crawler, crawl.workload, only_due=True)
             rest = visit_shards(crawler, crawl)
             visits = replace(rest, lost=visits.lost + rest.lost)
@@ -272,7 +279,7 @@ _GROUP_PROJECTS = 500
 
 @dataclass(frozen=True, slots=True)
 class FinishedShard:
-    """One finished shard: the state of its visits and reads, and the seconds that its group took."""
+    """A finished shard: the state of its visits and reads, and the seconds that its group of shards took."""
 
     shard: int
     visits: WorkloadProgress
@@ -281,7 +288,7 @@ class FinishedShard:
 
 
 def crawl_of_shards(crawler: Crawler) -> FullCrawl:
-    """The open full crawl, else the last completed one. Raises CatalogError where there is neither."""
+    """Return the open full crawl, or else the last completed one. Raises CatalogError if there is neither."""
     with crawler.catalog.read() as connection:
         if find_open_crawl(connection) is None:
             return require_last_crawl(connection, crawler.index.index_url, crawler.selection)
@@ -289,14 +296,14 @@ def crawl_of_shards(crawler: Crawler) -> FullCrawl:
 
 
 def visit_each_shard(crawler: Crawler, shards: Sequence[int]) -> Iterator[FinishedShard]:
-    """Visits the projects that the open full crawl has left in `shards`, and yields each shard when it is finished.
+    """Visit the open full crawl's remaining projects in `shards`, and yield each shard when it is finished.
 
-    Where no crawl is open, every known project in `shards` is visited once more; a call that was stopped is resumed.
+    If no full crawl is open, all known projects in `shards` are visited again. A call that was stopped is resumed.
     """
     crawl = crawl_of_shards(crawler)
     if crawl.completed_at is not None:
         _queue_again(crawler, crawl, shards)
-    with claiming(crawler, crawl.workload):  # so that no other process forgets the visits before they are counted
+    with claiming(crawler, crawl.workload):  # otherwise another process might delete the visits before they are counted
         for group in _groups(crawler, crawl, shards):
             started = time.monotonic()
             visit_shards(crawler, crawl, group)
@@ -304,7 +311,8 @@ def visit_each_shard(crawler: Crawler, shards: Sequence[int]) -> Iterator[Finish
 
 
 def read_each_shard(crawler: Crawler, shards: Sequence[int]) -> Iterator[FinishedShard]:
-    """Reads what is pending in `shards`, yields each shard when it is finished, and completes a crawl without rest."""
+    """Read the pending distributions in `shards`, yield each finished shard, and complete the crawl if nothing is
+    left."""
     crawl = crawl_of_shards(crawler)
     workload = crawl.workload if crawl.completed_at is None else None
     with claiming(crawler, crawl.workload):
@@ -342,17 +350,17 @@ def _finished(crawler: Crawler, crawl: FullCrawl, group: Sequence[int], started:
 
 
 SHARDS_IN_ONE_RUN = 100
-"""Enough runs for several machines, and few enough that their starts do not count."""
+"""Enough runs for several machines, and few enough that their start-up time does not matter."""
 SMALL_SELECTION = 10_000
-"""As many projects as one process visits and reads within an hour."""
+"""The number of projects that one process visits and reads within an hour."""
 
 
 def shards_in_one_run(database_url: str, selected_projects: int) -> int | None:
-    """The most shards that a run of a backfill takes, or None for all of them.
+    """Return the most shards for one run of a backfill; None for all shards.
 
-    All of them where no second machine could help: the catalog is an SQLite file, so this machine does all the work,
-    and one run has all of its cores and its whole rate of requests. Also where few projects are selected (0: all of
-    the index). Else several machines may share the shards, and each takes some.
+    One run takes all shards if a second machine would not help. That is so if the catalog is an SQLite file, which only
+    this machine can use: one run then has all its cores and the whole rate of requests. It is also so if few projects
+    are selected (0 means the whole index). Otherwise several machines may share the shards.
 
     >>> shards_in_one_run("sqlite:////data/catalog.sqlite", 0) is None
     True

@@ -1,6 +1,7 @@
-"""Follows the changelog in serial ranges: each is allocated, its events stored, its projects visited and read.
+"""Incremental crawls, which follow the changelog in serial ranges.
 
-What a range is, and which exist, is the ledger's: `catalog/ledger/`.
+Each range is allocated, its events are stored, its projects are visited, and their new files are read. The ledger
+in `catalog/ledger/` defines and stores the ranges.
 """
 
 import random
@@ -78,10 +79,11 @@ from pypi_assets.crawl.visiting import visit_workload
 
 @dataclass(frozen=True, slots=True)
 class RangeResult:
-    """One finished range. `unexplained_changes` counts the changes in it that pages showed and no event explains,
-    `broken_rows` the rows of the changelog in it that were kept aside.
+    """A finished range.
 
-    `open_projects` are the first of those that could not be visited: what is known of them follows from events alone.
+    `unexplained_changes` counts the changes in it that pages showed and no event explains. `broken_rows` counts its
+    invalid rows of the changelog, which were set aside. `open_projects` has the first projects that could not be
+    visited, so that their state follows from events alone.
     """
 
     serials: SerialRange
@@ -103,14 +105,16 @@ def allocate_next_ranges(
     *,
     everything: bool = False,
 ) -> list[SerialRange]:
-    """Allocates the ranges up to the index's last serial in the ledger; none where the index has nothing new.
+    """Allocate the ranges up to the index's last serial in the ledger. Returns no range if nothing is new on the index.
 
-    Their events are stored first, since a backlog is cut by the count of events (`range_events` of the crawler). With
-    `changelog_pages` it requests at most that many pages of the changelog, and the ranges end there. None is allocated
-    before `min_age_s` seconds after the last one, unless there are `min_events` new events. Where the changelog is
-    off, the list of projects is compared instead, at most once in `list_pause_s` seconds. An index without serials is
-    looked at first: at what is due, or with `everything` at all projects.
-    Raises CatalogError where no full crawl is complete, or where the index has gone backwards.
+    The events are stored first, since a backlog is divided into ranges by the count of events (`range_events` of the
+    crawler). With `changelog_pages`, at most that many pages of the changelog are requested, and the ranges end there.
+    No range is allocated before `min_age_s` seconds after the last one, unless there are `min_events` new events.
+
+    If the changelog is off, the list of projects is compared instead, at most once in `list_pause_s` seconds. An index
+    without serials is polled first: its due projects, or all of them with `everything`.
+
+    Raises CatalogError if no full crawl is complete, or if the index has gone backwards.
     """
     catalog, index = crawler.catalog, crawler.index
     with catalog.read() as connection:
@@ -142,14 +146,17 @@ def _store_new_events(crawler: Crawler, changelog_pages: int | None) -> int:
 
 
 def open_ranges(crawler: Crawler) -> list[SerialRange]:
-    """The ranges of the ledger that are not complete, in order, without that of a full crawl under way."""
+    """Return the incomplete ranges of the ledger in order, without the range of a running full crawl."""
     with crawler.catalog.read() as connection:
         require_followable(connection, crawler.index.index_url, crawler.selection)
         return [entry.serials for entry in unfinished_ranges(connection)]
 
 
 def store_changelog(crawler: Crawler, serials: SerialRange) -> RangeEvents:
-    """Stores the events of a range of the ledger, unless it is a listed one. Raises RangeError for any other range."""
+    """Store the events of a range of the ledger, unless it is a listed range.
+
+    Raises RangeError if it is not allocated.
+    """
     with _work_on(crawler, serials) as entry:
         if entry.lister != SIMPLE:
             crawler.patiently(partial(catch_up, crawler, serials.end))
@@ -158,18 +165,18 @@ def store_changelog(crawler: Crawler, serials: SerialRange) -> RangeEvents:
 
 
 def visit_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -> WorkloadProgress:
-    """Visits every project of which an event in the range changes files, and returns how all those visits stand.
+    """Visit every project whose files are changed by an event of the range. Return the state of all these visits.
 
-    For a listed range these are the projects whose serial on the list was new; earlier listed ranges are corrected
-    first where their events have arrived since. Projects of a complete range are visited once more, unless not `again`.
-    In addition a few projects are visited whose last visit is longest ago, as an audit: the range does not wait for
-    these.
+    For a listed range, these are the projects with a new serial on the list. First, earlier listed ranges are corrected
+    if their events have arrived. Projects of a complete range are visited again, unless `again` is False.
+
+    As an audit, it also visits some projects whose last visit is longest ago. The range does not wait for them.
     """
     workload = range_workload(serials)
     explain_ranges(crawler)
     with _work_on(crawler, serials) as entry:
         if entry.lister != SIMPLE:
-            crawler.patiently(partial(catch_up, crawler, serials.end))  # a range may be visited by itself
+            crawler.patiently(partial(catch_up, crawler, serials.end))  # a range may be visited on its own
         crawler.catalog.transact(partial(_queue_range, crawler, serials, again, random.random()))
         progress = visit_workload(crawler, workload)
     _visit_again(crawler)
@@ -177,7 +184,7 @@ def visit_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -
 
 
 def _visit_again(crawler: Crawler) -> None:
-    """Visits once what is due of the revisits: of the range's share, and of what was abandoned before."""
+    """Visit each due revisit once: the audit share of ranges, and visits that were abandoned before."""
     with crawler.catalog.read() as connection:
         abandoned = abandoned_visits(connection, crawler.catalog.clock())
     if abandoned:
@@ -198,9 +205,9 @@ def _queue_range(crawler: Crawler, serials: SerialRange, again: bool, chance: fl
 
 
 def read_range(crawler: Crawler, serials: SerialRange) -> ReadCounts:
-    """Reads what is pending in the range's projects, and completes the range if nothing is left.
+    """Read the pending distributions of the range's projects, and complete the range if nothing is left.
 
-    Raises CatalogError where its projects have not been visited.
+    Raises CatalogError if its projects have not been visited.
     """
     workload, catalog = range_workload(serials), crawler.catalog
     with _work_on(crawler, serials):
@@ -220,7 +227,7 @@ def _read_again(crawler: Crawler) -> None:
 
 
 def _read_and_follow(crawler: Crawler, workload: str) -> ReadCounts:
-    """Reads what is pending in the workload, and what its uploads bring into scopes, where there are any."""
+    """Read the pending distributions of the workload. If there are scopes, follow the requirements of new uploads."""
     with crawler.catalog.read() as connection:
         are_scopes = has_scopes(connection)
     if not are_scopes:
@@ -260,8 +267,8 @@ def _forget_done(serials: SerialRange, connection: Connection) -> None:
 
 
 def crawl_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -> RangeResult:
-    """Runs all steps of one range; `again` as in `visit_range`."""
-    with claiming(crawler, range_workload(serials)):  # also between its steps
+    """Run all stages of one range. `again` is as in `visit_range`."""
+    with claiming(crawler, range_workload(serials)):  # also between the stages
         events = store_changelog(crawler, serials)
         visits, reads = visit_range(crawler, serials, again=again), read_range(crawler, serials)
     with crawler.catalog.read() as connection:
@@ -272,10 +279,10 @@ def crawl_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -
 
 
 def crawl_incremental(crawler: Crawler, *, everything: bool = False) -> list[RangeResult]:
-    """Crawls every range up to the index's last serial, those left open by earlier runs first.
+    """Crawl every range up to the index's last serial, beginning with ranges that earlier runs left open.
 
-    Other processes can work on the same ranges meanwhile; what they complete is not repeated. In the end scopes go on
-    that have something left. `everything` is as in `allocate_next_ranges`.
+    Other processes may work on the same ranges at the same time; completed work is not repeated. At the end, scopes
+    with pending work are run. `everything` is as in `allocate_next_ranges`.
     """
     allocate_next_ranges(crawler, everything=everything)
     explain_ranges(crawler)
@@ -288,10 +295,10 @@ def crawl_incremental(crawler: Crawler, *, everything: bool = False) -> list[Ran
 
 
 def explain_ranges(crawler: Crawler) -> None:
-    """Makes complete listed ranges exact, once their events have been stored.
+    """Make complete listed ranges exact, once their events have been stored.
 
-    The projects that the events change are recomputed; those that the list had missed are visited first. What both
-    find is read; a read that fails is left to a retry.
+    Projects that the events change are recomputed. Projects that the list had missed are visited first. New files are
+    read; a failed read is left to a retry.
     """
     catalog = crawler.catalog
     with catalog.read() as connection:
@@ -317,7 +324,10 @@ def _queue_span(workload: str, span: SerialRange, connection: Connection) -> Non
 
 @contextmanager
 def _work_on(crawler: Crawler, serials: SerialRange) -> Iterator[LedgerRange]:
-    """The range's entry in the ledger, which keeps the error that ends the block. Raises RangeError for any other."""
+    """Yield the range's entry in the ledger, and record an error of the block there.
+
+    Raises RangeError if the range is not allocated.
+    """
     catalog = crawler.catalog
     with claiming(crawler, range_workload(serials)):
         entry = catalog.transact(partial(_begin, crawler, serials))
@@ -325,7 +335,7 @@ def _work_on(crawler: Crawler, serials: SerialRange) -> Iterator[LedgerRange]:
             yield entry
         except Exception as error:
             text = f"{type(error).__name__}: {error}"
-            with suppress(SQLAlchemyError):  # where the catalog itself is what failed
+            with suppress(SQLAlchemyError):  # maybe it was the catalog that failed
                 catalog.transact(partial(fail_range, serials=serials, error_text=text))
             raise
         catalog.transact(partial(leave_range, serials=serials))

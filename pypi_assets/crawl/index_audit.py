@@ -1,7 +1,7 @@
-"""An audit: compares the serial of every project on the index's list with the catalog's, and visits those that differ.
+"""Audits: compare the serial of every listed project with the catalog, and visit the projects that differ.
 
-It also visits a share of the projects whose last visit is longest ago: only a visit finds what changes without an
-event and without a new serial, such as that a project is archived.
+An audit also visits a share of the projects whose last visit is longest ago. Only a visit finds changes without an
+event and without a new serial, for example that a project was archived.
 """
 
 import math
@@ -45,9 +45,9 @@ class AuditResult:
 
 
 def audit_index(crawler: Crawler, share_percent: float) -> AuditResult:
-    """Runs a whole audit, or the rest of the open one.
+    """Run an audit, or the rest of the open one.
 
-    Its findings are in the catalog afterwards, and in the log of changes, so that the next dumps have them.
+    Its findings are stored in the catalog and in the log of changes, so that the next dumps have them.
     """
     with crawler.catalog.read() as connection:
         require_followable(connection, crawler.index.index_url, crawler.selection)
@@ -65,18 +65,18 @@ def audit_index(crawler: Crawler, share_percent: float) -> AuditResult:
 
 
 def _complete_workloads(crawler: Crawler, audit: Audit) -> list[str]:
-    """The workloads of the audit and of the last full crawl, which can have been stopped when it had just completed."""
+    """Return the workloads of the audit and of the last full crawl, whose visits may not have been deleted yet."""
     with crawler.catalog.read() as connection:
         crawl = last_completed_crawl(connection)
     return [audit.workload] if crawl is None else [audit.workload, crawl.workload]
 
 
 def _compare(crawler: Crawler, audit: Audit) -> Audit:
-    """Compares the list, a page at a time, and then queues a visit of each project that differs, and of the share.
+    """Compare the list page by page, and then queue visits of the projects that differ and of the share.
 
-    The events up to the list's serial are stored first, so that their changes do not count as drift. The visits are
-    queued in one transaction. Of several processes that compare a list at the same time, the first one opens the queue
-    of the audit, and the others take it as it is. Where this is stopped, nothing is queued.
+    The events up to the list's serial are stored first, so that their changes do not count as drift. All visits are
+    queued in one transaction; if the comparison is stopped before, no visit is queued. If several processes compare a
+    list at the same time, the first one fills the queue of the audit, and the others use that queue.
     """
     with crawler.index.iter_listing() as (listing_serial, listed):
         serial = require_serial(crawler, listing_serial)
@@ -88,9 +88,9 @@ def _compare(crawler: Crawler, audit: Audit) -> Audit:
 
 
 class _ListComparison:
-    """One list compared with the catalog, and the projects that differ, with the cause of each.
+    """The comparison of one list with the catalog, and the projects that differ, each with the cause.
 
-    `is_followed`: whether the events up to it are stored.
+    `is_followed` is set if the events up to the list's serial are stored.
     """
 
     def __init__(self, crawler: Crawler, audit: Audit, compared: ComparedList, is_followed: bool) -> None:
@@ -104,14 +104,14 @@ class _ListComparison:
             self._followed_to = max(events_through(connection), last_allocated_serial(connection))
 
     def compare(self, connection: Connection, page: Sequence[ListedProject]) -> list[tuple[ComparedProject, Drift]]:
-        """The projects of `page` that differ, with the cause of each."""
+        """Return the projects of `page` that differ, each with the cause."""
         compared = self.list.compare(connection, page)
         rename_listed(connection, page)
         note_seen(connection, dict.fromkeys((one.id for one in compared), self._now()))
         return [(project, cause) for project in compared if (cause := self._cause(project)) is not None]
 
     def _cause(self, project: ComparedProject) -> Drift | None:
-        """Why a listed project is drift; None where it is not, or where the next range will update it."""
+        """Return why a listed project has drifted; None if it has not, or if the next range will update it."""
         listed = project.listed_serial or 0
         if listed > self._followed_to or project.known_serial > self.list.serial:
             return None
@@ -122,10 +122,13 @@ class _ListComparison:
         return Drift.SERIAL_AHEAD if listed > project.known_serial else Drift.SERIAL_LAGS
 
     def end(self, connection: Connection) -> Audit:
-        """Queues the projects that differ, those that are no longer listed, without those of an open range, and the
-        share. Unlisted ones with exhausted visits are queued too, since nothing else visits them again.
+        """Queue the projects that differ, the projects that are no longer listed, and the share.
 
-        Returns the audit with its findings so far; as it is where another process has opened its queue.
+        Unlisted projects with changes in an open range are skipped. Unlisted projects with exhausted visits are queued,
+        since nothing else visits them again.
+
+        Returns the audit with its findings so far. If another process has already filled its queue, the audit is
+        returned unchanged.
         """
         audit = lock_audit(connection, self._audit)
         if audit.serial is not None:
@@ -134,7 +137,7 @@ class _ListComparison:
         unlisted = [one for one in self.list.unlisted(connection) if one.known_serial <= self._complete]
         for project, cause in [*self.differing, *((project, Drift.NOT_LISTED) for project in unlisted)]:
             findings.add(cause, project.name)
-        if self._is_followed:  # then its events are known, and its page is taken as it is
+        if self._is_followed:  # then its events are known, and its page is believed
             unlisted = [replace(project, known_serial=-1) for project in unlisted]
         differing = [project for project, _ in self.differing]
         queue_listed(connection, [*differing, *unlisted], self.list.serial, audit.workload)

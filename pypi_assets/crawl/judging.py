@@ -1,7 +1,7 @@
-"""Decides what the answer to each visit means, and stores that with the file states that follow from it.
+"""Decides what the answer to each visit means, and stores the verdict with the resulting states of files.
 
-A failed visit is postponed, and exhausted at the deadline. Fetching pages, and which are fetched when, does not belong
-here: see `visiting.py`. The file states are computed in `catalog/derived/`.
+A failed visit is postponed, and exhausted at the deadline. `visiting.py` chooses and fetches the pages.
+`catalog/derived/` computes the states of files.
 """
 
 import zlib
@@ -38,18 +38,18 @@ from pypi_assets.index.errors import NotOnIndexError, PackageIndexError, StaleEr
 from pypi_assets.index.models import NotModified, ProjectPage
 
 _WORK_AT_ONCE = 5_000
-"""How many files the pages of one transaction have; on SQLite it holds the one write lock."""
+"""The most files on the pages of one transaction, which on SQLite holds the only write lock."""
 _WORK_OF_A_VISIT = 20
-"""What a visit costs besides the files of its page, in files."""
+"""The cost of a visit besides the files of its page, measured in files."""
 _CACHED_404_S = 600.0
-"""For how long a 404 can come from a cache, with much to spare, in seconds."""
+"""The longest time that a cache may serve a 404, in seconds, with a large margin."""
 _FAULTS_OF_DATA = (DataError, IntegrityError, ArithmeticError, LookupError, TypeError, ValueError, zlib.error)
-"""Errors that storing a project raises because of its data; those of a failing database are not among them."""
+"""Errors that storing a project raises because of its data, and not because the database fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The index's answer when `task` was visited: the project's page, or why there is none."""
+    """The index's answer to a visit: the project's page, or an error."""
 
     task: VisitTask
     visit_id: int
@@ -58,7 +58,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class _JudgedVisit:
-    """The verdict on the visit of a task. `is_gone`: the answer was a 404."""
+    """The verdict on the visit of a task. `is_gone` is set if the answer was a 404."""
 
     task: VisitTask
     verdict: VisitVerdict
@@ -66,12 +66,11 @@ class _JudgedVisit:
 
 
 def judge(crawler: Crawler, fetched: Sequence[Fetched]) -> int:
-    """Stores the outcome of each visit, many in one transaction as long as their pages are small; no two are of one
-    project.
+    """Store the outcomes of visits, many in one transaction if their pages are small. Return how many were dropped.
 
-    The events up to a page's own serial are stored before it is judged, unless the changelog is off. A project that
-    cannot be stored costs its own visit alone. All visits are claimed by one worker for one workload. Returns how many
-    were dropped, since another worker has taken over their claims.
+    All visits are claimed by one worker for one workload, and belong to distinct projects. A visit is dropped if
+    another worker has taken over its claim. Before a page is judged, the events up to its serial are stored, unless the
+    changelog is off. If a project cannot be stored, only its own visit fails.
     """
     lost, now = 0, crawler.catalog.clock()
     for one in fetched:
@@ -90,7 +89,7 @@ def judge(crawler: Crawler, fetched: Sequence[Fetched]) -> int:
 
 
 def _batches(fetched: Iterable[Fetched]) -> Iterator[list[Fetched]]:
-    """`fetched` in parts of bounded work, each of at least one visit."""
+    """Divide `fetched` into batches of bounded work, with at least one visit each."""
     batch: list[Fetched] = []
     work = 0
     for one in fetched:
@@ -105,7 +104,7 @@ def _batches(fetched: Iterable[Fetched]) -> Iterator[list[Fetched]]:
 
 
 def _catch_up(crawler: Crawler, fetched: Collection[Fetched]) -> dict[int, PackageIndexError]:
-    """Stores the events that each visit needs. Returns the ids of visits for which that failed, with the error.
+    """Store the events that each visit needs. Return the errors of visits for which that failed, by visit id.
 
     While the changelog is off, no visit needs events.
     """
@@ -131,13 +130,13 @@ def _catch_up(crawler: Crawler, fetched: Collection[Fetched]) -> dict[int, Packa
                 if reached is None:
                     break
                 through = reached
-        if missing is not None:  # the events up to a greater serial include these
+        if missing is not None:  # events up to a smaller serial had to be stored first
             failed[visit_id] = missing
     return failed
 
 
 def _spans_of_old_pages(fetched: Iterable[Fetched]) -> dict[int, tuple[int, int]]:
-    """By project id, the serial of each page that is older than its visit wants, and the wanted serial."""
+    """Return the serial of each page that is older than its visit wants, and the wanted serial, by project id."""
     return {
         one.task.project.id: (one.answer.last_serial, one.task.min_serial)
         for one in fetched
@@ -153,12 +152,12 @@ def _judge(
     known: Collection[int],
     current: Collection[int],
 ) -> _JudgedVisit:
-    """The verdict on one visit.
+    """Return the verdict on a visit.
 
-    `failed` is why its events could not be stored. `explained` are serials that explain a 404, by project id. `known`
-    are the projects with events, which can have come after a 404 was sent. `current` are the projects whose pages are
-    older than wanted, while no event in between changes their files. Some events, such as those of roles, never refresh
-    a page, so it is not waited for.
+    `failed` is the error if its events could not be stored. `explained` has the serials that explain a 404, by project
+    id. `known` has the projects with events, which may have arrived after a 404 was sent. `current` has the projects
+    whose page is older than wanted although no event in between changes their files. Such events, for example those of
+    roles, never refresh a page, so the visit does not wait for a newer page.
     """
     task, visit_id = fetched.task, fetched.visit_id
     match fetched.answer if failed is None else failed:
@@ -171,7 +170,7 @@ def _judge(
             stale = StaleError(
                 f"the page is of serial {serial}, older than the event at {task.min_serial}", crawler.index.index_url
             )
-            return _postpone_or_exhaust(crawler, fetched, stale, page)  # it is true of its own serial all the same
+            return _postpone_or_exhaust(crawler, fetched, stale, page)  # the page is still true as of its own serial
         case NotOnIndexError() as gone:
             explained_at = _explanation(task, explained)
             due_at = crawler.next_try(gone, task.attempts, task.first_failed_at)
@@ -194,9 +193,9 @@ def _judge(
 
 
 def _explanation(task: VisitTask, explained: Mapping[int, int]) -> int | None:
-    """The serial at which the project has no page, known from an event or from a list of projects without it.
+    """Return the serial at which the project has no page, according to an event or a list of projects without it.
 
-    An event from before the project was listed explains nothing.
+    An event before the project was listed does not explain a 404 after it.
     """
     if task.unlisted_at is not None:
         return max(task.unlisted_at, explained.get(task.project.id, 0))
@@ -206,11 +205,11 @@ def _explanation(task: VisitTask, explained: Mapping[int, int]) -> int | None:
 
 
 def _may_come_back(crawler: Crawler, task: VisitTask, due_at: float | None, *, has_events: bool) -> bool:
-    """Whether an unexplained 404, to be tried again at `due_at`, is not believed yet.
+    """Check whether to retry an unexplained 404 at `due_at`, instead of believing it.
 
-    At the deadline it is, unless the last answer was another one. A listed project has a shorter deadline, since the
-    next list will lack it if it is really gone. Of a project that no event, list or page has shown, as where only a
-    requirement names it, two in a row are believed.
+    At the deadline a 404 is believed, unless the answer before was not a 404. For a listed project the deadline is
+    shorter, since the next list will omit the project if it was really removed. If no event, list or page has ever
+    shown the project, for example because only a requirement names it, two 404s in a row are believed.
     """
     if task.min_serial == 0 and task.project.page_serial is None and not has_events:
         return not task.was_gone
@@ -221,9 +220,9 @@ def _may_come_back(crawler: Crawler, task: VisitTask, due_at: float | None, *, h
 
 
 def _is_enough(crawler: Crawler, task: VisitTask, error: PackageIndexError) -> bool:
-    """Whether a page has failed often enough to go on without it, so that one odd page holds up no crawl.
+    """Check whether a page has failed so often that the crawl goes on without it, so that it does not block the crawl.
 
-    While the index itself fails, or asks for a pause, its pages are waited for up to the deadline.
+    If the index as a whole fails, or asks for a pause, the visit waits up to the deadline instead.
     """
     is_last = task.first_failed_at is not None and task.attempts + 1 >= crawler.page_attempts
     if not is_last or isinstance(error, StaleError) or requested_pause_s(error):
@@ -234,7 +233,7 @@ def _is_enough(crawler: Crawler, task: VisitTask, error: PackageIndexError) -> b
 def _postpone_or_exhaust(
     crawler: Crawler, fetched: Fetched, error: PackageIndexError, page: ProjectPage | None = None
 ) -> _JudgedVisit:
-    """Postpones the visit where the error is transient and attempts are left; else it is exhausted, and shown so."""
+    """Postpone the visit if the error is transient and attempts are left. Otherwise mark it as exhausted."""
     task = fetched.task
     is_transient = isinstance(error, TransientError | NotOnIndexError)
     due_at = crawler.next_try(error, task.attempts, task.first_failed_at) if is_transient else None
@@ -244,7 +243,7 @@ def _postpone_or_exhaust(
 def _postponed_or_exhausted(
     fetched: Fetched, error: PackageIndexError, due_at: float | None, page: ProjectPage | None = None
 ) -> _JudgedVisit:
-    """Returns the verdict on a failed visit: postponed until `due_at`, or exhausted where that is None."""
+    """Return the verdict on a failed visit: postponed until `due_at`, or exhausted if `due_at` is None."""
     task, project = fetched.task, fetched.task.project
     if due_at is not None:
         return _JudgedVisit(
@@ -260,10 +259,10 @@ def _postponed_or_exhausted(
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of the events when verdicts are stored.
+    """The state of the stored events when verdicts are stored.
 
-    Until it `is_all`, pages that no stored event explains are not judged. Then the events are stored up to `through`,
-    the index's last serial after the pages were fetched; None where that is not known.
+    Until `is_all` is set, pages that no stored event explains are not judged. Afterwards, events are stored up to
+    `through`, the index's last serial after the pages were fetched; None if that is not known.
     """
 
     is_all: bool = False
@@ -271,10 +270,10 @@ class _Known:
 
 
 def _store_explained(crawler: Crawler, judged: Sequence[_JudgedVisit]) -> int:
-    """Stores verdicts; returns how many are dropped.
+    """Store verdicts. Return how many were dropped.
 
-    A page can be newer than its own serial. So where one shows what no stored event explains, the events up to the
-    index's last serial are stored first, once for all; where that fails, the visits of such pages are postponed.
+    A page may be newer than its own serial. If a page shows a change that no stored event explains, the events up to
+    the index's last serial are stored first, once for all pages. If that fails, the visits of such pages are postponed.
     """
     try:
         return _store(crawler, judged, _Known())
@@ -294,7 +293,7 @@ def _postponed(crawler: Crawler, judged: _JudgedVisit, error: PackageIndexError)
 
 
 def _store(crawler: Crawler, judged: Sequence[_JudgedVisit], known: _Known) -> int:
-    """Stores verdicts; returns how many are dropped. Raises UnexplainedPageError as `record_verdicts` does."""
+    """Store verdicts. Return how many were dropped. Raises UnexplainedPageError as `record_verdicts` does."""
     catalog = crawler.catalog
     now = catalog.clock()
     try:
@@ -316,9 +315,9 @@ def _store(crawler: Crawler, judged: Sequence[_JudgedVisit], known: _Known) -> i
 
 
 def _record(connection: Connection, judged: Sequence[_JudgedVisit], known: _Known, now: float) -> tuple[int, set[str]]:
-    """Returns how many are dropped, and the workloads whose exhausted visits are done now."""
+    """Return how many visits were dropped, and the workloads whose exhausted visits are done now."""
     held = still_claimed(connection, [one.task for one in judged])
-    ordered = sorted(  # so that no two writers wait for each other
+    ordered = sorted(  # in one order everywhere, so that no two writers wait for each other
         (one for one in judged if one.task.project.id in held), key=lambda one: one.task.project.id
     )
     reached = {one.task.project.id: _reached(one) for one in ordered if _is_success(one.verdict)}
@@ -343,7 +342,7 @@ def _record(connection: Connection, judged: Sequence[_JudgedVisit], known: _Know
 
 
 def _keep_aside(connection: Connection, verdicts: Iterable[VisitVerdict], now: float) -> None:
-    """Keeps the broken entries of new pages aside. Their files are live, and cannot be read."""
+    """Store the invalid entries of new pages separately. Their files are live, and cannot be read."""
     broken = {
         verdict.project.id: () if verdict.page is None else verdict.page.broken
         for verdict in verdicts
@@ -358,7 +357,7 @@ def _is_success(verdict: VisitVerdict) -> bool:
 
 
 def _reached(judged: _JudgedVisit) -> int | None:
-    """The serial up to which a successful visit shows the project; None where it has no page."""
+    """Return the serial up to which a successful visit shows the project; None if it has no page."""
     page = judged.verdict.page
     return None if page is None else max(page.last_serial, judged.task.min_serial)
 

@@ -1,7 +1,7 @@
-"""Runs listers, which find what to visit, and chooses the one to follow.
+"""Runs listers, which find the projects to visit, and chooses the lister to follow.
 
-The changelog is followed, or the list of projects for as long as there is no changelog. Each page of a lister is
-committed together with the lister's state, and so is its end.
+The changelog is followed if it answers, and otherwise the list of projects. Each page of a lister is committed in the
+same transaction as the lister's state, and so is its end.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,11 +19,12 @@ PageT = TypeVar("PageT")
 
 
 class Lister(Protocol[PageT]):
-    """Brings the changes of an index into the catalog, page by page.
+    """A source of changes, which are stored in the catalog page by page.
 
-    `commit` stores one page, and `finalize` what follows from all of them; each returns the lister's new state.
-    Both can run again, so they change nothing but the catalog, and themselves only in ways that a second run repeats.
-    `reconcile` merges the state that another run has stored meanwhile with the own one, or raises OvertakenError.
+    `commit` stores one page, and `finalize` stores the results of all pages. Both return the lister's new state, and
+    both may run again: they change only the catalog, and attributes whose values a repetition does not change.
+    `reconcile` merges this lister's state with the state that another run has stored meanwhile, or raises
+    OvertakenError.
     """
 
     name: str
@@ -38,7 +39,7 @@ class Lister(Protocol[PageT]):
 
 
 def run_lister(crawler: Crawler, lister: Lister[PageT]) -> None:
-    """Runs `lister` from its first page to its end."""
+    """Run a lister from its first page to its end."""
     catalog = crawler.catalog
     with catalog.read() as connection:
         state = read_lister_state(connection, lister.name, crawler.index.index_url)
@@ -65,10 +66,11 @@ _T = TypeVar("_T")
 
 
 def query_changelog(crawler: Crawler, query: Callable[[], _T], *, again: bool = False) -> _T | None:
-    """What `query` gets from the changelog; None where it is off, and the list of projects is to be followed.
+    """Return the changelog's answer to `query`; None if the changelog is off.
 
-    With `auto` the changelog is off once it was refused, or has failed up to the retry deadline. Then it is queried
-    only with `again`, and on again as soon as it answers. Raises what `query` raises while the changelog is not off.
+    Then the list of projects is followed. With the lister `auto`, the changelog goes off if it is rejected, or fails up
+    to the retry deadline. It is then queried only with `again`, and is on again when it answers. Raises the errors of
+    `query` while the changelog is not off.
     """
     if crawler.lister == SIMPLE:
         return None
@@ -80,7 +82,7 @@ def query_changelog(crawler: Crawler, query: Callable[[], _T], *, again: bool = 
         return None
     try:
         answer = query()
-    except StaleError:  # it answers
+    except StaleError:  # the changelog does answer
         raise
     except PackageIndexError as error:
         if not _note_failure(crawler, error):
@@ -89,12 +91,12 @@ def query_changelog(crawler: Crawler, query: Callable[[], _T], *, again: bool = 
     if "failing_since" in known:
         _note(crawler, lambda content: {"serial": content["serial"]} if "serial" in content else {})
         if "off_since" in known:
-            crawler.notify("the changelog answers again, and is followed")
+            crawler.notify("the changelog answers again, and is followed again")
     return answer
 
 
 def _note_failure(crawler: Crawler, error: PackageIndexError) -> bool:
-    """Records that the changelog fails; returns whether it is off."""
+    """Record a failure of the changelog. Return whether the changelog is off."""
     now = crawler.catalog.clock()
 
     def failing(content: Content) -> Content:
@@ -105,7 +107,7 @@ def _note_failure(crawler: Crawler, error: PackageIndexError) -> bool:
 
     before, after = _note(crawler, failing)
     if "off_since" in after and "off_since" not in before:
-        crawler.notify(f"the changelog is off, so the list of projects is followed, which has no events: {error}")
+        crawler.notify(f"the changelog is off; the list of projects is followed, which has no events: {error}")
     return "off_since" in after
 
 

@@ -1,6 +1,6 @@
-"""Reads the pending distributions of a workload until each one has an outcome, and stores the outcomes.
+"""Reads the pending distributions of a workload until each has an outcome, and stores the outcomes.
 
-How one distribution is downloaded is in `fetching.py`; the same loop for project pages is in `visiting.py`.
+`fetching.py` downloads a distribution. `visiting.py` has the same loop for project pages.
 """
 
 import time
@@ -28,7 +28,7 @@ from pypi_assets.storage.store import Storage
 _COMMIT_EVERY_S = 5.0
 _COMMIT_BYTES = 32 * 1024**2
 _COMMIT_READS = 500
-"""Reads are committed once one of these three limits is reached; a pack holds one commit's extracts."""
+"""Reads are committed once one of these three limits is reached. A pack holds the extracts of one commit."""
 _GROUP_READS = 5_000
 
 
@@ -36,8 +36,8 @@ _GROUP_READS = 5_000
 class ReadCounts:
     """The outcomes of the reads of one call, and their cost in bytes, requests and seconds.
 
-    `failures` counts errors and exhausted reads by kind. `lost` counts the reads that another worker has taken over
-    meanwhile, since their claims were not renewed in time.
+    `failures` counts errors and exhausted reads by kind. `lost` counts reads that another worker has taken over, since
+    their claims were not renewed in time.
     """
 
     data: int = 0
@@ -68,11 +68,12 @@ def read_workload(
     only_due: bool = False,
     only_first: bool = False,
 ) -> ReadCounts:
-    """Reads every distribution that is pending in the projects of `workload` (None: of all), within `shards`.
+    """Read all pending distributions of the projects in `workload` (None: of all projects), within `shards` (None:
+    all).
 
-    It returns once no process has any of them left to read; with `only_due`, once none that is left is due and free.
-    With `only_first` it reads only what leads a scope on.
-    Raises RefusedError where no host of files can be trusted: see `fetching.py`.
+    It returns when no process has such a read left. With `only_due`, it returns if no remaining read is due and free.
+    With `only_first`, it reads only files that may bring further projects into a scope. Raises RefusedError if no host
+    of files can be trusted: see `fetching.py`.
     """
     started = time.monotonic()
     with claiming(crawler, workload) as worker:
@@ -99,14 +100,17 @@ def read_workload(
 
 @dataclass(slots=True)
 class _Group:
-    """Some shards with pending reads, none of which can be claimed before `ready_at` (unix seconds)."""
+    """Some shards with pending reads. No read can be claimed before `ready_at` (unix seconds)."""
 
     shards: Sequence[int]
     ready_at: float = 0.0
 
 
 class _WorkloadReading:
-    """The reads of one workload, claimed from a group of shards at a time: a full crawl can have millions pending."""
+    """The reads of a workload.
+
+    They are claimed group by group of shards, since a full crawl may have millions pending.
+    """
 
     def __init__(
         self, crawler: Crawler, worker: str, workload: str | None, shards: Sequence[int] | None, only_first: bool
@@ -127,7 +131,7 @@ class _WorkloadReading:
         self.lost = self.bytes_fetched = self.requests = 0
 
     def find_groups(self) -> bool:
-        """Finds the shards with pending reads, new ones included; returns whether there are any."""
+        """Find the shards with pending reads, including new ones. Return whether there are any."""
         with self._catalog.read() as connection:
             pending = pending_by_shard(connection, self._workload, self._shards, only_first=self._only_first)
         self._groups = [_Group(shards) for shards in in_groups(pending, pending, _GROUP_READS)]
@@ -160,7 +164,7 @@ class _WorkloadReading:
         )
 
     def store(self, done: Sequence[tuple[PendingRead, FinishedRead]]) -> None:
-        """Stores the extracts as one pack, and then, in one transaction, the outcomes of the reads."""
+        """Store the extracts as one pack, and then the outcomes of the reads in one transaction."""
         ordered = sorted(done, key=lambda pair: pair[0].distribution_id)
         pack = _store_extracts(self._crawler.storage, ordered)
         finished = [finished for _, finished in ordered]
@@ -181,7 +185,7 @@ class _WorkloadReading:
         self.report()
 
     def report(self, wait_s: float = 0.0) -> None:
-        if self._counting.is_due():  # others work on the same reads
+        if self._counting.is_due():  # other processes work on the same reads
             with self._counting.timed(), self._catalog.read() as connection:
                 self._pending = count_pending_reads(connection, self._workload, self._shards)
         done = sum(count for outcome, count in self.counts.items() if outcome != ReadOutcome.PENDING)
@@ -190,7 +194,7 @@ class _WorkloadReading:
         self._crawler.report(Progress("reads", done, done + max(self._pending, 0), failed, wait_s, reason))
 
     def ready_at(self) -> float | None:
-        """Checks each group again, and drops those of which nothing is left."""
+        """Check each group again, and drop groups without pending reads. Return when the next read can be claimed."""
         for group in list(self._groups):
             self._look_again(group)
         return min((group.ready_at for group in self._groups), default=None)
@@ -219,7 +223,7 @@ class _WorkloadReading:
 
 
 def in_groups(shards: Iterable[int], sizes: Mapping[int, int], most: int) -> Iterator[list[int]]:
-    """`shards` in groups of about `most` items; `sizes` gives the items of each shard, 0 where it has no entry."""
+    """Divide `shards` into groups of about `most` items. `sizes` has the items of each shard; a missing shard has 0."""
     group: list[int] = []
     held = 0
     for shard in shards:

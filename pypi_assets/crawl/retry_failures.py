@@ -1,6 +1,6 @@
 """Retries failures on request: exhausted visits, and reads that are exhausted or ended in an error.
 
-When a crawl retries by itself is decided in `crawler.py`.
+`crawler.py` decides when a crawl retries by itself.
 """
 
 import json
@@ -44,10 +44,10 @@ from pypi_assets.index.models import ChangelogEvent
 
 @dataclass(frozen=True, slots=True)
 class RetryResult:
-    """The counts of retried reads and visits, and the outcomes of all that was pending.
+    """The counts of retried reads and visits, and the outcomes of all pending reads.
 
-    `understood_rows` counts rows of the changelog that had been kept aside and can be read now, and those whose action
-    was unknown and is known now.
+    `understood_rows` counts rows of the changelog that could not be parsed before and can be parsed now, and events
+    whose action was unknown before and is known now.
     """
 
     retried_reads: int
@@ -58,13 +58,13 @@ class RetryResult:
 
 
 def retry(crawler: Crawler, kind: str | None = None, project: str | None = None) -> RetryResult:
-    """Retries all failures, or those of one error kind (`visit` for visits) or project, and what is pending.
+    """Retry all failures, or only the failures of an error kind (`visit` for visits) or of a project, and pending work.
 
-    Of the entries that were kept aside, the rows of the changelog that this version of the code can read are stored.
-    Events whose action was unknown are classified again.
+    Rows of the changelog that were set aside are stored if this version of the code can parse them. Events with an
+    unknown action are classified again.
 
-    It is as patient as a crawl, and can be stopped and run again like one. Visits of a full crawl or of a range that
-    is still open are left to that crawl. Raises CatalogError where no full crawl is complete.
+    Retries have the same pauses as a crawl, and can be stopped and run again. Visits of an open full crawl or range are
+    left to that crawl. Raises CatalogError if no full crawl is complete.
     """
     catalog = crawler.catalog
     normalized = None if project is None else canonicalize_name(project)
@@ -102,17 +102,17 @@ def _exhausted(workloads: Iterable[WorkloadProgress]) -> int:
 
 
 def store_readable_rows(crawler: Crawler) -> int:
-    """Stores the events of the rows that can be read now, and what is known now of actions that were unknown. Returns
-    how many these are together.
+    """Store the events of rows that can be parsed now, and classify events with unknown actions again.
 
-    Revisits of the projects whose files they change are queued. A row whose serial does not fit its place stays aside.
+    Returns the number of both together. Queues revisits of the projects whose files they change. A row whose serial
+    does not fit its place stays set aside.
     """
     readable = crawler.catalog.transact(_store)
     late = [event for _, event in readable]
     rows = [id_ for id_, _ in readable]
     crawler.catalog.transact(
         partial(_revisit, late=late, rows=rows)
-    )  # apart, since storing events locks the state first
+    )  # separate, since storing events locks the state first
     return len(readable) + crawler.catalog.transact(_classify_again)
 
 
@@ -124,7 +124,7 @@ def _classify_again(connection: Connection) -> int:
 
 
 def _store(connection: Connection) -> list[tuple[int, ChangelogEvent]]:
-    """Stores the events; returns them, each with the id of its row."""
+    """Store the events. Return them, each with the id of its row."""
     readable = [
         (kept.id, event)
         for kept in kept_rows(connection)
@@ -141,7 +141,7 @@ def _revisit(connection: Connection, late: Sequence[ChangelogEvent], rows: Seque
         project = find_project(connection, event.name)
         if project is not None and file_change(event).action not in NO_FILE_CHANGE:
             visits[project.id] = (project.id, project_shard(project.normalized), event.serial)
-    discard_checkpoints(connection, list(visits))  # they lack the events
+    discard_checkpoints(connection, list(visits))  # they were computed without these events
     revisit_soon(connection, list(visits.values()))
     forget_rows(connection, rows)
 
@@ -149,12 +149,13 @@ def _revisit(connection: Connection, late: Sequence[ChangelogEvent], rows: Seque
 def _event_of(kept: KeptEntry) -> ChangelogEvent | None:
     try:
         return read_event(json.loads(kept.entry.text))
-    except ValueError:  # it was cut
+    except ValueError:  # the stored text was cut off
         return None
 
 
 def _fits(connection: Connection, after: int, serial: int) -> bool:
-    """Whether a row that follows the serial `after` can have this serial: no stored event lies between."""
+    """Check whether a row after the serial `after` may have this serial, that is, whether no stored event is
+    between."""
     if not after < serial <= events_through(connection):
         return False
     return serial == after + 1 or not has_at_least(connection, SerialRange(after, serial - 1), 1)

@@ -1,6 +1,6 @@
-"""Follows scopes: visits and reads what their roots lead to, until nothing new is found and nothing is left.
+"""Follows scopes: visits and reads the projects that their roots lead to, until no new project enters.
 
-What they lead to is found in `catalog/scopes/discovery.py`. A range does the same for what its uploads bring in.
+`catalog/scopes/discovery.py` finds these projects. An incremental crawl does the same for the uploads of a range.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -49,15 +49,15 @@ from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets.scopes.states import STATES
 
 ENTERING_IN_A_RANGE = 200
-"""How many projects enter within one range at most; the others are left to the workloads of their scopes."""
+"""The most projects that enter within one range. Other projects are left to the workloads of their scopes."""
 FILES_IN_A_RANGE = 1_000
-"""A project with more files to read than these is left to the workload of its scope."""
+"""A project with more files to read is left to the workload of its scope."""
 _RULED_AT_A_TIME = 200
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeResult:
-    """One scope after a run: the state of its visits, and what was read of it. `is_complete`: nothing is left."""
+    """A scope after a run: the state of its visits, and its reads. `is_complete` is set if no work is left."""
 
     scope: Scope
     visits: WorkloadProgress
@@ -66,11 +66,10 @@ class ScopeResult:
 
 
 def start_scope(crawler: Crawler, plan: ScopePlan) -> Scope:
-    """Creates a scope, and queues visits of its roots. On an empty catalog it pins the index's last serial.
+    """Create a scope, and queue visits of its roots. On an empty catalog, pin the index's last serial.
 
-    The list of projects is not requested, unless an empty catalog is to follow an index that has none of the first
-    roots. Raises CatalogError as `create_scope` does, and where the index has no
-    changelog.
+    The list of projects is not requested, unless the catalog is empty and the index has none of the first roots. Raises
+    CatalogError as `create_scope` does, and if the index has no changelog.
     """
     catalog, index = crawler.catalog, crawler.index
     with catalog.read() as connection:
@@ -81,8 +80,8 @@ def start_scope(crawler: Crawler, plan: ScopePlan) -> Scope:
     serial = crawler.patiently(lambda: query_changelog(crawler, index.last_serial, again=True))
     if serial is None:
         raise CatalogError(
-            f"a scope follows the changelog, which is off at {redact(index.changelog_url)}: try again once it answers,"
-            " with PYPI_ASSETS_LISTER=auto; where an index has none, PYPI_ASSETS_LISTER=pages observes its pages"
+            f"a scope follows the changelog, which is off at {redact(index.changelog_url)}: try again when it answers,"
+            " with PYPI_ASSETS_LISTER=auto; if the index has no changelog, PYPI_ASSETS_LISTER=pages polls its pages"
         )
 
     scope = catalog.transact(
@@ -93,29 +92,29 @@ def start_scope(crawler: Crawler, plan: ScopePlan) -> Scope:
 
 
 def keep_in_line(crawler: Crawler, plans: Iterable[ScopePlan]) -> None:
-    """Create the scopes of these plans that do not exist, and give the others what their plans state.
+    """Create the scopes of these plans that do not exist, and update existing scopes to their plans.
 
-    It notifies people of what it changes. A repetition changes nothing. Raises CatalogError and RulesError.
+    People are notified of changes. A repetition changes nothing. Raises CatalogError and RulesError.
     """
     for plan in plans:
         changed = _apply(crawler, plan)
         if changed is None:
             crawler.notify(f"scope {plan.name}: created, since the file of indexes declares it")
         elif changed:
-            crawler.notify(f"scope {plan.name}: as the file of indexes has it now: {', '.join(changed)}")
+            crawler.notify(f"scope {plan.name}: updated from the file of indexes: {', '.join(changed)}")
         if changed is None or "roots" in changed:
             for sentence in plan.skipped:
-                crawler.notify(f"scope {plan.name}: left out: {sentence}")
+                crawler.notify(f"scope {plan.name}: skipped: {sentence}")
 
 
 def _apply(crawler: Crawler, plan: ScopePlan) -> list[str] | None:
-    """Return the fields that changed of a scope that exists; None if it was created."""
+    """Return the changed fields of an existing scope; None if the scope was created."""
     catalog = crawler.catalog
     if not _exists(crawler, plan.name):
         try:
             start_scope(crawler, plan)
         except CatalogError:
-            if not _exists(crawler, plan.name):  # else another process was first
+            if not _exists(crawler, plan.name):  # otherwise another process has created it
                 raise
         else:
             return None
@@ -131,10 +130,10 @@ def _exists(crawler: Crawler, name: str) -> bool:
 
 
 def run_scope(crawler: Crawler, name: str) -> ScopeResult:
-    """Visits and reads what is left of a scope, and what that leads to, until nothing is left.
+    """Visit and read a scope's projects, and the projects that they lead to, until no work is left.
 
-    What the files of the newest releases require is found first, before the other files are read. Raises CatalogError
-    for an unknown scope, and for one that is aborted or rests.
+    Requirements in the files of the newest releases are read first, to find all projects, before the other files.
+    Raises CatalogError for an unknown, aborted or paused scope.
     """
     catalog = crawler.catalog
     crawler, scope = _for_scope(crawler, name)
@@ -160,8 +159,10 @@ def run_scope(crawler: Crawler, name: str) -> ScopeResult:
 
 
 def find_scope_projects(crawler: Crawler, name: str) -> Scope:
-    """Visits what a scope leads to and reads what leads on, until no project enters any more. Other files are left to
-    `run_scope`. Raises CatalogError as that does."""
+    """Find all projects of a scope: visit them, and read only files that may bring further projects into it.
+
+    Other files are left to `run_scope`. Raises CatalogError as `run_scope` does.
+    """
     crawler, scope = _for_scope(crawler, name)
     with claiming(crawler, scope.workload):
         discover_all(crawler)
@@ -172,7 +173,7 @@ def find_scope_projects(crawler: Crawler, name: str) -> Scope:
 
 
 def _for_scope(crawler: Crawler, name: str) -> tuple[Crawler, Scope]:
-    """The scope, if it may be worked on, and the crawler with as many connections as it may take."""
+    """Return the scope, and a crawler limited to the scope's concurrency. Raises CatalogError if it must not run."""
     with crawler.catalog.read() as connection:
         scope = require_scope(connection, name)
     state = scope.state(left=1, free=1)
@@ -186,8 +187,10 @@ def _for_scope(crawler: Crawler, name: str) -> tuple[Crawler, Scope]:
 
 
 def _take_over(crawler: Crawler, scope: Scope) -> None:
-    """Makes the scope's own what is left of projects that were followed before it led to them: visits that rest with an
-    aborted scope, and files that the rules in force skip or lift."""
+    """Move pending work of projects that were followed before this scope led to them into the scope's workload.
+
+    These are visits that wait with an aborted scope, and files that the current rules skip or admit.
+    """
     catalog = crawler.catalog
     catalog.transact(partial(take_resting, scope=scope))
     with catalog.read() as connection:
@@ -199,7 +202,7 @@ def _take_over(crawler: Crawler, scope: Scope) -> None:
 
 
 def _report_discovered(crawler: Crawler, scope: Scope) -> None:
-    """A line for people on how far the scope is known: how many requests it will take follows from that."""
+    """Notify people how far the scope is discovered, which tells how many requests it will take."""
     with crawler.catalog.read() as connection:
         found = discovered_so_far(connection, scope.id)
     crawler.notify(
@@ -211,10 +214,11 @@ def _report_discovered(crawler: Crawler, scope: Scope) -> None:
 def follow_workload(
     crawler: Crawler, workload: str, most: int | None = None, discovered: Callable[[], None] = lambda: None
 ) -> ReadCounts:
-    """Visits and reads what is left of a workload, and lets what that leads to enter, until nothing new is found.
+    """Visit and read the work of a workload, and let the projects that it leads to enter, until no new project is
+    found.
 
-    At most `most` projects enter the workload (None: any number). Each time that projects have entered, and before all
-    other files are read, `discovered` is called.
+    At most `most` projects enter the workload (None: any number). `discovered` is called each time after projects have
+    entered, and before the other files are read.
     """
     counts = ReadCounts()
     left = most
@@ -232,7 +236,10 @@ def follow_workload(
 
 
 def _find(crawler: Crawler, workload: str, most: int | None) -> tuple[ReadCounts, int]:
-    """One step of that: visits, reads what leads on, and lets what that leads to enter."""
+    """Do one step of discovery: visit, read files that may lead to further projects, and let these enter.
+
+    Returns the reads, and how many projects have entered.
+    """
     with crawler.catalog.read() as connection:
         are_visits = is_visit_pending(connection, workload)
     if are_visits:
@@ -244,10 +251,7 @@ def _find(crawler: Crawler, workload: str, most: int | None) -> tuple[ReadCounts
 
 
 def discover_all(crawler: Crawler, workload: str | None = None, most: int | None = None) -> int:
-    """Looks again at all that is marked, as `discover` does, in transactions of bounded size.
-
-    Returns how many projects entered the workload.
-    """
+    """Run `discover` on all marked projects, in transactions of bounded size. Return how many projects have entered."""
     catalog, entered = crawler.catalog, 0
     while True:
         left = None if most is None else most - entered
@@ -258,7 +262,7 @@ def discover_all(crawler: Crawler, workload: str | None = None, most: int | None
 
 
 def _leave_large(workload: str, connection: Connection) -> None:
-    """Leaves entering projects with very many files to the workloads of their scopes."""
+    """Move entering projects with very many files to the workloads of their scopes."""
     large = entering_in(connection, workload, more_files_than=FILES_IN_A_RANGE)
     scopes = {scope.id: scope.workload for scope in all_scopes(connection) if not scope.is_aborted}
     for scope_id in move_projects(connection, workload, large, scopes):
@@ -266,10 +270,11 @@ def _leave_large(workload: str, connection: Connection) -> None:
 
 
 def settle_workload(crawler: Crawler, workload: str) -> bool:
-    """Ends the entering of the workload's projects of which nothing is left: there are answers about them from now on.
+    """Settle the workload's entering projects without pending work, so that they have answers. Return whether there
+    were any.
 
-    A page can be newer than its serial, so the events up to the index's last one are stored first. Returns whether
-    there were any; what these events change can be left to read then.
+    A page may be newer than its serial, so the events up to the index's last serial are stored first. These events may
+    change files, so new reads may be pending afterwards.
     """
     catalog = crawler.catalog
     with catalog.read() as connection:
@@ -287,8 +292,10 @@ def settle_workload(crawler: Crawler, workload: str) -> bool:
 
 
 def _complete(scope: Scope, now: float, connection: Connection) -> bool:
-    """Notes that nothing is left of the scope, if that is so. The first scope to end completes the first range too:
-    what others lead to is entering."""
+    """Mark the scope as complete if no work is left. Return whether it is.
+
+    The first scope that completes also completes the first range; the projects of other scopes are then still entering.
+    """
     first = first_range(connection)
     if first is not None:
         require_range(connection, first, lock=True)
@@ -305,8 +312,8 @@ def _complete(scope: Scope, now: float, connection: Connection) -> bool:
 def run_ready_scopes(
     crawler: Crawler, names: Sequence[str] | None = None, tag: str | None = None, *, is_match_only: bool = False
 ) -> list[ScopeResult]:
-    """Runs each scope that has something left and is for a worker of `tag`, or those of these names, the least nice
-    value first."""
+    """Run each scope that has pending work and is for a worker of `tag`, or the scopes in `names`, in order of
+    priority."""
     discover_all(crawler)
     with crawler.catalog.read() as connection:
         scopes = all_scopes(connection)

@@ -1,6 +1,6 @@
 """The lister `simple`: compares the index's list of projects with the catalog, while there is no changelog.
 
-The lister that follows the changelog is in `stored_events.py`; the audit in `index_audit.py` compares the list too.
+The lister of the changelog is in `stored_events.py`. The audit in `index_audit.py` compares the list as well.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,14 +27,14 @@ from pypi_assets.index.models import BrokenEntry, ListedProject
 from pypi_assets.progress import Progress
 
 LIST_PAUSE_S = 1_800.0
-"""The pause between two requests of the list of projects, in seconds: it is large, and cached for about as long."""
+"""Seconds between two requests of the list of projects, which is large, and cached for about as long."""
 _PROJECTS_A_PAGE = 5_000
 
 
 class ComparedList:
-    """The list of projects of one serial, a page at a time, and which of the catalog's projects were on it.
+    """The list of projects of one serial, page by page, and a record of which known projects were on it.
 
-    It takes one bit of memory a project. `broken` are the entries that break the protocol, once all pages were read.
+    The record takes one bit of memory per project. `broken` has the invalid entries, once all pages were read.
     """
 
     def __init__(self, crawler: Crawler, serial: int, listed: Iterable[ListedProject | BrokenEntry]) -> None:
@@ -47,7 +47,7 @@ class ComparedList:
         self._seen = bytearray()
 
     def pages(self) -> Iterator[list[ListedProject]]:
-        """The projects that the catalog follows, some thousand at a time."""
+        """Yield the listed projects that the catalog follows, up to 5,000 at a time."""
         followed = (project for project in self._usable() if project.normalized in self._crawler.selection)
         while page := list(islice(followed, _PROJECTS_A_PAGE)):
             self._before = self.projects
@@ -61,7 +61,7 @@ class ComparedList:
                 yield project
 
     def compare(self, connection: Connection, page: Sequence[ListedProject]) -> list[ComparedProject]:
-        """What the catalog knows of the projects of `page`, the last one of `pages`. It can be called again."""
+        """Compare the last page of `pages` with the catalog. It can be called again for the same page."""
         compared = compare_listed(connection, page, self.serial)
         for project in compared:
             self._note(project.id)
@@ -70,7 +70,7 @@ class ComparedList:
         return compared
 
     def unlisted(self, connection: Connection) -> list[ComparedProject]:
-        """The projects with live files that were on no page."""
+        """Return the projects with live files that were on no page."""
         return unlisted_projects(connection, self.has, self.serial)
 
     def has(self, project_id: int) -> bool:
@@ -85,9 +85,9 @@ class ComparedList:
 
 
 class SimpleLister:
-    """Queues visits of the projects whose serial on the list is above the known one, and of those no longer listed.
+    """Queues visits of projects whose listed serial is above the known one, and of projects that are no longer listed.
 
-    `serials` is the range that it has allocated in the end, None where the list is not newer than the ledger.
+    `serials` is the range that it has allocated at the end; None if the list is not newer than the ledger.
     """
 
     name = SIMPLE
@@ -123,16 +123,16 @@ class SimpleLister:
 
     def reconcile(self, stored: Content, own: Content) -> Content:
         raise OvertakenError(
-            f"the list of projects of serial {own['serial']} is compared by another run at the same time, which is at"
-            f" serial {stored.get('serial')}: it goes on, and this one has ended"
+            f"another run compares the list of projects at the same time, at serial {stored.get('serial')}; this run,"
+            f" at serial {own['serial']}, has ended, and the other one continues"
         )
 
 
 def allocate_listed_ranges(crawler: Crawler, pause_s: float = 0.0) -> list[SerialRange]:
-    """Allocates the range up to the serial of the index's list of projects, with its visits queued.
+    """Allocate the range up to the serial of the index's list of projects, and queue its visits.
 
-    None where the list is no newer than the ledger, or was compared less than `pause_s` seconds ago.
-    Raises RefusedError where the list has no serial, OvertakenError where another run compares it at the same time.
+    Returns no range if the list is not newer than the ledger, or was compared less than `pause_s` seconds ago. Raises
+    RefusedError if the list has no serial, and OvertakenError if another run compares it at the same time.
     """
     with crawler.catalog.read() as connection:
         ended_at = read_lister_state(connection, SIMPLE, crawler.index.index_url).content.get("ended_at")
@@ -145,7 +145,7 @@ def allocate_listed_ranges(crawler: Crawler, pause_s: float = 0.0) -> list[Seria
 
 
 def require_serial(crawler: Crawler, serial: int | None) -> int:
-    """The serial of the list of projects. Raises RefusedError where it has none."""
+    """Return the serial of the list of projects. Raises RefusedError if it has none."""
     if serial is None:
         raise RefusedError(
             "the list of projects has no serial, so it cannot replace the changelog", crawler.index.index_url

@@ -1,6 +1,6 @@
-"""Stores the changelog's events without a gap, as far as they are needed; with the lister `xmlrpc`.
+"""Stores the changelog's events without a gap, as far as they are needed, with the lister `xmlrpc`.
 
-What the events change is computed elsewhere: `catalog/derived/`.
+`catalog/derived/` computes what the events change.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,15 +27,15 @@ from pypi_assets.progress import Progress
 
 _SERIALS_AT_A_TIME = 50_000
 _LONGEST_OVERLAP = 1_000
-"""How far back the last stored event may lie, in serials, to be fetched once more together with the new ones."""
+"""If the last stored event is at most this many serials back, it is requested again together with the new events."""
 
 
 def index_serial(crawler: Crawler) -> int:
-    """The index's last serial, for a catalog that is not empty.
+    """Return the index's last serial, for a catalog that is not empty.
 
-    Raises CatalogError where it is below the catalog's serials: the index has gone backwards.
+    Raises CatalogError if it is below the catalog's serials: the index has gone backwards.
     """
-    with crawler.catalog.read() as connection:  # first, since others may store what comes in meanwhile
+    with crawler.catalog.read() as connection:  # first, since other processes may store newer events meanwhile
         known = max(events_through(connection), last_allocated_serial(connection))
     last = crawler.index.last_serial()
     if last < known:
@@ -44,11 +44,11 @@ def index_serial(crawler: Crawler) -> int:
 
 
 def catch_up(crawler: Crawler, until: int, pages: int | None = None) -> int:
-    """Stores all events up to `until`, and returns the serial up to which they are stored now.
+    """Store all events up to `until`. Return the serial up to which events are stored now.
 
-    It stops after `pages` pages of the changelog (PyPI's have 50,000 events), wherever that is. Raises StaleError where
-    the changelog does not reach `until` yet. Raises CatalogError where the index has gone backwards, even if it has
-    passed `until` again since: then the last stored event is another one there.
+    It stops after `pages` pages of the changelog (those of PyPI have 50,000 events), at any serial. Raises StaleError
+    if the changelog does not reach `until` yet. Raises CatalogError if the index has gone backwards. That is noticed
+    even if the index has passed `until` again since, because its event at the last stored serial then differs.
     """
     with crawler.catalog.read() as connection:
         through = events_through(connection)
@@ -60,14 +60,14 @@ def catch_up(crawler: Crawler, until: int, pages: int | None = None) -> int:
 
 
 def store_all_events(crawler: Crawler) -> int:
-    """Stores all events up to the index's last serial, and returns that."""
+    """Store all events up to the index's last serial, and return that serial."""
     last = index_serial(crawler)
     return min(catch_up(crawler, last), last)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangelogPage:
-    """All rows with `after` < serial <= `through`, and those between without a usable serial."""
+    """All rows with `after` < serial <= `through`, and the rows between them without a usable serial."""
 
     rows: Sequence[ChangelogRow]
     after: int
@@ -83,10 +83,10 @@ class ChangelogPage:
 
 
 class ChangelogLister:
-    """The lister `xmlrpc`: stores the events up to `until`, or `most_pages` pages of them.
+    """The lister `xmlrpc`: stores the events up to `until`, or at most `most_pages` pages of them.
 
-    How far events are stored is in the catalog, not in this lister's state: that keeps the changelog's last known
-    serial, and since when it fails. Any number of runs can store the same events.
+    The catalog has the serial up to which events are stored. The lister's state has only the changelog's last known
+    serial, and since when the changelog fails. So any number of runs can store the same events.
     """
 
     name = XMLRPC
@@ -121,7 +121,7 @@ class ChangelogLister:
                 raise StaleError(
                     f"the changelog ends at serial {last}, before {self._until}", self._crawler.index.changelog_url
                 )
-            is_reached = True  # events from before this answer can be missing on the pages: request them again
+            is_reached = True  # events before this answer may be missing on the pages: request them again
 
     def _new_pages(self) -> Iterator[Sequence[ChangelogRow]]:
         known, self._known = self._known, None
@@ -132,10 +132,10 @@ class ChangelogLister:
             yield rows
 
     def _within_index(self, rows: Sequence[ChangelogRow], after: int) -> Sequence[ChangelogRow]:
-        """`rows`, with those as broken entries whose serials are greater than the index's last one.
+        """Return `rows`, with rows above the index's last serial turned into broken entries.
 
-        Without a row behind it, nothing else shows that a serial is far too great, and events would count as stored up
-        to it.
+        If such a row is the last one, nothing else shows that its serial is far too great, and events would count as
+        stored up to it.
         """
         if (last_usable_serial(rows) or 0) <= self._until:
             return rows
@@ -151,7 +151,7 @@ class ChangelogLister:
         return {"serial": page.through}
 
     def finalize(self, _: Connection) -> None:
-        """Nothing: each page was complete in itself."""
+        """Do nothing, since each page is complete in itself."""
 
     def reconcile(self, stored: Content, own: Content) -> Content:
         return {"serial": max(stored.get("serial", 0), own["serial"])}
@@ -165,9 +165,9 @@ def _beyond_index(row: ChangelogRow, rows: Sequence[ChangelogRow], after: int, l
 
 
 def store_history(crawler: Crawler) -> None:
-    """Stores the events from serial 1 on that lie below the stored ones, the latest first: it can stop at any time.
+    """Store the events from serial 1 up to the stored ones, the latest first, so that it can be stopped at any time.
 
-    It requests 50,000 serials at a time, which have at most the 50,000 events of one page of PyPI's.
+    It requests 50,000 serials at a time, which have at most the 50,000 events of one page of PyPI's changelog.
     """
     with crawler.catalog.read() as connection:
         until = start = events_since(connection)
@@ -175,7 +175,7 @@ def store_history(crawler: Crawler) -> None:
         after = max(until - _SERIALS_AT_A_TIME, 0)
         rows = [row for page in crawler.index.changelog(after, until) for row in page]
         page = ChangelogPage(rows, after, until)
-        broken = [row for row in page.broken if (row.after or 0) < until]  # later ones are kept already
+        broken = [row for row in page.broken if (row.after or 0) < until]  # later rows are stored already
         crawler.catalog.transact(partial(keep_rows, rows=broken, now=crawler.catalog.clock()))
         store_earlier_events(crawler.catalog, page.events, after, until, crawler.selection)
         until = after
@@ -183,9 +183,9 @@ def store_history(crawler: Crawler) -> None:
 
 
 def _require_known(event: ChangelogEvent, known: ChangelogEvent) -> None:
-    if replace(event, name=known.name) != known:  # a name may be displayed otherwise now
+    if replace(event, name=known.name) != known:  # a project's displayed name may have changed
         raise _gone_backwards(
-            f"the index's event {event.serial} ({event.name}: {event.action}) is not what the catalog has as"
+            f"the index's event {event.serial} ({event.name}: {event.action}) differs from the catalog's event"
             f" {known.serial} ({known.name}: {known.action})"
         )
 

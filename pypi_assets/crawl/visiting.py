@@ -1,6 +1,6 @@
-"""Visits the project pages of a workload until none is left: fetches them in threads, and has them judged.
+"""Visits the project pages of a workload until none is left: fetches the pages in threads, and has them judged.
 
-What an answer means is decided in `judging.py`; the same loop for distributions is in `reading.py`.
+`judging.py` decides what an answer means. `reading.py` has the same loop for distributions.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,9 +31,10 @@ _Answer = ProjectPage | NotModified | PackageIndexError
 def visit_workload(
     crawler: Crawler, workload: str, shards: Sequence[int] | None = None, *, only_due: bool = False
 ) -> WorkloadProgress:
-    """Visits every project that `workload` has queued within `shards`; returns the state of all its visits in the end.
+    """Visit every project that `workload` has queued within `shards` (None: all). Return the final state of all its
+    visits.
 
-    It returns once no process has any of them left to visit; with `only_due`, once none that is left is due and free.
+    It returns when no process has such a visit left. With `only_due`, it returns if no remaining visit is due and free.
     """
     with claiming(crawler, workload) as worker:
         visiting = _Visiting(crawler, worker, workload, shards)
@@ -42,7 +43,7 @@ def visit_workload(
 
 
 class _Visiting:
-    """The visits of one workload. An item is a task and the id of the visit that has begun with its claim."""
+    """The visits of one workload. An item is a task with the id of its visit, which begins with the claim."""
 
     def __init__(self, crawler: Crawler, worker: str, workload: str, shards: Sequence[int] | None) -> None:
         self._crawler = crawler
@@ -103,7 +104,7 @@ class _Visiting:
             return error
 
     def report(self, wait_s: float = 0.0) -> WorkloadProgress:
-        """Reports and returns the state of the visits."""
+        """Report the state of the visits, and return it."""
         with self._catalog.read() as connection:
             progress = workload_progress(connection, self._workload, self._shards)
         stage, done = "audit" if self._workload == REVISITS else "visits", progress.total - progress.todo
