@@ -1,13 +1,13 @@
-"""Dagster's view of the pipeline: policy, partitions, resources, assets, checks, jobs, sensors and schedules.
+"""The definitions of the pipeline in Dagster: policy, partitions, resources, assets, checks, jobs, sensors, schedules.
 
-Only what Dagster has to know belongs here. What is due and what may be deleted is decided in `upkeep/`, and the work is
-done by the domain packages. Plumbing of the instance, such as run launchers, is in `dagster_instance/`.
+Only what Dagster has to know belongs here. `upkeep/` finds pending work and deletable files, and the domain
+packages do the work. `dagster_instance/` has parts of the instance, such as run launchers.
 """
 
 import warnings
 
 import dagster as dg
 
-# Dagster is pinned; the warnings would appear for every asset in every process.
+# Dagster is pinned. Without these filters, each process would print the warnings for every asset.
 warnings.filterwarnings("ignore", message=".*`backfill_policy`.*", category=dg.BetaWarning)
 warnings.filterwarnings("ignore", message=".*partitions_def on an AssetCheckSpec.*", category=dg.PreviewWarning)

@@ -1,6 +1,6 @@
 """Checks that follow an asset: the ledger, dumps and Parquet against the catalog, LevelDBs against their input lists.
 
-Checks of freshness and failures, which run on a schedule, are in `health.py`.
+Checks of freshness and failures, which also run on a schedule, are in `health.py`.
 """
 
 import dagster as dg
@@ -26,24 +26,24 @@ from pypi_assets.parquet.export_manifest import newest_export
 from pypi_assets.storage.store import Storage
 from pypi_assets.upkeep.due import due_datasets
 
-AUDITED_RANGES = 50  # more than one run takes, and few enough for a check after every range
+AUDITED_RANGES = 50  # more than a run takes, and few enough to check after every range
 
 
 @check("changelog")
 def ranges_without_gap_or_overlap(catalog: CatalogResource) -> dg.AssetCheckResult:
-    """No event of the package index is missing or counted twice: the ranges of serials follow each other from 0."""
+    """No event of the package index is missing or counted twice: the ranges of serials are adjacent, from 0 on."""
     with expected_errors_as_failures(), catalog.get().read() as connection:
         faults = ledger_faults(connection)
     return check_result(
         passed=not faults,
-        description="; ".join(faults[:10]) or "every range begins where the one before it ends",
+        description="; ".join(faults[:10]) or "every range begins at the end of the previous one",
         metadata={"faults": len(faults)},
     )
 
 
 @check("full_dump")
 def full_dump_rows_match_catalog(catalog: CatalogResource, storage: StorageResource) -> dg.AssetCheckResult:
-    """The newest full dump has exactly one row for each file that the index had at that moment."""
+    """The newest full dump has exactly one row for each file that was on the index at its serial."""
     with expected_errors_as_failures():
         newest = newest_dump(catalog.get(), DumpKind.FULL)
         return _audit(catalog.get(), storage.get(), [newest] if newest else [])
@@ -80,9 +80,9 @@ def _matches_input_list(dataset: str) -> CheckFactory:
     @check(
         leveldb_asset(dataset),
         name=f"{dataset}_matches_input_list",
-        description=f"The files of the newest version of {dataset} are whole, and are those that its manifest lists."
-        " The job `verify_leveldbs` records here whether they equal a rebuild, too. Warns where the dumps lack columns,"
-        " so that there can be no version yet.",
+        description=f"The files of the newest version of {dataset} are complete, and match its manifest. The job"
+        " `verify_leveldbs` also records here whether they equal a rebuild. Warns if there is no version yet because"
+        " dumps lack columns.",
         blocking=True,
     )
     def of_dataset(
@@ -95,7 +95,7 @@ def _matches_input_list(dataset: str) -> CheckFactory:
             verified = verify(
                 dataset, versions[-1], storage=storage.get(), work_dir=settings.get().leveldbs_dir, cached=True
             )
-        return verification_result(verified, f"version {verified.version} is whole")
+        return verification_result(verified, f"version {verified.version} is complete")
 
     return of_dataset
 
@@ -121,11 +121,11 @@ MATCHES_INPUT_LIST = {dataset: _matches_input_list(dataset) for dataset in DATAS
 
 @check("parquet_export")
 def parquet_rows_match_catalog(catalog: CatalogResource, storage: StorageResource) -> dg.AssetCheckResult:
-    """The newest Parquet export has exactly one row for each file that the index had at that moment."""
+    """The newest Parquet export has exactly one row for each file that was on the index at its serial."""
     with expected_errors_as_failures():
         export = newest_export(storage.get())
         if export is None:
-            return check_result(passed=False, description="there is no whole export")
+            return check_result(passed=False, description="there is no complete export")
         with catalog.get().read() as connection:
             expected = count_live(connection, export.serial)
     return check_result(

@@ -1,6 +1,7 @@
-"""The check of a private index that none of its names is newly on a public one, with its job and schedule.
+"""The check of a private index that none of its names appears on a public index later, with its job and schedule.
 
-A code location has it where the file of indexes marks its index as private. Names are compared in `confusion.py`.
+A code location has it if the file of indexes marks its index as private. `confusion.py` of the parent package compares
+the names.
 """
 
 from collections.abc import Sequence
@@ -21,10 +22,11 @@ _MOST_NAMES = 10
 
 @check("changed_distribution_data", additional_deps=["crawled_distribution_data"])
 def no_name_became_public(settings: SettingsResource, catalog: CatalogResource) -> dg.AssetCheckResult:
-    """No name of this private index is newly on a public one, where others could upload files that installers take in
-    place of yours. Fails if the private index had the name first, or if both have had it since the same second. Warns
-    if a time is not known, or if a public index could not be compared. `also_public` in the file of indexes has names
-    that are fine.
+    """No name of this private index has appeared on a public index later. Otherwise, other people could upload files
+    there that installers take instead of yours.
+
+    Fails if the private index had the name first, or if both have it since the same second. Warns if a time is not
+    known, or if a public index could not be compared. List accepted names in `also_public` in the file of indexes.
     """
     with expected_errors_as_failures():
         tables = require_indexes()
@@ -48,7 +50,7 @@ def no_name_became_public(settings: SettingsResource, catalog: CatalogResource) 
     result = check_result(
         passed=not texts,
         severity=dg.AssetCheckSeverity.ERROR if new else dg.AssetCheckSeverity.WARN,
-        description="; ".join((texts or ["no name has come to be on a public index after it was here"]) + partly),
+        description="; ".join((texts or ["no name has appeared on a public index after it was here"]) + partly),
         metadata={
             "new": len(first),
             "same_second": len(same_second),
@@ -62,7 +64,7 @@ def no_name_became_public(settings: SettingsResource, catalog: CatalogResource) 
 
 
 def _texts(what: str, found: Sequence[PublicName]) -> list[str]:
-    """A sentence for each of the first names, and one for the others."""
+    """Return a sentence for each of the first names, and one that counts the others."""
     texts = [f"{_name(one)} is on {one.public.index} since {_date(one.public.project.since)}: {what}" for one in found]
     more = len(texts) - _MOST_NAMES
     return texts[:_MOST_NAMES] + ([f"and {more} more: `pypi-assets lookup confusion` lists them"] if more > 0 else [])
@@ -79,12 +81,12 @@ def _date(since: float | None) -> str:
 confusion_job = AssetJob(
     "confusion",
     checks=[no_name_became_public],
-    description="Compares the names of this private index with those of the public ones, and fails a check where one"
-    " of them is newly there. Reads what is stored alone.",
+    description="Compares the names of this private index with public indexes, and fails a check if one of them has"
+    " newly appeared there. Reads only stored data.",
 )
 CONFUSION_SCHEDULE = Schedule(
     "quarter_hourly_confusion",
     confusion_job,
     "*/15 * * * *",
-    "Compares names with those of public indexes four times an hour.",
+    "Compares names with public indexes four times an hour.",
 )

@@ -1,4 +1,4 @@
-"""Turns errors that can be expected into failures that name what went wrong and what to do, without a traceback."""
+"""Turns expected errors into failures that say what happened and what to do, without a traceback."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,15 +39,16 @@ _ERRORS = (
     KafkaError,
 )
 EXPECTED = (*DATABASE, *_ERRORS)
-_TERMINATED = "the run was terminated. What was done is kept: the next run goes on from there"
+_TERMINATED = "the run was terminated. Finished work is kept: the next run continues from there"
 _UNTIL_CORRECTED = "each tick fails until that is corrected"
 _UNTIL_RELOADED = "each tick fails until the setting is corrected and the code location is reloaded"
 
 
 class ExpectedStepError(DagsterUserCodeProcessError, dg.Failure):
-    """A failure of which Dagster shows the text alone, and does not try its step again.
+    """A failure that Dagster shows as a text, without a traceback, and without trying its step again.
 
-    An error of another process is what Dagster shows as it was received; here it is a text without a traceback.
+    Dagster shows errors of other processes as it receives them. So this error pretends to come from another process,
+    with a text and no stack.
     """
 
     def __init__(self, text: str, *, allow_retries: bool = False) -> None:
@@ -58,7 +59,7 @@ class ExpectedStepError(DagsterUserCodeProcessError, dg.Failure):
 
 
 class ExpectedRetryError(DagsterUserCodeProcessError, dg.RetryRequested):
-    """A request to try the step again after a pause, which Dagster shows as a text alone too."""
+    """A request to try the step again after a pause. Dagster shows it as a text as well."""
 
     def __init__(self, text: str, *, max_retries: int, pause_s: float) -> None:
         shown = SerializableErrorInfo(
@@ -70,9 +71,9 @@ class ExpectedRetryError(DagsterUserCodeProcessError, dg.RetryRequested):
 
 
 class TerminatedError(DagsterUserCodeProcessError, dg.DagsterExecutionInterruptedError):
-    """The end of a step whose run was terminated, which Dagster shows as a text alone too.
+    """The end of a step whose run was terminated. Dagster shows it as a text as well.
 
-    An interrupt as it comes would count as a request to try the step again, and the run would go on to its end.
+    Dagster would take a bare interrupt for a request to try the step again, and the run would continue to its end.
     """
 
     def __init__(self) -> None:
@@ -82,8 +83,10 @@ class TerminatedError(DagsterUserCodeProcessError, dg.DagsterExecutionInterrupte
 
 @contextmanager
 def expected_errors_as_failures() -> Iterator[None]:
-    """Raises dagster.Failure with the text of an expected error. After a transient one the step is tried again, as its
-    retry policy has it. An interrupt ends the run: it was terminated in the UI, or its machine stops.
+    """Raise dagster.Failure with the text of an expected error.
+
+    After a transient error, the step is tried again according to its retry policy. An interrupt ends the run: it was
+    terminated in the UI, or its machine stops.
     """
     try:
         yield
@@ -97,7 +100,7 @@ def expected_errors_as_failures() -> Iterator[None]:
 
 @contextmanager
 def expected_errors_of_ticks(interval_s: float) -> Iterator[None]:
-    """The same for a sensor with a tick every `interval_s` seconds; the text also describes what comes next."""
+    """Raise dagster.Failure in a sensor with a tick every `interval_s` seconds. Its text also names the next step."""
     try:
         yield
     except EXPECTED as error:
@@ -109,7 +112,7 @@ def expected_errors_of_ticks(interval_s: float) -> Iterator[None]:
 
 
 def _next_attempt(text: str) -> ExpectedRetryError | None:
-    """What tries the step again in which this runs; None outside of steps, and where no attempt is left."""
+    """Return a request to try the current step again; None outside of steps, and if no attempt is left."""
     try:
         context = dg.OpExecutionContext.get()
     except dg.DagsterInvariantViolationError:
@@ -121,7 +124,7 @@ def _next_attempt(text: str) -> ExpectedRetryError | None:
 
 
 def describe_error(error: BaseException) -> str:
-    """An error as a sentence for people, in which text of an index or a file is inert."""
+    """Return an error as a sentence for people. Text of an index or a file in it is escaped."""
     if isinstance(error, DATABASE):
         text = database_failure(error)
     else:

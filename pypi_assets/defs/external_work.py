@@ -1,9 +1,9 @@
-"""Shows in Dagster the work that no run of Dagster did: ranges and LevelDB versions of a follower, or of commands.
+"""Shows work in Dagster that no run of Dagster did: ranges and LevelDB versions of a follower, or of commands.
 
-Nothing is run for it. Ranges without a partition become one partition, with a materialization of each of their assets.
-The newest version becomes another. That happens every ten minutes at most: a follower makes a range every few seconds,
-and Dagster's pages cost more with each partition. A partition whose run was killed is materialized once its work is
-done.
+No run is started for it. Ranges without a partition become one partition, with a materialization of each of their
+assets. The newest version becomes another partition. That happens at most every ten minutes, since a follower makes a
+range every few seconds, and Dagster's pages get slower with each partition. If the run of a partition was killed, the
+partition is materialized once another process has done its work.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -33,14 +33,14 @@ _SEPARATOR = "@"
 
 @dataclass(frozen=True, slots=True)
 class SensorCursor:
-    """The cursor of a sensor: the serial or version up to which all is shown, and the unix time of its last report."""
+    """The cursor of a sensor: the serial or version up to which work is shown, and the unix time of its last report."""
 
     through: int = 0
     reported_at: float = 0.0
 
     @classmethod
     def parse(cls, text: str | None) -> Self:
-        """Return the cursor of this text. It is a hint: any other text means the beginning."""
+        """Return the cursor in a text. The cursor is only a hint, so an invalid text means the beginning."""
         through, _, reported_at = (text or "").partition(_SEPARATOR)
         if not through.isdecimal():
             return cls()
@@ -69,7 +69,7 @@ class Report:
         requests: Sequence[dg.RunRequest] = (),
         added: Sequence[dg.AddDynamicPartitionsRequest] = (),
     ) -> dg.SensorResult:
-        """Return the result of the tick, which also makes these requests. If it requests no run, `reason` says why."""
+        """Return the result of the tick, with these requests as well. If it requests no run, `reason` says why."""
         return dg.SensorResult(
             run_requests=requests,
             skip_reason=None if requests else reason,
@@ -89,18 +89,18 @@ class Partitions:
     job: str
 
     def existing(self, keys: Sequence[str]) -> set[str]:
-        """Return the keys that are partitions."""
+        """Return which of the keys are partitions."""
         name = str(self.definition.name)
         return set(self.instance.get_existing_dynamic_partitions(name, keys)) if keys else set()
 
     def missing(self, keys: Sequence[str], most: int) -> list[dg.AddDynamicPartitionsRequest]:
-        """Return the request that adds the first `most` keys that are not partitions yet."""
+        """Return a request to add the keys that are not partitions yet, at most the first `most` of them."""
         existing = self.existing(keys)
         missing = [key for key in keys if key not in existing][:most]
         return [self.definition.build_add_request(missing)] if missing else []
 
     def lacking(self, asset: str, keys: Collection[str]) -> set[str]:
-        """Return the partitions of the asset that have no materialization."""
+        """Return the keys whose partition of the asset has no materialization."""
         if not keys:
             return set()
         wanted = dg.AssetRecordsFilter(self.naming.key(asset), asset_partitions=sorted(keys))
@@ -112,17 +112,17 @@ class Partitions:
         return {*keys} - shown
 
     def is_under_way(self, key: str) -> bool:
-        """Return whether a run of the partition is under way, which will report it."""
+        """Return whether a run of the partition is in progress, which will report it."""
         return attempts(self.instance, self.job, key).running
 
     def materialization(self, asset: str, key: str, numbers: Mapping[str, int]) -> dg.AssetMaterialization:
-        """Return the event that shows the partition of the asset as done."""
+        """Return an event that shows the partition of the asset as done."""
         metadata: dict[str, Any] = {"done by": "another process", **numbers}
         return dg.AssetMaterialization(self.naming.key(asset), partition=key, metadata=metadata)
 
 
 def report_ranges(partitions: Partitions, catalog: Catalog, cursor: SensorCursor, kept_days: float) -> Report:
-    """Return the report of the ranges beyond the cursor that are done, up to the first whose run is under way."""
+    """Return the report of finished ranges after the cursor, up to the first range with a run in progress."""
     now = catalog.clock()
     if not cursor.is_due(now):
         return Report(cursor)
@@ -148,7 +148,7 @@ def report_ranges(partitions: Partitions, catalog: Catalog, cursor: SensorCursor
 def report_version(
     partitions: Partitions, published: Mapping[str, int | None], cursor: SensorCursor, now: float
 ) -> Report:
-    """Return the report of the newest `published` version of each dataset. Older versions become no partitions."""
+    """Return the report of each dataset's newest `published` version. Older versions do not become partitions."""
     newest = max(filter(None, published.values()), default=0)
     keys = {leveldb_asset(dataset): version_name(version) for dataset, version in published.items() if version}
     known = partitions.existing(sorted({*keys.values()}))
@@ -163,16 +163,16 @@ def report_version(
 
 
 def done_through(catalog: Catalog) -> int:
-    """Return the serial up to which ranges are crawled, in the journal and dumped."""
+    """Return the serial up to which ranges are crawled, dumped, and written into the journal."""
     with catalog.read() as connection:
         complete = complete_serial(connection)
     return min(complete, due_journal(catalog).serial or 0, cover(catalog).serial)
 
 
 def join_ranges(ranges: Sequence[SerialRange], known: Collection[str]) -> dict[str, dict[str, int]]:
-    """Return the partitions that the `ranges` become which are not `known` to Dagster, each with its numbers.
+    """Return the new partitions for ranges that are not `known` to Dagster, each with its numbers.
 
-    Ranges that follow each other are one partition.
+    Adjacent ranges become one partition.
 
     >>> join_ranges([SerialRange(0, 3), SerialRange(3, 5), SerialRange(5, 9)], {"5-9"})
     {'0-5': {'ranges': 2, 'serials': 5}}

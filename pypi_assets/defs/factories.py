@@ -1,11 +1,11 @@
-"""Declares assets, checks, jobs and sensors once, and makes them for each index with its names and settings.
+"""Declares assets, checks, jobs and sensors once, and makes them for each index, with its names and settings.
 
     @crawl_asset(partitions=serial_ranges, deps=["changelog"])
     def changed_distributions(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]: ...
 
     changed_distributions.make(ForIndex(Naming("company")))
 
-Schedules, and the sensors of notices, are made by functions in their own modules.
+Schedules and the sensors of notices are made by functions in their own modules.
 """
 
 import operator
@@ -40,10 +40,10 @@ _DEFAULT_OWNERS = tuple(Settings.model_fields["owners"].default)
 
 @dataclass(frozen=True)
 class ForIndex:
-    """The common part of all definitions of an index.
+    """The settings that all definitions of an index share.
 
     A run of a backfill takes `parts_in_one_run` partitions of a full crawl, or all of them (None). `freshness` is the
-    policy of the assets that a followed index keeps materializing.
+    policy of assets that are materialized again and again while an index is followed.
     """
 
     naming: Naming = BARE
@@ -76,7 +76,7 @@ class AssetFactory:
 
 @dataclass(frozen=True, kw_only=True)
 class Declared:
-    """What is declared of an asset, for all indexes."""
+    """The declaration of an asset, for all indexes."""
 
     name: str
     kinds: set[str]
@@ -121,10 +121,11 @@ def asset(
     skips_verified: bool = False,
     **declared: Any,
 ) -> Callable[[Callable[..., Any]], AssetFactory]:
-    """Return the decorator of an asset. Its group and its page of the docs follow from its module, or are `group`.
+    """Return the decorator of an asset.
 
-    `declared`: the other fields of `Declared`. `skips_verified`: the function is a generator. If it yields nothing,
-    then nothing counts as materialized.
+    Its group and its page of the docs follow from its module, unless `group` is given. `declared` has the other fields
+    of `Declared`. With `skips_verified`, the function is a generator, and the asset counts as materialized only if the
+    generator yields a result.
     """
 
     def declare(function: Callable[..., Any]) -> AssetFactory:
@@ -146,17 +147,17 @@ def asset(
 
 
 def group_of_function(function: Callable[..., Any]) -> Group:
-    """Return the group of an asset that this function declares: its module has one."""
+    """Return the group of assets that the function's module declares."""
     return group_of(function.__module__.rpartition(".")[2])
 
 
 crawl_asset = partial(asset, kinds={"python", "sqlalchemy"}, pool=INDEX_POOL)
-"""The decorator of an asset whose steps talk to the index and write to the catalog."""
+"""The decorator of an asset whose steps send requests to the index and write to the catalog."""
 
 
 @dataclass(frozen=True)
 class CheckFactory:
-    """Makes a check of each index; `key` is its key for the default index."""
+    """Makes a check for each index. `key` is its key for the default index."""
 
     key: dg.AssetCheckKey
     make: Callable[[Naming], dg.AssetChecksDefinition]
@@ -170,7 +171,7 @@ def check(
     additional_deps: Sequence[str] = (),
     blocking: bool = False,
 ) -> Callable[[Callable[..., dg.AssetCheckResult]], CheckFactory]:
-    """Return the decorator of a check of the asset `asset`."""
+    """Return the decorator of a check of an asset."""
 
     def declare(function: Callable[..., dg.AssetCheckResult]) -> CheckFactory:
         key = dg.AssetCheckKey(dg.AssetKey(asset), name or function.__name__)
@@ -202,7 +203,6 @@ class AssetJob:
     config: Callable[[Naming], dg.PartitionedConfig] | None = None
 
     def make(self, naming: Naming) -> Any:
-        """Return the job."""
         selections: list[dg.AssetSelection] = []
         if self.groups:
             selections.append(dg.AssetSelection.groups(*self.groups))
@@ -232,7 +232,6 @@ class OpJob:
     on_failure: str | None
 
     def make(self, naming: Naming) -> dg.JobDefinition:
-        """Return the job."""
         step = dg.op(name=self.op, pool=self.pool and naming.name(self.pool))(self.function)
 
         @dg.job(
@@ -256,20 +255,20 @@ def op_job(
     pool: str | None = None,
     on_failure: str | None = None,
 ) -> Callable[[Callable[..., None]], OpJob]:
-    """Return the decorator of the function that a job runs. `on_failure` is the advice for a person: how to mend it."""
+    """Return the decorator of a function that a job runs. `on_failure` tells a person what to do if the job fails."""
     return lambda function: OpJob(name, description, function, op or function.__name__, pool, tags, on_failure)
 
 
 @dataclass(frozen=True)
 class SensorFactory:
-    """Makes the sensor of each index that requests runs of `jobs`. Expected errors fail its tick."""
+    """Makes the sensor of each index that requests runs of `jobs`. An expected error fails its tick."""
 
     function: Callable[..., Any]
     jobs: Sequence[JobFactory]
     description: str
 
     def make(self, naming: Naming, interval_s: int, *, on: bool) -> dg.SensorDefinition:
-        """Return the sensor, with a tick every `interval_s` seconds, which is `on` from the start or not."""
+        """Return the sensor, with a tick every `interval_s` seconds. `on` says whether it runs from the start."""
 
         @wraps(self.function)
         def tick(context: dg.SensorEvaluationContext, **resources: Any) -> Any:
@@ -287,12 +286,12 @@ class SensorFactory:
 
 
 def sensor(*jobs: JobFactory, description: str) -> Callable[[Callable[..., Any]], SensorFactory]:
-    """Return the decorator of the function that evaluates a tick, and requests runs of these jobs."""
+    """Return the decorator of a function that evaluates a tick, and requests runs of these jobs."""
     return lambda function: SensorFactory(function, jobs, description)
 
 
 def factories_in(values: Iterable[object]) -> list[AssetFactory]:
-    """Return the factories of assets among the values of a module, also those in its lists."""
+    """Return the asset factories among the values of a module, including those in lists."""
     flat = (one for value in values for one in (value if isinstance(value, list) else [value]))
     return [one for one in flat if isinstance(one, AssetFactory)]
 
@@ -304,7 +303,7 @@ def check_result(
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
     metadata: Mapping[str, float | None] | None = None,
 ) -> dg.AssetCheckResult:
-    """Return a result whose `description` is inert, even if it has text of an index or a file."""
+    """Return a check result. Its description is escaped, since it may contain text of an index or a file."""
     return dg.AssetCheckResult(
         passed=passed, severity=severity, description=inert_markdown(description), metadata=metadata
     )

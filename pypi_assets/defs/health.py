@@ -1,7 +1,8 @@
-"""Checks of freshness, failures and drift. They cost few queries, so they follow each run that changes what they check,
-and the job `health` runs all of them four times an hour: an index moves on without a run.
+"""Checks of freshness, failures and drift.
 
-What is due is computed in `upkeep/due.py` and the lag in `status.py`; here ages become pass, warning or failure.
+They cost few queries, so they run after each run that changes their data. The job `health` also runs all of them four
+times an hour, since an index changes without a run. `upkeep/due.py` computes pending work, and `status.py` the lag;
+this module turns ages into pass, warning or failure.
 """
 
 from collections.abc import Mapping
@@ -28,14 +29,16 @@ from pypi_assets.upkeep.answers import answers_lag
 from pypi_assets.upkeep.due import audit_hindrance, due_crawl, due_datasets, is_audit_missing, job_before_versions
 
 _CRAWLED = ["crawled_distribution_data"]
-"""A full crawl changes what these checks compare, too, and they come after it."""
+"""A full crawl also changes the data of these checks, so they run after it."""
 
 
 @check("changed_distribution_data", additional_deps=_CRAWLED)
 def catalog_is_fresh(settings: SettingsResource, catalog: CatalogResource) -> dg.AssetCheckResult:
-    """What happened on the package index is known here soon. The age of the first event that is not counts: it warns
-    from `PYPI_ASSETS_LAG_WARN_S` on, and fails from `PYPI_ASSETS_LAG_FAIL_S` on. Where the index does not answer, what
-    is stored counts, and the check warns; it fails once the changelog has failed for as long.
+    """New events of the package index soon reach the catalog.
+
+    The check depends on the age of the first missing event: it warns from `PYPI_ASSETS_LAG_WARN_S` seconds on, and
+    fails from `PYPI_ASSETS_LAG_FAIL_S` seconds on. If the index does not answer, the check uses the stored events, and
+    warns. It fails if the changelog has failed for as long.
     """
     with expected_errors_as_failures():
         thresholds = settings.get()
@@ -51,7 +54,7 @@ def catalog_is_fresh(settings: SettingsResource, catalog: CatalogResource) -> dg
     trouble = followed.changelog_trouble
     if lag.seconds is None and trouble is not None and now - trouble.since >= thresholds.lag_fail_s:
         unknown_for = timedelta(seconds=round(now - trouble.since))
-        text = f"it has not been known for {unknown_for} how far the catalog lags: {trouble.text}"
+        text = f"the lag of the catalog has been unknown for {unknown_for}: {trouble.text}"
         return check_result(passed=False, description=text, metadata=_known(numbers))
     return _by_age(thresholds, "the catalog", "the index", lag.seconds, lag.index_error, numbers)
 
@@ -60,9 +63,9 @@ def _is_fresh(dataset: str) -> CheckFactory:
     @check(
         leveldb_asset(dataset),
         name=f"{dataset}_is_fresh",
-        description=f"Look-ups in {dataset} know soon what was crawled. The age of the first event that they lack"
-        " counts: it warns from `PYPI_ASSETS_LAG_WARN_S` on, and fails from `PYPI_ASSETS_LAG_FAIL_S` on. Warns where"
-        " it must be built from scratch, and where it cannot be built since dumps lack columns.",
+        description=f"Crawled changes soon reach the look-ups in {dataset}. The check depends on the age of the first"
+        " missing event: it warns from `PYPI_ASSETS_LAG_WARN_S` seconds on, and fails from `PYPI_ASSETS_LAG_FAIL_S`"
+        " seconds on. It also warns if the dataset must be built from scratch, or if dumps lack columns that it needs.",
     )
     def of_dataset(
         settings: SettingsResource, catalog: CatalogResource, storage: StorageResource
@@ -93,9 +96,11 @@ _FIRST, *_OTHERS = (leveldb_asset(dataset) for dataset in DATASETS)
 def answers_are_fresh(
     settings: SettingsResource, catalog: CatalogResource, storage: StorageResource
 ) -> dg.AssetCheckResult:
-    """Whatever is looked up, the answer is as the package index was a short time ago: `lag_seconds` is the age of the
-    first event that an answer lacks, `lag_serials` the serials that it lacks. Of all datasets the oldest counts. Warns
-    from `PYPI_ASSETS_LAG_WARN_S` on, and where the age is not known; fails from `PYPI_ASSETS_LAG_FAIL_S` on.
+    """The answers of all look-ups are as fresh as the package index was a short time ago.
+
+    `lag_seconds` is the age of the first event that an answer lacks, and `lag_serials` is the number of serials that it
+    lacks, both for the oldest dataset. Warns from `PYPI_ASSETS_LAG_WARN_S` seconds on, and if the age is not known.
+    Fails from `PYPI_ASSETS_LAG_FAIL_S` seconds on.
     """
     with expected_errors_as_failures():
         opened, thresholds = catalog.get(), settings.get()
@@ -117,7 +122,7 @@ def answers_are_fresh(
 def _by_age(
     settings: Settings, what: str, of: str, age: float | None, problem: str | None, numbers: dict[str, int | None]
 ) -> dg.AssetCheckResult:
-    """Passes, warns or fails by the `age` of the first event that is missing, in seconds; None: it is not known."""
+    """Return pass, warning or failure by the `age` of the first missing event in seconds; None if it is not known."""
     if age is None:
         text = f"it is not known how far {what} lags {of}"
     elif age == 0:
@@ -134,14 +139,16 @@ def _by_age(
 
 @check("changed_distribution_data", name="few_are_given_up", additional_deps=_CRAWLED)
 def few_are_exhausted(settings: SettingsResource, catalog: CatalogResource) -> dg.AssetCheckResult:
-    """Few pages and files could not be fetched in spite of many attempts: warns and fails from the percentages of
-    `PYPI_ASSETS_GIVEN_UP_WARN_PERCENT` and `PYPI_ASSETS_GIVEN_UP_FAIL_PERCENT` on.
+    """Few pages and files were abandoned after many attempts to fetch them.
+
+    Warns from `PYPI_ASSETS_GIVEN_UP_WARN_PERCENT` percent on, and fails from `PYPI_ASSETS_GIVEN_UP_FAIL_PERCENT`
+    percent on.
     """
     return check_exhausted(settings, catalog)
 
 
 def check_exhausted(settings: SettingsResource, catalog: CatalogResource) -> dg.AssetCheckResult:
-    """The result of `few_are_given_up` now."""
+    """Return the present result of the check `few_are_given_up`."""
     with expected_errors_as_failures():
         thresholds = settings.get()
         with catalog.get().read() as connection:
@@ -161,14 +168,15 @@ def check_exhausted(settings: SettingsResource, catalog: CatalogResource) -> dg.
 
 @check("changed_distributions", additional_deps=_CRAWLED)
 def nothing_drifted(catalog: CatalogResource) -> dg.AssetCheckResult:
-    """The last audit found no difference between what is stored and the package index; warns where it did. Changes of
-    files that no event explains, and broken entries of the index's answers, are counted in addition.
+    """The last audit found no difference between the catalog and the package index. Warns if it found differences.
+
+    The check also counts changes of files that no event explains, and invalid entries of the index's answers.
     """
     return check_drift(catalog)
 
 
 def check_drift(catalog: CatalogResource) -> dg.AssetCheckResult:
-    """The result of `nothing_drifted` now."""
+    """Return the present result of the check `nothing_drifted`."""
     with expected_errors_as_failures(), catalog.get().read() as connection:
         audit = last_completed_audit(connection)
         is_missing = is_audit_missing(connection, catalog.get().clock())
@@ -206,7 +214,7 @@ HEALTH_CHECKS = [
 def record_check(
     context: dg.OpExecutionContext, naming: Naming, check: CheckFactory, result: dg.AssetCheckResult
 ) -> None:
-    """Records a result of `check` from an op, which is no asset that the check could follow."""
+    """Record a result of a check from an op, since checks can only follow assets."""
     key = naming.check_key(check.key)
     context.instance.report_runless_asset_event(
         dg.AssetCheckEvaluation(

@@ -1,6 +1,6 @@
-"""The jobs that materialize assets or run checks, and the tags that route the runs of a scope: priority, queue, pod.
+"""The jobs that materialize assets or run checks, and the tags that route a scope's runs: priority, queue and pod.
 
-`full_crawl` and the full dumps take all their partitions in one run. Jobs of one function are in `maintenance_jobs.py`.
+`full_crawl` and the full dumps take all their partitions in one run. Jobs of one op are in `maintenance_jobs.py`.
 """
 
 from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ PRIORITY_TAG = "dagster/priority"
 
 
 def tags_of(scope: Scope) -> dict[str, str]:
-    """The tags of a scope's runs."""
+    """Return the tags of a scope's runs."""
     tags = {PRIORITY_TAG: str(-scope.nice)} if scope.nice else {}
     if scope.tag is None:
         return tags
@@ -47,7 +47,7 @@ def tags_of(scope: Scope) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class TagsOfPartition:
-    """Gives the tags of a run of a scope, by its name, as they are when the run is requested.
+    """Returns the tags of a scope's run, by the scope's name, as they are when the run is requested.
 
     `index` is the name of the scope's index in Dagster; empty for the default index.
     """
@@ -77,17 +77,17 @@ def partitioned_by_scope(naming: Naming) -> dg.PartitionedConfig:
 
 
 _AFTER_FULL_CRAWL = [health.catalog_is_fresh, health.few_are_exhausted, health.nothing_drifted]
-"""Checks of assets that follow the index: a full crawl changes what they check as well."""
+"""Checks of assets that follow the index. A full crawl changes the same data, so it runs them as well."""
 
 Requests = Callable[[dg.ScheduleEvaluationContext], Iterator[dg.RunRequest | dg.SkipReason]]
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When a job runs by the clock: `cron` is in UTC.
+    """The time at which a job runs. `cron` is in UTC.
 
-    `requests` yields what a tick requests, or why it requests nothing; without it, that is one run. It gets the
-    resources that `needs` names.
+    `requests` yields the run requests of a tick, or why there are none; without it, a tick requests one run. It gets
+    the resources that `needs` names.
     """
 
     name: str
@@ -103,54 +103,54 @@ full_crawl_job = AssetJob(
     groups=["crawl_full"],
     checks=_AFTER_FULL_CRAWL,
     tags=all_of(project_parts) | CRAWLING | {ONE_AT_A_TIME_TAG: "full_crawl"},
-    description="Reads the whole package index from scratch, in one run: lists all projects, visits their pages,"
-    " reads every file. A run that stopped is continued by the next one. Its tags take all partitions: in the"
-    " Launchpad, choose none, and confirm; from then on, *Re-execute latest run* in the list of jobs does the same.",
+    description="Reads the whole package index from scratch, in one run: lists all projects, visits their pages, and"
+    " reads every file. The next run continues a stopped one. Its tags take all partitions: in the Launchpad,"
+    " choose no partition and confirm. After that, *Re-execute latest run* in the list of jobs does the same.",
 )
 follow_scopes_job = AssetJob(
     "follow_scopes",
     groups=["crawl_scopes"],
     config=partitioned_by_scope,
     tags=CRAWLING,
-    description="Visits and reads what the roots of a scope lead to, until nothing is left. A partition is a scope,"
-    " which `pypi-assets scope create` makes. The sensor scope_work adds them, and requests those with work.",
+    description="Visits and reads all projects that the roots of a scope lead to. A partition is a scope, made by"
+    " `pypi-assets scope create`. The sensor scope_work adds partitions, and requests those with pending work.",
 )
 full_dump_job = AssetJob(
     "full_dump",
     assets=["full_dump"],
     tags=all_of(dump_shards) | ENDS_IN_TIME | DUMPING | {ONE_AT_A_TIME_TAG: "full_dump"},
-    description="Writes a new dump of all files that the package index has, in one run of all 256 shards. Its tags take"
-    " all partitions: in the Launchpad, choose none, and confirm. The dump is as of the serial (the number of an event"
-    " of the index) that is crawled.",
+    description="Writes a new dump of all files on the package index, in one run of all 256 shards. Its tags take all"
+    " partitions: in the Launchpad, choose no partition and confirm. The dump is as of the serial (the number of an"
+    " event of the index) up to which the index was crawled.",
 )
 redump_job = AssetJob(
     "redump",
     assets=["full_dump"],
     tags=all_of(dump_shards) | ENDS_IN_TIME | DUMPING | {ONE_AT_A_TIME_TAG: "full_dump", FROM_SCRATCH_TAG: "true"},
-    description="Writes a dump like the job full_dump, but from scratch, and joins none that was begun before. For"
-    " use after the job reprocess_distributions, or where dumps lack new columns. In the Launchpad, choose no"
-    " partition, and confirm.",
+    description="Writes a dump like the job full_dump, but always from scratch: it does not continue a dump that was"
+    " begun before. Use it after the job reprocess_distributions, or if dumps lack new columns. In the Launchpad,"
+    " choose no partition and confirm.",
 )
 dump_late_changes_job = AssetJob(
     "dump_late_changes",
     assets=["late_dump"],
     tags=ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "dump_late_changes"},
-    description="Dumps what was learnt late of stretches of time that are dumped already. The sensor late_changes"
+    description="Dumps facts that became known late, about ranges that are already dumped. The sensor late_changes"
     " requests it.",
 )
 compact_dumps_job = AssetJob(
     "compact_dumps",
     assets=["compacted_dump"],
     tags=ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "compact_dumps"},
-    description="Joins small dumps of changes into larger ones, so that those who read them open few files. Writes"
-    " nothing where it does not pay.",
+    description="Joins small dumps of changes into larger ones, so that readers open few files. Writes nothing if it"
+    " is not worthwhile.",
 )
 incremental_crawl_job = AssetJob(
     "incremental_crawl",
     groups=["crawl_incremental"],
     assets=["incremental_dump", "change_journal"],
     tags=ENDS_IN_TIME | CRAWLING,
-    description="Brings the data up to date with what changed on the package index, dumps that, and writes it into the"
+    description="Brings the data up to date with the changes of the package index, dumps them, and writes them into the"
     " journal. A partition is a range of serials (numbers of the index's events), which the sensor new_serial_range"
     " adds and requests.",
 )
@@ -158,15 +158,15 @@ update_leveldbs_job = AssetJob(
     "update_leveldbs",
     groups=["leveldbs"],
     tags=ENDS_IN_TIME | BUILDING,
-    description="Builds the databases (LevelDB) that look-ups read from the dumps, and publishes them as one version."
-    " A partition is a version, which the sensor new_leveldb_version adds and requests.",
+    description="Builds the databases (LevelDB) for look-ups from the dumps, and publishes them as one version. A"
+    " partition is a version, which the sensor new_leveldb_version adds and requests.",
 )
 export_parquet_job = AssetJob(
     "export_parquet",
     assets=["parquet_export"],
     tags=ENDS_IN_TIME | EXPORTING | {ONE_AT_A_TIME_TAG: "export_parquet"},
-    description="Exports all files that the package index has as Parquet, where the dumps have anything new. Needs"
-    " the extra `parquet`.",
+    description="Exports all files on the package index as Parquet, if the dumps have changes. Needs the extra"
+    " `parquet`.",
 )
 health_job = AssetJob(
     "health",
@@ -177,7 +177,7 @@ health_job = AssetJob(
 )
 
 FEW_RUNS = [full_crawl_job, full_dump_job, redump_job]
-"""Their runs are few, and show what was made for as long as nothing newer is: they are never pruned."""
+"""Jobs with few runs, which show what was made as long as nothing newer exists. Their runs are never deleted."""
 OF_ONE_PARTITION = [incremental_crawl_job, update_leveldbs_job, follow_scopes_job]
-"""A run of them needs a range, a version or a scope, which sensors add."""
+"""Jobs whose runs need a partition (a range, a version or a scope), which sensors add."""
 MANY_RUNS = [*OF_ONE_PARTITION, dump_late_changes_job, compact_dumps_job, export_parquet_job, health_job]

@@ -1,7 +1,7 @@
 """The asset that publishes the journal to Kafka, with its job and its sensor.
 
-A code location has them where the settings name brokers and the extra `kafka` is installed. How records are published
-is in `journal/kafka.py`; here is how Dagster runs it.
+A code location has them if the settings name brokers and the extra `kafka` is installed. `journal/kafka.py` publishes
+the records; this module only runs it in Dagster.
 """
 
 import time
@@ -25,7 +25,7 @@ from pypi_assets.settings import Settings, SettingsError
 
 
 def has_kafka(settings: Settings | SettingsError) -> bool:
-    """Whether the settings name brokers, and the client is installed."""
+    """Return whether the settings name brokers, and the client is installed."""
     is_wanted = isinstance(settings, Settings) and settings.kafka_bootstrap_servers is not None
     return is_wanted and find_spec("confluent_kafka") is not None
 
@@ -39,10 +39,10 @@ def has_kafka(settings: Settings | SettingsError) -> bool:
 def journal_topics(
     context: dg.AssetExecutionContext, settings: SettingsResource, catalog: CatalogResource, storage: StorageResource
 ) -> dg.MaterializeResult[None]:
-    """What happened on the package index, in order, as messages of Kafka: a topic for each stream of the journal.
+    """The changes of the package index, in order, as Kafka messages: a topic for each stream of the journal.
 
-    A run publishes what the journal has beyond what was published before. Each record is published at least once. It
-    goes on as the consumer `kafka`, as the command `pypi-assets journal publish` does: let one of both publish.
+    A run publishes the records that earlier runs have not published, each at least once. Its progress is stored under
+    the consumer `kafka`, which the command `pypi-assets journal publish` uses as well: use only one of them.
     """
     started = time.monotonic()
     with expected_errors_as_failures():
@@ -72,14 +72,14 @@ publish_journal_job = AssetJob(
     "publish_journal",
     assets=["journal_topics"],
     tags=ENDS_IN_TIME | EXPORTING | {ONE_AT_A_TIME_TAG: "publish_journal"},
-    description="Publishes to Kafka what happened on the package index since it did so last. Needs the extra `kafka`.",
+    description="Publishes new changes of the package index to Kafka. Needs the extra `kafka`.",
 )
 
 
 @sensor(
     publish_journal_job,
-    description="Requests the job `publish_journal` once there are changes that Kafka does not have. Runs that"
-    " failed are requested again, after growing pauses.",
+    description="Requests the job `publish_journal` if there are changes that Kafka does not have. Failed runs are"
+    " requested again, after growing pauses.",
 )
 def new_journal_records(
     context: dg.SensorEvaluationContext, settings: SettingsResource, catalog: CatalogResource, storage: StorageResource

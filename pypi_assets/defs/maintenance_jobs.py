@@ -1,6 +1,7 @@
-"""Jobs made of ops: verification, clean-up, retries, audits and reprocessing. What each does is decided elsewhere.
+"""Jobs of one op each: verification, clean-up, retries, audits and reprocessing.
 
-Clean-up also removes old partitions and runs from Dagster, whose database grows with the events of each run.
+Other packages decide what each job does. Clean-up also deletes old partitions and runs from Dagster, whose database
+grows with the events of each run.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -56,7 +57,7 @@ from pypi_assets.upkeep.transient import is_transient
 
 
 def pruning_of(instance: dg.DagsterInstance, jobs: Iterable[str], naming: Naming = BARE) -> Pruning:
-    """How old partitions, and old runs of `jobs`, are removed from the instance. `jobs` are bare names."""
+    """Return the functions that delete old partitions, and old runs of `jobs` (bare names), from the instance."""
     return Pruning(
         partitions=partial(prune_partitions, instance, naming),
         runs=partial(prune_runs, instance, [naming.name(job) for job in jobs]),
@@ -64,12 +65,12 @@ def pruning_of(instance: dg.DagsterInstance, jobs: Iterable[str], naming: Naming
 
 
 def prune_partitions(instance: dg.DagsterInstance, naming: Naming, old: OldPartitions) -> int:
-    """Removes the partitions that are named, and returns their count. Others stay, whoever added them."""
+    """Delete these partitions, and return their count. Other partitions are kept, also if they were added by hand."""
     ranges, versions = naming.partitions(serial_ranges), naming.partitions(leveldb_versions)
     starts, ends = ({key.split("-")[place] for key in old.ranges} for place in (0, -1))
 
     def is_old(key: str) -> bool:
-        """Also of ranges that were joined, once all of them are old."""
+        """Check whether a partition is old. A partition of joined ranges is old once all of its ranges are."""
         start, _, end = key.partition("-")
         return start in starts and end in ends
 
@@ -77,10 +78,10 @@ def prune_partitions(instance: dg.DagsterInstance, naming: Naming, old: OldParti
 
 
 def prune_runs(instance: dg.DagsterInstance, jobs: Iterable[str], before: float) -> int:
-    """Deletes the runs of `jobs` that succeeded before then (unix seconds), with events and logs; returns their count.
+    """Delete the runs of `jobs` that succeeded before a time (unix seconds), with events and logs. Return their count.
 
-    The newest run of each job stays, so that what it made is not shown as missing. Runs that failed stay too: sensors
-    count the attempts by them.
+    The newest run of each job is kept, so that its results are not shown as missing. Failed runs are kept, since
+    sensors count attempts by them.
     """
     pruned, until = 0, datetime.fromtimestamp(before, UTC)
     for job in jobs:
@@ -106,15 +107,15 @@ def _prune(
 
 @op_job(
     "verify_leveldbs",
-    "Builds the newest database (LevelDB) of each dataset again, and compares every record. Fails where"
-    " they differ. Publishes nothing.",
+    "Rebuilds the newest database (LevelDB) of each dataset, and compares every record. Fails if a record differs."
+    " Publishes nothing.",
     on_failure="build the version from scratch: `pypi-assets leveldb update --from-scratch`",
     tags=ENDS_IN_TIME | BUILDING | {ONE_AT_A_TIME_TAG: "verify_leveldbs"},
 )
 def verify_newest_versions(
     context: dg.OpExecutionContext, settings: SettingsResource, storage: StorageResource
 ) -> None:
-    """Rebuild the newest version of each dataset from its dumps, and compare the two record by record.
+    """Rebuild the newest version of each dataset from its dumps, and compare both versions record by record.
 
     The result is recorded as a result of the dataset's check `..._matches_input_list`.
     """
@@ -140,18 +141,18 @@ def verify_newest_versions(
 
 @op_job(
     "clean_up",
-    "Deletes files that newer ones have replaced, and Dagster's old partitions and runs. What stays, and"
-    " for how long, is in the settings. Files are LevelDB versions, dumps, Parquet exports, packs, and what stopped"
-    " runs left.",
+    "Deletes superseded files, and Dagster's old partitions and runs. Settings decide how long they are kept. The"
+    " files are LevelDB versions, dumps, Parquet exports, packs, and incomplete files of stopped runs.",
     tags=ENDS_IN_TIME | {ONE_AT_A_TIME_TAG: "clean_up"},
 )
 def clean_up_storage(
     context: dg.OpExecutionContext, settings: SettingsResource, catalog: CatalogResource, storage: StorageResource
 ) -> None:
-    """Deletes files that newer ones have replaced, once no reader can have them open, and what stopped attempts have
-    left; removes old partitions and runs from Dagster.
+    """Delete superseded files that no reader can have open any more, incomplete files of stopped runs, and Dagster's
+    old partitions and runs.
 
-    A part that fails stops no other one: the run fails once they are done, names it, and shows the numbers of the rest.
+    A failing part does not stop the others. The run fails once all are done, names the failed parts, and shows the
+    numbers of the others.
     """
     jobs = [*(job.name for job in MANY_RUNS), *(job.name for job in MAINTENANCE_JOBS), confusion_job.name]
     with expected_errors_as_failures():
@@ -166,18 +167,18 @@ def clean_up_storage(
 
 
 class RetryConfig(dg.Config):
-    """What to try again."""
+    """The failures to retry."""
 
     kinds: list[str] = Field(
         default=[VISIT, "transient", "gone"],
-        description="error kinds; by default those of what was abandoned; an empty list means every failure",
+        description="error kinds; by default the kinds of abandoned visits and reads; an empty list means all failures",
     )
 
 
 @op_job(
     "retry_failures",
-    "Tries again what was abandoned: pages that could not be visited, files that could not be fetched. With"
-    " `kinds: []` in its config, also files that could not be read.",
+    "Retries abandoned work: pages that could not be visited, and files that could not be downloaded. With `kinds: []`"
+    " in its config, also retries files that could not be read.",
     tags=CRAWLING,
     op="retry_given_up",
     pool=INDEX_POOL,
@@ -189,14 +190,14 @@ def retry_exhausted(
     catalog: CatalogResource,
     crawler: CrawlerResource,
 ) -> None:
-    """Visits pages and reads files again that failed, and those that nothing has tried yet."""
+    """Retry failed visits and reads, and run pending ones."""
     with expected_errors_as_failures():
         opened = crawler.get(progress_log(context), context.log.warning)
         for kind in config.kinds or (None,):
             result = retry(opened, kind)
             reads = result.reads
             context.log.info(
-                f"{kind or 'all kinds'}: {result.retried_visits} visits and {result.retried_reads} reads tried again;"
+                f"{kind or 'all kinds'}: {result.retried_visits} visits and {result.retried_reads} reads retried;"
                 f" {result.exhausted_visits} visits and {reads.exhausted} reads were abandoned, {reads.errors} failed"
             )
     record_check(context, settings.naming, few_are_exhausted, check_exhausted(settings, catalog))
@@ -207,14 +208,14 @@ class Auditing(dg.Config):
 
     share_percent: float | None = Field(
         default=None,
-        description="percent of all projects that are visited in any case; by default PYPI_ASSETS_AUDIT_SHARE_PERCENT",
+        description="percentage of all projects to visit in any case; by default PYPI_ASSETS_AUDIT_SHARE_PERCENT",
     )
 
 
 @op_job(
     "audit",
-    "Compares what is stored with the package index, corrects what differs, and reports why. It compares"
-    " each project with the index's list, and visits those that differ and a share of the others.",
+    "Compares the catalog with the package index, corrects differences, and reports their causes. It compares each"
+    " project with the index's list, and visits the projects that differ and a share of the others.",
     tags=CRAWLING | {ONE_AT_A_TIME_TAG: "audit"},
     pool=INDEX_POOL,
 )
@@ -225,7 +226,7 @@ def audit_catalog(
     catalog: CatalogResource,
     crawler: CrawlerResource,
 ) -> None:
-    """Compares every project with the package index's list, and visits those that differ and some others."""
+    """Compare every project with the index's list, and visit the projects that differ and a share of the others."""
     with expected_errors_as_failures():
         share = settings.get().audit_share_percent if config.share_percent is None else config.share_percent
         result = audit_index(crawler.get(progress_log(context), context.log.warning), share)
@@ -246,21 +247,21 @@ def audit_catalog(
 
 
 class Reprocessing(dg.Config):
-    """Which records to make again."""
+    """The records to make again."""
 
     older_than_version: int = Field(
         default=EXTRACTOR_VERSION,
         ge=1,
-        description="those that an extractor older than this version made; by default, older than the current one",
+        description="reprocess records of extractors older than this version; by default, older than the current one",
     )
-    project: str = Field(default="", description="only those of this project")
-    processes: int = Field(default=PROCESSES, ge=1, description="the count of reader processes, of some 100 MB each")
+    project: str = Field(default="", description="reprocess only records of this project")
+    processes: int = Field(default=PROCESSES, ge=1, description="number of reader processes, of about 100 MB each")
 
 
 @op_job(
     "reprocess_distributions",
-    "Reads all files again by the newest rules, from what was stored of them, without the package index. By"
-    " default only those that older rules have read, so it does nothing where none were.",
+    "Makes the records of files again by the newest rules, from stored extracts, without the package index. By default,"
+    " it remakes only records that older rules made, and does nothing if there are none.",
     tags=ENDS_IN_TIME | CRAWLING | {ONE_AT_A_TIME_TAG: "reprocess_distributions"},
 )
 def reprocess_extracts(
@@ -270,7 +271,7 @@ def reprocess_extracts(
     storage: StorageResource,
     readers: ReadersResource,
 ) -> None:
-    """Makes what is known of files again, from what was stored of them, without a request to the package index."""
+    """Make records again from stored extracts, without a request to the package index."""
     with expected_errors_as_failures():
         result = reprocess(
             catalog.get(),

@@ -1,8 +1,9 @@
-"""The names of the definitions of one index among several: the names of the default index, with that index's name.
+"""The names of the definitions of each index, if there are several indexes.
 
-Asset keys get a prefix, as do jobs, sensors, schedules, pools, sets of partitions, and the values by which runs exclude
-each other. All of these are names of the whole Dagster instance. Groups and resources belong to a code location, and
-stay as they are. The definitions themselves are made in `factories.py`.
+The definitions of the default index have bare names. For other indexes, the index's name is a prefix of asset keys,
+jobs, sensors, schedules, pools, sets of partitions, and the values by which runs exclude each other, since all of these
+are names within the whole Dagster instance. Groups and resources belong to a code location, and have no prefix. The
+definitions are made in `factories.py`.
 """
 
 from collections.abc import Mapping
@@ -24,12 +25,14 @@ class JobFactory(Protocol):
     def name(self) -> str: ...
 
     def make(self, naming: "Naming") -> Any:
-        """Return the job. Dagster does not export the class of all of them."""
+        """Return the job. Its type is Any, since Dagster does not export a common class of all jobs."""
 
 
 @dataclass(frozen=True)
 class Naming:
-    """The names of the definitions of `index`, its name with underscores for hyphens; empty for the default index.
+    """The names of the definitions of an index.
+
+    `index` is the index's name, with underscores instead of hyphens; empty for the default index.
 
     >>> Naming("company").name("full_crawl")
     'company__full_crawl'
@@ -67,7 +70,7 @@ class Naming:
         return {key: self.name(value) if key == ONE_AT_A_TIME_TAG else value for key, value in tags.items()}
 
     def job(self, factory: JobFactory) -> Any:
-        """Return the job that the factory makes; the same object each time, as sensors and schedules need it."""
+        """Return the job that the factory makes. It is always the same object, as sensors and schedules need it."""
         if factory.name not in self._jobs:
             self._jobs[factory.name] = factory.make(self)
         return self._jobs[factory.name]

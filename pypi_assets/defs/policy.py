@@ -1,6 +1,6 @@
 """The policy of all work in Dagster: partitions, retries, pools, tags, and the sizes of pods.
 
-Every module of this package may import this one, which imports none of them.
+Every module of this package may import this module, which imports none of them.
 """
 
 import json
@@ -18,34 +18,35 @@ from pypi_assets.dumps.dump_manifest import shard_key
 RETRIES = dg.RetryPolicy(max_retries=2, delay=10, backoff=dg.Backoff.EXPONENTIAL)
 
 INDEX_POOL = "index"
-"""Of steps that talk to the index."""
+"""The pool of steps that send requests to the index."""
 DATABASE_POOL = "database"
-"""Of steps that read much of the catalog."""
+"""The pool of steps that read much of the catalog."""
 
 RANGES_IN_ONE_RUN = 20
-"""Of serial ranges, in a backfill: a process is started for each run."""
+"""The most serial ranges in a run of a backfill. Each run starts a process."""
 PARTS_IN_ONE_RUN = 10
-"""Of the 100 parts of a full crawl, if several machines share it."""
+"""The most of the 100 parts of a full crawl in a run of a backfill, if several machines share the crawl."""
 
 ONE_AT_A_TIME_TAG = "pypi-assets/one-at-a-time"
-"""`dagster.yaml` limits the runs of equal value to one."""
-ENDS_IN_TIME = {"dagster/max_runtime": str(12 * 3600)}  # after that, a run whose machine died counts as failed
+"""A tag of runs. `dagster.yaml` limits the runs with an equal value to one."""
+ENDS_IN_TIME = {"dagster/max_runtime": str(12 * 3600)}  # after that, a run counts as failed if its machine died
 FROM_SCRATCH_TAG = "pypi-assets/anew"
-"""Of a run that must not join an older full dump. A job's config does not reach runs of all shards."""
+"""The tag of a run that must not continue an older full dump. A job's config does not reach runs of all shards."""
 REPORTED_TAG = "pypi-assets/told"
-"""Of a failed run for which a notice was sent."""
+"""The tag of a failed run for which a notice was sent."""
 
 NOTICE_OF = "pypi-assets/notice-of"
-"""The metadata of a check whose failures can be about several things: of each other text, another notice is sent."""
+"""The metadata of a check that may fail for several things. A new notice is sent whenever this text changes."""
 ON_FAILURE = "pypi-assets/on-failure"
 """The metadata of a job whose failure needs a person: what to do."""
 
 
 @contextmanager
 def beta_parameters() -> Iterator[None]:
-    """Allow parameters of Dagster that are in beta or preview within the block, for definitions made by a function.
+    """Allow beta and preview parameters of Dagster within the block, for definitions that a function makes.
 
-    Dagster is pinned. Definitions at the top of a module need no block: the package ignores the warnings on import.
+    Dagster is pinned. Definitions at the top of a module need no block, since the package ignores these warnings on
+    import.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", category=dg.BetaWarning)
@@ -54,7 +55,7 @@ def beta_parameters() -> Iterator[None]:
 
 
 def leveldb_asset(dataset: str) -> str:
-    """Return the asset whose partitions are the versions of a dataset. It is the pool of its builds, too."""
+    """Return the name of the asset whose partitions are the versions of a dataset, and of the pool of its builds."""
     return f"{dataset}_leveldb"
 
 
@@ -79,13 +80,13 @@ def all_of(partitions: dg.StaticPartitionsDefinition) -> dict[str, str]:
 
 
 def shards_of_parts(keys: Iterable[str]) -> list[int]:
-    """Return the shards of these parts of the projects, in order, ten of each. Raises KeyError."""
+    """Return the shards of these parts of the projects in order, ten per part. Raises KeyError for an unknown key."""
     firsts = [part * SHARDS_IN_A_PART for part in parse_shards(project_parts, keys)]
     return [shard for first in firsts for shard in range(first, first + SHARDS_IN_A_PART)]
 
 
 def parse_shards(partitions: dg.StaticPartitionsDefinition, keys: Iterable[str]) -> dict[int, str]:
-    """Return the shards that these partition keys name, each with its key, in order. Raises KeyError."""
+    """Return the shards of these partition keys in order, each with its key. Raises KeyError for an unknown key."""
     shards = {key: shard for shard, key in enumerate(partitions.get_partition_keys())}
     return {shards[key]: key for key in sorted(keys)}
 
@@ -95,12 +96,12 @@ _CONFIG = "dagster-k8s/config"
 
 
 def is_on_kubernetes(environment: Mapping[str, str] = os.environ) -> bool:
-    """Return whether this process runs in a pod: Kubernetes sets this variable in each."""
+    """Return whether this process runs in a pod, where Kubernetes sets this variable."""
     return "KUBERNETES_SERVICE_HOST" in environment
 
 
 def _pod(cpus: int, memory: int, memory_limit: int, disk: int | None = None) -> dict[str, str]:
-    """Return the tag of a pod: its processors, its reserved and its largest memory, and its disk, in bytes."""
+    """Return the tag of a pod: its number of processors, its requested and maximum memory, and its disk, in bytes."""
     if not is_on_kubernetes():
         return {}
     disks = {} if disk is None else {"ephemeral-storage": str(disk)}
@@ -112,11 +113,11 @@ def _pod(cpus: int, memory: int, memory_limit: int, disk: int | None = None) -> 
 
 
 LABEL = "pypi-assets/tag"
-"""Of the pods of a scope with a tag, and of the nodes that take them alone."""
+"""The label of pods of a scope with a tag, and of nodes reserved for them."""
 
 
 def with_tag(tag: str, *, is_match_only: bool) -> dict[str, str]:
-    """Return the tag of the pod of a crawl with this label. `is_match_only`: only nodes with the same label run it."""
+    """Return the tag of a crawl's pod with this label. With `is_match_only`, only nodes with the same label run it."""
     if not CRAWLING:
         return {}
     config = json.loads(CRAWLING[_CONFIG])
@@ -126,7 +127,7 @@ def with_tag(tag: str, *, is_match_only: bool) -> dict[str, str]:
     return {_CONFIG: json.dumps(config)}
 
 
-CRAWLING = _pod(1, 2 * _GIB, 4 * _GIB)  # a reader for each connection, of some 100 MB
+CRAWLING = _pod(1, 2 * _GIB, 4 * _GIB)  # one reader per connection, of about 100 MB each
 DUMPING = _pod(2, _GIB // 2, _GIB)
-BUILDING = _pod(2, 2 * _GIB, 3 * _GIB, 40 * _GIB)  # a version lies on disk twice while it is made of the one before
+BUILDING = _pod(2, 2 * _GIB, 3 * _GIB, 40 * _GIB)  # a new version needs disk space for itself and its base version
 EXPORTING = _pod(1, _GIB // 2, _GIB)

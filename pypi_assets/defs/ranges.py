@@ -1,12 +1,12 @@
-"""Makes the assets of serial ranges in one step, in which a range that fails stops no other range.
+"""Makes the assets of serial ranges in one step, so that a failing range does not stop the other ranges.
 
     @range_asset(kinds={"json"}, deps=["changelog"])
     def counted_events(run: RangeRun) -> RangeWork:
         catalog = run.catalog.get()
         return lambda serials: {"events": count_events(catalog, serials)}
 
-Dagster starts no step after a failed step, and counts each partition of a run as materialized whose step succeeded. So
-separate steps could not go on with the ranges that are right.
+Dagster starts no step after a failed step, and counts every partition of a run as materialized if its step succeeded.
+So separate steps could not continue with the ranges that have no failure.
 """
 
 import time
@@ -29,12 +29,12 @@ from pypi_assets.defs.resources import CatalogResource, CrawlerResource, Storage
 from pypi_assets.upkeep.transient import is_transient
 
 RangeWork = Callable[[SerialRange], Mapping[str, Any]]
-"""Does the work of an asset for one range, and returns the numbers that its partition shows."""
+"""Does the work of an asset for one range, and returns the numbers to show on its partition."""
 
 
 @dataclass(frozen=True)
 class RangeRun:
-    """The context of a run and its resources. Each is opened at its first use."""
+    """The context of a run, and its resources, which are opened at first use."""
 
     context: dg.AssetExecutionContext
     crawler: CrawlerResource
@@ -65,7 +65,7 @@ class RangeAsset:
 def range_asset(
     *, kinds: set[str], totals: Callable[[RangeRun], Mapping[str, Any]] = lambda _: {}, **declared: Any
 ) -> Callable[[Callable[[RangeRun], RangeWork]], RangeAsset]:
-    """Return the decorator of the function `begin` of an asset. Its docstring describes the asset."""
+    """Return the decorator of an asset's function `begin`. The docstring of `begin` describes the asset."""
 
     def declare(begin: Callable[[RangeRun], RangeWork]) -> RangeAsset:
         about: dict[str, Any] = {"description": getdoc(begin), "group": group_of_function(begin)}
@@ -76,11 +76,11 @@ def range_asset(
 
 
 crawled_range_asset = partial(range_asset, kinds={"python", "sqlalchemy"})
-"""The decorator of an asset whose work talks to the index and writes to the catalog."""
+"""The decorator of an asset whose work sends requests to the index and writes to the catalog."""
 
 
 def range_step(assets: Sequence[RangeAsset]) -> AssetFactory:
-    """Return the factory of the step that makes the selected assets of these."""
+    """Return the factory of the step that makes the selected ones of these assets."""
     by_name = {asset.name: asset for asset in assets}
     deps = {asset.name: [dep for dep in asset.declared.deps if dep in by_name] for asset in assets}
     in_order = [by_name[name] for name in TopologicalSorter(deps).static_order()]
@@ -106,10 +106,11 @@ def range_step(assets: Sequence[RangeAsset]) -> AssetFactory:
 
 
 def _materialize(run: RangeRun, assets: Mapping[dg.AssetKey, RangeAsset]) -> Iterator[dg.MaterializeResult[None]]:
-    """Do the work of each range, asset by asset, and yield the assets once all ranges are done.
+    """Do the work of each range, asset by asset. Yield the assets once all ranges are done.
 
-    The failure of a range ends the work of that range alone, and fails the step at its end. A transient error concerns
-    all ranges: it ends the step at once, and Dagster tries the step again. Finished partitions are materialized anyway.
+    A failure of one range ends only the work of that range, and the step fails at its end. A transient error concerns
+    all ranges: it ends the step at once, and Dagster tries the step again. In both cases, finished partitions are
+    materialized.
     """
     context, keys = run.context, list(run.context.partition_keys)
     done: dict[tuple[dg.AssetKey, str], Mapping[str, Any]] = _done_before(run, assets)
@@ -146,7 +147,8 @@ def _materialize(run: RangeRun, assets: Mapping[dg.AssetKey, RangeAsset]) -> Ite
 def _done_before(
     run: RangeRun, assets: Mapping[dg.AssetKey, RangeAsset]
 ) -> dict[tuple[dg.AssetKey, str], Mapping[str, Any]]:
-    """Return the finished work of earlier attempts of this step. Another visit of a complete range repeats requests."""
+    """Return the finished work of earlier attempts of this step, since visiting a complete range repeats all
+    requests."""
     context, done = run.context, dict[tuple[dg.AssetKey, str], Mapping[str, Any]]()
     for key in assets if context.retry_number else ():
         of_asset = dg.AssetRecordsFilter(key, asset_partitions=list(context.partition_keys))
@@ -167,8 +169,10 @@ def _reason(key: dg.AssetKey, error: Exception) -> str:
 
 
 def _failure(failed: Mapping[str, tuple[dg.AssetKey, Exception]], count: int) -> dg.Failure:
-    """Return the failure of a step in which some of `count` ranges failed. It has a traceback only if an error is
-    unexpected."""
+    """Return the failure of a step in which some of `count` ranges failed.
+
+    It has a traceback only if there is an unexpected error.
+    """
     reasons: dict[str, list[str]] = {}
     for partition, (key, error) in failed.items():
         reasons.setdefault(_reason(key, error), []).append(partition)

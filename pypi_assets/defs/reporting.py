@@ -1,6 +1,7 @@
-"""Reports to Dagster how a run goes: which of its partitions are done, with their numbers and tables, and its progress.
+"""Reports the state of a run to Dagster: its finished partitions with their numbers and tables, and its progress.
 
-Dagster shows tables as Markdown: text of an index or a file is inert in them. The work itself does not belong here.
+Dagster shows tables as Markdown, so text of an index or a file is escaped in them. The work itself does not belong
+here.
 """
 
 import time
@@ -19,14 +20,14 @@ from pypi_assets.upkeep.live_totals import live_totals
 
 PROGRESS_EVERY_S = 30.0
 _DATA_VERSION = "dagster/data_version"
-"""The tag of a materialization that Dagster compares to find out whether what follows is out of date."""
+"""The tag of a materialization that Dagster compares to find out whether downstream assets are out of date."""
 
 
 class Marks:
     """Collects the partitions that a step has finished.
 
-    `data_version` names the state of the data in them, such as the serial of the full crawl. Partitions that follow are
-    shown as out of date once it changes. None leaves it to Dagster, which derives it from code and inputs.
+    `data_version` identifies the state of their data, such as the serial of the full crawl. When it changes, Dagster
+    shows downstream partitions as out of date. If it is None, Dagster derives it from code and inputs.
     """
 
     def __init__(self) -> None:
@@ -34,21 +35,21 @@ class Marks:
         self.data_version: str | None = None
 
     def __call__(self, key: str, metadata: Mapping[str, Any]) -> None:
-        """Mark a partition as done, with the metadata that its page shows."""
+        """Mark a partition as done, with the metadata to show on its page."""
         self.done[key] = metadata
 
     def result(self, metadata: Mapping[str, Any] | None = None) -> dg.MaterializeResult[None]:
-        """Return the result of a step whose partitions are all done; `metadata` is shown on each of them."""
+        """Return the result of a step with finished partitions. `metadata` is shown on each of them."""
         version = None if self.data_version is None else dg.DataVersion(self.data_version)
         return dg.MaterializeResult(metadata=metadata, data_version=version)
 
 
 @contextmanager
 def marking(context: dg.AssetExecutionContext) -> Iterator[Marks]:
-    """Yield marks, to be called as `mark(key, metadata)` for each partition that is done.
+    """Yield marks, to be called as `mark(key, metadata)` for each finished partition.
 
-    Dagster itself materializes all partitions of a run that succeeds, each with its metadata. If the run fails or is
-    cancelled, the partitions that are done are materialized here, so that only the rest is missing.
+    If the run succeeds, Dagster itself materializes all its partitions, each with its metadata. If it fails or is
+    cancelled, the finished partitions are materialized here, so that only the others are missing.
     """
     marks = Marks()
     try:
@@ -96,7 +97,7 @@ def _now_and_then(
 
 
 def failure_counts(failures: Mapping[str, int]) -> dict[str, int]:
-    """Return the count of distributions that failed or were abandoned: in all, and of each kind of error."""
+    """Return the number of distributions that failed or were abandoned: in total, and for each kind of error."""
     return {"failed": sum(failures.values())} | {f"failed: {kind}": failures[kind] for kind in sorted(failures)}
 
 
@@ -105,8 +106,9 @@ _LIVE, _READ, _FAILED, _COUNTED_AT = "total: live", "total: read", "total: faile
 
 
 def failure_table(failures: Sequence[RecordedFailure], count: int) -> dict[str, dg.MetadataValue[Any]]:
-    """Return the metadata that names files that failed: a table of `failures`, `count` in all, and the command that
-    lists the rest. It is empty if none failed.
+    """Return metadata about failed files: a table of `failures`, `count` in total, and commands that list the rest.
+
+    It is empty if no file failed.
     """
     if not failures:
         return {}
@@ -119,7 +121,7 @@ def failure_table(failures: Sequence[RecordedFailure], count: int) -> dict[str, 
 
 
 def total_metadata(catalog: Catalog) -> dict[str, dg.MetadataValue[Any]]:
-    """Return the totals over all files that are live, as metadata of each partition of a run."""
+    """Return the totals over all live files, as metadata of each partition of a run."""
     totals = live_totals(catalog)
     return {
         _LIVE: dg.MetadataValue.int(totals.live),
@@ -133,7 +135,7 @@ LONGEST_CELL = 300  # characters
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[object]], longest: int = LONGEST_CELL) -> str:
-    """Return the table, one line a row. Cells of more than `longest` characters are cut."""
+    """Return a table with a line for each row. Cells longer than `longest` characters are cut."""
     cells = ([inert_markdown_cell(str(cell), longest) for cell in row] for row in rows)
     lines = [columns, ["---"] * len(columns), *cells]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

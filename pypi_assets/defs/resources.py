@@ -1,8 +1,8 @@
 """The resources of assets, checks, jobs and sensors: settings, index, catalog, storage, readers, and a crawler.
 
-Each opens its part on first use and keeps it for the life of the process. A part that is given is used in its place,
-and closed by its giver. Settings that could not be loaded raise SettingsError in the run or tick that needs them, never
-while the code location loads. What runs do with the parts does not belong here.
+Each resource opens its component on first use, and keeps it open until the process ends. A component that is passed in
+is used instead, and its owner closes it. If the settings could not be loaded, SettingsError is raised in the run or
+tick that needs them, and not while the code location loads.
 """
 
 import threading
@@ -24,7 +24,7 @@ from pypi_assets.settings import Settings, SettingsError
 from pypi_assets.storage.store import Storage
 
 TICK_PATIENCE_S = 20.0
-"""Of the 60 seconds that Dagster gives a tick: where the changelog hangs, the list of projects can hang as well."""
+"""Limit for requests in a tick. Dagster allows 60 s; after the changelog, the list of projects may hang as well."""
 
 T = TypeVar("T")
 Report = Callable[[Progress], None]
@@ -32,7 +32,7 @@ Notify = Callable[[str], None]
 
 
 class Slot(Generic[T]):
-    """Holds one part: what was given, or what `get` opens first."""
+    """Holds one component, which was passed in or is opened by `get`."""
 
     def __init__(self, given: T | None = None) -> None:
         self._given = given
@@ -40,7 +40,7 @@ class Slot(Generic[T]):
         self._lock = threading.RLock()
 
     def get(self, open_part: Callable[[], T]) -> T:
-        """The part, opened by the first caller."""
+        """Return the component. The first call opens it."""
         if self._given is not None:
             return self._given
         with self._lock:
@@ -49,7 +49,7 @@ class Slot(Generic[T]):
             return self._opened
 
     def take_opened(self) -> T | None:
-        """The part that was opened here, for the caller to close; the next `get` opens another one."""
+        """Return the component that was opened here, for the caller to close. The next `get` opens a new one."""
         with self._lock:
             opened, self._opened = self._opened, None
             return opened
@@ -57,54 +57,54 @@ class Slot(Generic[T]):
 
 @dataclass
 class LoadedSettings:
-    """The settings, or why they could not be loaded, and how the definitions of their index are named."""
+    """The settings or the error of loading them, and the names of their index's definitions."""
 
     value: Settings | SettingsError
     naming: Naming = BARE
 
 
 class SettingsResource(dg.ConfigurableResource[Settings]):
-    """What is set by variables PYPI_ASSETS_...: which index to follow, where to store, how fast to go."""
+    """The settings of variables PYPI_ASSETS_...: which index to follow, where to store, how fast to go."""
 
     loaded: dg.ResourceDependency[LoadedSettings]
 
     def get(self) -> Settings:
-        """Raises SettingsError where they could not be loaded."""
+        """Return the settings. Raises SettingsError if they could not be loaded."""
         if isinstance(self.loaded.value, SettingsError):
             raise self.loaded.value
         return self.loaded.value
 
     @property
     def naming(self) -> Naming:
-        """How the definitions of this code location are named."""
+        """Return the names of this code location's definitions."""
         return self.loaded.naming
 
 
 class CatalogResource(dg.ConfigurableResource[Catalog]):
-    """The database of what is known of the package index: SQLite or PostgreSQL."""
+    """The database of all observations of the package index: SQLite or PostgreSQL."""
 
     settings: dg.ResourceDependency[SettingsResource]
     slot: dg.ResourceDependency[Slot[Catalog]]
 
     def get(self) -> Catalog:
-        """Raises SettingsError and CatalogError."""
+        """Return the catalog. Raises SettingsError and CatalogError."""
         return self.slot.get(lambda: catalog_from(self.settings.get()))
 
 
 class StorageResource(dg.ConfigurableResource[Storage]):
-    """Where the files go that are published: a folder, or a bucket of S3, Google or Azure."""
+    """The place of published files: a folder, or a bucket of S3, Google or Azure."""
 
     settings: dg.ResourceDependency[SettingsResource]
     catalog: dg.ResourceDependency[CatalogResource]
     slot: dg.ResourceDependency[Slot[Storage]]
 
     def get(self) -> Storage:
-        """Raises SettingsError, CatalogError and StorageError."""
+        """Return the storage. Raises SettingsError, CatalogError and StorageError."""
         return self.slot.get(lambda: storage_from(self.settings.get(), self.catalog.get()))
 
 
 class IndexResource(dg.ConfigurableResource[PackageIndex]):
-    """The package index, as a client whose requests keep to one rate, however many processes there are."""
+    """A client of the package index, whose requests keep to one rate for all processes together."""
 
     settings: dg.ResourceDependency[SettingsResource]
     catalog: dg.ResourceDependency[CatalogResource]
@@ -112,29 +112,35 @@ class IndexResource(dg.ConfigurableResource[PackageIndex]):
     slot_of_ticks: dg.ResourceDependency[Slot[PackageIndex]]
 
     def get(self) -> PackageIndex:
-        """Raises SettingsError, CatalogError, and PackageIndexError if the index had to be found out first."""
+        """Return the client.
+
+        Raises SettingsError and CatalogError, and PackageIndexError if detecting the index fails.
+        """
         return self.slot.get(lambda: index_from(self.settings.get(), self.catalog.get(), detects=True))
 
     def for_tick(self) -> PackageIndex:
-        """A client that sends each request once, and waits only as long as a tick may: the next tick repeats it."""
+        """Return a client that sends each request once and ends in time for a tick.
+
+        The next tick repeats failed work.
+        """
         return self.slot_of_ticks.get(
             lambda: index_from(self.settings.get(), self.catalog.get(), patience_s=TICK_PATIENCE_S)
         )
 
 
 class ReadersResource(dg.ConfigurableResource[ReaderPool]):
-    """Processes that read wheels, sdists and eggs, apart from the run, and run no code of them."""
+    """Processes that read wheels, sdists and eggs, separate from the run. They run no code of these files."""
 
     settings: dg.ResourceDependency[SettingsResource]
     slot: dg.ResourceDependency[Slot[ReaderPool]]
 
     def get(self) -> ReaderPool:
-        """Raises SettingsError."""
+        """Return the pool of readers. Raises SettingsError."""
         return self.slot.get(lambda: readers_from(self.settings.get()))
 
 
 class CrawlerResource(dg.ConfigurableResource[Crawler]):
-    """What a crawl works with: the package index, the database, the storage and the readers together."""
+    """The components of a crawl: the package index, the catalog, the storage and the readers."""
 
     settings: dg.ResourceDependency[SettingsResource]
     index: dg.ResourceDependency[IndexResource]
@@ -143,11 +149,11 @@ class CrawlerResource(dg.ConfigurableResource[Crawler]):
     readers: dg.ResourceDependency[ReadersResource]
 
     def get(self, report: Report | None = None, notify: Notify | None = None) -> Crawler:
-        """A crawler that reports its progress, and what people should know. Raises SettingsError and CatalogError."""
+        """Return a crawler that reports its progress, and notifies people. Raises SettingsError and CatalogError."""
         return self._with(self.index.get(), report, notify)
 
     def for_tick(self, notify: Notify) -> Crawler:
-        """One whose requests of the index end within a tick."""
+        """Return a crawler whose requests to the index end within a tick."""
         return self._with(self.index.for_tick(), None, notify)
 
     def _with(self, index: PackageIndex, report: Report | None, notify: Notify | None) -> Crawler:
@@ -156,13 +162,14 @@ class CrawlerResource(dg.ConfigurableResource[Crawler]):
 
 
 def _inertly(notify: Notify | None) -> Notify | None:
-    """What people are to know can name projects and files, and ends in a log."""
+    """Escape control characters in notifications, since they may contain names of projects and files and end in a
+    log."""
     return None if notify is None else lambda text: notify(inert_lines(text))
 
 
 @dataclass(frozen=True)
 class Resources:
-    """All resources, under the names by which assets, checks, jobs and sensors request them."""
+    """All resources, under the names that assets, checks, jobs and sensors use."""
 
     settings: SettingsResource
     index: IndexResource
@@ -175,7 +182,7 @@ class Resources:
         return dict(vars(self))
 
     def close(self) -> None:
-        """Closes what was opened here, and nothing that was given; what is used after that is opened again."""
+        """Close components that were opened here, but none that was passed in. A later use opens them again."""
         for slot in (self.index.slot, self.index.slot_of_ticks, self.catalog.slot, self.readers.slot):
             if opened := slot.take_opened():
                 opened.close()
@@ -190,7 +197,7 @@ def build_resources(
     storage: Storage | None = None,
     readers: ReaderPool | None = None,
 ) -> Resources:
-    """The resources for `settings`. Nothing is opened."""
+    """Return the resources for these settings, without opening anything."""
     of_settings = SettingsResource(loaded=LoadedSettings(settings, naming))
     of_catalog = CatalogResource(settings=of_settings, slot=Slot(catalog))
     of_storage = StorageResource(settings=of_settings, catalog=of_catalog, slot=Slot(storage))

@@ -1,6 +1,6 @@
-"""Reports runs and checks that failed, as sentences: in the log, and to the services that the settings name.
+"""Reports failed runs and checks as sentences, in the log and to the services that the settings name.
 
-What comes next after a failure follows from the jobs, sensors and schedules. Sending is in `notices.py`.
+The jobs, sensors and schedules determine the next step after a failure. `notices.py` sends the notices.
 """
 
 import json
@@ -21,9 +21,9 @@ _FAILED_RUN_EVERY_S, _FAILED_CHECK_EVERY_S = 30, 60
 ONE_NOTICE_IN = timedelta(hours=1)
 _RUN_AGAIN = "its process was lost: Dagster runs it again, and the new run continues where it stopped"
 _LAUNCH_AGAIN = "launch it again: it continues where it stopped"
-_BY_SENSOR = "the sensor {} requests it again, after a minute first, and after an hour at last"
+_BY_SENSOR = "the sensor {} requests it again, after pauses that grow from a minute to an hour"
 _BY_SCHEDULE = "the schedule {} runs it again"
-_NEEDS_PARTITION = "it needs a partition: the sensor requests each that is due, and the UI any other"
+_NEEDS_PARTITION = "it needs a partition: the sensor requests all partitions that are due, and the UI can run others"
 _REASON_CHARACTERS = 1_000
 _OF = ": "
 _NO_REASON = "marked as failed from outside"
@@ -33,13 +33,15 @@ _NO_REASON = "marked as failed from outside"
 def next_steps(
     jobs: Iterable[dg.JobDefinition], sensors: Iterable[dg.SensorDefinition], schedules: Iterable[dg.ScheduleDefinition]
 ) -> dict[str, str]:
-    """By job, what comes next after a run of it failed: what a person should do, where the job names it; else which
-    sensor or schedule runs it again; else that it can be launched again.
+    """Return the next step after a failed run of each job, by job name.
+
+    That is the advice of the job for a person if it has one, or else the sensor or schedule that runs it again, or else
+    that it can be launched again.
     """
     steps = {job.name: _LAUNCH_AGAIN for job in jobs}
     for schedule in schedules:
         is_on = schedule.default_status == dg.DefaultScheduleStatus.RUNNING
-        steps[schedule.job_name] = _BY_SCHEDULE.format(schedule.name) + ("" if is_on else ", where it is on")
+        steps[schedule.job_name] = _BY_SCHEDULE.format(schedule.name) + ("" if is_on else ", if it is on")
     for sensor in sensors:
         steps |= {job.name: _BY_SENSOR.format(sensor.name) for job in sensor.jobs}
     return steps | {job.name: step for job in jobs if (step := _step_of(job))}
@@ -53,9 +55,9 @@ def _step_of(job: dg.JobDefinition) -> str | None:
 def build_failed_run_sensor(
     naming: Naming, steps: Mapping[str, str], of_one_partition: Iterable[dg.JobDefinition], *, on: bool
 ) -> dg.SensorDefinition:
-    """The sensor that reports failed runs: in its log, and to the services that the settings name.
+    """Return the sensor that reports failed runs, in its log and to the services that the settings name.
 
-    `steps` is what comes next, by job. A run of the jobs `of_one_partition` needs a partition.
+    `steps` has the next step after a failure, by job. Runs of the jobs `of_one_partition` need a partition.
     """
     of_partitions = {job.name for job in of_one_partition}
 
@@ -63,7 +65,7 @@ def build_failed_run_sensor(
         name=naming.name("failed_run"),
         default_status=dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED,
         minimum_interval_seconds=_FAILED_RUN_EVERY_S,
-        description="Reports in its log, and to PYPI_ASSETS_NOTIFY_URLS, which run failed, why, and what comes next.",
+        description="Reports failed runs in its log and to PYPI_ASSETS_NOTIFY_URLS, with the reason and the next step.",
     )
     def failed_run(context: dg.RunFailureSensorContext, settings: SettingsResource) -> None:
         run = context.dagster_run
@@ -79,7 +81,7 @@ def build_failed_run_sensor(
         if not urls:
             return
         if reported_recently(context.instance, run.job_name):
-            context.log.info(f"a notice of {run.job_name} was sent within the last hour, so none is sent of this run")
+            context.log.info(f"no notice is sent: a notice about {run.job_name} was sent within the last hour")
             return
         problems = send_notice(urls, f"pypi-assets: {what} failed", f"{text}\n\nRun {run.run_id} in Dagster.")
         for problem in problems:
@@ -93,14 +95,17 @@ def build_failed_run_sensor(
 def build_failed_check_sensor(
     naming: Naming, checks: Sequence[dg.AssetChecksDefinition], *, on: bool
 ) -> dg.SensorDefinition:
-    """The sensor that reports checks that fail, each once until it passes again. Its cursor names those."""
+    """Return the sensor that reports each failing check once until it passes again.
+
+    Its cursor has the reported checks.
+    """
     keys = [key for check in checks for key in check.check_keys]
 
     @dg.sensor(
         name=naming.name("failed_check"),
         default_status=dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED,
         minimum_interval_seconds=_FAILED_CHECK_EVERY_S,
-        description="Reports in its log, and to PYPI_ASSETS_NOTIFY_URLS, which check fails, and why; not warnings.",
+        description="Reports failing checks, with the reason, in its log and to PYPI_ASSETS_NOTIFY_URLS; not warnings.",
     )
     def failed_check(context: dg.SensorEvaluationContext, settings: SettingsResource) -> dg.SensorResult:
         with expected_errors_of_ticks(_FAILED_CHECK_EVERY_S):
@@ -114,7 +119,7 @@ def build_failed_check_sensor(
         failing = {
             name for name, one in found.items() if not one.passed and one.severity == dg.AssetCheckSeverity.ERROR
         }
-        running = {name for name in reported if _bare(name) not in evaluations}  # they may fail again
+        running = {name for name in reported if _bare(name) not in evaluations}  # their result is not known yet
         still = (reported & failing) | running
         for name in sorted(failing - reported):
             text = f"{found[name].asset_key.to_user_string()}: {found[name].description or 'no reason given'}"
@@ -132,13 +137,13 @@ def build_failed_check_sensor(
 
 
 def _identity(name: str, evaluation: dg.AssetCheckEvaluation) -> str:
-    """The name of a check, with what its failure is about, where it can be about several things."""
+    """Return the name of a check, with the subject of its failure if it may fail for several things."""
     of = evaluation.metadata.get(NOTICE_OF)
     return name if of is None or not of.value else f"{name}{_OF}{of.value}"
 
 
 def _bare(identity: str) -> str:
-    """The name of the check."""
+    """Return the name of the check in an identity."""
     return identity.partition(_OF)[0]
 
 
@@ -150,13 +155,16 @@ def _evaluated(entry: dg.EventLogEntry | None) -> dg.AssetCheckEvaluation | None
 
 
 def describe_run(run: dg.DagsterRun) -> str:
-    """The job, and the partition if it has one."""
+    """Return the job of a run, with its partition if it has one."""
     key = run.tags.get(PARTITION_TAG)
     return f"{run.job_name} of {key}" if key else run.job_name
 
 
 def reason_of(context: dg.RunFailureSensorContext) -> str:
-    """The messages of the steps that failed, without a traceback; where none did, Dagster's message of the run."""
+    """Return the messages of failed steps, without tracebacks.
+
+    If no step failed, return Dagster's message of the run.
+    """
     reasons = []
     for event in context.get_step_failure_events():
         data = event.step_failure_data
@@ -171,7 +179,7 @@ def reason_of(context: dg.RunFailureSensorContext) -> str:
 
 
 def _last_message(context: dg.RunFailureSensorContext) -> list[str]:
-    """Dagster's own last message before the run failed: of a process that was killed, it names the signal."""
+    """Return Dagster's own last message before the run failed. For a killed process, it names the signal."""
     engine, failed = dg.DagsterEventType.ENGINE_EVENT, dg.DagsterEventType.RUN_FAILURE
     records = context.instance.get_records_for_run(
         context.dagster_run.run_id, of_type={engine, failed}, ascending=False
@@ -182,7 +190,7 @@ def _last_message(context: dg.RunFailureSensorContext) -> list[str]:
 
 
 def reported_recently(instance: dg.DagsterInstance, job: str) -> bool:
-    """Whether a notice was sent of a run of `job` that ended within the last hour."""
+    """Return whether a notice was sent about a run of `job` that ended within the last hour."""
     since = datetime.now(UTC) - ONE_NOTICE_IN
     reported = dg.RunsFilter(job_name=job, tags={REPORTED_TAG: "true"}, updated_after=since)
     return bool(instance.get_runs(reported, limit=1))

@@ -1,6 +1,6 @@
-"""Periodic work. No schedule contacts an index until a person turns it on, or `PYPI_ASSETS_SENSORS_ON` does.
+"""Periodic work. No schedule sends requests to an index until a person or `PYPI_ASSETS_SENSORS_ON` turns it on.
 
-Schedules go by time alone; what is due at once is requested by sensors.
+Schedules depend only on time. Sensors request work that should be done at once.
 """
 
 from collections.abc import Iterable, Iterator
@@ -42,7 +42,7 @@ _SCHEDULES = (
         "daily_retry",
         retry_exhausted,
         "17 4 * * *",
-        "Tries again, once a day, pages and files that could not be fetched.",
+        "Retries, once a day, pages and files that could not be fetched.",
     ),
     Schedule(
         "weekly_full_dump",
@@ -50,18 +50,18 @@ _SCHEDULES = (
         "41 5 * * 0",
         "Writes a new full dump once a week, so that few small dumps of changes follow it.",
     ),
-    Schedule("hourly_compaction", compact_dumps_job, "47 * * * *", "Joins small dumps once an hour, where it pays."),
+    Schedule("hourly_compaction", compact_dumps_job, "47 * * * *", "Joins small dumps once an hour, if worthwhile."),
     Schedule(
         "daily_clean_up",
         clean_up_storage,
         "11 9 * * *",
-        "Deletes once a day files that newer ones have replaced for long enough.",
+        "Deletes, once a day, files that were superseded long enough ago.",
     ),
     Schedule(
         "weekly_audit",
         audit_catalog,
         "23 2 * * 6",
-        "Compares what is stored with the package index once a week.",
+        "Compares the catalog with the package index once a week.",
         _audit_if_possible,
         needs=frozenset({"catalog"}),
     ),
@@ -69,21 +69,22 @@ _SCHEDULES = (
         "weekly_verification",
         verify_newest_versions,
         "31 10 * * 3",
-        "Builds the newest databases again once a week, and compares them.",
+        "Rebuilds the newest databases once a week, and compares them.",
     ),
 )
 _DAILY_PARQUET = Schedule(
     "daily_parquet",
     export_parquet_job,
     "53 7 * * *",
-    "Exports Parquet once a day, where the dumps have anything new.",
+    "Exports Parquet once a day, if the dumps have changes.",
 )
 
 
 def build_schedules(naming: Naming, more: Iterable[Schedule] = (), *, on: bool) -> list[dg.ScheduleDefinition]:
-    """Return all schedules and `more`, which are `on` from the start or once a person turns them on.
+    """Return all schedules and `more`.
 
-    The one of Parquet, which needs an extra, is on only once a person turns it on.
+    `on` says whether they are on from the start, or only once a person turns them on. The schedule of Parquet, which
+    needs an extra, is never on from the start.
     """
     always = [_definition(naming, schedule, on=on) for schedule in (*_SCHEDULES, *more)]
     return [*always, _definition(naming, _DAILY_PARQUET, on=False)]
@@ -94,7 +95,7 @@ def _definition(naming: Naming, schedule: Schedule, *, on: bool) -> dg.ScheduleD
     requests = schedule.requests or _one_run
 
     def runs_or_skip(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
-        # Runs of later ticks would queue after a run that is stuck.
+        # While a run is stuck, runs of later ticks would only queue up.
         if run := unended_run(context.instance, job.name):
             yield dg.SkipReason(f"the run {run.run_id} of the job {job.name} has not ended: it is {run.status.value}")
         else:

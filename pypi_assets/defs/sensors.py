@@ -1,13 +1,12 @@
-"""Sensors: they request runs for the serial ranges of the index, a first full dump, LevelDB versions, scopes, and a
-full crawl whose run failed.
+"""Sensors, which request runs: for serial ranges, a first full dump, LevelDB versions, scopes, and a failed full crawl.
 
-Pending work is computed in `upkeep/due.py` from the ledger and the storage, so a later tick makes up for a lost tick or
-a run that failed. Here it becomes run requests, with pauses after failures. A tick queries the index for its last
-serial, and for a few pages of the changelog if that is new. It fails if no answer comes soon, before Dagster's 60
-seconds are over.
+`upkeep/due.py` computes pending work from the ledger and the storage, so a later tick makes up for a lost tick or a
+failed run. Sensors turn pending work into run requests, with pauses after failures. A tick queries the index for its
+last serial, and for a few pages of the changelog if that serial is new. It fails if there is no answer before Dagster's
+limit of 60 seconds.
 
-While a follower is at work, the sensors request no ranges and no versions: `follower_drives` decides this. Work that no
-run of Dagster did is shown all the same: see `external_work.py`, which also defines the cursor of these sensors.
+While a follower is running, the sensors request no ranges and no versions: see `follower_drives`. Work that no run of
+Dagster did is still shown: see `external_work.py`, which also defines the cursor of these sensors.
 """
 
 from collections.abc import Sequence
@@ -46,18 +45,18 @@ from pypi_assets.upkeep.due import due_crawl, due_datasets, due_full_dump, due_r
 
 RUNS_A_TICK = 20
 CHANGELOG_PAGES_A_TICK = 5
-"""Events are stored before their ranges are allocated; later ticks continue with a longer backlog."""
-KEYS_A_TICK = 20_000  # Dagster takes 25,000
+"""Events are stored before their ranges are allocated. Later ticks continue with a longer backlog."""
+KEYS_A_TICK = 20_000  # Dagster accepts 25,000
 _LEFT = (
-    "a follower (`pypi-assets follow`) is at work, so ranges and versions are left to it; its work becomes one"
+    "a follower (`pypi-assets follow`) is running, so ranges and versions are left to it; its work is shown as one"
     " partition every ten minutes"
 )
 
 
 @sensor(
     follow_scopes_job,
-    description="Requests a run of `follow_scopes` for each scope with work left: one that was created or resumed,"
-    " or whose new projects a range has left to it. Runs that failed are requested again, after growing pauses.",
+    description="Requests a run of `follow_scopes` for each scope with pending work: one that was created or resumed,"
+    " or whose new projects a range has left to it. Failed runs are requested again, after growing pauses.",
 )
 def scope_work(
     context: dg.SensorEvaluationContext, settings: SettingsResource, catalog: CatalogResource, crawler: CrawlerResource
@@ -71,7 +70,7 @@ def scope_work(
         scopes = {scope.name: scope for scope in all_scopes(connection)}
     if not scopes:
         return dg.SkipReason("there is no scope: `pypi-assets scope create` makes one")
-    if not due_ranges(opened).uncrawled:  # a range looks at its own changes
+    if not due_ranges(opened).uncrawled:  # otherwise the run of a range discovers its own changes
         discover_all(crawler.for_tick(context.log.warning))
     partitions = Partitions(context.instance, naming, names, job.name)
     requests, waiting = [], []
@@ -85,15 +84,15 @@ def scope_work(
         requests.append(dg.RunRequest(run_key=run_key, partition_key=name, tags=tags_of(scopes[name])))
     return dg.SensorResult(
         run_requests=requests,
-        skip_reason=None if requests else "; ".join(waiting) or "no scope has work left",
+        skip_reason=None if requests else "; ".join(waiting) or "no scope has pending work",
         dynamic_partitions_requests=partitions.missing(list(scopes), len(scopes)),
     )
 
 
 @sensor(
     incremental_crawl_job,
-    description="Looks for what is new on the package index, and requests the runs of `incremental_crawl` that"
-    " follow it. Runs that failed are requested again, after growing pauses.",
+    description="Polls the package index for changes, and requests runs of `incremental_crawl` for them. Failed runs"
+    " are requested again, after growing pauses.",
 )
 def new_serial_range(
     context: dg.SensorEvaluationContext, settings: SettingsResource, catalog: CatalogResource, crawler: CrawlerResource
@@ -117,8 +116,8 @@ def new_serial_range(
 
 @sensor(
     full_crawl_job,
-    description="Requests the job `full_crawl` again where its last run failed, after growing pauses; not where"
-    " it was cancelled.",
+    description="Requests the job `full_crawl` again if its last run failed, after growing pauses. A cancelled run is"
+    " not requested again.",
 )
 def failed_full_crawl(
     context: dg.SensorEvaluationContext, settings: SettingsResource, catalog: CatalogResource
@@ -140,7 +139,7 @@ def failed_full_crawl(
 
 @sensor(
     full_dump_job,
-    description="Requests the job `full_dump` once, after the first full crawl, where there is no full dump yet.",
+    description="Requests the job `full_dump` once, after the first full crawl, if there is no full dump yet.",
 )
 def first_full_dump(
     context: dg.SensorEvaluationContext, settings: SettingsResource, catalog: CatalogResource
@@ -162,8 +161,8 @@ def first_full_dump(
 @sensor(
     dump_late_changes_job,
     redump_job,
-    description="Requests the job `dump_late_changes` once something was learnt late of what is dumped already, and"
-    " the job `redump` once records were made anew by the job `reprocess_distributions`.",
+    description="Requests the job `dump_late_changes` if facts became known late about ranges that are already dumped,"
+    " and the job `redump` if the job `reprocess_distributions` has made records again.",
 )
 def late_changes(
     context: dg.SensorEvaluationContext, settings: SettingsResource, catalog: CatalogResource
@@ -178,7 +177,7 @@ def late_changes(
     elif due_ranges(opened).are_late_undumped:
         job, tags = late, {}
     else:
-        return dg.SkipReason("the dumps have all that was learnt late, or ranges will have it")
+        return dg.SkipReason("the dumps have all late facts, or dumps of ranges will have them")
     made = failures_in_a_row(context.instance, job.name)
     if not made.due(opened.clock()):
         return dg.SkipReason(f"{job.name}: {made.describe(opened.clock())}")
@@ -187,8 +186,8 @@ def late_changes(
 
 @sensor(
     update_leveldbs_job,
-    description="Requests the job `update_leveldbs` once there are dumps that the newest databases (LevelDB) do"
-    " not hold.",
+    description="Requests the job `update_leveldbs` if there are dumps that the newest databases (LevelDB) do not"
+    " contain.",
 )
 def new_leveldb_version(
     context: dg.SensorEvaluationContext, settings: SettingsResource, catalog: CatalogResource, storage: StorageResource
@@ -225,23 +224,23 @@ def not_followable(catalog: Catalog) -> str | None:
 
 
 def follower_drives(catalog: Catalog) -> bool:
-    """Return whether a follower is at work. Then it makes ranges, dumps and versions; otherwise these sensors do.
+    """Return whether a follower is running. If so, it makes ranges, dumps and versions; otherwise these sensors do.
 
-    This is the one place that decides who drives. `external_work.py` shows the work of others, whoever drives.
+    Only this function decides that. `external_work.py` shows the work of other processes in both cases.
     """
     with catalog.read() as connection:
         return FOLLOWER in workloads_at_work(connection, catalog.clock())
 
 
 def _nothing_due(catalog: Catalog) -> str:
-    """Return why no range is requested, if all that were allocated are done."""
+    """Return why no range is requested, although all allocated ranges are done."""
     with catalog.read() as connection:
         reached, through = last_allocated_serial(connection), events_through(connection)
     if through > reached:
         return (
-            f"what is new beyond serial {reached} waits for more of it, or until PYPI_ASSETS_RANGE_MIN_AGE_S are over"
+            f"events after serial {reached} wait for more events, or until PYPI_ASSETS_RANGE_MIN_AGE_S seconds are over"
         )
-    return f"nothing is new beyond serial {reached}"
+    return f"there are no events after serial {reached}"
 
 
 def _no_version_due(needs: Sequence[BuildNeed], reached: Cover) -> str | None:
@@ -251,18 +250,18 @@ def _no_version_due(needs: Sequence[BuildNeed], reached: Cover) -> str | None:
     if any(need.is_due for need in needs):
         return None
     unbuildable = [need.reason for need in needs if not need.is_buildable]
-    return "; ".join([f"the newest versions hold all dumps, up to serial {reached.serial}", *unbuildable])
+    return "; ".join([f"the newest versions have all dumps, up to serial {reached.serial}", *unbuildable])
 
 
 def _is_published(version: int, needs: Sequence[BuildNeed]) -> bool:
-    """Return whether a dataset that is due has that version, or a newer one, already: another number is needed then."""
+    """Return whether a dataset that is due already has this version or a newer one, so that a new number is needed."""
     return any(need.is_due and (need.version or 0) >= version for need in needs)
 
 
 def _requests(
     instance: dg.DagsterInstance, job: str, keys: list[str], now: float
 ) -> tuple[list[dg.RunRequest], list[str]]:
-    """Return a run of each partition that is due, and why the other partitions are not due."""
+    """Return run requests for the partitions that are due, and why the other partitions are not due."""
     requests, waiting = [], []
     for key in keys[:RUNS_A_TICK]:
         made = attempts(instance, job, key)

@@ -1,7 +1,7 @@
-"""The days of solvability in Dagster: the asset, its checks, its job and its schedule.
+"""The solvability of each day in Dagster: the asset, its checks, its job and its schedule.
 
-A code location has them if `PYPI_ASSETS_SOLVABILITY_SINCE` names the first day. What a day is made of is decided in
-`resolve/solvability.py`.
+A code location has them if `PYPI_ASSETS_SOLVABILITY_SINCE` names the first day. `resolve/solvability.py` computes a
+day.
 """
 
 import time
@@ -44,7 +44,7 @@ _SHOWN_REFUSALS = 10
 
 @dataclass(frozen=True, slots=True)
 class SolvabilityDefs:
-    """The definitions of the days from one day on."""
+    """The definitions of all days from the first one on."""
 
     asset: dg.AssetsDefinition
     checks: tuple[dg.AssetChecksDefinition, ...]
@@ -53,12 +53,12 @@ class SolvabilityDefs:
 
 
 def first_day(settings: Settings | SettingsError) -> date | None:
-    """Return the first day that is made; None if none is."""
+    """Return the first day to compute; None if the settings name none."""
     return settings.solvability_since if isinstance(settings, Settings) else None
 
 
 def build_solvability(since: date, index: ForIndex) -> SolvabilityDefs:
-    """Return the definitions whose partitions are the days in UTC from `since` to yesterday."""
+    """Return the definitions, whose partitions are the days in UTC from `since` to yesterday."""
     days = dg.DailyPartitionsDefinition(start_date=since.isoformat())
     key = index.naming.key("solvability")
     solve = asset(
@@ -76,9 +76,9 @@ def build_solvability(since: date, index: ForIndex) -> SolvabilityDefs:
         "solve_days",
         assets=["solvability"],
         tags=ENDS_IN_TIME | BUILDING,
-        description="Resolves the most-required projects as of the end of a day, and finds what can no longer be"
-        " installed. A partition is a day in UTC that is over, such as `2026-03-01`. The schedule daily_solvability"
-        " requests those of the last week that are missing.",
+        description="Resolves the most-required projects as of the end of a day, and finds projects that can no longer"
+        " be installed. A partition is a past day in UTC, such as `2026-03-01`. The schedule daily_solvability requests"
+        " the missing days of the last week.",
     )
 
     def runs_of_days(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
@@ -86,15 +86,15 @@ def build_solvability(since: date, index: ForIndex) -> SolvabilityDefs:
         due = due_days(context.resources.catalog.get(), context.resources.storage.get(), today)
         made = [day for day in due if day >= since]
         if not made:
-            yield dg.SkipReason("each of the last days was made, or the catalog has no exact answer about it")
-        at = context.scheduled_execution_time.isoformat()  # or else a day that failed would never run again
+            yield dg.SkipReason("each of the last days is computed, or the catalog has no exact answer about it")
+        at = context.scheduled_execution_time.isoformat()  # without it, a failed day would never run again
         yield from (dg.RunRequest(run_key=f"{day} at {at}", partition_key=day.isoformat()) for day in made)
 
     schedule = Schedule(
         "daily_solvability",
         job,
         "29 5 * * *",
-        "Finds out once a day which of the most-required projects can no longer be installed.",
+        "Finds, once a day, the most-required projects that can no longer be installed.",
         runs_of_days,
         needs=frozenset({"catalog", "storage"}),
     )
@@ -104,11 +104,12 @@ def build_solvability(since: date, index: ForIndex) -> SolvabilityDefs:
 def solvability(
     context: dg.AssetExecutionContext, settings: SettingsResource, catalog: CatalogResource, storage: StorageResource
 ) -> dg.MaterializeResult[None]:
-    """Whether each of the most-required projects could be installed at the end of a day, in four environments.
+    """The solvability of the most-required projects: whether each could be installed at the end of a day, in four
+    environments.
 
-    A partition is a day in UTC. It is compared with the day before it, and each project that lost its last solution is
-    shown with the event that did it. The catalog is read, and no index. Days can be made in any order, and again. Those
-    before the first exact serial, and those that are not over, are refused.
+    A partition is a day in UTC. It is compared with the day before, and each project that lost its last solution is
+    shown with the event that caused it. It reads the catalog, and sends no request to an index. Days can be computed in
+    any order, and again. Days before the first exact serial, and days that have not ended, are rejected.
     """
     refused: list[str] = []
     with marking(context) as mark:
@@ -152,15 +153,16 @@ def _metadata(storage: Storage, made: Solvability) -> dict[str, Any]:
 
 
 def _checked_day(context: dg.AssetCheckExecutionContext, storage: Storage) -> Solvability:
-    """The day of the run; the newest one where it has none, or several."""
+    """Return the day of the run's partition, or the newest day if the run has none or several."""
     if context.has_partition_key:
         return read_day(storage, date.fromisoformat(context.partition_key))
     return read_newest(storage)
 
 
 def newly_unsolvable(context: dg.AssetCheckExecutionContext, storage: StorageResource) -> dg.AssetCheckResult:
-    """None of the most-required projects lost its last solution on that day, in any of four environments. Otherwise
-    warns, with a table of what was lost and the events that did it.
+    """None of the most-required projects lost its last solution on that day, in any of four environments.
+
+    Warns otherwise, with a table of the lost solutions and the events that caused them.
     """
     with expected_errors_as_failures():
         try:
@@ -182,8 +184,9 @@ def newly_unsolvable(context: dg.AssetCheckExecutionContext, storage: StorageRes
 def solvability_is_whole(
     context: dg.AssetCheckExecutionContext, catalog: CatalogResource, storage: StorageResource
 ) -> dg.AssetCheckResult:
-    """The file of the day can be read, and has each project in each environment. Warns where more has become known of
-    that day since.
+    """The file of the day can be read, and has each project in each environment.
+
+    Warns if more has become known of that day since.
     """
     with expected_errors_as_failures():
         try:
@@ -192,11 +195,11 @@ def solvability_is_whole(
             return check_result(passed=False, description=str(error))
         serial = moment_of(catalog.get(), made.moment.day).serial
     is_current = serial == made.moment.serial
-    of_now = "" if is_current else f", and the day ends at serial {serial} by now: materialize it again"
+    of_now = "" if is_current else f", but the day now ends at serial {serial}: materialize it again"
     return check_result(
         passed=is_current,
         severity=dg.AssetCheckSeverity.WARN,
-        description=f"{made.moment.day} is whole, as of serial {made.moment.serial}{of_now}",
+        description=f"{made.moment.day} is complete, as of serial {made.moment.serial}{of_now}",
         metadata={"serial": made.moment.serial, "projects": len(made.projects)},
     )
 
@@ -206,7 +209,8 @@ _LOSS_COLUMNS = ("project", "environment", "version before", "event", "proof")
 
 
 def losses_table(made: Solvability) -> str:
-    """The first losses of a day, each with the events that did it, and the first sentence of the proof."""
+    """Return a table of a day's first losses, each with the events that caused it, and the first sentence of the
+    proof."""
     outcomes = {(one.name, place): outcome for one in made.projects for place, outcome in one.outcomes.items()}
     shown = made.newly_unsolvable[:_SHOWN_LOSSES]
     rows = [
@@ -222,7 +226,7 @@ def losses_table(made: Solvability) -> str:
 
 def _why(one: NewlyUnsolvable) -> str:
     if one.events is None:
-        return "not searched for, since there are many losses"
+        return "not searched, since there are many losses"
     return "; ".join(map(_described, one.events)) or "not found in time"
 
 

@@ -1,6 +1,7 @@
-"""The assets, one module a group: `definitions.py` finds them, and gives them their group and their page.
+"""The assets, one module per group. `definitions.py` finds them, and gives them their group and their page of the docs.
 
-An asset refers to those before it by key, so no module imports another. What all share is in `policy.py`.
+An asset names the assets that it depends on by key, so these modules do not import each other. `policy.py` has their
+common settings.
 """
 
 from dataclasses import dataclass
@@ -24,9 +25,9 @@ GROUPS = {
     "parquet": Group("parquet", "docs/formats.md#export-to-parquet"),
     "solvability_days": Group("solvability", "docs/dagster.md#see-what-can-no-longer-be-installed"),
 }
-"""By module. Dagster sorts groups by name, so the names are in the order in which data flows."""
+"""The groups by module. Dagster sorts groups by name, so that these names are in the order of the data flow."""
 
 
 def group_of(module: str) -> Group:
-    """Return the group of a module of this package; one that is not in GROUPS makes a group of its own."""
+    """Return the group of a module of this package. A module that is missing in GROUPS has its own group."""
     return GROUPS.get(module, Group(module, "docs/dagster.md#add-an-asset"))

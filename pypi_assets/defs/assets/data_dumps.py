@@ -1,4 +1,4 @@
-"""The data dumps: all that is live in 256 shards, and what changed in each serial range."""
+"""The assets of data dumps: all live files in 256 shards, and the changes of each serial range."""
 
 import time
 from collections.abc import Iterator
@@ -41,15 +41,15 @@ _SHOWN_FILES = 3  # a dump of a range has one
 _SHOWN_ITEMS = 5
 _ROW_COLUMNS = ("project", "version", "filename", "outcome", "modules", "requires_dist")
 _READ = ("crawled", "changed", "scope")
-"""What reads distributions: a full crawl, serial ranges, scopes."""
-_FULL_DUMP = """All files that the package index has, one row each, with what they contain and require.
+"""The kinds of work that read distributions: a full crawl, serial ranges, scopes."""
+_FULL_DUMP = """All files on the package index, one row each, with their contents and requirements.
 
-A partition is one of 256 shards: the first two hex digits of the sha256 of the normalized project name, such as `ec`
+A partition is one of 256 shards: the first two hex digits of the SHA-256 of the normalized project name, such as `ec`
 for `requests`. `pypi-assets admin where PROJECT` prints it. The dump is published with its last shard.
 
-To make a new dump, run the job `full_dump`, or all partitions. **A run of some partitions writes the rest of a dump
-that was begun.** If no dump is incomplete, it writes nothing and materializes nothing: it reads these files of the
-newest dump, compares them with their hashes, records an observation, and fails if a file is corrupt.
+To make a new dump, run the job `full_dump`, or all partitions. **A run of some partitions continues an incomplete
+dump.** If no dump is incomplete, it writes and materializes nothing: it checks these files of the newest dump against
+their hashes, records an observation, and fails if a file is corrupt.
 """
 _COLUMNS = {
     "dagster/column_schema": dg.TableSchema(
@@ -60,7 +60,7 @@ _COLUMNS = {
 
 _DUMP: dict[str, Any] = {"kinds": {"json", "gzip"}, "metadata": _COLUMNS, "code_version": str(COLUMNS_VERSION)}
 dump_asset = partial(asset, **_DUMP)
-"""The decorator of a dump."""
+"""The decorator of a dump's asset."""
 
 
 @dump_asset(
@@ -74,7 +74,7 @@ dump_asset = partial(asset, **_DUMP)
 def write_full_dump(
     context: dg.AssetExecutionContext, settings: SettingsResource, catalog: CatalogResource, storage: StorageResource
 ) -> Iterator[dg.MaterializeResult[None]]:
-    """Write, or verify, the run's shards. Dagster requires that an op and a job differ in name."""
+    """Write or verify the shards of the run. The name differs from the job's, as Dagster requires of an op."""
     with marking(context) as mark:
         shards = parse_shards(dump_shards, context.partition_keys)
         progress = count_log(context, "rows")
@@ -111,7 +111,7 @@ def write_full_dump(
 
 
 def _started_at(context: dg.AssetExecutionContext) -> float:
-    """The start of this run in unix seconds; it is the same however often its steps are tried."""
+    """Return the start of this run in unix seconds. Retries of its steps get the same time."""
     record = context.instance.get_run_record_by_id(context.run.run_id)
     if record is None or record.start_time is None:
         raise dg.DagsterInvariantViolationError(f"run {context.run.run_id} has not started")
@@ -120,10 +120,10 @@ def _started_at(context: dg.AssetExecutionContext) -> float:
 
 @range_asset(deps=["changed_distribution_data"], **_DUMP)
 def incremental_dump(run: RangeRun) -> RangeWork:
-    """What changed on the package index within a stretch of time, one row for each file.
+    """The changes of the package index within a range of serials, one row for each changed file.
 
-    A row is the file as it is at the end; of a file that is gone, a tombstone. A partition is a range `A-B` of serials,
-    the numbers of the index's events, that was crawled. A dump that was written and is whole stays as it is.
+    A row has the file as it is at the end of the range; a deleted file has a tombstone. A partition is a crawled range
+    `A-B` of serials, the numbers of the index's events. A complete dump is not written again.
     """
 
     catalog, storage = run.catalog.get(), run.storage.get()
@@ -142,7 +142,7 @@ def incremental_dump(run: RangeRun) -> RangeWork:
 
 
 def _look(storage: Storage, directory: str, *files: DumpFile) -> dict[str, dg.MetadataValue[Any]]:
-    """Where a dump's manifest and some of its files lie, and the first rows of the first file."""
+    """Return the places of a dump's manifest and of some of its files, and the first rows of the first file."""
     rows = [_row_of_table(row) for row in first_rows(storage, directory, files[0], _SHOWN_ROWS)]
     uris = [storage.uri(file_path(directory, file.name)) for file in files[:_SHOWN_FILES]]
     return {
@@ -153,20 +153,20 @@ def _look(storage: Storage, directory: str, *files: DumpFile) -> dict[str, dg.Me
 
 
 def _row_of_table(row: Row) -> list[str]:
-    """A row of a dump as a row of a table; a file that is gone has a reason in place of an outcome."""
+    """Return a row of a dump as cells of a table. A deleted file has the outcome `gone`."""
     shown = {**row, "outcome": "gone"} if row.get("tombstone") else row
     return [_text(shown.get(column)) for column in _ROW_COLUMNS]
 
 
 def _text(value: object) -> str:
-    """A value of a row; of a list the first items. Nothing where it is not known."""
+    """Return a value of a row as text: of a list only the first items, and nothing for None."""
     if isinstance(value, list):
         return ", ".join(map(str, value[:_SHOWN_ITEMS])) + (", ..." if len(value) > _SHOWN_ITEMS else "")
     return "" if value is None else str(value)
 
 
 def _preview(catalog: Catalog, serials: SerialRange) -> dict[str, dg.MetadataValue[Any]]:
-    """The count of changes in the range by cause, and the first of them as a table."""
+    """Return the counts of the range's changes by cause, and a table of the first changes."""
     with catalog.read() as connection:
         counts = count_causes(connection, serials)
         shown = first_changes(connection, serials, _SHOWN_CHANGES)
@@ -183,12 +183,12 @@ def _preview(catalog: Catalog, serials: SerialRange) -> dict[str, dg.MetadataVal
 def late_dump(
     context: dg.AssetExecutionContext, catalog: CatalogResource, storage: StorageResource
 ) -> dg.MaterializeResult[None]:
-    """What was learnt late of stretches of time that are dumped already, such as a file whose read was tried again.
+    """Facts that became known late, about ranges that are already dumped, such as a file that a retry has read.
 
-    Its rows replace those of the dumps before it. Where nothing was learnt late, a run writes nothing.
+    Its rows replace rows of the dumps before it. Without such facts, a run writes nothing.
     """
     with expected_errors_as_failures():
-        manifest = write_late_changes(catalog.get(), storage.get(), count_log(context, "rows of what was learnt late"))
+        manifest = write_late_changes(catalog.get(), storage.get(), count_log(context, "rows of late facts"))
     if manifest is None:
         return dg.MaterializeResult(metadata={"dagster/row_count": 0})
     return dg.MaterializeResult(
@@ -206,10 +206,10 @@ def late_dump(
 def compacted_dump(
     context: dg.AssetExecutionContext, catalog: CatalogResource, storage: StorageResource
 ) -> dg.MaterializeResult[None]:
-    """Small dumps of changes, joined into larger ones, so that those who read them open few files.
+    """Small dumps of changes, joined into larger ones, so that readers open few files.
 
-    Their rows stay the same, so nothing that reads dumps gets stale by it. It has no partitions: which dumps are joined
-    follows from those that are in use. Where nothing is worth joining, a run writes nothing.
+    The rows stay the same, so assets that read dumps do not become stale. It has no partitions, since the dumps to join
+    follow from the dumps in use. A run writes nothing if no join is worthwhile.
     """
     started = time.monotonic()
     with expected_errors_as_failures():
@@ -223,7 +223,7 @@ def compacted_dump(
         )
         reached = cover(catalog.get())
     return dg.MaterializeResult(
-        data_version=dg.DataVersion(str(COLUMNS_VERSION)),  # joining changes no row, so what follows stays up to date
+        data_version=dg.DataVersion(str(COLUMNS_VERSION)),  # joining changes no row, so downstream assets stay fresh
         metadata={
             "dagster/row_count": sum(manifest.rows for manifest in manifests),
             "bytes": sum(manifest.size for manifest in manifests),

@@ -1,4 +1,4 @@
-"""Scopes: what their roots lead to, project by project and file by file, until nothing is left."""
+"""The assets of scopes: the projects that their roots lead to, and the contents of their files."""
 
 from typing import Any
 
@@ -19,10 +19,11 @@ from pypi_assets.distributions.record import EXTRACTOR_VERSION
 
 @crawl_asset(partitions=scope_names, deps=["package_index"])
 def scope_projects(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
-    """The pages of the projects that a scope leads to. What leads on is read as well, so that all of them are found.
+    """The pages of the projects that a scope leads to. Files that may lead to further projects are read, to find them
+    all.
 
-    A partition is a scope, by its name. `pypi-assets scope create` makes one; the sensor `scope_work` adds it here. The
-    list of all projects is never requested.
+    A partition is a scope, by its name. `pypi-assets scope create` makes one, and the sensor `scope_work` adds it here.
+    The list of all projects is never requested.
     """
     with marking(context) as mark:
         opened = crawler.get(progress_log(context), context.log.warning)
@@ -35,9 +36,9 @@ def scope_projects(context: dg.AssetExecutionContext, crawler: CrawlerResource) 
 
 @crawl_asset(partitions=scope_names, deps=["scope_projects"], code_version=str(EXTRACTOR_VERSION))
 def scope_distribution_data(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
-    """What the files of a scope's projects contain and require, or why that is unknown.
+    """The contents and requirements of the files of a scope's projects, or why they are unknown.
 
-    A partition is a scope, by its name. Afterwards nothing is left to do in it, until the index has something new.
+    A partition is a scope, by its name. After a run, it has no pending work until the index changes.
     """
     with marking(context) as mark:
         opened = crawler.get(progress_log(context), context.log.warning)
@@ -55,7 +56,7 @@ def scope_distribution_data(context: dg.AssetExecutionContext, crawler: CrawlerR
 
 
 def _complete_serial(crawler: Crawler) -> str | None:
-    """Return the serial up to which the catalog is complete; None before the first scope is."""
+    """Return the serial up to which the catalog is complete; None before the first scope is complete."""
     with crawler.catalog.read() as connection:
         serial = read_followed(connection).complete_serial
     return None if serial is None else str(serial)
@@ -67,7 +68,7 @@ def _status(crawler: Crawler, name: str) -> ScopeStatus:
 
 
 def _project_metadata(found: ScopeStatus) -> dict[str, Any]:
-    """Numbers of a scope that are worth a plot: the projects that were discovered, and how far they are."""
+    """Return numbers of a scope that are worth a plot: discovered projects, and their progress."""
     depths = {f"projects at depth {depth}": count for depth, count in found.depths.items()}
     return depths | {
         "discovered": found.projects,
@@ -82,7 +83,7 @@ def _project_metadata(found: ScopeStatus) -> dict[str, Any]:
 
 
 def _file_metadata(found: ScopeStatus) -> dict[str, Any]:
-    """Numbers of the files of a scope that are live now."""
+    """Return numbers of a scope's files that are live now."""
     return {
         "dagster/partition_row_count": sum(found.files.values()),
         "read": found.files[ReadOutcome.DATA],

@@ -1,4 +1,4 @@
-"""The full crawl: every project of the index is listed, visited and read, in 100 parts."""
+"""The assets of the full crawl, which lists, visits and reads every project of the index, in 100 parts."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -29,10 +29,9 @@ from pypi_assets.distributions.record import EXTRACTOR_VERSION
 
 @crawl_asset(deps=["package_index"])
 def project_listing(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
-    """The names of all projects that the package index has, as of one moment.
+    """The names of all projects on the package index, as of one serial, the number of the index's newest event.
 
-    That moment is a serial, the number of the index's newest event. A run joins the full crawl that is not complete
-    yet, or begins one.
+    A run joins an incomplete full crawl, or begins a new one.
     """
     with expected_errors_as_failures():
         crawl, listing = list_index(crawler.get(progress_log(context), context.log.warning))
@@ -49,11 +48,11 @@ def project_listing(context: dg.AssetExecutionContext, crawler: CrawlerResource)
 
 @crawl_asset(partitions=project_parts, deps=["project_listing"])
 def crawled_projects(context: dg.AssetExecutionContext, crawler: CrawlerResource) -> dg.MaterializeResult[None]:
-    """The page of every project: which files it has, with their hashes and addresses.
+    """The page of every project: its files, with their hashes and URLs.
 
-    A partition is one of 100 parts of the projects, by sha256 of the normalized name; `pypi-assets admin where PROJECT`
-    prints which one a project is in. A run does its part of the full crawl that is not complete yet. Where there is
-    none, it visits its projects once more, and completes nothing.
+    A partition is one of 100 parts of the projects, by the SHA-256 of the normalized name; `pypi-assets admin where
+    PROJECT` prints a project's part. A run does its part of an incomplete full crawl. If there is none, it visits its
+    projects again, and completes nothing.
     """
     with marking(context) as mark:
         shards = shards_of_parts(context.partition_keys)
@@ -76,11 +75,11 @@ def crawled_projects(context: dg.AssetExecutionContext, crawler: CrawlerResource
 def crawled_distribution_data(
     context: dg.AssetExecutionContext, crawler: CrawlerResource
 ) -> dg.MaterializeResult[None]:
-    """What every file of the index contains and requires, or why that is unknown.
+    """The contents and requirements of every file on the index, or why they are unknown.
 
-    Modules, commands, requirements and the like of each wheel, sdist and egg, of which no code is run. A partition is
-    one of 100 parts of the projects, by sha256 of the normalized name. The last one completes the full crawl. Where
-    none is under way, a run reads what is left over, which is mostly nothing.
+    These are the modules, commands, requirements and more of each wheel, sdist and egg. No code of them is run. A
+    partition is one of 100 parts of the projects, by the SHA-256 of the normalized name. The last part completes the
+    full crawl. If no full crawl is open, a run reads pending files, of which there are usually none.
     """
     with marking(context) as mark:
         shards = shards_of_parts(context.partition_keys)
@@ -92,13 +91,13 @@ def crawled_distribution_data(
 
 
 def _finished_parts(shards: Iterator[FinishedShard]) -> Iterator[list[FinishedShard]]:
-    """Yield the shards of each part once all of them are finished. They come in order, and whole parts of them."""
+    """Yield the shards of each part once all of them are finished. The shards must be in order, and of whole parts."""
     while part := list(islice(shards, SHARDS_IN_A_PART)):
         yield part
 
 
 def _seconds(part: Sequence[FinishedShard]) -> float:
-    """Return the longest time that a group took which has some of the part's shards."""
+    """Return the longest duration of a group that contains some of the part's shards."""
     return round(max(one.seconds for one in part), 3)
 
 

@@ -1,4 +1,4 @@
-"""Following the index: its changelog in serial ranges, the projects that changed, and their distributions."""
+"""The assets that follow the index: its changelog in serial ranges, the changed projects, and their new files."""
 
 from typing import Any
 
@@ -14,10 +14,10 @@ from pypi_assets.distributions.record import EXTRACTOR_VERSION
 
 @crawled_range_asset(deps=["package_index"])
 def changelog(run: RangeRun) -> RangeWork:
-    """What happened on the package index, such as uploads and removals, copied as it reports it.
+    """The events of the package index, such as uploads and removals, as the index reports them.
 
-    A partition is a range `A-B` of serials, the numbers of the index's events: those above A, up to B. The sensor
-    `new_serial_range` adds the partitions; other keys are refused.
+    A partition is a range `A-B` of serials, the numbers of the index's events: the serials above A, up to and including
+    B. The sensor `new_serial_range` adds the partitions; other keys are rejected.
     """
     opened = run.open_crawler()
 
@@ -38,10 +38,10 @@ def changelog(run: RangeRun) -> RangeWork:
 
 @crawled_range_asset(deps=["changelog"])
 def changed_distributions(run: RangeRun) -> RangeWork:
-    """The pages of the projects whose files changed, fetched again.
+    """The pages of the projects whose files have changed, requested again.
 
-    A partition is a range `A-B` of serials, the numbers of the index's events. A range that is complete already is
-    visited once more.
+    A partition is a range `A-B` of serials, the numbers of the index's events. The projects of a complete range are
+    visited again.
     """
     opened = run.open_crawler()
 
@@ -65,7 +65,7 @@ def changed_distributions(run: RangeRun) -> RangeWork:
     totals=lambda run: total_metadata(run.catalog.get()),
 )
 def changed_distribution_data(run: RangeRun) -> RangeWork:
-    """What the new files of the projects that changed contain and require, or why that is unknown.
+    """The contents and requirements of new files of changed projects, or why they are unknown.
 
     A partition is a range `A-B` of serials, the numbers of the index's events. It is complete once each of its projects
     was visited or abandoned, and each of their files was read or has a reason why not.

@@ -1,4 +1,4 @@
-"""The journal: every change of a serial range, in order, in segments with a chain of hashes."""
+"""The asset of the journal: every change of a serial range, in order, in segments with a chain of hashes."""
 
 from typing import Any
 
@@ -14,12 +14,12 @@ from pypi_assets.journal.segment_files import FORMAT, head_path
 
 @range_asset(deps=["incremental_dump"], kinds={"json", "zstd"}, code_version=str(FORMAT))
 def change_journal(run: RangeRun) -> RangeWork:
-    """What happened on the package index within a stretch of time, in order: one record for each event, for each file
-    that it changed, and for what is in each new file.
+    """The changes of the package index within a range of serials, in order: a record for each event, for each file that
+    it changed, and for the contents of each new file.
 
-    A partition is a range `A-B` of serials, the numbers of the index's events, that was crawled. What is written stays
-    as it is. Each segment has the hash of the one before, so a missing or changed record is found. The first run writes
-    what the first full crawl found as well.
+    A partition is a crawled range `A-B` of serials, the numbers of the index's events. Written records do not change.
+    Each segment has the hash of the previous one, so that a missing or changed record is detected. The first run also
+    writes the results of the first full crawl.
     """
     opened, store = run.catalog.get(), run.storage.get()
     write_first_range(opened, store, count_log(run.context, "records of the first range"))

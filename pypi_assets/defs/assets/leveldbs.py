@@ -1,4 +1,4 @@
-"""The LevelDB versions that look-ups read, built from the dumps in use: one asset for each dataset of the registry."""
+"""The assets of LevelDB versions for look-ups, built from the dumps in use: one asset per dataset of the registry."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -24,15 +24,15 @@ from pypi_assets.storage.store import Storage
 
 _DESCRIPTION = """A key-value database (LevelDB) for look-ups. {}
 
-A partition is a version, like `00042`, which the sensor `new_leveldb_version` adds; other keys are refused. It is built
-from the dumps: on the version before where there are only new ones, else from scratch. Where nothing is new, nothing
-is published.
+A partition is a version, such as `00042`, which the sensor `new_leveldb_version` adds; other keys are rejected. It is
+built from the dumps: if there are only new dumps, on the previous version, and otherwise from scratch. If nothing has
+changed, no version is published.
 """
 
 
 _LONGEST_VALUE = 100
 _SAMPLES = 5
-_KEY_PARTS = r" \0 "  # how the zero byte between the parts of a key is shown
+_KEY_PARTS = r" \0 "  # shows the zero byte between the parts of a key
 
 
 def _leveldb(dataset: Dataset) -> AssetFactory:
@@ -71,7 +71,7 @@ def _leveldb(dataset: Dataset) -> AssetFactory:
                         progress=count_log(context, f"rows applied to {dataset.name}"),
                         look=partial(_add_samples, samples, dataset),
                     )
-                except NotBuiltYetError as error:  # the other datasets of the run are built all the same
+                except NotBuiltYetError as error:  # the other datasets of the run are built anyway
                     mark(name, {"published": False, "reason": str(error)})
                 else:
                     seconds = {"seconds": round(time.monotonic() - started, 3)}
@@ -95,7 +95,7 @@ def _metadata(
     published: PublishedVersion,
     samples: Sequence[SampleRecord],
 ) -> dict[str, Any]:
-    """Where a version lies, its numbers, what its keys are made of, and some records where it was built just now."""
+    """Return the place of a version, its numbers, the schema of its keys, and some records if it was just built."""
     files = published.manifest.files
     shown = [(_KEY_PARTS.join(one.key), one.value, one.size) for one in samples]
     return {
@@ -120,7 +120,7 @@ def _metadata(
 
 
 def _key_schema(dataset: Dataset, counts: Mapping[str, int]) -> str:
-    """The kinds of keys as a table, with the count of records that begin with each letter."""
+    """Return a table of the kinds of keys, with the count of records that begin with each letter."""
     rows, counted = [], set[str]()
     for form, meaning in dataset.key_schema.items():
         letter = form[0]

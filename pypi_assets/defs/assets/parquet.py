@@ -1,4 +1,4 @@
-"""The Parquet export of what is live at the end of the dumps, for people to query."""
+"""The asset of the Parquet export, which has the live distributions at the end of the dumps, for people to query."""
 
 import time
 
@@ -36,10 +36,10 @@ _COLUMNS = {
 def parquet_export(
     context: dg.AssetExecutionContext, catalog: CatalogResource, storage: StorageResource
 ) -> dg.MaterializeResult[None]:
-    """All files that the package index has, one row each, as Parquet for DuckDB, pandas and others.
+    """All files on the package index, one row each, as Parquet for DuckDB, pandas and others.
 
-    It needs the extra `parquet`, and has what the dumps have up to their end. Each export has a folder of its own.
-    Where nothing is new in the dumps, nothing is written.
+    It needs the extra `parquet`, and is as of the end of the dumps. Each export has its own folder. If the dumps have
+    not changed, nothing is written.
     """
     started = time.monotonic()
     with expected_errors_as_failures():
