@@ -1,5 +1,4 @@
-"""The classes that `dagster.yaml` loads: run launchers, and a storage on PostgreSQL. And the state of an instance, for
-`status` and metrics.
+"""Classes that `dagster.yaml` loads (run launchers and a PostgreSQL storage), and the state of an instance.
 
-They know Dagster alone: nothing of the pipeline belongs here.
+The state is for `status` and metrics. These modules depend only on Dagster: nothing of the pipeline belongs here.
 """

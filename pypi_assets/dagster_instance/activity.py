@@ -1,4 +1,4 @@
-"""Reads the state of an instance of Dagster: its runs that have not ended, its sensors that are off, its pools."""
+"""Reads the state of a Dagster instance: its queued and running runs, its sensors that are off, and its pools."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ import dagster as dg
 
 FAILED_WITHIN = timedelta(hours=1)
 IS_RETRIED = {"dagster/will_retry": "true"}
-"""The tag of failed runs that Dagster launches again by itself (`run_retries` of the instance)."""
+"""The tags of failed runs that Dagster launches again by itself (`run_retries` of the instance)."""
 QUEUED = (dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED)
 RUNNING = (dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
 UNENDED = [*QUEUED, *RUNNING]
@@ -18,10 +18,10 @@ _SEPARATOR = "__"
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What an instance does for an index.
+    """The activity of an instance for one index.
 
-    `runs` has the count of the runs that have not ended, by job; a run that was launched for some assets counts for
-    each of these assets. Names are without the prefix of the index. `sensors_off` names the sensors that do not run.
+    `runs` counts the runs that have not ended by job. A run that was launched for some assets counts for each of these
+    assets. Names have no prefix of the index. `sensors_off` names the sensors that are off.
     """
 
     runs: Mapping[str, int] = field(default_factory=dict)
@@ -31,22 +31,21 @@ class Activity:
 def read_activity(
     instance: dg.DagsterInstance, prefix: str, sensors: Sequence[str], *, are_on_by_default: bool
 ) -> Activity:
-    """Return what the instance does for the index whose names begin with `prefix`, such as `company__`; it is empty
-    for the default index.
+    """Return the instance's activity for the index whose names begin with `prefix`, such as `company__`.
 
-    `sensors` are names without the prefix. A sensor that nobody has switched is on if `are_on_by_default`. Raises
-    whatever the classes raise that `dagster.yaml` names.
+    The default index has an empty prefix. `sensors` are names without the prefix. A sensor that was never switched on
+    or off is on if `are_on_by_default`. Raises any error of the classes that `dagster.yaml` names.
     """
     runs = instance.get_runs(dg.RunsFilter(statuses=UNENDED))
     switched = {one.instigator_name: one.status.name for one in instance.all_instigator_state()}
-    is_on = {"RUNNING": True, "STOPPED": False}  # any other state leaves it to the default
+    is_on = {"RUNNING": True, "STOPPED": False}  # in any other state, the default applies
     off = [sensor for sensor in sensors if not is_on.get(switched.get(prefix + sensor, ""), are_on_by_default)]
     counts = Counter(name for run in runs for name in _names(run, prefix))
     return Activity(dict(counts), off)
 
 
 def _names(run: dg.DagsterRun, prefix: str) -> Iterator[str]:
-    """Yield the job of a run, or its assets if it has no job of its own; nothing for a run of another index."""
+    """Yield the job of a run, or its assets if it was launched for assets; nothing for a run of another index."""
     if run.job_name.startswith(_SEPARATOR):  # Dagster's name for the job of all assets
         for key in run.asset_selection or ():
             yield from _without(prefix, _SEPARATOR.join(key.path))
@@ -63,7 +62,7 @@ def _without(prefix: str, name: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class PoolCounts:
-    """The places in a pool, how many of them steps have claimed, and how many steps wait for a place."""
+    """The slots of a pool, how many of them steps have claimed, and how many steps wait for a slot."""
 
     limit: int
     claimed: int
@@ -72,9 +71,9 @@ class PoolCounts:
 
 @dataclass(frozen=True, slots=True)
 class RunCounts:
-    """How many runs are queued and running, how many have failed within `FAILED_WITHIN`, and the pools by name.
+    """The numbers of queued and running runs, of runs that failed within `FAILED_WITHIN`, and the pools by name.
 
-    A failed run that Dagster launches again does not count: the last attempt decides.
+    A failed run that Dagster launches again does not count, since only the last attempt decides.
     """
 
     queued: int
@@ -84,7 +83,7 @@ class RunCounts:
 
 
 def count_runs(instance: dg.DagsterInstance) -> RunCounts:
-    """Return the counts of an instance. Raises whatever the classes raise that its `dagster.yaml` names."""
+    """Return the counts of an instance. Raises any error of the classes that its `dagster.yaml` names."""
 
     def count(*statuses: dg.DagsterRunStatus, since: datetime | None = None, tags: dict[str, str] | None = None) -> int:
         return instance.get_runs_count(dg.RunsFilter(statuses=statuses, updated_after=since, tags=tags))

@@ -1,4 +1,4 @@
-"""Settings of the workers of Celery. A file `dagster_celery_config.py` in a worker's folder imports all of them."""
+"""Settings of Celery workers. The file `dagster_celery_config.py` in a worker's folder imports all of them."""
 
 import logging
 
@@ -8,9 +8,9 @@ from pypi_assets.logs import are_json, set_up_logs
 
 __all__ = ["worker_disable_prefetch", "worker_max_tasks_per_child", "worker_redirect_stdouts"]
 
-worker_max_tasks_per_child = 1  # each run in a process of its own
-worker_disable_prefetch = True  # a worker takes what it begins, so that no run waits in a worker that dies
-worker_redirect_stdouts = False  # a step's output belongs to its own logs
+worker_max_tasks_per_child = 1  # each run has its own process
+worker_disable_prefetch = True  # a worker takes only tasks that it starts, so that no run waits in a worker that dies
+worker_redirect_stdouts = False  # the output of a step belongs to the step's own logs
 
 
 def _keep_handlers(loglevel: int, **_others: object) -> None:

@@ -1,4 +1,4 @@
-"""Finds and opens the instance of Dagster that `DAGSTER_HOME` names. Opening imports Dagster, which takes a second."""
+"""Finds and opens the Dagster instance that `DAGSTER_HOME` names. Opening it imports Dagster, which takes a second."""
 
 import os
 from pathlib import Path
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
 
 
 def has_instance() -> bool:
-    """Return whether `DAGSTER_HOME` has an instance of Dagster. Dagster itself would create one there."""
+    """Return whether `DAGSTER_HOME` has a Dagster instance. Dagster itself would create one there."""
     home = os.environ.get("DAGSTER_HOME", "")
     return bool(home) and (Path(home).expanduser() / "dagster.yaml").is_file()
 
 
 def open_instance() -> "dg.DagsterInstance":
-    """Return the instance, which is a context manager. Raises whatever the classes raise that `dagster.yaml` names."""
+    """Return the instance, a context manager. Raises any error of the classes that `dagster.yaml` names."""
     import dagster as dg
 
     return dg.DagsterInstance.get()

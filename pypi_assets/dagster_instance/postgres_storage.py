@@ -1,4 +1,4 @@
-"""Dagster's storage on PostgreSQL, over connections that are kept. Loaded by deploy/dagster.yaml."""
+"""Dagster's PostgreSQL storage with pooled connections. `deploy/dagster.yaml` loads it."""
 
 import os
 from functools import cache
@@ -12,11 +12,11 @@ _KEPT = 5
 
 
 class PooledPostgresStorage(DagsterPostgresStorage):
-    """Dagster's own storage, with connections that are kept.
+    """Dagster's PostgreSQL storage, with a pool of connections.
 
-    Outside of the webserver, Dagster connects for each statement, which costs more than most statements: an event of a
-    partition is several of them. Here each process keeps up to five connections. Each is tested before it is used, so
-    PostgreSQL may have been restarted in between.
+    Outside of the webserver, Dagster opens a connection for each statement, which costs more than most statements, and
+    one event of a partition takes several statements. Here each process keeps up to five connections open. Each
+    connection is tested before use, so PostgreSQL may be restarted in between.
     """
 
     def __init__(self, postgres_url: str, *, inst_data: Any = None) -> None:
@@ -35,7 +35,10 @@ class PooledPostgresStorage(DagsterPostgresStorage):
 
 @cache
 def _engine(url: str) -> Engine:
-    """The engine of this process: Dagster opens its storage again for each tick of a sensor."""
+    """Return the engine of this process.
+
+    It is cached, since Dagster opens its storage again for each tick of a sensor.
+    """
     engine = create_engine(url, isolation_level="AUTOCOMMIT", pool_size=_KEPT, max_overflow=-1, pool_pre_ping=True)
     os.register_at_fork(after_in_child=lambda: engine.dispose(close=False))
     return engine
