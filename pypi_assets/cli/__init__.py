@@ -198,8 +198,8 @@ class _Commands(click.Group):
             for name in indexes.names:
                 answers.index = name
                 try:
-                    with self.make_context(ctx.info_name, [_INDEX, name, *arguments], obj=ctx.obj) as of_one:
-                        super().invoke(of_one)
+                    with self.make_context(ctx.info_name, [_INDEX, name, *arguments], obj=ctx.obj) as index_context:
+                        super().invoke(index_context)
                 except BrokenPipeError:
                     raise
                 except (ExpectedError, OSError) as error:

@@ -232,12 +232,12 @@ def _print(
                 "not signed: it has no complete segment yet" if through is None else f"signed up to serial {through:,}"
             )
             print_message(f"{one.stream}: {problem or is_signed}")
-    for of_both in compared:
-        counts = f"{of_both.equal:,} equal, {of_both.differing:,} different"
-        only = f"{of_both.only_ours:,} only here, {of_both.only_theirs:,} only there"
-        print_message(f"{of_both.stream}, serials {of_both.start:,} to {of_both.end:,}: {counts}; {only}")
-        if of_both.first is not None:
-            first = of_both.first
+    for comparison in compared:
+        counts = f"{comparison.equal:,} equal, {comparison.differing:,} different"
+        only = f"{comparison.only_ours:,} only here, {comparison.only_theirs:,} only there"
+        print_message(f"{comparison.stream}, serials {comparison.start:,} to {comparison.end:,}: {counts}; {only}")
+        if comparison.first is not None:
+            first = comparison.first
             what = first.filename or "a record"
             print_message(
                 f"  first: {what} at serial {first.serial:,}: {', '.join(first.fields) or 'only one side has it'}"

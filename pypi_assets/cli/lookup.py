@@ -299,11 +299,11 @@ def _print_answers(
     columns = [one for one in question.columns(first) if has_names or one != question.name_column]
     found = print_rows(columns, islice(rows(), limit), output, beneath=question.beneath)
     for one, answer, count in zip(asked, answers, counts, strict=True):
-        said: list[str] = []
+        sentences: list[str] = []
         if not count and not (limit and found >= limit):
-            said += _nothing(question, one, answer, asking)
-        said += question.remarks(asking.snapshot, one.parameters, answer)
-        for sentence in dict.fromkeys(said):
+            sentences += _nothing(question, one, answer, asking)
+        sentences += question.remarks(asking.snapshot, one.parameters, answer)
+        for sentence in dict.fromkeys(sentences):
             print_message(sentence)
     if found:
         last = answers[-1]
@@ -354,8 +354,8 @@ def _answer_lines(question: Question[Any], limit: int | None, at: "Moment | None
             results = list(islice(found.results, limit))
             project = None if question.project_of is None else question.project_of(parameters)
             note = [] if results or project is None else list(asking.notes(project, found))
-            of_answer = {"name": line, "version": found.version, "serial": found.serial, **context_of(found)}
-            print_json_line({**of_answer, **({"note": note[0]} if note else {}), "results": results})
+            fields = {"name": line, "version": found.version, "serial": found.serial, **context_of(found)}
+            print_json_line({**fields, **({"note": note[0]} if note else {}), "results": results})
 
 
 def names_of_input() -> Iterator[str]:

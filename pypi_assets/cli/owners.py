@@ -57,9 +57,9 @@ def owners_command(
     with opened(at) as asking:
         answer = asking.answered(lambda: owners_of(asking.snapshot, wanted, most))
     answers = list(answer.results)
-    found, of_files = answers[: len(given)], answers[len(given) :]
+    found, file_answers = answers[: len(given)], answers[len(given) :]
     for one in imported:
-        found += owners_of_modules(one, of_files)
+        found += owners_of_modules(one, file_answers)
     found = list({one["import"]: one for one in found}.values()) if files else found
     if output.as_json:
         print_json_rows({**one, **context_of(answer)} for one in found)

@@ -180,7 +180,7 @@ def join_ranges(ranges: Sequence[SerialRange], known: Collection[str]) -> dict[s
     joined = {}
     for is_known, group in groupby(ranges, key=lambda one: one.key in known):
         if not is_known:
-            of_group = list(group)
-            serials = SerialRange(of_group[0].start, of_group[-1].end)
-            joined[serials.key] = {"ranges": len(of_group), "serials": serials.end - serials.start}
+            adjacent = list(group)
+            serials = SerialRange(adjacent[0].start, adjacent[-1].end)
+            joined[serials.key] = {"ranges": len(adjacent), "serials": serials.end - serials.start}
     return joined

@@ -129,8 +129,8 @@ def asset(
     """
 
     def declare(function: Callable[..., Any]) -> AssetFactory:
-        of_group = group or group_of_function(function)
-        asset = Declared(name=name or function.__name__, kinds=kinds, group=of_group, **declared)
+        asset_group = group or group_of_function(function)
+        asset = Declared(name=name or function.__name__, kinds=kinds, group=asset_group, **declared)
 
         def make(index: ForIndex) -> dg.AssetsDefinition:
             op = step(index, asset.partitions, pool)

@@ -108,14 +108,14 @@ def answers_are_fresh(
             followed = read_followed(connection)
         in_use = cover(opened)
         datasets = due_datasets(opened, storage.get(), in_use)
-        of_catalog = measure_lag(thresholds, followed, opened.clock())
-        lag = answers_lag(datasets, of_catalog.index_serial, of_catalog.lagging_since, of_catalog.measured_at)
+        catalog_lag = measure_lag(thresholds, followed, opened.clock())
+        lag = answers_lag(datasets, catalog_lag.index_serial, catalog_lag.lagging_since, catalog_lag.measured_at)
         next_job = job_before_versions(opened, in_use)
     numbers = {"serial": lag.serial, "index_serial": lag.index_serial, "lag_serials": lag.serials}
     missing = f"no version of {', '.join(lag.without_version)} is published" if lag.without_version else None
     if lag.serial is None:
         return _warning(f"{missing}: run the job {next_job}", numbers)
-    problem = "; ".join(text for text in (of_catalog.index_error, missing) if text)
+    problem = "; ".join(text for text in (catalog_lag.index_error, missing) if text)
     return _by_age(thresholds, "the answer of a look-up", "the index", lag.seconds, problem or None, numbers)
 
 

@@ -151,8 +151,10 @@ def _done_before(
     requests."""
     context, done = run.context, dict[tuple[dg.AssetKey, str], Mapping[str, Any]]()
     for key in assets if context.retry_number else ():
-        of_asset = dg.AssetRecordsFilter(key, asset_partitions=list(context.partition_keys))
-        for record in context.instance.fetch_materializations(of_asset, limit=len(context.partition_keys)).records:
+        records_filter = dg.AssetRecordsFilter(key, asset_partitions=list(context.partition_keys))
+        for record in context.instance.fetch_materializations(
+            records_filter, limit=len(context.partition_keys)
+        ).records:
             if record.run_id == context.run.run_id and record.asset_materialization:
                 done[key, str(record.partition_key)] = record.asset_materialization.metadata
     return done

@@ -198,12 +198,18 @@ def build_resources(
     readers: ReaderPool | None = None,
 ) -> Resources:
     """Return the resources for these settings, without opening anything."""
-    of_settings = SettingsResource(loaded=LoadedSettings(settings, naming))
-    of_catalog = CatalogResource(settings=of_settings, slot=Slot(catalog))
-    of_storage = StorageResource(settings=of_settings, catalog=of_catalog, slot=Slot(storage))
-    of_readers = ReadersResource(settings=of_settings, slot=Slot(readers))
-    of_index = IndexResource(settings=of_settings, catalog=of_catalog, slot=Slot(index), slot_of_ticks=Slot(index))
-    crawler = CrawlerResource(
-        settings=of_settings, index=of_index, catalog=of_catalog, storage=of_storage, readers=of_readers
+    settings_resource = SettingsResource(loaded=LoadedSettings(settings, naming))
+    catalog_resource = CatalogResource(settings=settings_resource, slot=Slot(catalog))
+    storage_resource = StorageResource(settings=settings_resource, catalog=catalog_resource, slot=Slot(storage))
+    readers_resource = ReadersResource(settings=settings_resource, slot=Slot(readers))
+    index_resource = IndexResource(
+        settings=settings_resource, catalog=catalog_resource, slot=Slot(index), slot_of_ticks=Slot(index)
     )
-    return Resources(of_settings, of_index, of_catalog, of_storage, of_readers, crawler)
+    crawler = CrawlerResource(
+        settings=settings_resource,
+        index=index_resource,
+        catalog=catalog_resource,
+        storage=storage_resource,
+        readers=readers_resource,
+    )
+    return Resources(settings_resource, index_resource, catalog_resource, storage_resource, readers_resource, crawler)

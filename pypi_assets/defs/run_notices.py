@@ -59,7 +59,7 @@ def build_failed_run_sensor(
 
     `steps` has the next step after a failure, by job. Runs of the jobs `of_one_partition` need a partition.
     """
-    of_partitions = {job.name for job in of_one_partition}
+    partitioned_jobs = {job.name for job in of_one_partition}
 
     @dg.run_failure_sensor(
         name=naming.name("failed_run"),
@@ -70,7 +70,7 @@ def build_failed_run_sensor(
     def failed_run(context: dg.RunFailureSensorContext, settings: SettingsResource) -> None:
         run = context.dagster_run
         what = describe_run(run)
-        lacks_partition = run.job_name in of_partitions and not {PARTITION_TAG, RANGE_START_TAG} & run.tags.keys()
+        lacks_partition = run.job_name in partitioned_jobs and not {PARTITION_TAG, RANGE_START_TAG} & run.tags.keys()
         step = _NEEDS_PARTITION if lacks_partition else steps.get(run.job_name, "nothing happens by itself")
         if run.tags.items() >= IS_RETRIED.items():
             step = _RUN_AGAIN

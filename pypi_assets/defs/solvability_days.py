@@ -195,11 +195,11 @@ def solvability_is_whole(
             return check_result(passed=False, description=str(error))
         serial = moment_of(catalog.get(), made.moment.day).serial
     is_current = serial == made.moment.serial
-    of_now = "" if is_current else f", but the day now ends at serial {serial}: materialize it again"
+    remark = "" if is_current else f", but the day now ends at serial {serial}: materialize it again"
     return check_result(
         passed=is_current,
         severity=dg.AssetCheckSeverity.WARN,
-        description=f"{made.moment.day} is complete, as of serial {made.moment.serial}{of_now}",
+        description=f"{made.moment.day} is complete, as of serial {made.moment.serial}{remark}",
         metadata={"serial": made.moment.serial, "projects": len(made.projects)},
     )
 
