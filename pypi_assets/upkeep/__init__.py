@@ -1,1 +1,1 @@
-"""What is due, and what may be deleted: each computed once, for the command line, Dagster, status and metrics."""
+"""Compute pending work and deletable objects once, for the command line, Dagster, status and metrics."""

@@ -1,6 +1,7 @@
-"""How far the answers of look-ups lag the index: the one number over all stages.
+"""Measure how far look-ups lag the index: one number over all stages.
 
-The answers come from the newest version of each dataset. How old a lag may become is judged where it is displayed.
+Look-ups answer from the newest version of each dataset. The limit above which a lag is reported as a problem does not
+belong here: each page, check and metric that displays the lag has its own.
 """
 
 from collections.abc import Mapping
@@ -11,11 +12,11 @@ from pypi_assets.upkeep.due import DatasetDue
 
 @dataclass(frozen=True, slots=True)
 class AnswersLag:
-    """How far look-ups lag the index.
+    """The lag of the look-ups behind the index.
 
-    `serial` is the least of the newest versions: whatever is looked up, the answer holds at least up to there. It is
-    None where no dataset has a version, and `without_version` names those that have none. `lagging_since` is the time
-    (unix seconds) of the first event that an answer lacks; None where there is none or the time is not known.
+    `serial` is the lowest serial of the newest versions. Every look-up is exact at least up to this serial. It is None
+    if no dataset has a version; `without_version` names the datasets without one. `lagging_since` is the time (unix
+    seconds) of the first event that some dataset lacks. It is None if no event is missing, or if the time is unknown.
     """
 
     serial: int | None
@@ -26,12 +27,12 @@ class AnswersLag:
 
     @property
     def serials(self) -> int | None:
-        """The serials of the index that an answer lacks; None where either serial is not known."""
+        """Return the number of serials by which the answers lag, or None if either serial is unknown."""
         return None if self.serial is None or self.index_serial is None else max(self.index_serial - self.serial, 0)
 
     @property
     def seconds(self) -> float | None:
-        """For how long an answer has lagged, 0 where none does; None where that is not known."""
+        """Return how long the answers have lagged, 0 if they do not lag, or None if the time is unknown."""
         if self.serials == 0:
             return 0.0
         if self.serial is None or self.lagging_since is None:
@@ -42,10 +43,10 @@ class AnswersLag:
 def answers_lag(
     datasets: Mapping[str, DatasetDue], index_serial: int | None, lagging_since: float | None, now: float
 ) -> AnswersLag:
-    """How far the newest versions of `datasets` lag the index, whose last serial is `index_serial`.
+    """Return how far the newest versions of `datasets` lag the index, whose last serial is `index_serial`.
 
-    `lagging_since` is the time of the first event that the catalog lacks: it counts where the versions lack no event
-    that the catalog has.
+    `lagging_since` is the time of the first event that the catalog lacks. It is used only if the versions have every
+    event of the catalog.
     """
     serials = [one.need.serial for one in datasets.values() if one.need.serial is not None]
     lacked = [one.lacks_since for one in datasets.values() if one.lacks_since is not None]

@@ -1,11 +1,12 @@
-"""What may be deleted, as one chain that is performed in order.
+"""Delete superseded and abandoned data, as one chain of steps in a fixed order.
 
-LevelDB versions come first, then the dumps that no remaining version names, and Parquet exports: each of these needs
-the one before. Packs, rows of the catalog, days of solvability, what is no part of the journal, and what Dagster shows
-of old ranges, versions and runs, depend on nothing else, so a link that fails does not stop them. Each link keeps what
-a reader may have open: what was in use within the grace time, or since a lease that is held was taken. The rules of
-each link are in its own module; their order is here. The job and the commands that delete go through this module, and
-none of them calls a link in its own module.
+LevelDB versions are deleted first, then the dumps that no remaining version names, then Parquet exports: each of these
+steps needs the step before it. The other steps are independent, so they run even if an earlier step fails: packs, rows
+of the catalog, days of solvability, orphaned files of the journal, and old ranges, versions and runs in Dagster.
+
+Every step keeps the objects that a reader can have open: objects that were in use within the grace time, or since the
+oldest active lease was taken. The rules of each step are in its own module; this module only has their order. The job
+and the commands that delete call this module, and never a step directly.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -42,14 +43,17 @@ from pypi_assets.upkeep.old_partitions import DAY_S, OldPartitions, old_partitio
 LEASE_NAME = "clean up"
 _LEASE_TTL_S = 3600.0
 _NAMES_OUTLIVE_PARTITIONS_DAYS = 30.0
-"""A version is removed from Dagster while the catalog knows it."""
+"""Dagster must remove a version while the catalog still knows it, so the catalog keeps the names longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What stays of what has been superseded: all for `grace_s` seconds, and the newest `versions` of each dataset and
-    `exports`. Dagster shows ranges, versions and runs for `partition_days` days. The catalog keeps visits and attempts
-    to read for `visit_days` and `attempt_days`. Days of solvability stay for `solvability_days` after they were made.
+    """The times and numbers for which superseded data is kept.
+
+    All of it is kept for `grace_s` seconds. The newest `versions` of each dataset and the newest `exports` are always
+    kept. Dagster shows ranges, versions and runs for `partition_days` days. The catalog keeps visits for `visit_days`
+    days and attempts to read files for `attempt_days` days. Days of solvability are kept for `solvability_days` days
+    after they were computed.
     """
 
     grace_s: float
@@ -63,9 +67,9 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """How partitions, and the runs that ended before a time (unix seconds), are removed from Dagster.
+    """Functions that remove partitions from Dagster, and runs that ended before a time (unix seconds).
 
-    Both return the count of what they removed.
+    Both return the number of items that they removed.
     """
 
     partitions: Callable[[OldPartitions], int]
@@ -74,7 +78,7 @@ class Pruning:
 
 @dataclass(slots=True)
 class CleanedUp:
-    """What the chain deleted, and by name the links that failed. The numbers of a link that failed are None."""
+    """The deletions of the chain, and the errors of failed steps by name. The numbers of a failed step are None."""
 
     removals: list[Removal] = field(default_factory=list)
     packs: CleanedPacks | None = None
@@ -87,7 +91,7 @@ class CleanedUp:
 
     @property
     def deletions(self) -> int:
-        """The count of folders, packs, days and files of the journal that were deleted."""
+        """Return the number of deleted folders, packs, days and journal files."""
         return len(self.removals) + (len(self.packs.deleted) if self.packs else 0) + len(self._files)
 
     @property
@@ -96,10 +100,10 @@ class CleanedUp:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The count of folders by reason, of packs, rows, days, files of the journal, partitions and runs; files and
-        bytes of all of these.
+        """Return the number of deleted items by kind, and the files and bytes of all of them.
 
-        What a link that failed would have counted is left out, except for folders that it had deleted by then.
+        The kinds are folders by reason, packs, rows, days, journal files, partitions and runs. The kind of a failed
+        step is missing, but folders that were deleted before the failure are counted.
         """
         by_reason = {reason.value: sum(one.reason == reason for one in self.removals) for reason in DeletionReason}
         packs = self.packs or CleanedPacks(0, (), 0)
@@ -132,9 +136,11 @@ def kept_from(settings: Settings) -> Kept:
 
 @dataclass(frozen=True, slots=True)
 class DeletionChain:
-    """The links by name, over one catalog and storage: `clean_all` performs them in order, a command one of them.
+    """The steps of the clean-up over one catalog and storage.
 
-    DeletionChain(catalog, storage, kept_from(settings)).clean_packs(dry_run=True)
+    `clean_all` runs all steps in order. Each command runs a single step:
+
+        DeletionChain(catalog, storage, kept_from(settings)).clean_packs(dry_run=True)
     """
 
     catalog: Catalog
@@ -142,10 +148,10 @@ class DeletionChain:
     kept: Kept
 
     def clean_all(self, pruning: Pruning, progress: Callable[[int], None]) -> CleanedUp:
-        """Performs all links, and returns what they deleted and which failed. `progress` gets `deletions`.
+        """Run all steps, and return the deletions and the failures. `progress` receives `deletions`.
 
-        A link that fails does not stop the next one, since the links here depend on nothing that others do. Raises
-        only LeaseTakenError, where another process cleans up: that process performs the chain.
+        A failed step does not stop the next one, because these steps do not depend on each other. Raises only
+        LeaseTakenError, if another process runs the clean-up.
         """
         cleaned = CleanedUp()
 
@@ -155,7 +161,7 @@ class DeletionChain:
                 yield
             except LeaseTakenError:
                 raise
-            except Exception as error:  # noqa: BLE001 - whatever it is, the caller gets it with the name of the link
+            except Exception as error:  # noqa: BLE001 - every error is returned to the caller with the name of its step
                 cleaned.failures[name] = error
 
         with link("LevelDB versions, dumps and exports"):
@@ -180,10 +186,10 @@ class DeletionChain:
         return cleaned
 
     def clean_publications(self, *, dry_run: bool = False) -> Iterator[Removal]:
-        """Deletes LevelDB versions, dumps and Parquet exports, and yields what it deletes; nothing in a `dry_run`.
+        """Delete LevelDB versions, dumps and Parquet exports, and yield the deletions. A `dry_run` deletes nothing.
 
-        Exports come last: before a dump is deleted, its link makes sure that catalog and storage belong together.
-        Raises what `clean_versions_and_dumps` raises, and what comes later stays then.
+        Exports come last, because the step for dumps first checks that catalog and storage belong together. Raises the
+        errors of `clean_versions_and_dumps`; the exports are then kept.
         """
         kept = self.kept
         yield from clean_versions_and_dumps(
@@ -193,14 +199,16 @@ class DeletionChain:
         yield from clean_exports(self.storage, deadlines, kept=kept.exports, dry_run=dry_run)
 
     def clean_packs(self, *, dry_run: bool = False) -> CleanedPacks:
-        """Deletes packs without use, and returns which; nothing in a `dry_run`. Raises what the packs' link raises."""
+        """Delete unused packs, and return them. A `dry_run` deletes nothing. Raises the errors of
+        `extracts.packs.clean_packs`.
+        """
         return clean_packs(self.catalog, self.storage, dry_run=dry_run)
 
     def clean_rows(self, *, dry_run: bool = False) -> dict[str, int]:
-        """Deletes rows of the catalog that are old or that nothing refers to, a bounded number at a time.
+        """Delete old and unreferenced rows of the catalog, in bounded batches.
 
-        Returns how many went, by table; what goes with them is not counted. In a `dry_run` nothing is deleted, and the
-        names of publications are not looked at. Raises StorageError.
+        Returns the number of deleted rows by table. Rows that are deleted together with them are not counted. A
+        `dry_run` deletes nothing, and skips the names of dumps and versions. Raises StorageError.
         """
         now = self.catalog.clock()
         sweeps = (
@@ -213,7 +221,7 @@ class DeletionChain:
         return found if dry_run else found | self._forget_names(now)
 
     def _forget_names(self, now: float) -> dict[str, int]:
-        """Deletes the rows of dumps and LevelDB versions without files that are older than Dagster shows any."""
+        """Delete the rows of dumps and LevelDB versions that have no files and that Dagster no longer shows."""
         before = now - (self.kept.partition_days + _NAMES_OUTLIVE_PARTITIONS_DAYS) * DAY_S
         builds = {
             (dataset, directory)
@@ -226,33 +234,34 @@ class DeletionChain:
         }
 
     def clean_days(self, *, dry_run: bool = False) -> list[StoredObject]:
-        """Deletes days of solvability that were made long ago, and returns their files; nothing in a `dry_run`."""
+        """Delete old days of solvability, and return their files. A `dry_run` deletes nothing."""
         return clean_days(self.storage, self.catalog.clock() - self.kept.solvability_days * DAY_S, dry_run=dry_run)
 
     def clean_journal(self, *, dry_run: bool = False) -> list[StoredObject]:
-        """Deletes files that are no part of the journal and are older than the grace time, and returns them; nothing in
-        a `dry_run`."""
+        """Delete orphaned journal files that are older than the grace time, and return them. A `dry_run` deletes
+        nothing.
+        """
         deadlines = deletion_deadlines(self.catalog, self.kept.grace_s, dry_run=dry_run)
         return clean_journal(self.catalog, self.storage, deadlines.since, dry_run=dry_run)
 
     def clean_partitions(self, pruning: Pruning) -> int:
-        """Removes old ranges and versions from what Dagster shows, and returns the count of its partitions."""
+        """Remove old ranges and versions from Dagster, and return the number of removed partitions."""
         return pruning.partitions(old_partitions(self.catalog, self.kept.partition_days))
 
     def clean_runs(self, pruning: Pruning) -> int:
-        """Removes old runs from what Dagster shows, and returns their count."""
+        """Remove old runs from Dagster, and return their number."""
         return pruning.runs(runs_kept_since(self.catalog, self.kept.partition_days))
 
 
 def clean_versions_and_dumps(
     catalog: Catalog, storage: Storage, *, grace_s: float, versions_kept: int, dry_run: bool = False
 ) -> Iterator[Removal]:
-    """Deletes superseded versions and dumps, and what stopped attempts have left, and yields it.
+    """Delete superseded versions and dumps and the remains of stopped attempts, and yield the deletions.
 
-    Of each dataset the newest `versions_kept` versions stay, and those superseded less than `grace_s` seconds ago. The
-    dumps that these name stay too. In a `dry_run` nothing is deleted.
+    The newest `versions_kept` versions of each dataset are kept, and versions that were superseded less than `grace_s`
+    seconds ago. The dumps that kept versions name are kept, too. A `dry_run` deletes nothing.
 
-    Raises LeaseTakenError where another process cleans up, CatalogError where catalog and storage do not belong
+    Raises LeaseTakenError if another process runs the clean-up, and CatalogError if catalog and storage do not belong
     together.
     """
     with lease(catalog, LEASE_NAME, _LEASE_TTL_S) as held:
@@ -261,7 +270,7 @@ def clean_versions_and_dumps(
         for stored in storage.delete_unfinished(deadlines.old, dry_run=dry_run):
             yield Removal(stored.path, DeletionReason.ABANDONED, 1, stored.size)
         named: set[str] = set()
-        if not dry_run:  # what a kill after a publication has left out
+        if not dry_run:  # a process can be killed between committing a version and publishing its name
             publish_leveldbs(storage)
         for dataset in DATASETS:
             yield from clean_versions(

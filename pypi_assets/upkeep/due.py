@@ -1,9 +1,9 @@
-"""What is due over all stages, from the full crawl to the LevelDB versions, computed in this one place.
+"""Compute the pending work of all stages, from the full crawl to the LevelDB versions.
 
-Due means that a run now would do something. Sensors, status, checks and metrics display the answers and decide nothing
-themselves; they only add how old something may become before it counts as late. Doing what is due does not belong here.
+Work is due if a run would do something now. Sensors, status, checks and metrics display these answers. They decide
+nothing themselves; they only add the age from which pending work counts as late. Doing the work does not belong here.
 
-Each function costs a few queries, or a few objects of the storage, however long the catalog has lived.
+Each function costs a few queries or reads a few objects of the storage, however old the catalog is.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ from pypi_assets.parquet.export_manifest import newest_export
 from pypi_assets.storage.store import Storage
 
 AUDIT_AFTER_CRAWL_S = 8 * 24 * 3600.0
-"""An audit a week is scheduled, where schedules are on."""
+"""More than a week, because a schedule makes an audit each week if schedules are on."""
 STAGES = (
     *("full_crawl", "scopes", "ranges", "journal", "full_dump", "range_dumps", "late_dump", "compaction"),
     *("parquet", "redump", "retry"),
@@ -51,7 +51,7 @@ STAGES = (
 
 
 def require_other_names(datasets: Iterable[str]) -> None:
-    """Raises ValueError where a dataset has the name of a stage: `Due.counts` could not have both."""
+    """Raise ValueError if a dataset has the name of a stage, because `Due.counts` could not have both."""
     if taken := sorted(set(STAGES) & set(datasets)):
         raise ValueError(f"a dataset cannot have the name of a stage: {', '.join(taken)}")
 
@@ -61,9 +61,10 @@ require_other_names(DATASETS)
 
 @dataclass(frozen=True, slots=True)
 class CrawlDue:
-    """The full crawl that was completed last, and the one that is open; None where there is none. `is_followable`: the
-    index can be followed in ranges, since a full crawl or the first scope is complete. `is_scoped`: only what scopes
-    lead to is followed.
+    """The last completed full crawl and the open one; each is None if it does not exist.
+
+    `is_followable`: ranges can be crawled, since a full crawl or the first scope is complete. `is_scoped`: only the
+    projects that scopes lead to are followed.
     """
 
     completed: FullCrawl | None
@@ -77,12 +78,12 @@ class CrawlDue:
 
     @property
     def first_job(self) -> str:
-        """The job that makes the index followable."""
+        """Return the job that makes the index followable."""
         return "follow_scopes" if self.is_scoped and self.open is None else "full_crawl"
 
     @property
     def unfollowable(self) -> str | None:
-        """Why the index cannot be followed in ranges yet; None where it can be."""
+        """Return the reason why ranges cannot be crawled yet, or None if they can."""
         if self.is_followable:
             return None
         if self.open is not None:
@@ -92,8 +93,9 @@ class CrawlDue:
 
 @dataclass(frozen=True, slots=True)
 class ScopesDue:
-    """The names of the scopes with work that a run would do now, in the order of their turns; `exist`: there is any
-    scope."""
+    """The names of the scopes that a run would work on now, in order of priority. `exist`: there is at least one
+    scope.
+    """
 
     ready: tuple[str, ...] = ()
     exist: bool = False
@@ -101,9 +103,10 @@ class ScopesDue:
 
 @dataclass(frozen=True, slots=True)
 class RangesDue:
-    """The ranges that are not crawled, and those that are and whose dump is missing, both in order.
+    """The ranges that are not crawled, and the crawled ranges without a dump, both in order.
 
-    `are_late_undumped`: something was learnt late of dumped serials that no dump has, and no range will have.
+    `are_late_undumped`: there are late changes to dumped serials, such as a file that was read only at a second
+    attempt, and neither an existing dump nor the dump of a later range has them.
     """
 
     uncrawled: tuple[SerialRange, ...]
@@ -117,9 +120,11 @@ class RangesDue:
 
 @dataclass(frozen=True, slots=True)
 class JournalDue:
-    """The serial up to which the journal is published (None: a person has not begun it, so none of it is due), the
-    complete ranges that it lacks, in order, and when the first event that it lacks was (unix seconds; None: it lacks
-    none, or no time is known)."""
+    """The last published serial of the journal, and the complete ranges that it lacks, in order.
+
+    `serial` is None if the journal was not started yet, which a person does; nothing is due then. `lacks_since` is the
+    time (unix seconds) of the first missing event. It is None if no event is missing, or if the time is unknown.
+    """
 
     serial: int | None = None
     missing: tuple[SerialRange, ...] = ()
@@ -128,7 +133,7 @@ class JournalDue:
 
 @dataclass(frozen=True, slots=True)
 class FullDumpDue:
-    """The serial of the first full dump that is due; None, and why, where none is."""
+    """The serial of the first full dump if it is due, else None; and the reason."""
 
     serial: int | None
     reason: str
@@ -140,11 +145,11 @@ class FullDumpDue:
 
 @dataclass(frozen=True, slots=True)
 class DatasetDue:
-    """What one dataset needs, and since when (unix seconds).
+    """The pending work of one dataset, and since when (unix seconds).
 
-    `lacks_since` is when the first event in the catalog was that its newest version lacks; None where there is none, or
-    no version. `lags_dumps` is whether the dumps reach further than that version. `full_dump_at` is when the full
-    dump was committed that the version does not hold; None where it holds the one of the cover.
+    `lacks_since` is the time of the first event in the catalog that the newest version lacks. It is None if no event is
+    missing, or if there is no version. `lags_dumps`: the dumps reach further than the newest version. `full_dump_at` is
+    the commit time of the cover's full dump if the newest version was not built from it, else None.
     """
 
     need: BuildNeed
@@ -157,7 +162,7 @@ class DatasetDue:
         return self.need.is_due
 
     def due_for_s(self, now: float) -> float | None:
-        """For how long a build has been due, 0 where none is; None where no time is known of what is missing."""
+        """Return how long a build has been due, 0 if it is not due, or None if the time is unknown."""
         if not self.is_due:
             return 0.0
         since = self.lacks_since if self.lags_dumps else self.full_dump_at
@@ -166,12 +171,12 @@ class DatasetDue:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What is due in each stage.
+    """The pending work of each stage.
 
-    `committed` are all dumps there are. `cover` are those in use, and `dumps_lack_since` is when the first event beyond
-    them was (unix seconds), if one is stored. `datasets` is empty where the storage did not answer. `compaction` names
-    the dumps that would be joined first, and `exhausted` counts the reads and visits that are not tried again.
-    `is_reprocessed`: records were made anew that the full dump in use lacks.
+    `committed` are all committed dumps; `cover` are the dumps in use. `dumps_lack_since` is the time (unix seconds) of
+    the first stored event beyond the cover, if there is one. `datasets` is empty if the storage was not asked.
+    `compaction` names the dumps that would be joined first. `exhausted` counts the reads and visits that are not
+    retried any more. `is_reprocessed`: records were made again that the full dump in use lacks.
     """
 
     crawl: CrawlDue
@@ -190,12 +195,14 @@ class Due:
 
     @property
     def unbuildable(self) -> list[BuildNeed]:
-        """The datasets that cannot be built, since some dumps lack columns: a full dump that is made again has them."""
+        """Return the datasets that cannot be built because some dumps lack columns. A new full dump has these
+        columns.
+        """
         return [one.need for one in self.datasets.values() if one.need.need == Need.LACKS_COLUMNS]
 
     @property
     def counts(self) -> dict[str, int]:
-        """How much is due of each kind of work; for what is done in one run, 1 or 0."""
+        """Return the amount of pending work of each kind. It is 1 or 0 for work that is done in a single run."""
         before = {
             "full_crawl": int(self.crawl.is_due),
             "scopes": len(self.scopes.ready),
@@ -230,8 +237,9 @@ def _crawl(connection: Connection) -> CrawlDue:
 
 
 def job_before_versions(catalog: Catalog, cover: Cover) -> str:
-    """The job to run next where there is no LevelDB version: of the full crawl or the scopes, the full dump and the
-    versions, the first that is missing.
+    """Return the job to run next if there is no LevelDB version.
+
+    It is the first missing step of: the full crawl or the scopes, the full dump, the versions.
     """
     if cover.dumps:
         return "update_leveldbs"
@@ -251,15 +259,20 @@ def _scopes(connection: Connection, now: float) -> ScopesDue:
 
 
 def audit_hindrance(catalog: Catalog) -> str | None:
-    """Why no audit can be made: it needs the list of all projects, which scopes never request. None where one can."""
+    """Return the reason why no audit can be made, or None if one can.
+
+    An audit needs the list of all projects, and with scopes this list is never requested.
+    """
     if not due_crawl(catalog).is_scoped:
         return None
     return "an audit compares the list of all projects, which is never requested where scopes decide what is followed"
 
 
 def is_audit_missing(connection: Connection, now: float) -> bool:
-    """Whether no audit was ever completed, nor a full crawl lately, which visits every project as well. Where scopes
-    decide what is followed, none is missing: ranges revisit what was not visited for long."""
+    """Check whether an audit is overdue: none was ever completed, and no recent full crawl has visited every project.
+
+    With scopes, an audit is never missing, because ranges revisit the projects that were not visited for long.
+    """
     if last_completed_audit(connection) is not None or not follows_all(connection):
         return False
     crawl = last_completed_crawl(connection)
@@ -267,7 +280,7 @@ def is_audit_missing(connection: Connection, now: float) -> bool:
 
 
 def due_ranges(catalog: Catalog) -> RangesDue:
-    """The ranges to crawl, and those to dump; a dump of a range is due only once there is a full dump before it."""
+    """Return the ranges to crawl and the ranges to dump. A range is only dumped if there is a full dump before it."""
     with catalog.read() as connection:
         committed = read_committed_dumps(connection)
         return _ranges(connection, committed, cover_of(committed))
@@ -281,7 +294,7 @@ def _ranges(connection: Connection, committed: Sequence[Dump], cover: Cover) -> 
 
 
 def due_redump(catalog: Catalog) -> bool:
-    """Whether the full dump in use lacks records that were made anew since."""
+    """Check whether the full dump in use lacks records that were made again since."""
     with catalog.read() as connection:
         return _is_reprocessed(connection, cover_of(read_committed_dumps(connection)))
 
@@ -291,7 +304,7 @@ def _is_reprocessed(connection: Connection, cover: Cover) -> bool:
 
 
 def due_journal(catalog: Catalog) -> JournalDue:
-    """What the journal lacks of what is crawled."""
+    """Return the crawled ranges that the journal lacks."""
     with catalog.read() as connection:
         return _journal(connection)
 
@@ -310,7 +323,10 @@ def _journal(connection: Connection) -> JournalDue:
 
 
 def due_full_dump(catalog: Catalog) -> FullDumpDue:
-    """The first full dump. Later ones only keep the chain of ranges short: a schedule requests them."""
+    """Return the first full dump if it is due.
+
+    Later full dumps only keep the chain of ranges short, and a schedule requests them.
+    """
     with catalog.read() as connection:
         return _full_dump(connection, cover_of(read_committed_dumps(connection)), _crawl(connection))
 
@@ -330,7 +346,10 @@ def _full_dump(connection: Connection, cover: Cover, crawl: CrawlDue) -> FullDum
 def due_datasets(
     catalog: Catalog, storage: Storage, cover: Cover, datasets: Iterable[Dataset] | None = None
 ) -> dict[str, DatasetDue]:
-    """What each dataset needs (None: of all), by name, with one transaction for all of them. Raises StorageError."""
+    """Return the pending work of the `datasets`, by name. None stands for all datasets.
+
+    All of them are computed in one transaction. Raises StorageError.
+    """
     wanted = list(DATASETS.values() if datasets is None else datasets)
     newest = {dataset.name: newest_version(storage, dataset.name) for dataset in wanted}
     needs = [build_need(one, newest[one.name].manifest, cover, newest[one.name].problems) for one in wanted]
@@ -352,22 +371,22 @@ def _dataset(need: BuildNeed, newest: Newest, cover: Cover, lacks_since: Mapping
 
 
 def due_compaction(known: Sequence[Dump], datasets: Mapping[str, DatasetDue], now: float) -> tuple[str, ...]:
-    """The directories of those `known` dumps that a compaction would join first; empty where it would join none."""
+    """Return the directories of the `known` dumps that a compaction would join first; empty if it would join none."""
     held = [one.need.serial for one in datasets.values() if one.need.serial is not None]
     return tuple(dump.directory for dump in next_join(known, held, now))
 
 
 def due_parquet(storage: Storage, cover: Cover) -> bool:
-    """Whether an export would write anything. A person starts the first one: none is due before it."""
+    """Check whether an export would write anything. A person starts the first export, so none is due before it."""
     newest = newest_export(storage)
     return newest is not None and bool(cover.dumps) and newest.cover != cover.directories
 
 
 def what_is_due(catalog: Catalog, storage: Storage | None) -> Due:
-    """What is due in all stages; with `storage` None, in those that the catalog knows of. Raises StorageError.
+    """Return the pending work of all stages. Raises StorageError.
 
-    The catalog's own stages are read in one transaction, which takes no lock. The storage is compared with the dumps
-    that were in use then.
+    If `storage` is None, only the stages that the catalog knows are computed. They are read in one transaction, which
+    takes no lock. The storage is compared with the dumps that were in use at that time.
     """
     with catalog.read() as connection:
         known = read_known_dumps(connection)

@@ -1,6 +1,6 @@
-"""Totals over all live distributions, for those who look at a single run, and how the counts behind them are checked.
+"""Totals over all live distributions, for the report of a single run, and the check of the counters behind them.
 
-The counts are kept in the transactions that change them. Counting again reads every row, and corrects what differs.
+Each transaction that changes rows also updates the counters. A recount reads every row, and corrects wrong counters.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from pypi_assets.catalog.reports.catalog_status import count_differences
 
 @dataclass(frozen=True, slots=True)
 class LiveTotals:
-    """How many distributions are live, how many of these were read, and how many failed or were abandoned."""
+    """The number of live distributions, how many of them were read, and how many failed or were abandoned."""
 
     live: int
     read: int
@@ -23,7 +23,7 @@ class LiveTotals:
 
 
 def live_totals(catalog: Catalog) -> LiveTotals:
-    """The totals now; quick on any catalog."""
+    """Return the present totals. This is quick on any catalog."""
     with catalog.read() as connection:
         counts = live_outcomes(connection)
     return LiveTotals(
@@ -34,10 +34,10 @@ def live_totals(catalog: Catalog) -> LiveTotals:
 
 
 def recount(catalog: Catalog) -> dict[str, int]:
-    """Counts again what counts are kept of, and corrects those that differ. Returns by how much they were too low, by
-    name: nothing where all were right.
+    """Count all rows again, and correct the counters that differ.
 
-    Other processes can go on: what they change meanwhile is added to the corrected counts.
+    Returns by how much each counter was too low, by name; empty if all were right. Other processes can go on: their
+    changes are added to the corrected counters.
     """
     with catalog.read_once() as connection:
         differences = count_differences(connection)

@@ -1,7 +1,8 @@
-"""Which serial ranges and LevelDB versions Dagster shows, and which are old and go.
+"""Select the serial ranges and LevelDB versions that Dagster shows, and the old ones that are removed from it.
 
-Dagster's pages stay quick up to some 100,000 partitions, and a range every ten minutes makes 52,560 a year. What is
-left out is still in the catalog. Removing it from Dagster does not belong here, but to `defs/maintenance_jobs.py`.
+Dagster's pages stay quick up to some 100,000 partitions, and a range every ten minutes makes 52,560 a year. The catalog
+keeps the ranges and versions that Dagster does not show. Removing them from Dagster does not belong here, but to
+`defs/maintenance_jobs.py`.
 """
 
 from dataclasses import dataclass
@@ -18,16 +19,17 @@ DAY_S = 24 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class OldPartitions:
-    """The keys of the ranges and versions that are no longer shown."""
+    """The partition keys of the ranges and versions that are no longer shown."""
 
     ranges: frozenset[str]
     versions: frozenset[str]
 
 
 def shown_ranges(catalog: Catalog, days: float, after: int = 0) -> list[SerialRange]:
-    """The ranges that follow a full crawl, in order, without those whose dump has been in use for that many `days`.
+    """Return the ranges after the full crawl, in order, without those whose dump has been in use for `days` days.
 
-    Of the ranges that end at the serial `after` or before it, only those that are not complete or not in use yet.
+    Of the ranges that end at or before the serial `after`, only incomplete ranges and ranges whose dump is not in use
+    yet are returned.
     """
     in_use = cover(catalog).serial
     since = catalog.clock() - days * DAY_S
@@ -44,7 +46,9 @@ def _is_shown(entry: LedgerRange, in_use: int, since: float) -> bool:
 
 
 def shown_versions(catalog: Catalog, days: float, after: int = 0) -> list[int]:
-    """The LevelDB versions beyond `after` that were allocated in the last `days` days, and the newest one, in order."""
+    """Return the LevelDB versions above `after` that were allocated in the last `days` days, and the newest one, in
+    order.
+    """
     since = catalog.clock() - days * DAY_S
     newest = last_allocated_version(catalog)
     allocated = allocated_versions(catalog, min(after, newest.version - 1)) if newest else []
@@ -52,11 +56,10 @@ def shown_versions(catalog: Catalog, days: float, after: int = 0) -> list[int]:
 
 
 def old_partitions(catalog: Catalog, days: float) -> OldPartitions:
-    """What of the ledger's ranges and the allocated versions is not shown any more: all but what `shown_ranges` and
-    `shown_versions` return.
+    """Return the partitions that are no longer shown, as `shown_ranges` and `shown_versions` decide.
 
-    Reads the whole ledger, since Dagster's partitions can be as old as it is: 0.3 s for a year of ranges of ten
-    minutes. A clean-up does so, and no tick.
+    Reads the whole ledger, since Dagster's partitions can be as old as the ledger. This takes 0.3 s for a year of
+    ten-minute ranges, so only the clean-up calls it, and no sensor tick.
     """
     in_use = cover(catalog).serial
     since = catalog.clock() - days * DAY_S
@@ -70,5 +73,5 @@ def old_partitions(catalog: Catalog, days: float) -> OldPartitions:
 
 
 def runs_kept_since(catalog: Catalog, days: float) -> float:
-    """The time (unix seconds) since which runs are kept in Dagster."""
+    """Return the time (unix seconds) since which Dagster keeps runs."""
     return catalog.clock() - days * DAY_S

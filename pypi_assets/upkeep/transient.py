@@ -1,6 +1,6 @@
-"""Which errors can disappear by themselves: of the index, the storage, the database, Kafka, and of what others work on.
+"""Decide which errors are transient: errors of the index, the storage, the database and Kafka, and taken leases.
 
-Sensors and runs of Dagster, and the follower, try again what failed so. All other errors need a person.
+Dagster's sensors and runs and the follower retry after transient errors. All other errors need a person.
 """
 
 from sqlalchemy.exc import InterfaceError, OperationalError
@@ -16,5 +16,8 @@ _TRANSIENT = (TransientError, StorageError, LeaseTakenError, ReaderStartError, K
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether an error can disappear by itself. Whatever else needs the same database or service meets it too."""
+    """Check whether an error, or its cause, is transient.
+
+    Other work that needs the same database or service is likely to fail with the same error.
+    """
     return isinstance(error, _TRANSIENT) or isinstance(error.__cause__, _TRANSIENT)
