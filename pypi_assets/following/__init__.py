@@ -1,5 +1,5 @@
-"""The resident follower: what is new on the index is crawled, logged in the journal, dumped and in LevelDBs in seconds.
+"""The resident follower crawls, journals and dumps changes of the index, and builds LevelDBs, within seconds.
 
-It calls what the commands and Dagster's assets call, and decides nothing of its own but when. Each stage is in its
-package.
+It calls the same functions as the commands and Dagster's assets, and decides only when to call them. Each stage has its
+own package.
 """

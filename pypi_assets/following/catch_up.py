@@ -1,6 +1,6 @@
-"""Does all due work once, from the index to the LevelDBs, beginning with a first crawl if there was none.
+"""Do all pending work once, from the index to the LevelDBs. The first time, begin with a full crawl.
 
-The resident follower, which repeats this for years, is in `follower.py`. Each stage is in its package.
+The resident follower, which repeats this for years, is in `follower.py`. Each stage has its own package.
 """
 
 import time
@@ -40,8 +40,8 @@ def follow_once(
 ) -> None:
     """Run each due step once: crawl, journal, dumps, LevelDBs. `log` receives a mapping for each step with a result.
 
-    `everything` has all projects of an index without serials looked at, as in `crawl_incremental`. Raises the first
-    error: nothing is tried again later. It can be stopped at any moment, and run again.
+    `everything` compares all projects of an index without serials, as in `crawl_incremental`. Raises the first error;
+    nothing is retried. It can be stopped at any time, and run again.
     """
     once = _Once(crawler, builds, log)
     keep_in_line(crawler, declared)
@@ -69,7 +69,7 @@ class _Once:
                 numbers["serial"] = result.crawl.serial
                 numbers["projects"] = result.listing.projects
                 numbers |= {"read": result.reads.data, "failed": sum(result.reads.failures.values())}
-            everything = False  # each project was looked at just now
+            everything = False  # the full crawl has just visited every project
         elif not due.is_followable:
             for scope in run_ready_scopes(self._crawler):
                 self._log({"step": "scope", "scope": scope.scope.name, "complete": scope.is_complete})
@@ -126,5 +126,7 @@ class _Once:
 
 
 def shards_for(files: int) -> int:
-    """Return into how many files a full dump of that many distributions is written: some 20,000 rows each, or more."""
+    """Return the number of shards for a full dump of `files` distributions: about 20,000 rows or fewer a shard, if
+    possible.
+    """
     return next((shards for shards in sorted(FULL_DUMP_SHARDS) if files <= shards * _FILES_A_SHARD), MOST_SHARDS)

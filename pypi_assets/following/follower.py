@@ -1,12 +1,12 @@
-"""What the resident follower does: five lanes over the same catalog, ledger and storage as all other processes.
+"""The resident follower: lanes that work on the same catalog, ledger and storage as all other processes.
 
-- `poll` looks for what is new on the index, and allocates its ranges in the ledger;
-- `range 1` to `range 3` crawl a range each, write it to the journal and dump it;
-- `leveldbs` builds the next versions once there are dumps that the newest ones do not hold;
-- `scopes`, `journal` and `compaction` do now and then what else is due.
+- `poll` requests the changes of the index, and allocates their ranges in the ledger;
+- `range 1` to `range 3` each crawl a range, write it to the journal and dump it;
+- `leveldbs` builds the next versions when there are dumps that the newest versions lack;
+- `late`, `scopes`, `journal` and `compaction` do the remaining work from time to time.
 
-Nothing is kept in memory that a restart would need: what is due is computed from the ledger and the storage. So the
-process can be killed at any moment, and any number of others can do the same work at once.
+A restart needs nothing from memory: pending work is computed from the ledger and the storage. So the process can be
+killed at any time, and any number of processes can do the same work at once.
 """
 
 import math
@@ -41,17 +41,20 @@ from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets.upkeep.due import due_crawl, due_datasets, due_ranges, due_scopes
 
 RANGES_AT_ONCE = 3
-"""A range with a file that takes long, or a page that fails for hours, holds up none that comes after it."""
+"""A slow file, or a page that fails for hours, blocks one range. The other lanes go on with later ranges."""
 COMPACT_EVERY_S = 600.0
 _NAP_S = 0.5
 GRACE_S = 20.0
-"""How long what is under way may take to stop. After that it is dropped, as by a kill."""
+"""How long running work may take to stop. After that it is dropped, as if the process had been killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class FollowerPace:
-    """Seconds between two looks at the index, between two LevelDB versions of a dataset, and between two looks for work
-    that others have left: a process that was killed, or a command."""
+    """The follower's intervals, in seconds.
+
+    `poll_s` is the interval between two polls of the index, and `leveldb_s` between two LevelDB versions of a dataset.
+    `look_s` is the interval between two searches for work that others have left, such as a killed process or a command.
+    """
 
     poll_s: float = 2.0
     leveldb_s: float = 5.0
@@ -60,14 +63,14 @@ class FollowerPace:
 
 @dataclass(frozen=True, slots=True)
 class Builds:
-    """How LevelDBs are built: as in `build_version`."""
+    """The settings for building LevelDBs; the fields are parameters of `build_version`."""
 
     work_dir: Path
     write_buffer_bytes: int
     memory_bytes: int
 
     def build(self, crawler: Crawler, name: str, version: int | None, progress: Callable[[int], None]) -> BuildResult:
-        """Build a version of the dataset `name`, as `build_version` does, of what the crawler fills."""
+        """Build a version of the dataset `name` with `build_version`, from the catalog and storage of `crawler`."""
         return build_version(
             name,
             storage=crawler.storage,
@@ -88,12 +91,12 @@ def follow(
     stopping: threading.Event,
     declared: Sequence[ScopePlan] = (),
 ) -> bool:
-    """Follows the index until `stopping` is set. Returns whether all that was under way has ended.
+    """Follow the index until `stopping` is set. Return whether all running work has ended.
 
-    Transient errors are logged, and tried again. Raises any other error, which needs a person.
+    Transient errors are logged, and the work is retried. Raises any other error, which needs a person.
     """
     follower = _Follower(crawler, builds, pace, Lanes(log, stopping))
-    with claiming(crawler, FOLLOWER):  # so that Dagster's sensors leave to it what is new
+    with claiming(crawler, FOLLOWER):  # so that Dagster's sensors leave new changes to the follower
         follower.start(declared)
         is_clean = follower.lanes.wait(GRACE_S)
     log({"step": "stopped", "clean": is_clean})
@@ -112,7 +115,7 @@ class _Follower:
         )
         self._ranges: queue.Queue[SerialRange] = queue.Queue()
         self._taken: set[SerialRange] = set()
-        """Those in the queue and under way. Only the lane `poll` adds to it."""
+        """The ranges in the queue and in progress. Only the lane `poll` adds to it."""
         self._looked_at: float | None = None
         self._waits_for = ""
         self._journal = threading.Lock()
@@ -134,7 +137,7 @@ class _Follower:
         lanes.start("compaction", partial(self._once_followable, self._compact), partial(wait, COMPACT_EVERY_S))
 
     def _poll(self) -> None:
-        """Allocates what is new, and queues it, and now and then what others have left."""
+        """Allocate and queue new ranges. From time to time, also queue ranges that other processes have left."""
         if reason := due_crawl(self._catalog).unfollowable:
             self._wait_for(reason)
             return
@@ -173,11 +176,11 @@ class _Follower:
             self._taken.discard(serials)
 
     def _follow_range(self, serials: SerialRange) -> None:
-        """Crawls a range, writes it to the journal and dumps it: each of these unless it was done before."""
+        """Crawl a range, write it to the journal and dump it. Skip each step that was done before."""
         self._crawl(serials)
         with self._catalog.read() as connection:
             if require_range(connection, serials).state != RangeState.COMPLETE:
-                return  # another process is at its end, or the next look finds it again
+                return  # another process is finishing it, or the next poll queues it again
         started = time.monotonic()
         with self._journal:  # so that the chain never waits for a thread of this process
             written = publishing.write_range(self._catalog, self._storage, serials, self.lanes.pass_or_stop)
@@ -209,7 +212,7 @@ class _Follower:
         )
 
     def _log(self, step: str, serials: SerialRange, started: float, **numbers: object) -> None:
-        """Logs a step of a range, with the age of its first event."""
+        """Log a step of a range, with the age of the range's first event."""
         now = self._catalog.clock()
         with self._catalog.read() as connection:
             happened_at = first_event_time(connection, serials.start)
@@ -218,7 +221,7 @@ class _Follower:
         self.lanes.log({"step": step, "range": serials.key, "seconds": seconds, **age, **numbers})
 
     def _dump_late(self) -> None:
-        """Dumps what was learnt late of dumped serials, such as a read that was tried again."""
+        """Dump late changes to dumped serials, such as a read that succeeded at a later attempt."""
         if not due_ranges(self._catalog).are_late_undumped:
             return
         manifest = dump_writer.write_late_changes(self._catalog, self._storage, self.lanes.pass_or_stop)
@@ -227,7 +230,7 @@ class _Follower:
             self._dumped.set()
 
     def _build(self) -> None:
-        """Builds a version of each dataset that is due, with one number for what is built together."""
+        """Build a version of each due dataset. All versions that are built together have the same number."""
         version = None
         for name, due in due_datasets(self._catalog, self._storage, cover(self._catalog)).items():
             if not due.is_due:
@@ -249,7 +252,7 @@ class _Follower:
             )
 
     def _until_dumped(self) -> None:
-        """Waits for a dump, and until the last version is as old as the pace requires."""
+        """Wait for a dump, and until the last version has the age that the pace requires."""
         until = time.monotonic() + self._pace.look_s
         while not self.lanes.stopping.is_set() and time.monotonic() < until and not self._dumped.wait(_NAP_S):
             pass
@@ -262,7 +265,9 @@ class _Follower:
                 self.lanes.log({"step": "scope", "scope": result.scope.name, "complete": result.is_complete})
 
     def _catch_up_journal(self) -> None:
-        """Writes what others have completed and not written, and publishes what waits for its turn in the chain."""
+        """Write the complete ranges that others have not written, and publish the files that wait for earlier ones in
+        the chain.
+        """
         with self._catalog.read() as connection:
             complete = complete_serial(connection)
             streams = (JournalStream.OBSERVED, JournalStream.CONTENT)

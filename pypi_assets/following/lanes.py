@@ -1,6 +1,6 @@
 """Lanes: threads of one process that each repeat a piece of work, with growing pauses after transient errors.
 
-What the work is does not belong here: see `follower.py`.
+The work itself does not belong here: see `follower.py`.
 """
 
 import random
@@ -17,13 +17,13 @@ LONGEST_PAUSE_S = 60.0
 Log = Callable[[Mapping[str, object]], None]
 
 
-class Stopped(BaseException):  # like KeyboardInterrupt, it passes all that handles errors
-    """Raised within the work of a lane once all lanes are to stop."""
+class Stopped(BaseException):  # like KeyboardInterrupt, it is not caught by `except Exception`
+    """Raised within the work of a lane when the lanes stop."""
 
 
 @dataclass(frozen=True)
 class Lanes:
-    """The lanes of a process. They stop when `stopping` is set, or when the work of one fails for good.
+    """The lanes of a process. They stop when `stopping` is set, or when the work of a lane fails for good.
 
     `log` receives a mapping for each step, and is called by all threads.
     """
@@ -35,7 +35,7 @@ class Lanes:
     _failures: list[Exception] = field(default_factory=list)
 
     def start(self, name: str, work: Callable[[], object], pause: Callable[[], object]) -> None:
-        """Starts a thread that does `work` until the lanes stop, and calls `pause` each time it is done."""
+        """Start a thread that repeats `work` until the lanes stop, and calls `pause` after each success."""
 
         def repeat() -> None:
             while not self.stopping.is_set():
@@ -56,9 +56,9 @@ class Lanes:
             self.stopping.set()
 
     def patiently(self, what: str, work: Callable[[], object]) -> bool:
-        """Does `work`, again after growing pauses while it fails with transient errors. False: the lanes stop.
+        """Do `work`, and retry it after growing pauses while it fails with transient errors.
 
-        Raises any other error.
+        Returns False if the lanes stop first. Raises any other error.
         """
         failures = 0
         while not self.stopping.is_set():
@@ -77,21 +77,21 @@ class Lanes:
         return False
 
     def pass_or_stop(self, _progress: object = None) -> None:
-        """Raises Stopped where the lanes are to stop. Work calls it with its progress."""
+        """Raise Stopped if the lanes are to stop. Work calls this with its progress."""
         if self.stopping.is_set():
             raise Stopped
 
     def sleep(self, seconds: float) -> None:
-        """Waits within work. Raises Stopped where the lanes are to stop."""
+        """Wait within work. Raises Stopped if the lanes are to stop."""
         self.stopping.wait(seconds)
         self.pass_or_stop()
 
     def wait(self, grace_s: float) -> bool:
-        """Waits until the lanes stop, and `grace_s` seconds at most until their threads have ended.
+        """Wait until the lanes stop, and then at most `grace_s` seconds until their threads have ended.
 
-        Returns whether all have. Raises the error that has ended one of them.
+        Returns whether all threads have ended. Raises the error of a lane that failed.
         """
-        while not self.stopping.wait(1.0):  # in turns, so that a signal is handled in between
+        while not self.stopping.wait(1.0):  # in short waits, so that signals are handled in between
             pass
         until = time.monotonic() + grace_s
         for thread in self._threads:
