@@ -1,1 +1,1 @@
-"""The object store, where extracts, dumps, LevelDBs and exports lie. What objects mean does not belong here."""
+"""The object store for extracts, dumps, LevelDBs and exports. The meaning of the objects does not belong here."""

@@ -1,10 +1,10 @@
-"""What is published in a storage at this moment: the one small object that others follow, `published.json`.
+"""Maintain `published.json`, the one small object that lists everything that is published in a storage.
 
-It is replaced after each publication, and all else that is published stays as it is. So a reader needs no listing: it
-reads `published.json`, and then what that names, which stays until the grace time of the clean-up is over.
+It is replaced after each publication; all other published objects never change. So readers need no listing: they read
+`published.json`, and then the objects that it names. These objects are kept until the grace time of the clean-up ends.
 
-Each stage computes its own part, which is kept in an object of its own below `published/`. What a part contains does
-not belong here.
+Each stage computes its own part, which is stored as an object below `published/`. The content of the parts does not
+belong here.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLIN
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A small object that part of what is published begins with, such as a manifest. It never changes."""
+    """A small object at which readers begin, such as a manifest. It never changes."""
 
     path: str
     size: int
@@ -33,20 +33,21 @@ class Named:
 
     @classmethod
     def of(cls, path: str, content: bytes) -> "Named":
-        """The object with this content."""
+        """Return the description of an object with this content."""
         return cls(path, len(content), hashlib.sha256(content).hexdigest())
 
 
 def part_path(part: str) -> str:
-    """Where a part is kept."""
+    """Return the path of a part."""
     return f"published/{part}.json"
 
 
 def publish_part(storage: Storage, part: str, compute: Callable[[], object]) -> None:
-    """Brings a part, and `published.json` with it, up to what `compute` returns as JSON. Does nothing where it is so.
+    """Replace a part with the JSON that `compute` returns, and update `published.json`. Writes nothing if both are
+    current.
 
-    Several processes may do so at once. Each reads again after it has written, so the last one that writes finds what
-    the others have published by then, and a slow one never leaves an older state.
+    Several processes can call this at once. Each compares again after it has written, so the last writer sees
+    everything that the others have published by then, and a slow process never leaves an older state.
     """
     if part not in PARTS:
         raise ValueError(f"not a part of what is published: {part!r}")
@@ -55,9 +56,10 @@ def publish_part(storage: Storage, part: str, compute: Callable[[], object]) -> 
 
 
 def name_objects(storage: Storage, part: str, paths: Iterable[str]) -> list[dict[str, Any]]:
-    """The objects under `paths`, as a part of published.json names them.
+    """Describe the objects at `paths` in the form that a part of `published.json` has.
 
-    One that the part names already is not read again, since it never changes. One that is gone by now is left out.
+    An object that the part already names is not read again, since it never changes. Objects that were deleted are
+    skipped.
     """
     known = {one["path"]: one for one in _entries(_read(storage, part_path(part)))}
     found = (known.get(path) or _named(storage, path) for path in paths)
@@ -82,7 +84,7 @@ def _whole(storage: Storage) -> bytes:
 
 
 def _entries(value: object) -> Iterable[dict[str, Any]]:
-    """All named objects in a part, at any depth."""
+    """Yield all object descriptions in a part, at any depth."""
     if isinstance(value, Mapping):
         if {"path", "size", "sha256"} <= value.keys():
             yield dict(value)
@@ -102,7 +104,7 @@ def _bytes(storage: Storage, path: str) -> bytes | None:
 
 
 def _read(storage: Storage, path: str) -> Any:
-    """The JSON under a path; None where there is none, or a damaged one: it is written again then."""
+    """Return the JSON at a path, or None if it is missing or corrupt. The caller then writes it again."""
     try:
         return read_json(storage, path)
     except (ObjectNotFoundError, ValueError):

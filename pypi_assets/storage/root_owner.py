@@ -1,8 +1,8 @@
 """The owner of a storage root: the object `index.json` names the URL of one index, and one catalog of that index.
 
-Two catalogs would write under the same names, also two catalogs of one index. So a root is claimed before the first
-write into it, by a conditional write of `index.json`, and each later writer must be the catalog that it names. The
-object `mirror.json` marks the root of a mirror, whose `index.json` names no catalog.
+Two catalogs would write different objects under the same names, even if both follow the same index. So a root is
+claimed before the first write, by a conditional write of `index.json`, and only the catalog that it names may write
+afterwards. The object `mirror.json` marks the root of a mirror, whose `index.json` names no catalog.
 """
 
 import json
@@ -14,18 +14,20 @@ from typing import Any
 from pypi_assets.storage.store import ObjectNotFoundError, Storage, StorageError
 
 ATTEMPTS = 3
-"""How often an object is read that cannot be parsed: a proxy or a store can cut or garble an answer."""
+"""The number of attempts to read an object that cannot be parsed, since a proxy or a store can truncate a response."""
 
 
 def read_json(storage: Storage, path: str, is_valid: Callable[[Any], bool] = lambda _value: True) -> Any:
-    """Return the JSON under a path. Raises ObjectNotFoundError, and ValueError if it cannot be parsed, or is not valid,
-    in each of `ATTEMPTS` attempts.
+    """Return the JSON at a path.
+
+    Raises ObjectNotFoundError if there is none, and ValueError if it cannot be parsed or is not valid in any of
+    `ATTEMPTS` attempts.
     """
     reason = ValueError("it has another content")
     for _ in range(ATTEMPTS):
         try:
             found = json.loads(storage.get(path))
-        except ValueError as error:  # also what is not UTF-8
+        except ValueError as error:  # also raised for bytes that are not UTF-8
             reason = error
             continue
         if is_valid(found):
@@ -38,12 +40,12 @@ MIRROR = "mirror.json"
 
 
 NEW = ""
-"""In place of the identity of a catalog that follows no index yet, and so owns no root."""
+"""The identity of a catalog that follows no index yet, and therefore owns no root."""
 
 
 @dataclass(frozen=True, slots=True)
 class RootOwner:
-    """The index that a root belongs to, and the identity of its catalog. None: a mirror's, or of no catalog yet."""
+    """The index that a root belongs to, and the identity of its catalog; None for a mirror or an unclaimed root."""
 
     index_url: str
     catalog: str | None = None
@@ -55,7 +57,7 @@ class RootOwner:
 
 
 def claimed_on_write(storage: Storage, claimant: Callable[[], RootOwner]) -> Storage:
-    """Return the storage such that `claimant` owns its root from the first write on.
+    """Return a storage whose root is claimed for `claimant` before its first write.
 
     `claimant` is called at that moment. A write into the root of another owner raises StorageError.
     """
@@ -77,7 +79,8 @@ class _Claim:
 
 
 def claim_root(storage: Storage, claimant: RootOwner) -> None:
-    """Make `claimant` the owner of a root that has none. Of several claimants at once, exactly one succeeds.
+    """Make `claimant` the owner of a root without an owner. If several processes claim it at once, exactly one
+    succeeds.
 
     Raises StorageError if the root has another owner, or if the catalog of the claimant is `NEW`.
     """
@@ -95,9 +98,10 @@ def claim_root(storage: Storage, claimant: RootOwner) -> None:
 
 
 def require_claimable(storage: Storage, claimant: RootOwner) -> RootOwner | None:
-    """Return the owner of the root, None if it has none yet. Nothing is written.
+    """Return the owner of the root, or None if it has none. Nothing is written.
 
-    Raises StorageError if the owner is not `claimant`. Without a catalog, `claimant` stands for any one of its index.
+    Raises StorageError if `claimant` is not the owner. A `claimant` without a catalog stands for any catalog of its
+    index.
     """
     owner = find_owner(storage)
     if (owner is None or owner.catalog is None) and storage.exists(MIRROR):
@@ -121,7 +125,7 @@ def require_claimable(storage: Storage, claimant: RootOwner) -> RootOwner | None
 
 
 def require_owner(storage: Storage, index_url: str) -> None:
-    """Make the root one of the index, without a catalog, as a mirror's is. `index_url` has no credentials.
+    """Claim the root for an index without a catalog, as a mirror does. `index_url` has no credentials.
 
     Raises StorageError if the root belongs to another index, or to a catalog.
     """
@@ -141,8 +145,9 @@ def find_owner(storage: Storage) -> RootOwner | None:
 
 
 def read_owner(storage: Storage) -> str:
-    """The URL of the index that the root belongs to. Raises ObjectNotFoundError, and StorageError where it is
-    damaged.
+    """Return the URL of the index that the root belongs to.
+
+    Raises ObjectNotFoundError if the root has no owner, and StorageError if `index.json` is corrupt.
     """
     return _read(storage).index_url
 

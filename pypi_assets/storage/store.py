@@ -1,7 +1,7 @@
 """The object store: bytes under paths, below one root URL (file, s3, gs, az or memory).
 
-S3 and its kin are set up by their usual environment variables (AWS_ENDPOINT_URL, AWS_ALLOW_HTTP, AWS_REGION,
-AWS_ACCESS_KEY_ID ...), which obstore reads itself. What objects mean, and which paths they have, does not belong here.
+S3 and similar stores are configured by their usual environment variables (AWS_ENDPOINT_URL, AWS_ALLOW_HTTP, AWS_REGION,
+AWS_ACCESS_KEY_ID ...), which obstore reads itself. The meaning of objects and their paths do not belong here.
 """
 
 import io
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 
-_S3_MESSAGE = re.compile(r"<Message>([^<]+)</Message>")  # in S3's answer, below obstore's first line
-_NOT_REACHED = re.compile(r'ConnectError\(.*?: "([^"]+)"', re.DOTALL)  # why, in obstore's debugging dump
-_NOT_TRUSTED = re.compile(r"InvalidCertificate\(\s*(\w+)")  # of TLS, in the same dump
-_NOT_WRITABLE = re.compile(r"os error (?:13|30)\b")  # no permission, or a read-only file system, in obstore's text
+_S3_MESSAGE = re.compile(r"<Message>([^<]+)</Message>")  # in S3's response, below obstore's first line
+_NOT_REACHED = re.compile(r'ConnectError\(.*?: "([^"]+)"', re.DOTALL)  # the reason, in obstore's debugging dump
+_NOT_TRUSTED = re.compile(r"InvalidCertificate\(\s*(\w+)")  # a TLS error, in the same dump
+_NOT_WRITABLE = re.compile(r"os error (?:13|30)\b")  # obstore's text for no permission, or a read-only file system
 WRITABLE = "make it writable, or set PYPI_ASSETS_STORAGE_URL or PYPI_ASSETS_HOME to another folder"
 _SETTINGS = {
     "s3": {
@@ -46,7 +46,7 @@ _SETTINGS = {
         "region": "the account's region",
     },
 }
-"""The variables of the remote stores, which obstore reads itself."""
+"""The environment variables of the remote stores, which obstore reads itself."""
 _ADVICE = [
     (re.compile(r"169\.254\.169\.254"), "no keys are set, so the machine's own were looked for: set {keys}"),
     (
@@ -60,13 +60,13 @@ _ADVICE = [
         "check {endpoint}, and that the store is up",
     ),
 ]
-"""What in obstore's text points at which settings; the first match counts."""
+"""Patterns in obstore's text, and the settings to check; the first match counts."""
 
 
 def store_message(error: Exception, url: str) -> str:
     """Return the store's message with the reason from its debugging dump, and with the settings to check.
 
-    `url` is the root of the storage, whose scheme decides which settings these are.
+    `url` is the root of the storage. Its scheme decides which settings are named.
     """
     text = str(error)
     message = _message_of(text, error)
@@ -92,21 +92,21 @@ def _message_of(text: str, error: Exception) -> str:
 
 READ_BUFFER_BYTES = 1024**2
 RANGE_BYTES = 8 * 1024**2
-PART_BYTES = 5 * 1024**2  # of a large file that is put; what is on its way takes three times as much memory
-_putting_parts = threading.Lock()  # or else a dump would take the more memory, the more of its files are large
-_UNFINISHED = re.compile(r".+#[0-9]+")  # what obstore calls the file that a put into a folder writes
-_NOT_PARTIAL = "non-partial response"  # in obstore's text, where it was answered with status 200
+PART_BYTES = 5 * 1024**2  # the part size of a large upload, which needs three times as much memory
+_putting_parts = threading.Lock()  # otherwise, the memory of a dump would grow with the number of its large files
+_UNFINISHED = re.compile(r".+#[0-9]+")  # obstore's name for the file that an unfinished put writes into a folder
+_NOT_PARTIAL = "non-partial response"  # obstore's text if a server answered a range request with status 200
 RETRIES: "RetryConfig" = {"max_retries": 10}
-"""How often a request to a remote store is sent again that failed for a reason which can disappear by itself."""
+"""The number of retries of a request to a remote store after a transient error."""
 SCHEMES = ("file", "s3", "gs", "az", "memory")
 
 
 class StorageError(ExpectedError):
-    """The store could not be opened, read or written; the text has the URI and the store's own message."""
+    """The store could not be opened, read or written. The message has the URI and the store's own message."""
 
 
 class NoFolderError(StorageError):
-    """The folder of a storage that is only to be read is not there."""
+    """The folder of a storage does not exist, and the storage was opened read-only."""
 
 
 class ObjectNotFoundError(StorageError):
@@ -115,7 +115,7 @@ class ObjectNotFoundError(StorageError):
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """One object: its path below the root, size in bytes, and when it was written."""
+    """An object: its path below the root, its size in bytes, and the time of its last write."""
 
     path: str
     size: int
@@ -124,10 +124,10 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """The objects below `url`. Paths are relative, with `/` between their parts and without one at the start.
+    """The objects below `url`. Paths are relative, and their parts are separated by `/`.
 
-    Everything raises StorageError when the store fails. A put is seen whole or not at all, and replaces. `before_write`
-    is called before each change, and prevents it by raising an error.
+    Every method raises StorageError if the store fails. A put is atomic, and replaces an existing object.
+    `before_write` is called before each change, and can prevent it by raising an error.
     """
 
     url: str
@@ -136,18 +136,18 @@ class Storage:
     before_write: Callable[[], None] | None = field(default=None, compare=False, repr=False)
 
     def uri(self, path: str) -> str:
-        """The full URI of the object under `path`."""
+        """Return the full URI of the object at `path`."""
         return f"{self.url.removesuffix('/')}/{path}"
 
     def local_path(self, path: str) -> Path | None:
-        """Where the object lies in the file system, or None for stores that are not folders."""
+        """Return the object's path in the file system, or None for stores that are not folders."""
         return self.root / path if self.root else None
 
     def put(self, path: str, content: bytes | Path | BinaryIO) -> None:
-        """Writes bytes, a local file's content, or the rest of an open file from its position, under `path`.
+        """Write bytes, the content of a local file, or the rest of an open file from its position, to `path`.
 
-        An `unnamed_file` at its start is not copied into a folder: it gets its name there, and must not be written any
-        more.
+        An `unnamed_file` that is at its start is not copied into a folder, but linked there. It must not be written
+        afterwards.
         """
         self._require_writable()
         if isinstance(content, io.BufferedRandom) and self._name(content, path):
@@ -155,14 +155,14 @@ class Storage:
         try:
             with self._translated(path), _putting_parts if _goes_in_parts(content) else nullcontext():
                 obstore.put(self.objects, path, content, chunk_size=PART_BYTES, max_concurrency=1)
-        except ObjectNotFoundError as error:  # what is missing is the bucket or the local file, not the object
+        except ObjectNotFoundError as error:  # the bucket or the local file is missing, not the object
             raise StorageError(f"cannot write {error}") from error
 
     def create(self, path: str, content: bytes) -> bool:
-        """Write an object unless it exists, and return whether it was written. Of several writers exactly one succeeds.
+        """Write an object unless it exists, and return whether it was written. Exactly one of several writers succeeds.
 
-        Some stores have no conditional writes, and some file systems have no links. There the last writer wins, so read
-        the object afterwards.
+        Some stores have no conditional writes, and some file systems have no links. There, the last writer wins, so
+        read the object afterwards.
         """
         self._require_writable()
         with self._translated(path):
@@ -177,33 +177,36 @@ class Storage:
         return True
 
     def unnamed_file(self) -> io.BufferedRandom:
-        """A new local file to be written and `put`; to be closed. A kill leaves nothing of it behind.
+        """Return a new local file to write and then `put`. The caller closes it. A killed process leaves nothing of it
+        behind.
 
-        Where it cannot be written, as on a full disk, the OSError names the folder.
+        If it cannot be written, for example because the disk is full, the OSError names the folder.
         """
         if self.root is not None and hasattr(os, "O_TMPFILE"):
-            with suppress(OSError):  # a file system that has no such files
+            with suppress(OSError):  # some file systems have no such files
                 descriptor = os.open(self.root, os.O_TMPFILE | os.O_RDWR, 0o666)
                 return io.BufferedRandom(_UnnamedFile(descriptor, self.root))
         with tempfile.TemporaryFile(buffering=0) as file:
             return io.BufferedRandom(_UnnamedFile(os.dup(file.fileno()), tempfile.gettempdir()))
 
     def _name(self, file: io.BufferedRandom, path: str) -> bool:
-        """Gives an unnamed file on the same disk its name in the folder; returns whether that was possible."""
+        """Link an unnamed file on the same disk to its name in the folder; return whether this was possible."""
         target = self.local_path(path)
         if target is None or file.tell() or os.fstat(file.fileno()).st_nlink:
             return False
         file.flush()
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            # Given a descriptor, though an absolute path does not need it, Python follows the link to the open file.
+            # An absolute path needs no src_dir_fd, but with it Python follows the link to the open file.
             os.link(f"/proc/self/fd/{file.fileno()}", target, src_dir_fd=file.fileno())
-        except OSError:  # it lies on another disk, or the object is there and has to be replaced
+        except OSError:  # it is on another disk, or the object exists and must be replaced
             return False
         return True
 
     def put_linked(self, path: str, file: Path) -> None:
-        """Like `put`, for a file that never changes again: a folder on the same disk gets a hard link, no copy."""
+        """Like `put`, for a file that never changes again. A folder on the same disk gets a hard link instead of a
+        copy.
+        """
         self._require_writable()
         target = self.local_path(path)
         if target is None:
@@ -216,35 +219,37 @@ class Storage:
         return None
 
     def get(self, path: str) -> bytes:
-        """The whole object. Raises ObjectNotFoundError."""
+        """Return the whole object. Raises ObjectNotFoundError."""
         with self._translated(path):
             return bytes(obstore.get(self.objects, path).bytes())
 
     def get_range(self, path: str, offset: int, size: int) -> bytes:
-        """`size` bytes of the object from `offset`, which must be there. Raises ObjectNotFoundError."""
+        """Return `size` bytes of the object from `offset`, which must be below its size. Raises ObjectNotFoundError."""
         with self._translated(path):
             try:
                 return bytes(obstore.get_range(self.objects, path, start=offset, length=size))
             except GenericError as error:
                 if offset or _NOT_PARTIAL not in str(error):
                     raise
-        return self.get(path)[:size]  # some servers answer a range of the whole object as a request without range
+        return self.get(path)[:size]  # some servers ignore the range if it spans the whole object
 
     def open(self, path: str) -> BinaryIO:
-        """The object as a stream of bytes that keeps little in memory; to be closed. Raises ObjectNotFoundError."""
+        """Open the object as a stream of bytes that needs little memory. The caller closes it. Raises
+        ObjectNotFoundError.
+        """
         with self._translated(path):
             if local := self.local_path(path):
                 return local.open("rb")
         return cast("BinaryIO", io.BufferedReader(_RangeReader(self, path, self.head(path).size), READ_BUFFER_BYTES))
 
     def download(self, path: str, target: Path) -> None:
-        """Copies the object into the local file `target`. Raises ObjectNotFoundError."""
+        """Copy the object to the local file `target`. Raises ObjectNotFoundError."""
         with self.open(path) as source, target.open("wb") as copy:
             while chunk := source.read(READ_BUFFER_BYTES):
                 copy.write(chunk)
 
     def head(self, path: str) -> StoredObject:
-        """Size and time of the object. Raises ObjectNotFoundError."""
+        """Return size and time of the object. Raises ObjectNotFoundError."""
         with self._translated(path):
             meta = obstore.head(self.objects, path)
         return StoredObject(path, meta["size"], meta["last_modified"])
@@ -257,14 +262,14 @@ class Storage:
         return True
 
     def list(self, prefix: str = "") -> Iterator[StoredObject]:
-        """All objects below the folder `prefix`, at any depth, in no defined order."""
+        """Yield all objects below the folder `prefix`, at any depth, in no defined order."""
         with self._translated(prefix):
             for page in obstore.list(self.objects, prefix=prefix or None):
                 for meta in page:
                     yield StoredObject(meta["path"], meta["size"], meta["last_modified"])
 
     def delete(self, path: str) -> None:
-        """Removes the object. A missing one is no error, since not all stores report that."""
+        """Delete the object. A missing object is not an error, because not all stores report it."""
         self._require_writable()
         try:
             with self._translated(path):
@@ -273,14 +278,14 @@ class Storage:
             return
 
     def delete_unfinished(self, before: float, *, dry_run: bool = False) -> Iterator[StoredObject]:
-        """Deletes the files that killed puts into a folder left before `before` (unix seconds), and yields them.
+        """Delete files in a folder that killed puts left before `before` (unix seconds), and yield them.
 
-        `list` does not show them. In a `dry_run` nothing is deleted.
+        `list` does not return these files. A `dry_run` deletes nothing.
         """
         for folder, _, names in os.walk(self.root) if self.root else ():
             for name in filter(_UNFINISHED.fullmatch, names):
                 path = Path(folder, name)
-                with suppress(FileNotFoundError):  # of a put that has just come to its end
+                with suppress(FileNotFoundError):  # the put has just finished
                     status = path.stat()
                     if status.st_mtime < before:
                         if not dry_run:
@@ -304,7 +309,7 @@ class Storage:
 
 
 class _UnnamedFile(io.FileIO):
-    """A file without a name in `folder`, which errors name in its place."""
+    """A file without a name in `folder`. Errors name the folder instead."""
 
     def __init__(self, descriptor: int, folder: Path | str) -> None:
         super().__init__(descriptor, "w+b")
@@ -320,7 +325,7 @@ class _UnnamedFile(io.FileIO):
 class _RangeReader(io.RawIOBase):
     """A file-like view of an object that is fetched range by range.
 
-    One long answer would run into the client's time limit where its content is processed slowly.
+    A single long response would exceed the client's time limit if its content is processed slowly.
     """
 
     def __init__(self, storage: Storage, path: str, size: int) -> None:
@@ -344,10 +349,11 @@ class _RangeReader(io.RawIOBase):
 
 
 def open_storage(url: str, *, read_only: bool = False) -> Storage:
-    """The store below `url`: file:///PATH, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://..., or memory:///.
+    """Open the store below `url`: file:///PATH, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://..., or memory:///.
 
-    A local folder is made if missing and must be writable, unless `read_only`. Each memory:/// is a new, empty store.
-    Raises StorageError, which explains what is wrong with the URL or the folder. No request is sent to remote stores.
+    A local folder is created if it is missing, and must be writable, unless `read_only`. Each memory:/// is a new,
+    empty store. No request is sent to remote stores. Raises StorageError, which explains what is wrong with the URL or
+    the folder.
     """
     url = url.rstrip("/") if url.count("/") > 3 else url
     scheme = url.partition("://")[0]

@@ -1,8 +1,8 @@
-"""Mark and sweep: deletes unreferenced objects from the storage.
+"""Mark and sweep: delete unreferenced objects from the storage.
 
 Each kind of publication (dumps, LevelDB versions, exports, packs, segments of the journal, days of solvability, files
-of a mirror) marks the objects that it refers to. This module deletes the rest. The age at which an unreferenced object
-can be deleted does not belong here: `deletion_deadlines` in catalog/coordination/leases.py returns it.
+of a mirror) marks the objects that it refers to. This module deletes the other objects. It does not decide the age from
+which an unreferenced object can be deleted: see `deletion_deadlines` in catalog/coordination/leases.py.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ class DeletionReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """`files` of the folder `path` that were deleted, or would be; `size` in bytes."""
+    """The deletion of `files` files in the folder `path`, in a dry run not performed; `size` is in bytes."""
 
     path: str
     reason: DeletionReason
@@ -72,7 +72,7 @@ def sweep_directories(
 
 
 def sweep_objects(storage: Storage, unnamed: Iterable[StoredObject], *, dry_run: bool = False) -> list[StoredObject]:
-    """Delete the objects, and return them by path. In a `dry_run` nothing is deleted.
+    """Delete the objects, and return them by path. A `dry_run` deletes nothing.
 
     Manifests and input lists are deleted before the files that they name. If the process is killed in between, the
     remaining files do not look like a complete publication.
@@ -89,7 +89,7 @@ def _names_others(path: str) -> bool:
 
 
 def drop_empty_folder(storage: Storage, path: str) -> None:
-    """Delete the folder if it is empty. Does nothing in a store without folders."""
+    """Delete the folder if it is empty. Do nothing in a store without folders."""
     if folder := storage.local_path(path):
         with suppress(OSError):  # not empty
             folder.rmdir()
