@@ -1,7 +1,7 @@
-"""Exports what is live at the end of the cover as Parquet: in as many files as its rows fill, manifest last.
+"""Export the live distributions at the end of the cover as Parquet. The manifest is written last.
 
-An export that is stopped leaves files that no manifest names, and the next one has a directory of its own. One process
-at a time exports.
+An interrupted export leaves files that no manifest names, and the next export uses another directory. Only one process
+exports at a time.
 """
 
 import heapq
@@ -46,24 +46,25 @@ CREATE TABLE later (
 
 
 class LaterRows:
-    """The newest row or tombstone of each file that ranges have, by the shard of its project."""
+    """The newest row or tombstone of each file in the range dumps, by the shard of its project."""
 
     def __init__(self, database: sqlite3.Connection, shards: int) -> None:
         self._database, self._shards = database, shards
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Takes the rows of one range; ranges are to be added in the order of the cover."""
+        """Add the rows of one range dump. Ranges must be added in the order of the cover."""
         self._database.executemany("REPLACE INTO later VALUES (?, ?, ?, ?, ?)", map(self._entry, rows))
 
     def count_by_shard(self) -> dict[int, int]:
-        """How many files that are live the ranges have in each shard."""
+        """Return the number of live files that the ranges have in each shard."""
         counted = "SELECT shard, count(*) FROM later WHERE row IS NOT NULL GROUP BY shard"
         return dict(self._database.execute(counted))
 
     def applied_to(self, shard: int, rows: Iterable[Row]) -> Iterator[Row]:
-        """The `rows` of the full dump's shard as they are after all ranges, by project, version and filename.
+        """Yield the shard's rows as they are after all ranges, by project, version and filename. `rows` are the full
+        dump's.
 
-        The names of the shard's changed files are held in memory, and no more than one row of each side.
+        The names of the shard's changed files are held in memory, and at most one row of each side.
         """
         changed = set(self._database.execute("SELECT normalized, filename FROM later WHERE shard = ?", (shard,)))
         if not changed:
@@ -92,7 +93,9 @@ class LaterRows:
 
 @contextmanager
 def later_rows(shards: int) -> Iterator[LaterRows]:
-    """An empty LaterRows; beyond some 16 MiB it lies in a temporary file without a name, which ends with it."""
+    """Yield an empty LaterRows. Beyond some 16 MiB it is stored in an unnamed temporary file, which is deleted at the
+    end.
+    """
     with closing(sqlite3.connect("", isolation_level=None)) as database:
         for setting in ("journal_mode = OFF", "synchronous = OFF", f"cache_size = -{_CACHE_KIB}"):
             database.execute(f"PRAGMA {setting}")
@@ -107,7 +110,7 @@ def _place(row: Row) -> tuple[str, str, str]:
 LEASE_TTL_S = 600.0
 ROWS_OF_SEVERAL_SHARDS = 65_536
 BYTES_OF_SEVERAL_SHARDS = 2 * 1024**2
-"""Of the full dump's files, compressed: Parquet's row group has some 32 MiB of them, uncompressed."""
+"""The compressed bytes of the full dump's files in one file. They fill a row group of some 32 MiB uncompressed."""
 
 Progress = Callable[[int], None]
 
@@ -118,7 +121,7 @@ class _WriteRows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """The newest export; it was `published` just now, or stood already."""
+    """The newest export. `published` is false if it existed before."""
 
     export: Export
     published: bool
@@ -127,12 +130,12 @@ class ExportResult:
 def export_parquet(
     catalog: Catalog, storage: Storage, *, force: bool = False, progress: Progress | None = None
 ) -> ExportResult:
-    """Writes and commits an export of the present cover, unless the newest one is of it already and whole.
+    """Write and commit an export of the present cover, unless the newest export is complete and has the same cover.
 
-    With `force` it is written in any case. `progress` receives the number of rows written.
+    With `force` it is always written. `progress` receives the number of rows written.
 
-    Raises ParquetError without a full dump or without pyarrow, LeaseTakenError where another process exports, and
-    DumpDamagedError where a dump of the cover is damaged.
+    Raises ParquetError if there is no full dump or pyarrow is not installed, LeaseTakenError if another process
+    exports, and DumpDamagedError if a dump of the cover is corrupt.
     """
     with lease(catalog, "publish parquet", LEASE_TTL_S) as held:
         dumps = cover(catalog)
@@ -146,13 +149,13 @@ def export_parquet(
         directory = _new_directory(catalog, storage, dumps.serial)
         files = tuple(_write_files(storage, directory, full, ranges, write_rows, renewing(held, progress)))
         export = Export(dumps.serial, directory, dumps.directories, files, [full, *ranges][-1].followed_projects)
-        held.renew()  # whoever has lost the lease publishes nothing
+        held.renew()  # a process that lost the lease must not publish
         storage.put(manifest_path(directory), export.encode())
         return ExportResult(export, published=True)
 
 
 def _new_directory(catalog: Catalog, storage: Storage, serial: int) -> str:
-    """One that was never allocated before, also not by a catalog that was lost."""
+    """Return a directory that was never allocated before, not even by a catalog that was lost."""
     while any(storage.list(export_path(directory := allocate_export(catalog, serial)))):
         pass
     return directory
@@ -186,9 +189,9 @@ def _write_files(
 
 
 def _in_files(shards: Iterable[DumpFile], later: Mapping[int, int]) -> Iterator[list[DumpFile]]:
-    """The shards that follow each other, as many in one file as one row group has room for, but at least one.
+    """Group successive shards into files: as many as fit into one row group, but at least one.
 
-    `later` has the count of rows that the ranges have for each shard.
+    `later` has the number of rows that the ranges have for each shard.
     """
     together: list[DumpFile] = []
     rows = size = 0
@@ -209,7 +212,7 @@ def _report_all(report: Progress, before: int, rows: int) -> None:
 
 def _writer() -> _WriteRows:
     try:
-        from pypi_assets.parquet.parquet_writer import write_rows  # what it needs is an extra
+        from pypi_assets.parquet.parquet_writer import write_rows  # its requirements are an extra
     except ImportError as error:
         raise ParquetError(f"{error}: Parquet needs `{install_command('parquet')}`") from error
     return write_rows

@@ -1,4 +1,4 @@
-"""The manifest of a Parquet export: written last, it makes the export exist, and lists its files."""
+"""The manifest of a Parquet export. It is written last, commits the export, and lists its files."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,7 +33,7 @@ _NEVER_TRUE = frozenset({"tombstone"})
 
 @dataclass(frozen=True, slots=True)
 class ParquetColumn:
-    """One column: its Arrow type, whether it can be null, and what it means."""
+    """A column: its Arrow type, whether it can be null, and its meaning."""
 
     type: str
     nullable: bool
@@ -54,7 +54,7 @@ FILE_NAME = "python_distribution_data{shard:04d}.parquet"
 
 
 def export_path(directory: str) -> str:
-    """The storage path of the export in `directory`, which is named like `0-1350` or `0-1350.2`."""
+    """Return the storage path of the export in `directory`, which is named like `0-1350` or `0-1350.2`."""
     return f"{EXPORTS}/{directory}"
 
 
@@ -67,7 +67,7 @@ def manifest_path(directory: str) -> str:
 
 
 def files_glob(directory: str) -> str:
-    """What `read_parquet` of DuckDB takes for all files of the export, below the storage's URL."""
+    """Return a pattern of all files of the export, relative to the storage's URL, for DuckDB's `read_parquet`."""
     return file_path(directory, "*.parquet")
 
 
@@ -76,15 +76,15 @@ _NAME = re.compile(r"0-(?P<serial>[0-9]+)(?:\.(?P<attempt>[0-9]+))?")
 
 
 class ParquetError(ExpectedError):
-    """An export cannot be made, or a published one is damaged; the text has the reason, and what to do."""
+    """An export cannot be made, or a published export is corrupt. The message has the reason, and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Export(ManifestOfFiles):
-    """What one committed export consists of: all that is live at `serial`, by the dumps of `cover`.
+    """One committed export: all distributions that are live at `serial`, from the dumps of `cover`.
 
-    Each of its files has some shards of the full dump that follow each other, and the number of the first of them.
-    `followed_projects` is that of the last dump: how many projects scopes follow, None where all of the index is.
+    Each file holds successive shards of the full dump, and has the number of the first of them. `followed_projects` is
+    the last dump's number of projects that scopes follow, or None if the whole index is followed.
     """
 
     serial: int
@@ -94,7 +94,7 @@ class Export(ManifestOfFiles):
     followed_projects: int | None = None
 
     def encode(self) -> bytes:
-        """The manifest's JSON. It holds no time, so that writing it again gives the same bytes."""
+        """Return the manifest's JSON. It contains no time, so writing it again gives the same bytes."""
         fields = {
             "format": FORMAT,
             "serial": self.serial,
@@ -108,7 +108,7 @@ class Export(ManifestOfFiles):
 
 
 def read_export(storage: Storage, directory: str) -> Export:
-    """The manifest of the export in `directory`. Raises ParquetError where it is missing, broken or too new."""
+    """Return the manifest of the export in `directory`. Raises ParquetError if it is missing, corrupt or too new."""
     path = manifest_path(directory)
     try:
         content = storage.get(path)
@@ -124,18 +124,18 @@ def read_export(storage: Storage, directory: str) -> Export:
 
 
 def committed_exports(storage: Storage) -> list[str]:
-    """The directories of all exports that have a manifest, the newest last."""
+    """Return the directories of all exports with a manifest, the newest last."""
     return in_order(directories_with_manifest(storage, EXPORTS))
 
 
 def in_order(directories: Iterable[str]) -> list[str]:
-    """The names of exports by age, the newest last: `0-1350`, `0-1350.2`, `0-1400`. Other names are left out."""
+    """Return the names of exports by age, the newest last: `0-1350`, `0-1350.2`, `0-1400`. Skip other names."""
     named = (match for match in map(_NAME.fullmatch, directories) if match)
     return [match[0] for match in sorted(named, key=lambda match: (int(match["serial"]), int(match["attempt"] or 1)))]
 
 
 def newest_export(storage: Storage) -> Export | None:
-    """The newest export whose manifest can be read and whose files are stored with the right sizes."""
+    """Return the newest export with a readable manifest whose files are stored with the right sizes, or None."""
     for directory in reversed(committed_exports(storage)):
         try:
             export = read_export(storage, directory)
@@ -161,10 +161,12 @@ def _decode(content: bytes) -> Export:
 
 
 def clean_exports(storage: Storage, deadlines: Deadlines, *, kept: int, dry_run: bool = False) -> Iterator[Removal]:
-    """Deletes the exports before the newest `kept` that were superseded before `deadlines.since`, and folders without a
-    manifest that nothing was written to since `deadlines.old`; yields them. In a `dry_run` nothing is deleted.
+    """Delete superseded and abandoned exports, and yield the deletions. A `dry_run` deletes nothing.
 
-    What somebody may be writing who holds a lease stays. Who reads exports holds none.
+    Superseded are exports before the newest `kept` whose successor was published before `deadlines.since`. Abandoned
+    are folders without a manifest to which nothing was written since `deadlines.old`.
+
+    The deadlines protect files that a process with a lease may be writing. Readers of exports hold no lease.
     """
     folders = by_directory(storage, EXPORTS)
     exports = {directory: folders[directory] for directory in in_order(folders)}

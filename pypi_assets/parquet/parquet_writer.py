@@ -1,4 +1,4 @@
-"""Writes rows of dumps as one Parquet file, in flat memory. Only here is pyarrow needed, which is an extra."""
+"""Write rows of dumps as one Parquet file, in constant memory. Only this module needs pyarrow, which is an extra."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
@@ -40,10 +40,10 @@ def write_rows(
     *,
     are_sorted: bool = True,
 ) -> int:
-    """Writes live `rows` into the open file `target` and returns their number. The same rows give the same bytes.
+    """Write live `rows` into the open file `target`, and return their number. The same rows give the same bytes.
 
-    What is held in memory is one row group: at most 65,536 rows and about 32 MiB. Unless the rows `are_sorted`, those
-    of each row group are sorted here. `progress` receives the number of rows read from time to time.
+    At most one row group is held in memory: 65,536 rows or about 32 MiB. If the rows are not `are_sorted`, the rows of
+    each row group are sorted here. `progress` receives the number of rows written, from time to time.
     """
     count = 0
     with parquet.ParquetWriter(
@@ -73,7 +73,7 @@ def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBat
 
 
 def _batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
-    """Some rows at a time, fewer where their lists are long: as Python's objects they take most of the memory."""
+    """Yield some rows at a time, fewer if their lists are long, because Python objects take most of the memory."""
     batch: list[Row] = []
     items = 0
     for row in rows:
