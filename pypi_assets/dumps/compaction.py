@@ -1,6 +1,6 @@
-"""Compaction: joins ranges of the cover that follow each other into one, so that the cover stays short for years.
+"""Compaction: join successive range dumps of the cover into one, so that the cover stays short for years.
 
-Nothing is deleted here. A compaction that is committed takes the place of its inputs in the cover.
+Nothing is deleted here. A committed compaction replaces its inputs in the cover.
 """
 
 import heapq
@@ -27,10 +27,11 @@ from pypi_assets.dumps.dump_writer import Progress, commit, commit_pending_dumps
 from pypi_assets.storage.store import Storage
 
 GROWTH = 4
-"""Ranges are joined once together they are this many times the largest of them. Then each row of n ranges is written
-again at most log n times, to the base of this number, and of n ranges some 2.5 log n are left, to the base of 2."""
+"""Ranges are joined when together they have this many times the rows of the largest of them. Then each row of n ranges
+is rewritten at most log n times (to the base of this number), and about 2.5 log n (to the base of 2) ranges remain.
+"""
 MOST = 64
-"""How many dumps are joined into one at most: each takes an open file, and some MiB of memory."""
+"""The largest number of dumps that are joined at once. Each takes an open file, and some MiB of memory."""
 HELD_BACK_S = 24 * 3600.0
 LEASE_TTL_S = 600.0
 
@@ -44,13 +45,14 @@ def compact(
     most: int = MOST,
     progress: Progress | None = None,
 ) -> Iterator[DumpManifest]:
-    """Joins ranges of the cover for as long as it pays, and yields the manifest of each compaction.
+    """Join ranges of the cover for as long as it pays, and yield the manifest of each compaction.
 
-    `held` are the serials up to which others, like LevelDB versions, contain the dumps. No compaction crosses such a
-    serial, so that they can go on from there. What is beyond all of them is left alone for a day. With a `growth` of 1
-    everything is joined that can be. `progress` receives the number of rows of the present compaction.
+    `held` are the serials that consumers of the dumps have reached, such as the serials of LevelDB versions. No
+    compaction crosses such a serial, so that the consumers can continue from there. Dumps beyond all of these serials
+    are not joined for a day. With a `growth` of 1, all ranges are joined that can be. `progress` receives the number of
+    rows of the current compaction.
 
-    Raises LeaseTakenError where another process compacts, DumpDamagedError where a dump that is read is damaged.
+    Raises LeaseTakenError if another process compacts, and DumpDamagedError if a dump is corrupt.
     """
     with lease(catalog, "compact dumps", LEASE_TTL_S) as own:
         commit_pending_dumps(catalog, storage)
@@ -58,15 +60,15 @@ def compact(
         while joined := next_join(known_dumps(catalog), held, catalog.clock(), growth, most):
             try:
                 manifest = join(catalog, storage, joined, renewing(own, progress))
-            except DumpDroppedError:  # the cover has changed meanwhile, and is looked at again
+            except DumpDroppedError:  # the cover has changed in the meantime, so it is computed again
                 continue
             yield manifest
 
 
 def join(catalog: Catalog, storage: Storage, dumps: Sequence[Dump], progress: Progress | None = None) -> DumpManifest:
-    """Writes and commits one dump of what `dumps`, adjacent ranges of the cover with equal columns, hold together.
+    """Write and commit one dump with the rows of `dumps`, which are adjacent ranges of the cover with equal columns.
 
-    Raises DumpDroppedError where they have left the cover meanwhile, DumpDamagedError.
+    Raises DumpDroppedError if the dumps have left the cover in the meantime, and DumpDamagedError if a dump is corrupt.
     """
     compaction = open_compaction(catalog, dumps)
     write_file(catalog, storage, compaction, 0, joined_rows(storage, dumps), progress)
@@ -76,7 +78,7 @@ def join(catalog: Catalog, storage: Storage, dumps: Sequence[Dump], progress: Pr
 def next_join(
     dumps: Sequence[Dump], held: Collection[int], now: float, growth: int = GROWTH, most: int = MOST
 ) -> Sequence[Dump]:
-    """Which ranges of the cover are to be joined next, of all `dumps` that are not dropped; empty where none are.
+    """Return the ranges of the cover to join next, if any. `dumps` are all dumps that are not dropped.
 
     Only ranges with equal columns are joined. `now` is in unix seconds.
     """
@@ -97,15 +99,15 @@ def next_join(
         )
         while end - start > 1:
             *inner, last = units[start:end]
-            joined = [*chain.from_iterable(inner), last[0]]  # what is late of its end follows what reaches that serial
+            joined = [*chain.from_iterable(inner), last[0]]  # the late dumps of the last range stay separate
             if len(joined) <= most:
                 return joined
-            end -= 1  # late dumps count too
+            end -= 1  # late dumps count towards `most`
     return ()
 
 
 def _with_late_dumps(part: Sequence[Dump]) -> list[list[Dump]]:
-    """Each range of the part, with the late dumps that follow it."""
+    """Group each range of the part with the late dumps that follow it."""
     units: list[list[Dump]] = []
     for dump in part:
         if not dump.is_late:
@@ -116,9 +118,10 @@ def _with_late_dumps(part: Sequence[Dump]) -> list[list[Dump]]:
 
 
 def run_to_join(sizes: Sequence[int], growth: int = GROWTH, most: int = MOST) -> tuple[int, int]:
-    """Start and end of the first run of at least two `sizes` that is `growth` times its largest; (0, 0) without one.
+    """Return start and end of the first run of two or more `sizes` with a sum of `growth` times its largest, or (0, 0).
 
-    It goes on for as long as that is so, up to `most` sizes.
+    The run is extended while this holds, up to `most` sizes. For example, `run_to_join([9, 1, 1, 1, 1])` is `(1, 5)`:
+    the last four sizes sum to 4 times their largest.
     """
     for start in range(len(sizes)):
         total = largest = end = 0
@@ -132,10 +135,10 @@ def run_to_join(sizes: Sequence[int], growth: int = GROWTH, most: int = MOST) ->
 
 
 def joined_rows(storage: Storage, dumps: Sequence[Dump]) -> Iterator[Row]:
-    """Of each distribution the row or tombstone of the last of `dumps` that has one, in the order of a dump.
+    """Yield the row or tombstone of each distribution from the last of the `dumps` that has it, in the order of a dump.
 
-    The files are read in parallel and checked as they are read. Only the rows of one project are in memory at once. A
-    later dump can have a distribution under another version, so its project and filename alone identify it.
+    The files are read in parallel, and checked during the read. Only the rows of one project are in memory at once. A
+    later dump can have a distribution under another version, so only its project and filename identify it.
     """
     by_project = heapq.merge(*(iter_dump(storage, dump.directory) for dump in dumps), key=_PROJECT)  # equals: in order
     for _, rows in groupby(by_project, key=_PROJECT):

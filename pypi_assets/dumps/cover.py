@@ -1,4 +1,4 @@
-"""The cover: the dumps that readers use, of all that are committed."""
+"""The cover: the committed dumps that readers use."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -13,9 +13,9 @@ from pypi_assets.catalog.publications.dump_registry import Dump, DumpState, comm
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """A full dump and the ranges that follow it, to be applied in this order; they reach up to `serial`.
+    """A full dump and the ranges that follow it, up to `serial`. Readers apply them in this order.
 
-    After the dump that reaches a serial come those of what was learnt late of the serials up to there.
+    A dump is followed by the late dumps of its last serial, which have the late changes to serials up to there.
     """
 
     dumps: tuple[Dump, ...] = ()
@@ -26,7 +26,7 @@ class Cover:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that all its dumps have, in order."""
+        """Return the columns that all dumps of the cover have, in order."""
         first, *others = (dump.columns for dump in self.dumps) if self.dumps else ((),)
         return tuple(name for name in first if all(name in columns for columns in others))
 
@@ -36,25 +36,28 @@ class Cover:
 
 
 def cover(catalog: Catalog) -> Cover:
-    """The cover of the dumps that are committed now; empty where there is no full dump.
+    """Return the cover of the committed dumps; it is empty if there is no full dump.
 
-    Reads all of these, which clean-ups keep few: the cover's own, and what was superseded lately.
+    Reads all committed dumps. Clean-ups keep these few: the cover itself, and recently superseded dumps.
     """
     return cover_of(committed_dumps(catalog))
 
 
 def cover_of(dumps: Iterable[Dump]) -> Cover:
-    """Of the chains of `dumps` from 0 that reach furthest, the one whose full dump has the greatest sequence, then at
-    each step the range with the greatest end. Of two dumps of one range, the one with the greater sequence. Each is
-    followed by the late dumps of its end that are newer, in order of their sequence.
+    """Return the cover of `dumps`: the best of the chains from serial 0 that reach furthest.
+
+    The best chain has the full dump with the greatest sequence, and then at each step the range with the greatest end.
+    Of two dumps of the same range, the dump with the greater sequence is taken. Each dump is followed by the newer late
+    dumps of its end, in the order of their sequences.
     """
     return _Chains(dumps).cover
 
 
 class _Chains:
-    """The chains of some dumps, and their `cover`: each chain is a full dump and the ranges that follow it.
+    """The chains of some dumps, and their `cover`. A chain is a full dump and the ranges that follow it.
 
-    `reach` is how far chains of ranges lead from a serial where one starts, and `furthest` how far they lead from 0.
+    `reach` has, for each serial at which a range starts, the last serial of the chains from there. `furthest` is the
+    last serial of the chains from 0.
     """
 
     def __init__(self, dumps: Iterable[Dump]) -> None:
@@ -74,7 +77,7 @@ class _Chains:
         self.furthest = max(map(self.reach_of, self.full), default=0)
 
     def reach_of(self, dump: Dump) -> int:
-        """How far the chains lead that begin with `dump`."""
+        """Return the last serial of the chains that begin with `dump`."""
         return self.reach.get(dump.serials.end, dump.serials.end)
 
     @property
@@ -87,7 +90,7 @@ class _Chains:
         return Cover(tuple(chain))
 
     def with_late(self, dump: Dump) -> list[Dump]:
-        """A dump of the chain, and what was learnt late after it was opened."""
+        """Return a dump of the chain, and the late dumps that were opened after it."""
         late = [one for one in self.late.get(dump.serials.end, ()) if one.sequence > dump.sequence]
         return [dump, *sorted(late, key=_opened)]
 
@@ -96,7 +99,7 @@ class _Chains:
 
 
 def _rank(dump: Dump) -> tuple[int, int, int]:
-    """Of the dumps that can come next in a chain that leads as far as any, the greatest is in the cover."""
+    """Rank the dumps that can come next in a chain that reaches furthest. The greatest is in the cover."""
     return 0 if dump.kind == DumpKind.FULL else dump.serials.end, dump.sequence, dump.id
 
 
@@ -105,11 +108,12 @@ def _opened(dump: Dump) -> tuple[int, int]:
 
 
 def covered_since(dumps: Iterable[Dump], since: float) -> set[str]:
-    """The directories of those of `dumps`, all of them committed, that were in the cover at any moment since then.
+    """Return the directories of those committed `dumps` that were in the cover at any time since `since` (unix
+    seconds).
 
-    `since` is in unix seconds. What has been deleted meanwhile had left the cover before. Takes time in proportion to
-    the number of `dumps`, as long as the next range or a compaction is committed. At each other commit since then, such
-    as a full dump's, all of them are looked at again.
+    Dumps that were deleted in the meantime had left the cover before. This takes time in proportion to the number of
+    `dumps`, while each commit adds the next range or a compaction. For each other commit since then, such as a full
+    dump, the whole cover is computed again.
     """
     in_order = sorted(dumps, key=_committed_at)
     count = bisect_right(in_order, since, key=_committed_at)
@@ -121,9 +125,9 @@ def covered_since(dumps: Iterable[Dump], since: float) -> set[str]:
 
 
 class _GrowingCover:
-    """The cover of dumps to which others are added, in the order of their commits.
+    """The cover while dumps are added in the order of their commits.
 
-    `_at` has the ranges of the cover by their starts. From `_leading` serials chains lead as far as any chain does.
+    `_at` has the ranges of the cover by their starts. The chains from the serials in `_leading` reach furthest.
     """
 
     def __init__(self) -> None:
@@ -141,8 +145,10 @@ class _GrowingCover:
         return cover.directories
 
     def add(self, dumps: Sequence[Dump]) -> Sequence[str]:
-        """Adds `dumps`, which were committed at one moment. Returns directories that are in the cover now: all that
-        were not before, and perhaps others."""
+        """Add `dumps`, which were committed at the same time.
+
+        Returns directories that are in the cover now: all that were not before, and perhaps others.
+        """
         self._dumps += dumps
         if len(dumps) == 1 and self._furthest and dumps[0].kind != DumpKind.FULL and not dumps[0].is_late:
             start, end = dumps[0].serials.start, dumps[0].serials.end
@@ -153,7 +159,9 @@ class _GrowingCover:
         return self._compute()
 
     def _append(self, dump: Dump) -> list[str]:
-        """All chains that lead furthest end with this one now: those that led furthest before lead to it."""
+        """Append a range. All chains that reach furthest now end with it, since the chains that did before lead to its
+        start.
+        """
         self._at[dump.serials.start] = dump
         self._starts.add(dump.serials.start)
         self._furthest = dump.serials.end
@@ -161,16 +169,19 @@ class _GrowingCover:
         return self._entering(dump)
 
     def _entering(self, dump: Dump) -> list[str]:
-        """The directories of a dump that enters, and of what was learnt late after it was opened: the late dumps are
-        those of the last time that all were looked at, which each of them leads to."""
+        """Return the directories of a dump that enters the cover, and of its late dumps.
+
+        The late dumps are from the last full computation, and each late dump that is added later causes another
+        computation.
+        """
         return [one.directory for one in self._chains.with_late(dump)]
 
     def _is_taken_up(self, start: int, end: int) -> bool:
-        """Whether the cover, if it holds the serial `start`, holds `end` too."""
+        """Check whether every cover that contains the serial `start` also contains `end`."""
         return start not in self._at or end in self._at or end == self._furthest
 
     def _replace(self, dump: Dump) -> list[str]:
-        """It leads no further than what was there before: only what the cover has between its ends can leave it."""
+        """Replace ranges with a dump that reaches no further. Only dumps between its two ends can leave the cover."""
         start, end = dump.serials.start, dump.serials.end
         if start not in self._at or _rank(self._at[start]) > _rank(dump):
             return []
@@ -185,18 +196,22 @@ def _committed_at(dump: Dump) -> float:
 
 
 def open_ends(dumps: Iterable[Dump]) -> set[int]:
-    """The serials of the full dumps that are not committed yet: the ranges that follow these begin there."""
+    """Return the ends of full dumps that are not committed yet. The ranges that follow these full dumps begin there."""
     return {dump.serials.end for dump in dumps if dump.kind == DumpKind.FULL and dump.state != DumpState.COMMITTED}
 
 
 def _is_at_an_end(dump: Dump, serials: SerialRange) -> bool:
-    """Whether it has what was learnt late up to the first or the last serial: no compaction of `serials` joins that."""
+    """Check whether a dump has late changes up to the first or the last serial, which no compaction of `serials`
+    joins.
+    """
     return dump.is_late and dump.serials.end in {serials.start, serials.end}
 
 
 def still_covered(compaction: Dump, dumps: Sequence[Dump]) -> bool:
-    """Whether a compaction may be committed, of all `dumps` that are not dropped: all its leaves are in the cover and
-    not joined into one there, and it does not cross the end of an open full dump.
+    """Check whether a compaction may still be committed. `dumps` are all dumps that are not dropped.
+
+    All leaves of the compaction must be in the cover, not yet joined into one dump, and the compaction must not cross
+    the end of an open full dump.
     """
     serials = compaction.serials
     ranges = cover_of(dump for dump in dumps if dump.state == DumpState.COMMITTED).dumps[1:]

@@ -1,4 +1,4 @@
-"""Holds committed dumps against the catalog: as many rows as the catalog counts."""
+"""Compare the rows of committed dumps with the counts of the catalog."""
 
 from dataclasses import dataclass
 
@@ -12,8 +12,10 @@ from pypi_assets.storage.store import Storage
 
 @dataclass(frozen=True, slots=True)
 class DumpAudit:
-    """The rows that a dump's manifest promises, and those that the catalog counts for it: `expected` without, and
-    `at_most` with what was learnt late, some of which a dump that was written again has."""
+    """The number of rows in a dump's manifest, and the number that the catalog expects.
+
+    `expected` does not include late changes, and `at_most` does. A dump that was written again has some of them.
+    """
 
     directory: str
     rows: int
@@ -26,7 +28,7 @@ class DumpAudit:
 
 
 def audit_dump(catalog: Catalog, storage: Storage, dump: Dump) -> DumpAudit:
-    """Counts what is live at a full dump's serial, or what changed in a range. Raises DumpDamagedError."""
+    """Count the live files at a full dump's serial, or the changes in a range. Raises DumpDamagedError."""
     manifest = read_manifest(storage, dump.directory)
     with catalog.read() as connection:
         if dump.kind == DumpKind.FULL:

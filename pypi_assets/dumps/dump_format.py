@@ -1,4 +1,4 @@
-"""The format of a dump file: a gzipped JSON array with one row per line, so that it streams."""
+"""The format of a dump file: a gzipped JSON array with one row per line, which can be read as a stream."""
 
 import gzip
 import hashlib
@@ -34,11 +34,11 @@ Row = dict[str, object]
 
 
 class DumpDamagedError(ExpectedError):
-    """A dump's file or manifest is missing or not what was written; the text names it and what is wrong."""
+    """A dump's file or manifest is missing or corrupt. The message names it and the error."""
 
 
 class RowError(ValueError):
-    """A row that must not be written: wrong columns, or out of order."""
+    """A row that cannot be written: it has wrong columns, or is out of order."""
 
 
 def write_rows(
@@ -47,10 +47,10 @@ def write_rows(
     progress: Callable[[int], None] | None = None,
     columns: Sequence[str] = tuple(COLUMNS),
 ) -> int:
-    """Writes `rows` into the open file `target` and returns their number. The same rows give the same bytes.
+    """Write `rows` into the open file `target`, and return their number. The same rows give the same bytes.
 
-    Each row must have exactly the dump's `columns`, a tombstone the first five. Rows must ascend by project, version
-    and filename. Else RowError is raised. `progress` receives the number of rows from time to time.
+    Each row must have exactly the dump's `columns`, and a tombstone only the first five. Rows must ascend by project,
+    version and filename; otherwise RowError is raised. `progress` receives the number of rows from time to time.
     """
     full, tombstone = tuple(columns), tuple(TOMBSTONE_COLUMNS)
     count = 0
@@ -75,11 +75,11 @@ def write_rows(
 
 
 def read_rows(stream: BinaryIO, name: str, decode: Callable[[bytes], object] = orjson.loads) -> Iterator[Row]:
-    """Yields the rows of a dump file, holding one at a time. `name` is what errors call the file.
+    """Yield the rows of a dump file, holding one row in memory. Errors call the file `name`.
 
-    `decode` makes a row of a line, and may leave columns out.
+    `decode` converts a line to a row, and may omit columns.
 
-    Raises DumpDamagedError when it comes to something that `write_rows` does not write.
+    Raises DumpDamagedError at the first content that `write_rows` does not write.
     """
     count = 0
     try:
@@ -102,7 +102,7 @@ def read_rows(stream: BinaryIO, name: str, decode: Callable[[bytes], object] = o
 
 
 def as_dumped(row: Row) -> Row:
-    """The row as it comes back from a dump."""
+    """Return the row in the form in which a dump returns it."""
     dumped: Row = orjson.loads(to_utf8_json(row))
     return dumped
 
@@ -113,7 +113,7 @@ def _gzip(stream: BinaryIO, mode: str, **options: int) -> io.RawIOBase:
 
 
 class HashingReader(io.RawIOBase):
-    """Passes a stream on, keeping the size and the sha256 of what has been read."""
+    """Pass a stream on, and keep the size and the SHA-256 of the bytes that were read."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""The manifest of a dump: written last, it makes the dump exist, and lists its files and columns."""
+"""The manifest of a dump. It is written last, commits the dump, and lists its files and columns."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ MANIFEST_NAME = "_MANIFEST.json"
 
 
 def dump_path(directory: str) -> str:
-    """The storage path of the dump in `directory`, which is named like `0-1200` or `1200-1350.2`."""
+    """Return the storage path of the dump in `directory`, which is named like `0-1200` or `1200-1350.2`."""
     return f"{DUMPS}/{directory}"
 
 
@@ -30,7 +30,9 @@ def manifest_path(directory: str) -> str:
 
 
 def shard_of(normalized: str, shards: int) -> int:
-    """The shard, out of 256, 16 or 1, by the first hex digits of the sha256 of the normalized project name."""
+    """Return a project's shard, out of 256, 16 or 1: the first hex digits of the SHA-256 of the normalized project
+    name.
+    """
     digits = len(f"{shards:x}") - 1
     return int(hashlib.sha256(normalized.encode()).hexdigest()[:digits] or "0", 16)
 
@@ -46,12 +48,13 @@ def shard_key(shard: int) -> str:
 
 FORMAT = 1
 COLUMNS_FORMAT = 1
-"""The field `columns_version`. Readers refuse one that they do not know, so it is raised where a column changes its
-meaning, and not where columns are added: older readers take those that they know."""
+"""The field `columns_version`. Readers reject an unknown version, so it is raised when a column changes its meaning. It
+is not raised when columns are added, because older readers ignore the columns that they do not know.
+"""
 
 
 class ManifestOfFiles:
-    """What all manifests of shard files share."""
+    """The common part of all manifests of shard files."""
 
     __slots__ = ()
     files: tuple[DumpFile, ...]
@@ -62,11 +65,11 @@ class ManifestOfFiles:
 
     @property
     def size(self) -> int:
-        """In bytes, compressed, of all files."""
+        """Return the compressed size of all files in bytes."""
         return sum(file.size for file in self.files)
 
     def encode_with_files(self, fields: Mapping[str, object]) -> bytes:
-        """The JSON of `fields`, and of the files after them."""
+        """Return the JSON of `fields`, followed by the files."""
         of_files = {
             "rows": self.rows,
             "bytes": self.size,
@@ -79,7 +82,7 @@ class ManifestOfFiles:
 
 
 def decode_files(fields: Mapping[str, Any]) -> tuple[DumpFile, ...]:
-    """The files that the JSON of a manifest names."""
+    """Return the files that the JSON of a manifest names."""
     return tuple(
         DumpFile(file["shard"], file["name"], file["rows"], file["bytes"], file["sha256"]) for file in fields["files"]
     )
@@ -87,9 +90,12 @@ def decode_files(fields: Mapping[str, Any]) -> tuple[DumpFile, ...]:
 
 @dataclass(frozen=True, slots=True)
 class DumpManifest(ManifestOfFiles):
-    """What one committed dump consists of: `inputs` are the directories that a compaction joined, and `joined` their
-    leaves, as in Dump. `columns` are the names of its rows' columns, in order. `followed_projects` counts the projects
-    that scopes follow and that have answers at the last serial; None: all of the index is followed."""
+    """One committed dump.
+
+    `inputs` are the directories that a compaction joined, and `joined` their leaves, as in Dump. `columns` are the
+    names of the rows' columns, in order. `followed_projects` is the number of projects that scopes follow and that have
+    answers at the last serial, or None if the whole index is followed.
+    """
 
     kind: DumpKind
     serials: SerialRange
@@ -103,7 +109,7 @@ class DumpManifest(ManifestOfFiles):
     followed_projects: int | None = None
 
     def encode(self) -> bytes:
-        """The manifest's JSON. It holds no time, so that writing it again gives the same bytes."""
+        """Return the manifest's JSON. It contains no time, so writing it again gives the same bytes."""
         fields = {
             "format": FORMAT,
             "kind": self.kind.value,
@@ -125,7 +131,7 @@ def write_manifest(storage: Storage, manifest: DumpManifest) -> None:
 
 
 def read_manifest(storage: Storage, directory: str) -> DumpManifest:
-    """The manifest of the dump in `directory`. Raises DumpDamagedError where it is missing, broken or too new."""
+    """Return the manifest of the dump in `directory`. Raises DumpDamagedError if it is missing, corrupt or too new."""
     path = manifest_path(directory)
     try:
         content = storage.get(path)
@@ -141,12 +147,12 @@ def read_manifest(storage: Storage, directory: str) -> DumpManifest:
 
 
 def committed_directories(storage: Storage) -> list[str]:
-    """The directories of all dumps that have a manifest, found by listing the storage."""
+    """Return the directories of all dumps with a manifest, found by listing the storage."""
     return sorted(directories_with_manifest(storage, DUMPS))
 
 
 def directories_with_manifest(storage: Storage, path: str) -> Iterator[str]:
-    """The directories of the folder `path` that have a manifest, in no promised order."""
+    """Yield the directories of the folder `path` that have a manifest, in no defined order."""
     for stored in storage.list(path):
         directory, _, rest = stored.path.removeprefix(f"{path}/").partition("/")
         if rest == MANIFEST_NAME:

@@ -1,6 +1,6 @@
-"""Reads committed dumps, row by row, and checks each file against its manifest.
+"""Read committed dumps, row by row, and check each file against its manifest.
 
-`first_rows` reads the beginning of a file alone, however large it is, for people to see what is in it.
+`first_rows` reads only the beginning of a file, however large it is, to show its content to a person.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,10 +22,10 @@ from itertools import islice, takewhile
 def iter_rows(
     storage: Storage, directory: str, file: DumpFile, decode: Callable[[bytes], object] = orjson.loads
 ) -> Iterator[Row]:
-    """Yields the rows of one file, in order, as `decode` makes them of its lines.
+    """Yield the rows of one file, in order. `decode` converts each line to a row.
 
-    Raises DumpDamagedError as soon as something is wrong, and at the end if the file's size, sha256 or number of rows
-    are not those that the manifest promises: what has been made of the rows is to be thrown away then.
+    Raises DumpDamagedError at the first error. It is also raised at the end if the file's size, SHA-256 or number of
+    rows differ from the manifest; then discard everything that was made from the rows.
     """
     path = file_path(directory, file.name)
     uri = storage.uri(path)
@@ -36,8 +36,8 @@ def iter_rows(
             for row in read_rows(cast("BinaryIO", hashed), uri, decode):
                 count += 1
                 yield row
-            hashed.read()  # what decompression has left over
-    except ObjectNotFoundError as error:  # before it was opened, or after
+            hashed.read()  # bytes after the end of the compressed data
+    except ObjectNotFoundError as error:  # before it was opened, or afterwards
         raise DumpDamagedError(f"{uri} is missing, though its manifest names it") from error
     if (hashed.size, hashed.sha256, count) != (file.size, file.sha256, file.rows):
         raise DumpDamagedError(
@@ -47,14 +47,14 @@ def iter_rows(
 
 
 def iter_dump(storage: Storage, directory: str, decode: Callable[[bytes], object] = orjson.loads) -> Iterator[Row]:
-    """Yields the rows of all files of a committed dump, shard by shard, as `iter_rows`. Raises DumpDamagedError."""
+    """Yield the rows of all files of a committed dump, shard by shard, like `iter_rows`. Raises DumpDamagedError."""
     for file in read_manifest(storage, directory).files:
         yield from iter_rows(storage, directory, file, decode)
 
 
 def read_rows_frame(storage: Storage, directory: str, columns: Sequence[str] | None = None) -> "pd.DataFrame":
-    """A committed dump as a table, with all columns or some; unlike the rest, it is held in memory whole."""
-    import pandas as pd  # takes longer to load than all the rest
+    """Return a committed dump as a data frame, with all or some columns. The whole dump is held in memory."""
+    import pandas as pd  # takes longer to import than everything else
 
     rows = iter_dump(storage, directory)
     if columns is None:
@@ -68,16 +68,17 @@ _GZIP = 31
 
 
 def first_rows(storage: Storage, directory: str, file: DumpFile, count: int = 10) -> list[Row]:
-    """At most `count` rows, in order: those that end within the first 64 KiB of the file and the first MiB of its text.
+    """Return at most `count` rows: those within the first 64 KiB of the file and the first MiB of its decompressed
+    text.
 
-    Whether the file is whole is not checked (`iter_rows` does that). Raises DumpDamagedError where it is missing or its
+    Does not check the whole file; use `iter_rows` for this. Raises DumpDamagedError if the file is missing or its
     beginning cannot be read.
     """
     path = file_path(directory, file.name)
     try:
         start = storage.get_range(path, 0, min(file.size, READ_BYTES))
         text = zlib.decompressobj(_GZIP).decompress(start, _INFLATED_BYTES)
-        whole = text.split(b"\n")[1:-1]  # after the line of the bracket; the last line can be a part of a row
+        whole = text.split(b"\n")[1:-1]  # after the line with the bracket; the last line can be incomplete
         rows = takewhile(lambda line: line != b"]", whole)
         return [orjson.loads(line.removesuffix(b",")) for line in islice(rows, count)]
     except ObjectNotFoundError as error:

@@ -1,7 +1,7 @@
-"""Writes dumps: shards of a full dump, ranges, and the manifest that commits them.
+"""Write dumps: the shards of a full dump, ranges, and the manifest that commits a dump.
 
-Everything can be stopped at any moment and done again. Each attempt writes under a name of its own, and a dump is
-there when its manifest is.
+Every step can be interrupted at any time and repeated. Each attempt writes under a new name, and a dump exists when its
+manifest exists.
 """
 
 import hashlib
@@ -56,7 +56,7 @@ Progress = Callable[[int], None]
 def write_shard(
     catalog: Catalog, storage: Storage, dump: Dump, shard: int, progress: Progress | None = None
 ) -> DumpFile:
-    """Writes one shard of an open dump from the catalog. `progress` receives the number of rows."""
+    """Write one shard of an open dump from the catalog. `progress` receives the number of rows."""
     full = dump.kind == DumpKind.FULL
     rows = full_dump_rows(catalog, dump, shard) if full else range_dump_rows(catalog, dump)
     return write_file(catalog, storage, dump, shard, rows, progress)
@@ -70,7 +70,7 @@ def write_file(
     rows: Iterable[Row],
     progress: Progress | None = None,
 ) -> DumpFile:
-    """Writes `rows` as one shard of an open dump, under a new name, and records it."""
+    """Write `rows` as one shard of an open dump, under a new name, and record the file."""
     name = allocate_file_name(catalog, dump, shard)
     write = partial(write_rows, rows=rows, progress=progress, columns=dump.columns)
     file = put_file(storage, file_path(dump.directory, name), shard, write)
@@ -79,7 +79,7 @@ def write_file(
 
 
 def put_file(storage: Storage, path: str, shard: int, write: Callable[[BinaryIO], int]) -> DumpFile:
-    """Puts under `path` what `write` writes, which returns the number of rows."""
+    """Store the output of `write`, which returns its number of rows, at `path`."""
     with storage.unnamed_file() as local:
         rows = write(local)
         size = local.tell()
@@ -91,7 +91,7 @@ def put_file(storage: Storage, path: str, shard: int, write: Callable[[BinaryIO]
 
 
 def missing_shards(catalog: Catalog, storage: Storage, dump: Dump) -> list[int]:
-    """The shards of an open dump that no whole file is recorded and stored for."""
+    """Return the shards of an open dump without a complete file, both recorded and stored."""
     written = {file.shard for file in _whole_files(storage, dump, recorded_files(catalog, dump))}
     return [shard for shard in range(dump.shards) if shard not in written]
 
@@ -99,10 +99,10 @@ def missing_shards(catalog: Catalog, storage: Storage, dump: Dump) -> list[int]:
 def write_range(
     catalog: Catalog, storage: Storage, serials: SerialRange, *, again: bool = False, progress: Progress | None = None
 ) -> DumpManifest:
-    """Writes and commits the incremental dump of a complete range. `progress` receives the number of rows.
+    """Write and commit the incremental dump of a complete range. `progress` receives the number of rows.
 
-    A dump that is committed and whole, or a compaction that holds the range, is returned as it is, unless `again` is
-    true.
+    If the range already has an intact committed dump, or a compaction that contains it, its manifest is returned
+    instead, unless `again` is true.
     """
     commit_pending_dumps(catalog, storage)
     if not again:
@@ -116,10 +116,10 @@ def write_range(
 
 
 def missing_ranges(catalog: Catalog) -> list[SerialRange]:
-    """The complete ranges beyond the cover that no committed dump holds, in order.
+    """Return the complete ranges beyond the cover without a committed dump, in order.
 
-    Reads all committed dumps: those of the cover, and those superseded since the last clean-up.
-    Raises DumpError where there is no full dump that they could follow.
+    Reads all committed dumps: the cover, and dumps that were superseded since the last clean-up. Raises DumpError if
+    there is no full dump that the ranges could follow.
     """
     with catalog.read() as connection:
         committed = read_committed_dumps(connection)
@@ -130,7 +130,9 @@ def missing_ranges(catalog: Catalog) -> list[SerialRange]:
 
 
 def ranges_without_dump(connection: Connection, committed: Sequence[Dump], in_use: Cover) -> list[SerialRange]:
-    """The complete ranges beyond `in_use`, the cover of the `committed` dumps, that none of these holds, in order."""
+    """Return the complete ranges beyond `in_use` without a dump, in order. `in_use` is the cover of the `committed`
+    dumps.
+    """
     recent = recent_ranges(connection, beyond=in_use.serial)
     complete = [entry.serials for entry in recent if entry.state == RangeState.COMPLETE]
     beyond = [serials for serials in complete if serials.end > in_use.serial]
@@ -138,7 +140,7 @@ def ranges_without_dump(connection: Connection, committed: Sequence[Dump], in_us
 
 
 def _not_held(wanted: Sequence[SerialRange], held: Iterable[SerialRange]) -> list[SerialRange]:
-    """Those of `wanted`, which ascend, that none of the ranges `held` holds whole; takes the time to sort these."""
+    """Return the `wanted` ranges, which ascend, that no range in `held` contains. Takes the time of sorting `held`."""
     found, reached = [], 0
     waiting = sorted(held, key=lambda serials: serials.start, reverse=True)
     for serials in wanted:
@@ -150,8 +152,7 @@ def _not_held(wanted: Sequence[SerialRange], held: Iterable[SerialRange]) -> lis
 
 
 def write_missing_ranges(catalog: Catalog, storage: Storage) -> Iterator[DumpManifest]:
-    """Writes and commits the incremental dump of each range that misses one, and one of what was learnt late of dumped
-    serials; yields their manifests."""
+    """Write and commit the missing incremental dumps and the dump of late changes, and yield their manifests."""
     commit_pending_dumps(catalog, storage)
     for serials in missing_ranges(catalog):
         yield write_range(catalog, storage, serials)
@@ -160,32 +161,32 @@ def write_missing_ranges(catalog: Catalog, storage: Storage) -> Iterator[DumpMan
 
 
 def write_late_changes(catalog: Catalog, storage: Storage, progress: Progress | None = None) -> DumpManifest | None:
-    """Writes and commits a dump of what was learnt late of serials that are dumped; None where nothing was.
+    """Write and commit a dump of the late changes to dumped serials. Return None if there are none.
 
-    What a range that was not dumped yet will have is left to it. `progress` receives the number of rows.
+    Changes that the pending dump of a range will have are left to it. `progress` receives the number of rows.
     """
     commit_pending_dumps(catalog, storage)
     last = cover(catalog).dumps[-1:]
     dump = open_late_dump(catalog, last[0]) if last else None
     if dump is None:
         return None
-    with suppress(DumpDroppedError):  # a range was dumped meanwhile, which has it
+    with suppress(DumpDroppedError):  # in the meantime a range was dumped that has these changes
         write_file(catalog, storage, dump, 0, late_dump_rows(catalog, dump, last[0]), progress)
         return commit(catalog, storage, dump)
     return None
 
 
 def commit(catalog: Catalog, storage: Storage, dump: Dump) -> DumpManifest:
-    """Freezes the dump's files, writes its manifest and marks it committed. Done again, it writes the same bytes.
+    """Freeze the dump's files, write its manifest and mark it as committed. Repeating this writes the same bytes.
 
-    Raises DumpError where shards are missing, DumpDamagedError where a recorded file is not in the storage, and
-    DumpDroppedError for a compaction whose inputs have left the cover meanwhile, or that was abandoned.
+    Raises DumpError if shards are missing, DumpDamagedError if a recorded file is not in the storage, and
+    DumpDroppedError for a compaction that was abandoned, or whose inputs have left the cover in the meantime.
     """
     if dump.state == DumpState.OPEN:  # once the list is frozen, no shard can be written again
         try:
             _require_stored(storage, dump, recorded_files(catalog, dump))
         except DumpDamagedError:
-            require_not_dropped(catalog, dump)  # then its files may have been deleted
+            require_not_dropped(catalog, dump)  # a dropped dump's files may have been deleted
             raise
     try:
         files = begin_commit(catalog, dump, partial(still_covered, dump) if dump.kind == DumpKind.COMPACTED else None)
@@ -204,14 +205,17 @@ def commit(catalog: Catalog, storage: Storage, dump: Dump) -> DumpManifest:
         write_manifest(storage, manifest)
         mark_committed(catalog, dump)
     except DumpDroppedError:
-        storage.delete(manifest_path(dump.directory))  # written just now, or by whoever was stopped after that
+        storage.delete(manifest_path(dump.directory))  # written just now, or by a process that then was interrupted
         raise
     publish_dumps(catalog, storage)
     return manifest
 
 
 def _followed_projects(catalog: Catalog, storage: Storage, dump: Dump) -> int | None:
-    """The number for its manifest. That of a manifest which was written stays, since projects enter meanwhile."""
+    """Return the number of followed projects for the manifest.
+
+    If the manifest was already written, its number is kept, since projects may have been added in the meantime.
+    """
     if dump.state != DumpState.OPEN:
         with suppress(DumpDamagedError):
             return read_manifest(storage, dump.directory).followed_projects
@@ -220,10 +224,12 @@ def _followed_projects(catalog: Catalog, storage: Storage, dump: Dump) -> int | 
 
 
 def commit_pending_dumps(catalog: Catalog, storage: Storage) -> list[DumpManifest]:
-    """Commits the dumps whose process ended between freezing their files and noting the manifest; returns these."""
+    """Commit the dumps whose process ended between freezing their files and marking the commit; return their
+    manifests.
+    """
     settled = []
     for dump in committing_dumps(catalog):
-        with suppress(DumpDroppedError):  # a compaction that came too late, now or while another process settled it
+        with suppress(DumpDroppedError):  # a compaction that came too late, or that another process settled
             settled.append(commit(catalog, storage, dump))
     return settled
 
@@ -246,6 +252,6 @@ def _require_stored(storage: Storage, dump: Dump, files: list[DumpFile]) -> None
 
 
 def _whole_files(storage: Storage, dump: Dump, files: list[DumpFile]) -> list[DumpFile]:
-    """Those of `files` that are stored with the right size."""
+    """Return the `files` that are stored with the right size."""
     sizes = {stored.path: stored.size for stored in storage.list(dump_path(dump.directory))}
     return [file for file in files if sizes.get(file_path(dump.directory, file.name)) == file.size]

@@ -1,6 +1,6 @@
-"""Full dumps, written shard by shard and committed with the last one.
+"""Full dumps, written shard by shard and committed after the last shard.
 
-Where none is open, some shards alone are verified, and nothing is published.
+If no full dump is open, a request for only some shards verifies these shards, and publishes nothing.
 """
 
 import hashlib
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
 
 _FAILURES = (StorageError, DBAPIError, OSError, RowError)
 _FAILURES_IN_A_ROW = 8
-"""After this many without a success no further shard begins: what failed is the storage or the database."""
+"""After this many consecutive failures no further shard begins, because the storage or the database itself fails."""
 _REPORT_EVERY_S = 1.0
 
 _Finished = TypeVar("_Finished")
 
 
 class ShardsFailedError(DumpError):
-    """Some shards could not be written; the text names them and the first one's error, which is the cause."""
+    """Some shards could not be written. The message names them, and the error of the first one, which is the cause."""
 
 
 def spread(wanted: Sequence[int], concurrency: int) -> list[Iterator[int]]:
-    """`concurrency` iterators that together give each of `wanted` once, in whatever order they are taken from.
+    """Return `concurrency` iterators that together yield each shard of `wanted` once, however they are advanced.
 
-    They begin at places that are evenly spread over `wanted`. Each goes on from there, round about, to the next shard
-    that no other one has given.
+    They begin at evenly spread positions of `wanted`. Each continues from its position, and wraps around, to the next
+    shard that no other iterator has yielded.
     """
     left = set(wanted)
 
@@ -68,12 +68,13 @@ def finish_each(
     finish: Callable[[int, Callable[[int], None]], _Finished],
     progress: Callable[[int], None] | None = None,
 ) -> Iterator[_Finished]:
-    """Yields what `finish(shard, report)` returns for the shards of all `lanes`, as they come; a lane has a thread.
+    """Yield the results of `finish(shard, report)` for the shards of all `lanes`, in order of completion.
 
-    `finish` reports now and then how many rows of its shard are done. `progress` receives the sum over all shards, in
-    the caller's thread. If the caller stops early, reporting raises CancelledError, which ends what is under way.
+    Each lane has a thread. `finish` reports from time to time how many rows of its shard are done. `progress` receives
+    the sum over all shards, in the caller's thread. If the caller stops early, `report` raises CancelledError, which
+    ends the running shards.
 
-    Raises ShardsFailedError once all others are finished, or at once any error that is not of an expected kind.
+    Raises ShardsFailedError when all other shards are finished. Unexpected errors are raised immediately.
     """
     work = _Work(finish, max(len(lanes), 1))
     try:
@@ -91,7 +92,7 @@ def finish_each(
 
 
 class _Work(Generic[_Finished]):
-    """The shards that are under way, each in a thread, and what came of the others."""
+    """The shards in progress, each in a thread, and the results of the others."""
 
     def __init__(self, finish: Callable[[int, Callable[[int], None]], _Finished], threads: int) -> None:
         self.under_way: dict[Future[_Finished], tuple[int, Iterator[int]]] = {}
@@ -107,7 +108,7 @@ class _Work(Generic[_Finished]):
             self.under_way[self._threads.submit(self._run, shard)] = shard, lane
 
     def wait_for_some(self) -> list[_Finished]:
-        """What has been finished within about a second; the lanes of these go on."""
+        """Return the results of about one second, and begin the next shard of each finished lane."""
         done, _ = wait(self.under_way, _REPORT_EVERY_S, FIRST_COMPLETED)
         finished = []
         for future in done:
@@ -146,9 +147,9 @@ def _shards_failed(directory: str, failed: Mapping[int, Exception]) -> ShardsFai
 
 @dataclass(frozen=True, slots=True)
 class FinishedFile:
-    """One shard of the full dump in `directory`; it was `written` just now, or else found whole.
+    """One shard of the full dump in `directory`. `written` is false if an intact file existed before.
 
-    `is_verified`: the dump was committed before, and the file was compared with its manifest.
+    `is_verified`: the dump was already committed, and the file was compared with its manifest.
     """
 
     directory: str
@@ -166,10 +167,9 @@ def full_dump(
     *,
     concurrency: int = 1,
 ) -> DumpManifest:
-    """Writes and commits a full dump, going on with the one that was left open or uncommitted, if any.
+    """Write and commit a full dump, or continue the one that was left open or uncommitted.
 
-    `written` receives the number of shards that are written. For `since`, `concurrency` and errors see
-    `dump_each_shard`.
+    `written` receives the number of written shards. For `since`, `concurrency` and errors see `dump_each_shard`.
     """
     directory = ""
     each = dump_each_shard(catalog, storage, range(shards), shards, since=since, concurrency=concurrency)
@@ -190,17 +190,17 @@ def dump_each_shard(
     *,
     concurrency: int = 1,
 ) -> Iterator[FinishedFile]:
-    """Writes the `wanted` ones of the open full dump's `shards`, and commits it once all are written.
+    """Write the `wanted` shards of the open full dump, and commit it when all `shards` are written.
 
-    A shard that is stored already, with the size and the hash that are recorded, is left as it is. `concurrency`
-    shards are written at once, each by a connection of its own. `progress` receives the number of rows now and then.
+    A shard that is already stored with the recorded size and hash is kept. `concurrency` shards are written at once,
+    each with its own connection. `progress` receives the number of rows from time to time.
 
-    All of them together open a dump where none is open. Some of them alone then verify the newest committed one:
-    each file is read whole and held against its manifest. Raises DumpError where there is neither, DumpDamagedError,
-    and ShardsFailedError once the others are written.
+    A request for all shards opens a dump if none is open. A request for some shards then verifies the newest committed
+    dump instead: each file is read completely and compared with its manifest. Raises DumpError if there is neither an
+    open nor a committed dump, DumpDamagedError, and ShardsFailedError when the other shards are written.
 
-    With `since` (unix seconds) nothing counts that began to be read before: where no dump was opened since then, one
-    is, and the shards of one that is committed already are left as they are.
+    With `since` (unix seconds), only a dump that was opened since then counts. If there is none, a new dump is opened.
+    If it is already committed, its shards are kept.
     """
     settled = [
         manifest
@@ -211,7 +211,7 @@ def dump_each_shard(
         newest = newest_dump(catalog, DumpKind.FULL, shards)
         is_done = newest is not None and newest.opened_at >= since
         settled = [read_manifest(storage, newest.directory)] if newest and is_done else []
-    if settled:  # it lacked nothing but its manifest
+    if settled:  # only its manifest was missing
         files = {file.shard: file for file in settled[-1].files}
         yield from (FinishedFile(settled[-1].directory, files[shard], True) for shard in wanted)
         return
@@ -234,7 +234,7 @@ def dump_each_shard(
 
 
 def newest_dump(catalog: Catalog, kind: DumpKind, shards: int | None = None) -> Dump | None:
-    """The committed dump of that kind, and of that number of `shards` if given, which began to read last."""
+    """Return the committed dump of this kind, and with this number of `shards` if given, that was opened last."""
     found = [dump for dump in committed_dumps(catalog) if dump.kind == kind and dump.shards == (shards or dump.shards)]
     return found[-1] if found else None
 

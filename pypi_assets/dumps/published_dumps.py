@@ -1,4 +1,4 @@
-"""The dumps in `published.json`: the manifests of those of the cover, in order."""
+"""The part of `published.json` that names the manifests of the cover, in order."""
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.dumps.cover import cover
@@ -10,7 +10,7 @@ PART = "dumps"
 
 
 def publish_dumps(catalog: Catalog, storage: Storage) -> None:
-    """Names the dumps of the present cover in `published.json`. Call it after each commit."""
+    """Name the dumps of the present cover in `published.json`. Call it after each commit."""
 
     def compute() -> object:
         covering = cover(catalog)

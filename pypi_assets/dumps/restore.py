@@ -1,4 +1,4 @@
-"""Rebuilds the catalog's index of dumps from the manifests in the storage, which are the truth."""
+"""Rebuild the catalog's index of dumps from the manifests in the storage, which are authoritative."""
 
 from dataclasses import dataclass
 
@@ -11,16 +11,16 @@ from pypi_assets.storage.store import Storage
 
 @dataclass(frozen=True, slots=True)
 class RestoredIndex:
-    """The directories of the dumps that are in the index now, and what is wrong with those that are not."""
+    """The directories of the dumps that are now in the index, and the errors of corrupt dumps."""
 
     restored: tuple[str, ...]
     damaged: tuple[str, ...]
 
 
 def restore_index(catalog: Catalog, storage: Storage) -> RestoredIndex:
-    """Enters every dump that has a manifest into the catalog. Doing it again changes nothing.
+    """Add every dump that has a manifest to the catalog. Repeating this changes nothing.
 
-    Reads every manifest, in a transaction for each: a person runs it, once.
+    Reads every manifest, and uses one transaction for each. A person runs it, once.
     """
     restored: list[str] = []
     damaged: list[str] = []

@@ -1,7 +1,7 @@
-"""Deletes dumps that are no longer needed: superseded ones, and what stopped attempts have left.
+"""Delete superseded dumps and the remains of interrupted attempts.
 
-A dump is dropped from the catalog first, so that nothing finds it or commits it, then its manifest is deleted, then
-its files: wherever this is stopped, what is left of it is no dump, and goes with the next clean-up.
+A dump is first dropped from the catalog, so that no process finds or commits it. Then its manifest is deleted, and then
+its files. If this is interrupted, the remaining files are not a dump, and the next clean-up deletes them.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -21,20 +21,20 @@ from pypi_assets.storage.sweeping import DeletionReason, Removal, Waste, by_dire
 def clean_dumps(
     catalog: Catalog, storage: Storage, deadlines: Deadlines, named: Collection[str], *, dry_run: bool = False
 ) -> Iterator[Removal]:
-    """Deletes what no reader can be at, and yields it.
+    """Delete dumps and files that no reader can use, and yield the deletions.
 
-    That are dumps that have not been in the cover since `deadlines.since`, unless their directory is `named`; attempts
-    that are older than a day; and files that no manifest names and that are older than a day. A full dump that is open
-    stays, for as long as none that began later is committed.
+    These are dumps that have not been in the cover since `deadlines.since`, unless their directory is `named`; attempts
+    that are older than a day; and orphaned files that are older than a day. An open full dump is kept until a full dump
+    that began later is committed.
 
-    Raises CatalogError where catalog and storage do not belong together; nothing is deleted then.
+    Raises CatalogError if catalog and storage do not belong together. Nothing is deleted then.
     """
     in_use = cover(catalog).directories
     listed = by_directory(storage, DUMPS)
     _check_that_they_belong_together(in_use, listed, storage)
     if not dry_run:
         commit_pending_dumps(catalog, storage)
-        publish_dumps(catalog, storage)  # which a kill after a commit has left out
+        publish_dumps(catalog, storage)  # a process can be killed between its commit and this
 
     def unused(dumps: Sequence[Dump], since: float) -> list[Dump]:
         return [*_superseded(dumps, named, since), *_abandoned(dumps, deadlines.old)]
@@ -47,7 +47,7 @@ def clean_dumps(
         has_manifest = any(stored.path == manifest_path(directory) for stored in found)
         if directory in dropped or (is_known and names is None):
             return DeletionReason.SUPERSEDED if has_manifest else DeletionReason.ABANDONED, found
-        if has_manifest and not is_known:  # of another catalog, or `pypi-assets admin restore` is to be run
+        if has_manifest and not is_known:  # it is from another catalog, or `pypi-assets admin restore` must be run
             return None
         left_over = _left_over(storage, directory, found, names or set(), deadlines.old)
         return (DeletionReason.ABANDONED, left_over) if left_over else None
@@ -76,12 +76,12 @@ def _abandoned(dumps: Sequence[Dump], old: float) -> list[Dump]:
 def _left_over(
     storage: Storage, directory: str, found: Sequence[StoredObject], names: set[str], old: float
 ) -> list[StoredObject]:
-    """The old ones of the objects in the folder of a dump that neither catalog nor manifest name."""
+    """Return the old objects in a dump's folder that neither the catalog nor the manifest names."""
     start = f"{dump_path(directory)}/"
     kept = {MANIFEST_NAME, *names}
     rest = [one for one in found if one.path.removeprefix(start) not in kept and is_older(one, old)]
     if rest and any(one.path == manifest_path(directory) for one in found):
-        kept.update(file.name for file in read_manifest(storage, directory).files)  # which is the truth
+        kept.update(file.name for file in read_manifest(storage, directory).files)  # the manifest is authoritative
     return [one for one in rest if one.path.removeprefix(start) not in kept]
 
 
