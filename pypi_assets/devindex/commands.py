@@ -1,4 +1,4 @@
-"""The `devindex` command: serves the index of a folder, and changes it, also while it is served."""
+"""The `devindex` command: serves the index of a folder, and changes it, even while it is being served."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,13 +23,13 @@ _VERSION = click.argument("version")
 def devindex() -> None:
     """A small package index over a folder of real files, for development, demos and tests.
 
-    Every command names the index's FOLDER, which is made if missing. A change is seen at once by a server that is
-    running on the same folder. What makes no sense is refused with exit code 1.
+    Every command names the index's FOLDER, which is created if it is missing. A running server of the same folder
+    shows a change immediately. An invalid operation is rejected with exit code 1.
     """
 
 
 def _command(name: str, example: str) -> Callable[[Callable[..., None]], click.Command]:
-    """A subcommand over a folder, with an example at the end of its help."""
+    """Register a subcommand with a folder, and with an example at the end of its help."""
 
     def register(function: Callable[..., None]) -> click.Command:
         epilog = f"Example: pypi-assets devindex {name} {example}"
@@ -60,7 +60,7 @@ def _do(folder: Path, done: str, operation: "Callable[[History], int]") -> None:
 @click.option(
     "--faults",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A fault plan (TOML): which requests meet which trouble.",
+    help="A fault plan (TOML): the faults to inject, and the requests to inject them into.",
 )
 @click.option("--log-requests", is_flag=True, help="Write a line for each request to standard output.")
 def serve_command(folder: Path, host: str, port: int, faults: Path | None, log_requests: bool) -> None:
@@ -85,10 +85,10 @@ def serve_command(folder: Path, host: str, port: int, faults: Path | None, log_r
 
 @_command("add", "my-index dist/demo-1.0-py3-none-any.whl dist/demo-1.0.tar.gz")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--project", help="The project, where the files do not name it.")
-@click.option("--version", help="The version, where the files do not name it.")
-@click.option("--own-release", is_flag=True, help="Make a release where only another spelling of the version has one.")
-@click.option("--during-quarantine", is_flag=True, help="Upload to a project or release that is quarantined, too.")
+@click.option("--project", help="The project, if the files do not name it.")
+@click.option("--version", help="The version, if the files do not name it.")
+@click.option("--own-release", is_flag=True, help="Create a release even if another spelling of the version has one.")
+@click.option("--during-quarantine", is_flag=True, help="Also upload to a quarantined project or release.")
 def add_command(
     folder: Path,
     files: tuple[Path, ...],
@@ -130,7 +130,7 @@ def remove_file_command(folder: Path, filename: str) -> None:
 @_command("yank", 'my-index demo 1.0 --reason "breaks on Python 3.14"')
 @_PROJECT
 @_VERSION
-@click.option("--reason", help="Why, as shown on the project's page.")
+@click.option("--reason", help="The reason to show on the project's page.")
 def yank_command(folder: Path, project: str, version: str, reason: str | None) -> None:
     """Yank a release."""
     _do(folder, f"yanked {project} {version}", lambda history: history.yank(project, version, reason))
@@ -140,7 +140,7 @@ def yank_command(folder: Path, project: str, version: str, reason: str | None) -
 @_PROJECT
 @_VERSION
 def unyank_command(folder: Path, project: str, version: str) -> None:
-    """Take the yank of a release back."""
+    """Undo the yank of a release."""
     _do(folder, f"unyanked {project} {version}", lambda history: history.unyank(project, version))
 
 

@@ -6,8 +6,8 @@ class DevIndexError(Exception):
 
 
 class OperationRefusedError(DevIndexError):
-    """The operation makes no sense on the index as it is; the text names the thing and what to do."""
+    """The operation is not valid for the present state of the index. The message names the object and the remedy."""
 
 
 class HistoryError(DevIndexError):
-    """The history file holds a line that cannot be replayed; the text names the file and the line."""
+    """The history file has a line that cannot be replayed. The message names the file and the line."""

@@ -1,6 +1,6 @@
-"""The fault plan: which requests meet which trouble, how often, and repeatably.
+"""The fault plan: repeatable faults, and the requests that they are injected into.
 
-A plan is a TOML file. It becomes a hook of the server, as any other; what the troubles do to an answer is in
+A plan is a TOML file. It becomes a hook of the server, like any other hook. How each fault changes a response is in
 pypi_assets.devindex.response_faults.
 """
 
@@ -41,11 +41,11 @@ _Part = Annotated[float, Field(ge=0, lt=1)]
 
 
 class FaultPlanError(DevIndexError):
-    """The file is no fault plan; the text names the file, the fault and the key."""
+    """The file is not a valid fault plan. The message names the file, the fault and the key."""
 
 
 class RequestKind(StrEnum):
-    """What a request is for."""
+    """The purpose of a request."""
 
     CHANGELOG = "changelog"
     INDEX = "index"
@@ -63,7 +63,7 @@ _ALL = frozenset(RequestKind)
 
 
 def request_kind(request: Request) -> RequestKind:
-    """What `request` is for; unknown addresses count as pages."""
+    """Return the kind of `request`; unknown paths count as pages."""
     path = request.url.path
     if path.startswith("/packages/"):
         if path.endswith(METADATA_SUFFIX):
@@ -75,14 +75,16 @@ def request_kind(request: Request) -> RequestKind:
 
 
 class Fault(BaseModel):
-    """One trouble, and which requests meet it: those of the kinds `on` whose path fits `url`, of which a share of
-    `rate`, or the ones numbered in `requests`, or one in `every`, or all.
+    """A fault, and the requests that it is injected into.
+
+    A request is a candidate if its kind is in `on` and its path matches `url`. Of the candidates, the fault hits a
+    share of `rate`, or the numbers in `requests` (from 1), or one in `every`, or all.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     can_meet: ClassVar[frozenset[RequestKind]] = _ALL
     by_default: ClassVar[frozenset[RequestKind] | None] = None
-    """What it is met on where `on` is not given: if not all that it can be met on."""
+    """The kinds of requests if `on` is not given; None stands for all in `can_meet`."""
 
     kind: str
     on: Annotated[list[Annotated[RequestKind, Field(strict=False)]], Field(min_length=1)] | None = None
@@ -95,27 +97,29 @@ class Fault(BaseModel):
     def _check(self) -> Self:
         given = [name for name in ("rate", "requests", "every") if getattr(self, name) is not None]
         if len(given) > 1:
-            raise ValueError(f"{' and '.join(given)} cannot stand together; keep one of them")
+            raise ValueError(f"{' and '.join(given)} cannot be combined; keep one of them")
         if other := sorted(set(self.on or ()) - self.can_meet):
-            raise ValueError(f"on: it cannot be met on {', '.join(other)}, only on {', '.join(sorted(self.can_meet))}")
+            raise ValueError(f"on: not possible for {', '.join(other)}, only for {', '.join(sorted(self.can_meet))}")
         return self
 
     @property
     def met_on(self) -> Collection[RequestKind]:
-        """What kinds of requests it is met on."""
+        """Return the kinds of requests that can have the fault."""
         return self.on or self.by_default or self.can_meet
 
     def concerns(self, request: Request, kind: RequestKind) -> bool:
-        """Whether `request` is one of those that can meet it, and are counted."""
+        """Check whether `request` is a candidate of this fault. Candidates are counted."""
         return kind in self.met_on and (self.url is None or fnmatchcase(request.url.path, self.url))
 
     def continues(self, request: Request) -> bool:  # noqa: ARG002
-        """Whether `request` comes of an earlier answer of this fault, and meets it for sure."""
+        """Check whether `request` follows an earlier response of this fault, such as a redirect loop, and must have it,
+        too.
+        """
         return False
 
     @abstractmethod
     def answer(self, request: Request) -> Response:
-        """What the request is answered."""
+        """Return the response to the request."""
 
 
 class _Status(Fault):
@@ -152,7 +156,7 @@ class _XmlRpcFault(Fault):
 
 
 class _Earlier(Fault):
-    """What the index would have answered earlier."""
+    """Answers that the index would have given at an earlier time."""
 
     serials: _Count | None = None
     seconds: _Seconds | None = None
@@ -160,7 +164,7 @@ class _Earlier(Fault):
     @model_validator(mode="after")
     def _check_age(self) -> Self:
         if (self.serials is None) == (self.seconds is None):
-            raise ValueError("serials or seconds must be given, and not both")
+            raise ValueError("give either serials or seconds")
         return self
 
     def answer(self, request: Request) -> Response:  # noqa: ARG002
@@ -226,7 +230,9 @@ class _Redirect(Fault):
         if self.to not in {"same-host", "loop"}:
             target = urlsplit(self.to)
             if target.scheme not in {"http", "https"} or not target.hostname:
-                raise ValueError(f'to: "same-host", "loop" or a URL like "https://files.example.org", not {self.to!r}')
+                raise ValueError(
+                    f'to: expected "same-host", "loop" or a URL like "https://files.example.org", got {self.to!r}'
+                )
         return self
 
     def concerns(self, request: Request, kind: RequestKind) -> bool:
@@ -287,7 +293,7 @@ class _WrongSize(Fault):
     @model_validator(mode="after")
     def _check_more(self) -> Self:
         if self.more == 0:
-            raise ValueError("more: a number of bytes above or below 0")
+            raise ValueError("more: expected a number of bytes above or below 0")
         return self
 
     def answer(self, request: Request) -> Response:  # noqa: ARG002
@@ -295,7 +301,7 @@ class _WrongSize(Fault):
 
 
 class FaultPlanFile(BaseModel):
-    """A plan as the file has it."""
+    """The content of a plan's file."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     seed: int = 0
@@ -321,14 +327,15 @@ class FaultPlanFile(BaseModel):
 
 
 class FaultPlan:
-    """A hook for the server that answers as planned; `seen` counts the requests, `met` the faults by kind.
+    """A hook for the server that injects the planned faults.
 
-    Whether a request meets a fault with a rate follows from the seed, from the address, and from the count of requests
-    for it so far: not from the order in which requests for different addresses come.
+    `seen` counts the requests, and `met` the faults by kind. Whether a request has a fault with a rate depends only on
+    the seed, the address, and the number of earlier requests to it. The order of requests to different addresses does
+    not matter.
     """
 
     def __init__(self, plan: str) -> None:
-        """The plan in a TOML text. Raises FaultPlanError where it is none."""
+        """Read a plan from TOML text. Raises FaultPlanError if it is not valid."""
         try:
             read = FaultPlanFile.model_validate(tomllib.loads(plan))
         except tomllib.TOMLDecodeError as error:
@@ -345,7 +352,7 @@ class FaultPlan:
 
     @classmethod
     def load(cls, path: Path) -> "FaultPlan":
-        """The plan in the file at `path`. Raises FaultPlanError, which names it, and OSError."""
+        """Read a plan from the file at `path`. Raises FaultPlanError, which names the file, and OSError."""
         try:
             return cls(path.read_bytes().decode())
         except (FaultPlanError, UnicodeDecodeError) as error:
@@ -361,7 +368,9 @@ class FaultPlan:
         return fault.answer(request)
 
     def _choose(self, request: Request) -> Fault | None:
-        """The first fault that the request meets. Each fault counts the requests that it concerns, met or not."""
+        """Return the first fault of the request, or None. Each fault counts its candidates, whether it is injected or
+        not.
+        """
         kind, draw, floor = request_kind(request), self._draw(request), 0.0
         chosen: Fault | None = None
         for place, fault in enumerate(self._faults):
@@ -381,7 +390,7 @@ class FaultPlan:
         return chosen
 
     def _draw(self, request: Request) -> float:
-        """A number from 0 up to 1, one for all faults, so that their rates add up."""
+        """Return a number from 0 up to 1. All faults share it, so that their rates add up."""
         what = (request.method, request.url.path, request.url.query, request.headers.get("range", ""))
         key = "\n".join(what).encode() + b"\n" + request.state.body
         self._counts[key] += 1
@@ -390,7 +399,9 @@ class FaultPlan:
 
 
 def _describe(detail: ErrorDetails) -> str:
-    """Which key of which fault is wrong, and why. The second part of a fault's place is its kind, the third its key."""
+    """Describe the wrong key of a fault, and the reason. In a location, the second part is the kind, and the third the
+    key.
+    """
     place = detail["loc"]
     text = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == "extra_forbidden":

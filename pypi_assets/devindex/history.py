@@ -1,8 +1,8 @@
-"""The history of a development index: an append-only file of operations, and the folder of files it speaks of.
+"""The history of a development index: an append-only file of operations, and the folder of the uploaded files.
 
-`FOLDER/history.jsonl` holds one operation a line; `FOLDER/files/` the bytes, where they stay for good. A line is
-appended under a lock after its bytes are in place, so that any process may change the index while another serves it.
-A last line without its line break is what a killed writer left: readers ignore it, the next writer cuts it off.
+`FOLDER/history.jsonl` has one operation a line. `FOLDER/files/` has the files, which are never deleted. A line is
+appended under a lock after its file is in place, so any process can change the index while another process serves it. A
+last line without a line break comes from a killed writer: readers ignore it, and the next writer truncates it.
 """
 
 import fcntl
@@ -26,14 +26,14 @@ from pypi_assets.devindex.uploads import UploadedFile, read_upload
 METADATA_SUFFIX = ".metadata"
 
 _KEPT_STATES = 4
-"""How many states of the past are kept for the next requests."""
+"""The number of earlier states that are cached for the next requests."""
 
 
 class History:
     """A folder's history: reads its state, and appends operations to it.
 
-    Every operation returns the index's last serial after it, takes the time it happened at (`at`, aware; now by
-    default) and raises OperationRefusedError where it makes no sense. `owner` is who registers new projects.
+    Every operation returns the index's last serial after it, and takes its time (`at`, an aware datetime; default:
+    now). Invalid operations raise OperationRefusedError. `owner` is the owner of new projects.
     """
 
     def __init__(self, folder: Path | str, *, owner: str = "devindex") -> None:
@@ -47,9 +47,9 @@ class History:
         self._serials: list[int] = []  # after each operation
 
     def state(self) -> IndexState:
-        """The state after every operation of the history; reads only what came since the last call.
+        """Return the state after all operations of the history; reads only the lines since the last call.
 
-        Raises HistoryError where the file holds a line that cannot be replayed.
+        Raises HistoryError if the file has a line that cannot be replayed.
         """
         with self._mutex:
             try:
@@ -57,7 +57,7 @@ class History:
             except FileNotFoundError:
                 self._forget()
                 return self._state
-            if status.st_ino != self._inode or status.st_size < self._offset:  # another file took its place
+            if status.st_ino != self._inode or status.st_size < self._offset:  # another file has replaced it
                 self._forget()
                 self._inode = status.st_ino
             if status.st_size > self._offset:
@@ -65,9 +65,9 @@ class History:
             return self._state
 
     def state_at(self, serial: int) -> IndexState:
-        """The state after the last operation whose serials are all at most `serial`; it must not be changed.
+        """Return the state after the last operation with no serial above `serial`; do not change it.
 
-        Raises HistoryError as `state` does.
+        Raises HistoryError like `state`.
         """
         with self._mutex:
             state = self.state()
@@ -81,7 +81,7 @@ class History:
             return self._earlier[operations]
 
     def file_path(self, file: UploadedFile) -> Path:
-        """Where the bytes of `file` lie; a wheel's METADATA lies next to them, with METADATA_SUFFIX."""
+        """Return the path of a file. A wheel's METADATA is next to it, with METADATA_SUFFIX."""
         return self.folder / "files" / file.path
 
     def add(
@@ -94,11 +94,11 @@ class History:
         during_quarantine: bool = False,
         at: datetime | None = None,
     ) -> int:
-        """Uploads the file at `path`; registers its project and its release where they are new.
+        """Upload the file at `path`; register its project and its release if they are new.
 
-        The project is displayed as this upload spells it from then on. A release that equals the version in another
-        spelling takes the file, unless `own_release`: so it was before March 2018. With `during_quarantine` a hidden
-        project or release takes the file too.
+        From then on, the project is displayed in the spelling of this upload. If there is a release with another
+        spelling of the version, it receives the file. With `own_release`, a new release is created instead, as the
+        server did before March 2018. With `during_quarantine`, a hidden project or release also accepts the file.
         """
         path, moment = Path(path), _isoformat(at)
         upload = read_upload(path, project=project, version=version, uploaded_at=moment)
@@ -123,50 +123,50 @@ class History:
             return self._state.last_serial or 0
 
     def remove_file(self, filename: str, *, at: datetime | None = None) -> int:
-        """Takes one file off the index; it stays downloadable at its URL, as after every removal."""
+        """Remove a file from the index. As after every removal, it can still be downloaded from its URL."""
         with self._writing() as history:
             project, version = self._state.locate(filename)
             operation = IndexOperation(OperationKind.REMOVE_FILE, _isoformat(at), project, version, filename)
             return self._apply(history, operation)
 
     def remove_release(self, project: str, version: str, *, at: datetime | None = None) -> int:
-        """Removes a release with all its files, in one event."""
+        """Remove a release with all its files, in one event."""
         return self._do(OperationKind.REMOVE_RELEASE, project, version, at=at)
 
     def remove_project(self, project: str, *, at: datetime | None = None) -> int:
-        """Removes a project with all its files, in one event; its name can be registered again."""
+        """Remove a project with all its files, in one event. Its name can be registered again."""
         return self._do(OperationKind.REMOVE_PROJECT, project, at=at)
 
     def yank(self, project: str, version: str, reason: str | None = None, *, at: datetime | None = None) -> int:
-        """Yanks a release: a flag on its files, those that come later too."""
+        """Yank a release. This is a flag on all its files, including later ones."""
         return self._do(OperationKind.YANK, project, version, reason=reason, at=at)
 
     def unyank(self, project: str, version: str, *, at: datetime | None = None) -> int:
-        """Takes the yank of a release back."""
+        """Undo the yank of a release."""
         return self._do(OperationKind.UNYANK, project, version, at=at)
 
     def quarantine(self, project: str, *, at: datetime | None = None) -> int:
-        """Hides a project and all its files until its quarantine is cleared."""
+        """Hide a project and all its files until its quarantine is cleared."""
         return self._do(OperationKind.QUARANTINE, project, at=at)
 
     def unquarantine(self, project: str, *, at: datetime | None = None) -> int:
-        """Clears a project's quarantine: its files are shown again."""
+        """Clear a project's quarantine: its files are shown again."""
         return self._do(OperationKind.UNQUARANTINE, project, at=at)
 
     def quarantine_release(self, project: str, version: str, *, at: datetime | None = None) -> int:
-        """Hides a release and its files until its quarantine is cleared."""
+        """Hide a release and its files until its quarantine is cleared."""
         return self._do(OperationKind.QUARANTINE_RELEASE, project, version, at=at)
 
     def unquarantine_release(self, project: str, version: str, *, at: datetime | None = None) -> int:
-        """Clears a release's quarantine: its files are shown again."""
+        """Clear a release's quarantine: its files are shown again."""
         return self._do(OperationKind.UNQUARANTINE_RELEASE, project, version, at=at)
 
     def archive(self, project: str, *, at: datetime | None = None) -> int:
-        """Marks a project as archived; this writes no changelog row and moves no serial."""
+        """Mark a project as archived. This adds no changelog row, and serials do not change."""
         return self._do(OperationKind.ARCHIVE, project, at=at)
 
     def unarchive(self, project: str, *, at: datetime | None = None) -> int:
-        """Marks an archived project as active again; this writes no changelog row and moves no serial."""
+        """Mark an archived project as active again. This adds no changelog row, and serials do not change."""
         return self._do(OperationKind.UNARCHIVE, project, at=at)
 
     def _do(
@@ -188,7 +188,7 @@ class History:
 
     @contextmanager
     def _writing(self) -> Iterator[int]:
-        """The history's file descriptor, open for appending and locked; the state is up to date."""
+        """Open and lock the history for appending, update the state, and yield the file descriptor."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._mutex, self._path.open("ab+") as stream:
             history = stream.fileno()
@@ -227,7 +227,7 @@ class History:
                 self._state.apply(_operation(line))
             except (OperationRefusedError, KeyError, TypeError, ValueError) as error:
                 number = len(self._serials) + 1
-                text = f"{self._path}, line {number}: cannot be replayed ({error}); mend the line or start again"
+                text = f"{self._path}, line {number}: cannot be replayed ({error}); fix the line, or delete the folder"
                 self._forget()
                 raise HistoryError(text) from error
             self._serials.append(self._state.last_serial or 0)
@@ -264,8 +264,8 @@ def _write(target: Path, content: bytes) -> None:
 
 @contextmanager
 def _replacing(target: Path) -> Iterator[BinaryIO]:
-    """A stream whose content is at `target` in the end, whole and synced, or not at all."""
-    incoming = target.with_name(".incoming")  # one name will do: there is one writer at a time
+    """Yield a stream whose content replaces `target` at the end, completely and synced, or not at all."""
+    incoming = target.with_name(".incoming")  # there is only one writer at a time, so one name is enough
     with incoming.open("wb") as stream:
         yield stream
         stream.flush()

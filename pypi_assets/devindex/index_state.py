@@ -1,7 +1,7 @@
-"""The state of the index: what the operations of its history make of it, one after the other.
+"""The state of the index, computed by replaying the operations of its history in order.
 
-It is a pure replay: each operation is checked against the state before it changes anything, writes its changelog
-rows and moves serials exactly as the server that runs PyPI does. Nothing here touches a file.
+This is a pure replay: each operation is checked against the state before it changes anything, and it writes changelog
+rows and increases serials exactly as the server that runs PyPI does. This module accesses no files.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from pypi_assets.index.models import ChangelogEvent
 
 
 class OperationKind(StrEnum):
-    """What can be done to the index."""
+    """The operations on the index."""
 
     ADD = "add"
     REMOVE_FILE = "remove-file"
@@ -37,10 +37,11 @@ class OperationKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IndexOperation:
-    """One line of the history: what was done, when (ISO 8601, UTC, ending in Z) and to what.
+    """One line of the history: an operation, its time (ISO 8601 in UTC, ending in Z) and its object.
 
-    An upload with `own_release` makes a release for its exact version, as all did before March 2018: then `1.0` and
-    `1.0.0` are two releases. With `during_quarantine` it is accepted while its project or release is hidden.
+    An upload with `own_release` creates a release for its exact version, as all uploads did before March 2018. Then
+    `1.0` and `1.0.0` are two releases. With `during_quarantine`, an upload is accepted while its project or release is
+    hidden.
     """
 
     kind: OperationKind
@@ -55,18 +56,18 @@ class IndexOperation:
     during_quarantine: bool = False
 
     def as_record(self) -> dict[str, Any]:
-        """The JSON object that stands for it in the history."""
+        """Return the operation as a JSON object for the history."""
         return {key: value for key, value in asdict(self).items() if value is not None and value is not False}
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> "IndexOperation":
-        """The operation a JSON object stands for; raises TypeError, ValueError or KeyError where it stands for none."""
+        """Return the operation of a JSON object; raise TypeError, ValueError or KeyError if it is not valid."""
         file = record.get("file")
         return cls(**{**record, "kind": OperationKind(record["kind"]), "file": UploadedFile(**file) if file else None})
 
 
 class ProjectStatus(StrEnum):
-    """A project's status as its page shows it (PEP 792)."""
+    """A project's status, as its page shows it (PEP 792)."""
 
     ACTIVE = "active"
     ARCHIVED = "archived"
@@ -75,7 +76,7 @@ class ProjectStatus(StrEnum):
 
 @dataclass(slots=True)
 class IndexRelease:
-    """One version of a project. It stays when its last file is removed, until it is removed itself."""
+    """A version of a project. It remains after its last file is removed, until the release itself is removed."""
 
     version: str
     files: dict[str, UploadedFile] = field(default_factory=dict)
@@ -86,7 +87,7 @@ class IndexRelease:
 
     @property
     def order(self) -> tuple[int, Any]:
-        """A key that sorts versions; those that PEP 440 does not know come first."""
+        """Return a sort key for versions; versions that are not valid in PEP 440 come first."""
         if self._order is None:
             try:
                 self._order = (1, Version(self.version))
@@ -102,7 +103,7 @@ class IndexRelease:
 
 @dataclass(slots=True)
 class IndexProject:
-    """One project; `name` is as the last upload spelled it, releases are by their own text."""
+    """A project. `name` has the spelling of the last upload, and `releases` are by their exact version."""
 
     name: str
     owner: str
@@ -112,7 +113,7 @@ class IndexProject:
     _spellings: dict[str, list[str]] = field(default_factory=dict)
 
     def find_release(self, version: str) -> IndexRelease | None:
-        """The release of a version: the one that equals it, of several that are spelled otherwise the exact one."""
+        """Return the release of a version: the exact spelling, or else an equal version in another spelling."""
         if version in self.releases:
             return self.releases[version]
         equal = self._spellings.get(canonicalize_version(version), [])
@@ -128,14 +129,14 @@ class IndexProject:
         self._spellings[canonicalize_version(version)].remove(version)
 
     def visible_releases(self) -> list[IndexRelease]:
-        """The releases that the index shows, in the order of their versions."""
+        """Return the releases that the index shows, in the order of their versions."""
         if self.status is ProjectStatus.QUARANTINED:
             return []
         return sorted((one for one in self.releases.values() if not one.quarantined), key=lambda one: one.order)
 
 
 class IndexState:
-    """Projects, changelog and files after the operations applied so far."""
+    """The projects, changelog and files after the operations that were applied."""
 
     def __init__(self) -> None:
         self.projects: dict[str, IndexProject] = {}
@@ -146,27 +147,27 @@ class IndexState:
 
     @property
     def last_serial(self) -> int | None:
-        """The serial of the last changelog row; None on an empty index."""
+        """Return the serial of the last changelog row, or None if the index is empty."""
         return self.changelog[-1].serial if self.changelog else None
 
     def changelog_since(self, serial: int, limit: int) -> list[ChangelogEvent]:
-        """The first `limit` rows after `serial`. Serials are 1, 2, 3 ..., so a row's place gives its serial."""
+        """Return the first `limit` rows after `serial`. Serials are 1, 2, 3 ..., so they are positions in the list."""
         start = max(serial, 0)
         return self.changelog[start : start + limit]
 
     def serial_at(self, moment: float) -> int:
-        """The last serial at `moment` (unix seconds), as exact as the rows' whole seconds; 0 before the first."""
+        """Return the last serial at `moment` (unix seconds), or 0 before the first. Rows have whole seconds."""
         rows = reversed(self.changelog)
         return next((event.serial for event in rows if event.timestamp <= moment), 0)
 
     def project(self, name: str) -> IndexProject | None:
-        """The project with that name, normalized or not."""
+        """Return the project with that name, which need not be normalized."""
         return self.projects.get(canonicalize_name(name))
 
     def locate(self, filename: str) -> tuple[str, str]:
-        """The normalized project and the release (its own text) that hold a file now.
+        """Return the normalized project and the release (its exact version) that have a file now.
 
-        Raises OperationRefusedError where none does.
+        Raises OperationRefusedError if there is none.
         """
         try:
             return self._releases_by_filename[filename]
@@ -174,7 +175,7 @@ class IndexState:
             raise OperationRefusedError(f"no file {filename} on the index; check its name") from None
 
     def apply(self, operation: IndexOperation) -> None:
-        """Does `operation`. Raises OperationRefusedError, before anything has changed, where it makes no sense."""
+        """Apply `operation`. Raises OperationRefusedError, before anything has changed, if it is not valid."""
         _APPLY[operation.kind](self, operation)
 
     def _log(self, operation: IndexOperation, project: IndexProject, version: str | None, action: str) -> None:
@@ -203,7 +204,7 @@ class IndexState:
             raise ValueError("an add operation without file, version or owner")
         if file.filename in self._filenames:
             raise OperationRefusedError(
-                f"{file.filename} has been on the index before; a filename is never used again: rename the file"
+                f"{file.filename} was on the index before, and a filename cannot be used again: rename the file"
             )
         normalized = canonicalize_name(operation.project)
         project = self.projects.get(normalized)
@@ -215,7 +216,7 @@ class IndexState:
             project = self.projects[normalized] = IndexProject(operation.project, owner)
             self._log(operation, project, None, "create")
             self._log(operation, project, None, f"add Owner {owner}")
-        project.name = operation.project  # no row of the changelog marks that
+        project.name = operation.project  # the changelog has no row for this
         if release is None:
             release = project.add_release(version)
             self._log(operation, project, release.version, "new release")
@@ -226,15 +227,15 @@ class IndexState:
         self._log(operation, project, release.version, f"add {file.python_version} file {file.filename}")
 
     def _require_open(self, operation: IndexOperation, project: IndexProject, release: IndexRelease | None) -> None:
-        """Raises OperationRefusedError where an upload is not accepted."""
+        """Raise OperationRefusedError if an upload is not accepted."""
         is_hidden = project.status is ProjectStatus.QUARANTINED
         if project.status is not ProjectStatus.ACTIVE and not (is_hidden and operation.during_quarantine):
             raise OperationRefusedError(
-                f"project {project.name} is {project.status} and takes no files; end that first"
+                f"project {project.name} is {project.status} and accepts no files; make it active first"
             )
         if release is not None and release.quarantined and not operation.during_quarantine:
             raise OperationRefusedError(
-                f"release {project.name} {release.version} is quarantined and takes no files; end that first"
+                f"release {project.name} {release.version} is quarantined and accepts no files; clear its quarantine first"
             )
 
     def _remove_file(self, operation: IndexOperation) -> None:
@@ -308,7 +309,9 @@ class IndexState:
     def _archive(self, operation: IndexOperation) -> None:
         project = self._project(operation)
         if project.status is not ProjectStatus.ACTIVE:
-            raise OperationRefusedError(f"project {project.name} is {project.status}; only an active one is archived")
+            raise OperationRefusedError(
+                f"project {project.name} is {project.status}; only an active project can be archived"
+            )
         project.status = ProjectStatus.ARCHIVED
 
     def _unarchive(self, operation: IndexOperation) -> None:

@@ -1,6 +1,6 @@
-"""How an answer is spoiled: the index's own one, changed, cut short, slowed down or kept back.
+"""Damage the index's responses: change, truncate, slow down or withhold them.
 
-Which request meets what is up to pypi_assets.devindex.faults.
+The choice of the faulty requests does not belong here, but to pypi_assets.devindex.faults.
 """
 
 import asyncio
@@ -17,9 +17,9 @@ from starlette.types import Message, Receive, Scope, Send
 from pypi_assets.devindex.index_state import IndexState
 
 AsOf = Callable[[IndexState], int]
-"""Which serial, given the index's present state: what is answered is what was true then."""
+"""A function that maps the present state to a serial; the response is then as of this serial."""
 OwnAnswer = Callable[[AsOf], Response]
-"""The index's own answer to a request."""
+"""The index's own response to a request."""
 
 _ABORTING = struct.pack("ii", 1, 0)
 _PIECES_PER_S = 10
@@ -28,29 +28,29 @@ _GZIP_TRAILER_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class BufferedAnswer:
-    """A whole answer; `headers` are as ASGI has them, their names in lower case."""
+    """A complete response; `headers` are in ASGI's form, with names in lower case."""
 
     status: int
     headers: tuple[tuple[bytes, bytes], ...]
     body: bytes
 
     def with_body(self, body: bytes) -> "BufferedAnswer":
-        """Another body, with its length."""
+        """Return the response with another body, and its Content-Length."""
         return replace(self.with_header("content-length", str(len(body))), body=body)
 
     def with_header(self, name: str, value: str) -> "BufferedAnswer":
-        """The header `name` (in lower case) added or replaced."""
+        """Return the response with the header `name` (in lower case) added or replaced."""
         key = name.encode()
         return replace(self, headers=(*(pair for pair in self.headers if pair[0] != key), (key, value.encode())))
 
 
 def now(state: IndexState) -> int:
-    """As of the last serial."""
+    """Return the last serial."""
     return state.last_serial or 0
 
 
 class Exchange:
-    """A request that is being answered, and the connection that it came on."""
+    """A request that is being answered, and its connection."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope = scope
@@ -61,7 +61,7 @@ class Exchange:
         self._transport: asyncio.Transport = state.transport
 
     async def own_answer(self, as_of: AsOf = now, *, ignoring: Iterable[str] = ()) -> BufferedAnswer:
-        """What the index answers to the request without the headers `ignoring`."""
+        """Return the index's response to the request without the headers `ignoring`."""
         ignored = {name.encode() for name in ignoring}
         headers = [pair for pair in self._scope["headers"] if pair[0] not in ignored]
         parts: list[Message] = []
@@ -76,36 +76,36 @@ class Exchange:
         )
 
     async def begin(self, answer: BufferedAnswer) -> None:
-        """Sends status and headers of `answer`."""
+        """Send status and headers of `answer`."""
         await self._send({"type": "http.response.start", "status": answer.status, "headers": list(answer.headers)})
 
     async def send(self, body: bytes, *, is_last: bool = False) -> None:
-        """Sends some bytes of the body."""
+        """Send a part of the body."""
         await self._send({"type": "http.response.body", "body": body, "more_body": not is_last})
 
     async def pause(self, seconds: float) -> bool:
-        """Waits; whether the client is still there."""
+        """Wait; return whether the client is still connected."""
         await asyncio.wait([self._gone], timeout=seconds)
         return not self._gone.done()
 
     async def close(self) -> None:
-        """Closes the connection after what was sent, in good order, whatever was announced."""
+        """Close the connection in order after the sent bytes, even if the headers announced more."""
         self._transport.close()
         await self._gone
 
     async def abort(self) -> None:
-        """Resets the connection: the client reads an error, not an end."""
+        """Reset the connection: the client gets an error instead of an end of the stream."""
         self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORTING)
         self._transport.abort()
         await self._gone
 
     def forget(self) -> None:
-        """Watches the client no more."""
+        """Stop watching the client."""
         self._gone.cancel()
 
 
 class Spoiled(Response):
-    """What `spoil` makes of an exchange. It works in the server's own thread, as the index's answers do."""
+    """A response that `spoil` produces. It runs in the server's own thread, as the index's own responses do."""
 
     def __init__(self, spoil: Callable[[Exchange], Awaitable[None]]) -> None:
         super().__init__()
@@ -125,7 +125,7 @@ def changed(
     as_of: AsOf = now,
     ignoring: Iterable[str] = (),
 ) -> Spoiled:
-    """What `change` makes of the index's own answer; `as_of` and `ignoring` as in `Exchange.own_answer`."""
+    """Return the index's own response, changed by `change`; `as_of` and `ignoring` are as in `Exchange.own_answer`."""
 
     async def spoil(exchange: Exchange) -> None:
         answer = change(await exchange.own_answer(as_of, ignoring=ignoring))
@@ -136,7 +136,7 @@ def changed(
 
 
 def compressed(answer: BufferedAnswer, *, broken: bool) -> BufferedAnswer:
-    """The body in gzip; a broken one has another checksum than its content."""
+    """Compress the body with gzip. A `broken` body has a wrong checksum."""
     if not answer.body:
         return answer
     body = gzip.compress(answer.body, mtime=0)
@@ -146,17 +146,17 @@ def compressed(answer: BufferedAnswer, *, broken: bool) -> BufferedAnswer:
 
 
 def with_wrong_bytes(answer: BufferedAnswer) -> BufferedAnswer:
-    """As many bytes, each of them another."""
+    """Replace each byte of the body; keep its length."""
     return replace(answer, body=bytes(byte ^ 0xFF for byte in answer.body))
 
 
 def with_other_size(answer: BufferedAnswer, more: int) -> BufferedAnswer:
-    """`more` bytes more, or less where it is negative, and a Content-Length that agrees."""
+    """Add `more` bytes, or remove some if it is negative, with a Content-Length that agrees."""
     return answer.with_body(answer.body + bytes(more) if more > 0 else answer.body[:more])
 
 
 def cut_short(sent: float, *, reset: bool) -> Spoiled:
-    """The answer's head and the first part of its body, `sent` of 1; then the connection is closed, or reset."""
+    """Send the headers and a first part of the body, a share of `sent`; then close or reset the connection."""
 
     async def spoil(exchange: Exchange) -> None:
         answer = await exchange.own_answer()
@@ -168,12 +168,12 @@ def cut_short(sent: float, *, reset: bool) -> Spoiled:
 
 
 def reset_at_once() -> Spoiled:
-    """No answer at all."""
+    """Reset the connection without a response."""
     return Spoiled(Exchange.abort)
 
 
 def dripping(bytes_per_s: float) -> Spoiled:
-    """The index's own answer, its body at `bytes_per_s`, for as long as the client waits."""
+    """Send the index's own response, its body at `bytes_per_s`, while the client waits."""
     size = max(1, round(bytes_per_s / _PIECES_PER_S))
 
     async def spoil(exchange: Exchange) -> None:
@@ -189,7 +189,7 @@ def dripping(bytes_per_s: float) -> Spoiled:
 
 
 def hanging(seconds: float) -> Spoiled:
-    """Nothing for `seconds`; then the connection is closed."""
+    """Send nothing for `seconds`; then close the connection."""
 
     async def spoil(exchange: Exchange) -> None:
         if await exchange.pause(seconds):
@@ -204,6 +204,6 @@ async def _until_disconnected(receive: Receive) -> None:
 
 
 async def _never() -> Message:
-    """What a client sends that waits for its answer."""
+    """Wait forever, like a client that waits for its response."""
     never: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
     return await never

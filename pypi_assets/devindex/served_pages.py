@@ -1,4 +1,4 @@
-"""Makes the answers of the index: its pages in the form that a client accepts, and its changelog by XML-RPC."""
+"""Create the index's responses: its pages in the format that the client accepts, and its changelog by XML-RPC."""
 
 import xmlrpc.client
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ API_VERSION = "1.4"
 
 
 def simple_index_json(state: IndexState) -> bytes:
-    """`/simple/` as JSON (PEP 691)."""
+    """Return `/simple/` as JSON (PEP 691)."""
     listed = _listed_projects(state)
     return _json(
         {
@@ -29,7 +29,7 @@ def simple_index_json(state: IndexState) -> bytes:
 
 
 def simple_index_html(state: IndexState) -> bytes:
-    """`/simple/` as HTML (PEP 503)."""
+    """Return `/simple/` as HTML (PEP 503)."""
     links = "".join(
         f'    <a href="/simple/{normalized}/">{escape(project.name)}</a>\n'
         for normalized, project in _listed_projects(state)
@@ -43,7 +43,7 @@ def simple_index_html(state: IndexState) -> bytes:
 
 
 def simple_project_json(project: IndexProject, base: str) -> bytes:
-    """`/simple/{project}/` as JSON (PEP 691, 700, 708, 714, 792)."""
+    """Return `/simple/{project}/` as JSON (PEP 691, 700, 708, 714, 792)."""
     files = [
         {
             "core-metadata": _core_metadata(file),
@@ -71,7 +71,7 @@ def simple_project_json(project: IndexProject, base: str) -> bytes:
 
 
 def simple_project_html(project: IndexProject, base: str) -> bytes:
-    """`/simple/{project}/` as HTML (PEP 503, 592, 658, 714)."""
+    """Return `/simple/{project}/` as HTML (PEP 503, 592, 658, 714)."""
     title = f"Links for {canonicalize_name(project.name)}"
     links = "".join(_link(release, file, base) for release, file in _visible_files(project))
     return (
@@ -84,13 +84,15 @@ def simple_project_html(project: IndexProject, base: str) -> bytes:
 
 
 def latest_release(project: IndexProject) -> IndexRelease | None:
-    """The release that the older JSON API describes: not yanked, no pre-release, the greatest, in this order."""
+    """Return the release that the older JSON API describes: if possible not yanked, then no pre-release, then the
+    greatest.
+    """
     releases = project.visible_releases()
     return max(releases, key=lambda one: (not one.yanked, not one.is_prerelease, one.order), default=None)
 
 
 def legacy_project_json(project: IndexProject, release: IndexRelease, metadata: RawMetadata, base: str) -> bytes:
-    """`/pypi/{project}/json`; `metadata` is that of the first file of `release`."""
+    """Return `/pypi/{project}/json`; `metadata` comes from the first file of `release`."""
     project_url = f"{base}/project/{project.name}/"
     info = {
         "author": metadata.get("author"),
@@ -138,7 +140,7 @@ def legacy_project_json(project: IndexProject, release: IndexRelease, metadata: 
 
 
 def file_url(file: UploadedFile, base: str) -> str:
-    """The URL that serves `file`."""
+    """Return the URL that serves `file`."""
     return f"{base}/packages/{quote(file.path)}"
 
 
@@ -147,7 +149,7 @@ def _json(value: object) -> bytes:
 
 
 def _listed_projects(state: IndexState) -> list[tuple[str, IndexProject]]:
-    """The projects that are not quarantined, in the order of their normalized names."""
+    """Return the projects that are not quarantined, in the order of their normalized names."""
     return sorted(
         (item for item in state.projects.items() if item[1].status is not ProjectStatus.QUARANTINED),
         key=lambda item: item[0],
@@ -155,7 +157,7 @@ def _listed_projects(state: IndexState) -> list[tuple[str, IndexProject]]:
 
 
 def _visible_files(project: IndexProject) -> Iterator[tuple[IndexRelease, UploadedFile]]:
-    """By version, then by filename."""
+    """Yield the visible files by version, then by filename."""
     for release in project.visible_releases():
         for _, file in sorted(release.files.items()):
             yield release, file
@@ -209,7 +211,9 @@ OFFERED = (HTML, V1_HTML, V1_JSON)
 
 
 def choose(accept: str | None, offered: Sequence[str] = OFFERED) -> str:
-    """The offered type with the greatest quality, the first of equals; the first one where none is acceptable."""
+    """Return the first of the offered types with the greatest quality, or the first offered type if none is
+    acceptable.
+    """
     ranges = [_parse(item) for item in (accept or "*/*").split(",")]
     return max(offered, key=lambda media_type: _quality(media_type, ranges))
 
@@ -227,7 +231,7 @@ def _parse(item: str) -> tuple[str, float]:
 
 
 def _quality(media_type: str, ranges: Sequence[tuple[str, float]]) -> float:
-    """The quality of the most specific range that covers the type."""
+    """Return the quality of the most specific range that covers the type."""
     for wanted in (media_type, media_type.partition("/")[0] + "/*", "*/*"):
         if qualities := [quality for media_range, quality in ranges if media_range == wanted]:
             return max(qualities)
@@ -238,7 +242,7 @@ PAGE_ROWS = 50_000
 
 
 def answer(body: bytes, state: IndexState, page_rows: int = PAGE_ROWS) -> bytes:
-    """The response to the call in `body`; `page_rows` is the most rows one changelog answer holds."""
+    """Return the response to the call in `body`; `page_rows` is the most rows of one changelog response."""
     try:
         result = _call(body, state, page_rows)
     except xmlrpc.client.Fault as fault:
@@ -274,7 +278,7 @@ def _call(body: bytes, state: IndexState, page_rows: int) -> Any:
 
 
 def _bind(arguments: tuple[Any, ...], *names: str) -> tuple[int, ...]:
-    """The arguments, if they are integers, one for each name."""
+    """Return the arguments if they are integers, one for each name."""
     for position, name in enumerate(names):
         if position >= len(arguments):
             raise _bad_argument(name, "Missing required argument")

@@ -1,6 +1,6 @@
 """The development index over HTTP: XML-RPC, the Simple API, the older JSON API and the files.
 
-The server writes nothing. It looks for new lines of the history before each answer, whichever process wrote them.
+The server writes nothing. Before each response it reads new lines of the history, which any process can write.
 """
 
 import asyncio
@@ -34,16 +34,17 @@ from pypi_assets.devindex.response_faults import AsOf
 from pypi_assets.devindex.uploads import parse_metadata, read_metadata
 
 Faults = Callable[[Request], Response | None]
-"""Sees each request first and may answer it instead of the index, or spoil the index's answer (see .spoiling).
+"""A hook that sees each request first. It can answer it instead of the index, or change the index's response (see
+response_faults.py).
 
-`request.state` holds a POST's `body`, the index's `own_answer` to this request, and the connection's `transport`; the
-last two are for the answer that the hook returns, since the hook itself runs in a thread of its own.
+`request.state` has the `body` of a POST, the index's `own_answer` to this request, and the connection's `transport`.
+The last two are for the response that the hook returns, because the hook itself runs in another thread.
 """
 _Handler = Callable[[Request, IndexState], Response]
 
 
 class _Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """Gives requests the transport that they came on, so that a fault can break it."""
+    """Adds the transport of the connection to its requests, so that a fault can break it."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -53,7 +54,7 @@ class _Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 def create_app(
     folder: Path | str, *, faults: Faults | None = None, page_rows: int = served_pages.PAGE_ROWS
 ) -> Starlette:
-    """The index of `folder` as an ASGI application; `page_rows` is the most rows of one changelog answer."""
+    """Return the index of `folder` as an ASGI application; `page_rows` is the most rows of one changelog response."""
     index = _Index(History(folder), faults, page_rows)
     return Starlette(
         routes=[
@@ -69,21 +70,21 @@ def create_app(
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """What answers are made of, and what spoils them."""
+    """The source of the responses, and the faults to inject."""
 
     history: History
     faults: Faults | None
     page_rows: int
 
     def endpoint(self, handle: _Handler) -> Callable[[Request], Awaitable[Response]]:
-        """`handle` for the index as it is now, unless a fault answers instead."""
+        """Return an endpoint that calls `handle` with the present index, unless a fault answers instead."""
 
         def past(as_of: AsOf) -> IndexState:
             return self.history.state_at(as_of(self.history.state()))
 
         async def respond(request: Request) -> Response:
             request.state.body = await request.body()
-            if self.faults is not None:  # in a thread, so that a fault may wait without stopping the server
+            if self.faults is not None:  # in a thread, so that a waiting fault does not block the server
                 request.state.own_answer = lambda as_of: handle(request, past(as_of))
                 fault = await run_in_threadpool(self.faults, request)
                 if fault is not None:
@@ -149,9 +150,9 @@ def running(
     page_rows: int = served_pages.PAGE_ROWS,
     log_requests: bool = False,
 ) -> Iterator[str]:
-    """Serves the index of `folder` from a thread while the context lasts; yields its URL, ending in /simple/.
+    """Serve the index of `folder` from a thread during the context; yield its URL, which ends in /simple/.
 
-    Port 0 takes a free one. Raises OSError where the address cannot be bound.
+    Port 0 selects a free port. Raises OSError if the address cannot be bound.
     """
     config = uvicorn.Config(
         create_app(folder, faults=faults, page_rows=page_rows),
@@ -182,9 +183,9 @@ def serve(
     faults: Faults | None = None,
     log_requests: bool = False,
 ) -> None:
-    """Serves the index of `folder` until SIGINT or SIGTERM; calls `ready` with its URL once it answers.
+    """Serve the index of `folder` until SIGINT or SIGTERM; call `ready` with its URL once it answers.
 
-    Only the main thread can call it, since only it receives signals.
+    Call it from the main thread, because no other thread receives signals.
     """
     stop = threading.Event()
 
@@ -216,7 +217,7 @@ def _not_found() -> Response:
 
 
 def _page(request: Request, body: bytes, form: str, serial: int, vary: str = "Accept-Encoding, Accept") -> Response:
-    """A page with its serial and ETag, or 304 without content where the request holds that ETag already."""
+    """Return a page with its serial and ETag, or 304 without content if the request already has that ETag."""
     etag = f'"{b64encode(md5(body, usedforsecurity=False).digest()).decode().rstrip("=")}"'
     headers = {"x-pypi-last-serial": str(serial), "etag": etag, "vary": vary}
     known = [item.strip().removeprefix("W/") for item in request.headers.get("if-none-match", "").split(",")]

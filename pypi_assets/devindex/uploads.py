@@ -1,7 +1,7 @@
-"""What an index keeps of a file that is uploaded: names, digests and core metadata, read from the file itself.
+"""Read the properties of an uploaded file that an index stores: names, digests and core metadata.
 
-A file whose metadata cannot be read is an upload too, without core metadata: a crawler must meet such files.
-This is no place for what a crawler learns of a distribution; see pypi_assets.distributions.
+A file with unreadable metadata is uploaded without core metadata, because a crawler must be tested with such files. The
+data that a crawler reads from a distribution does not belong here; see pypi_assets.distributions.
 """
 
 import hashlib
@@ -24,7 +24,8 @@ MAX_METADATA_BYTES = 16 * 1024**2
 
 _PROJECT_VERSION = r"(?P<project>.+)-(?P<version>[^-]+)"
 _WINDOWS = r"(?P<project>.+?)-(?P<version>[^-]+)\.(win32|win-amd64)(-py(?P<python>[\d.]+))?"
-_KINDS = (  # the first that fits: how the filename ends, what the index calls it, the parts of its stem, which Python
+# the first match counts: suffixes of the filename, the index's package type, the parts of its stem, the default Python
+_KINDS = (
     (
         (".whl",),
         "bdist_wheel",
@@ -51,7 +52,7 @@ _UNREADABLE = (
     zlib.error,
     EOFError,
     OSError,
-    RuntimeError,  # a zip member that is encrypted, or compressed in an unknown way
+    RuntimeError,  # an encrypted zip member, or an unknown compression
     struct.error,
     ValueError,
 )
@@ -59,7 +60,7 @@ _UNREADABLE = (
 
 @dataclass(frozen=True, slots=True)
 class UploadedFile:
-    """One file as the index keeps it. `size` is in bytes, `uploaded_at` ISO 8601 in UTC, ending in Z."""
+    """A file as the index stores it. `size` is in bytes, `uploaded_at` is ISO 8601 in UTC, ending in Z."""
 
     filename: str
     packagetype: str
@@ -74,14 +75,14 @@ class UploadedFile:
 
     @property
     def path(self) -> str:
-        """Where the file lies below `files/`, and below `/packages/` in its URL."""
+        """Return the file's path below `files/`, and below `/packages/` in its URL."""
         digest = self.blake2b_256
         return f"{digest[:2]}/{digest[2:4]}/{digest[4:]}/{self.filename}"
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file that is to be added; `core_metadata` is a wheel's METADATA, which is served next to the wheel."""
+    """A file to add; `core_metadata` is a wheel's METADATA, which is served next to the wheel."""
 
     project: str
     version: str
@@ -100,10 +101,10 @@ class _Named:
 
 
 def read_upload(path: Path, *, project: str | None, version: str | None, uploaded_at: str) -> Upload:
-    """The upload that the file at `path` makes.
+    """Return the upload of the file at `path`.
 
-    Project and version are those given, else those of the metadata, else those of the filename.
-    Raises OperationRefusedError where none of these has them, and OSError where the file cannot be read at all.
+    Project and version are the given ones, else they come from the metadata, else from the filename. Raises
+    OperationRefusedError if none of these has them, and OSError if the file cannot be read.
     """
     named = _read_filename(path.name)
     raw = read_metadata(path)
@@ -112,12 +113,14 @@ def read_upload(path: Path, *, project: str | None, version: str | None, uploade
     version = version or metadata.get("version") or named.version
     if not project or not version:
         raise OperationRefusedError(
-            f"{path.name}: neither the file nor its name has the project and the version; give them as options"
+            f"{path.name}: neither the file nor its name has the project and the version; pass --project and --version"
         )
     try:
         canonicalize_name(project, validate=True)
     except InvalidName as error:
-        raise OperationRefusedError(f"{path.name}: {project!r} is not a project name; name another") from error
+        raise OperationRefusedError(
+            f"{path.name}: {project!r} is not a valid project name; pass another one with --project"
+        ) from error
     sha256, md5, blake2b = hashlib.sha256(), hashlib.md5(usedforsecurity=False), hashlib.blake2b(digest_size=32)
     with path.open("rb") as stream:
         while block := stream.read(1024**2):
@@ -141,7 +144,7 @@ def read_upload(path: Path, *, project: str | None, version: str | None, uploade
 
 
 def normal_version(version: str) -> str:
-    """`version` in the normal form of PEP 440, or as it is where it has none."""
+    """Return `version` in the normal form of PEP 440, or unchanged if it is not valid."""
     try:
         return str(Version(version))
     except InvalidVersion:
@@ -149,12 +152,12 @@ def normal_version(version: str) -> str:
 
 
 def parse_metadata(raw: bytes) -> RawMetadata:
-    """The fields of a METADATA or PKG-INFO file that could be parsed."""
+    """Return the fields of a METADATA or PKG-INFO file that can be parsed."""
     return parse_email(raw)[0]
 
 
 def read_metadata(path: Path) -> bytes | None:
-    """The bytes of a distribution's METADATA or PKG-INFO, or None where it has none that can be read."""
+    """Return the bytes of a distribution's METADATA or PKG-INFO, or None if there is none or it cannot be read."""
     name = path.name
     try:
         if name.endswith(".whl"):
