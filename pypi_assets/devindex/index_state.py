@@ -235,7 +235,7 @@ class IndexState:
             )
         if release is not None and release.quarantined and not operation.during_quarantine:
             raise OperationRefusedError(
-                f"release {project.name} {release.version} is quarantined and accepts no files; clear its quarantine first"
+                f"release {project.name} {release.version} is quarantined and accepts no files; unquarantine it first"
             )
 
     def _remove_file(self, operation: IndexOperation) -> None:
