@@ -1,6 +1,7 @@
-"""Answers in Python, from a service or from files: `connect` returns a client with a method for each question.
+"""The Python client, for a service or for files: `connect` returns a client with a method for each question.
 
-`methods.py` has these methods, made from the registry of questions. `http_source.py` and `local_sources.py` answer.
+The methods are in `methods.py`, which is generated from the registry of questions. `http_source.py` and
+`local_sources.py` have the sources of the answers.
 """
 
 from pypi_assets.client.change_iterator import ChangeIterator

@@ -1,4 +1,4 @@
-"""Changes of an index, as the journal has them: read batch by batch, from a service or from its files."""
+"""Iterate over the changes of an index from its journal, batch by batch, from a service or from files."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,12 +7,12 @@ from pypi_assets.journal.change_types import Change
 
 MOST_PER_BATCH = 1_000
 Filters = Mapping[str, list[str]]
-"""The wanted values of `project`, `kind`, `stream`, `module` and `gained`; without a value, all are wanted."""
+"""The wanted values of `project`, `kind`, `stream`, `module` and `gained`. A missing filter allows all values."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangesBatch:
-    """Some changes. The following ones come after `cursor`; `is_last`: there are none now."""
+    """Some changes. The next changes come after `cursor`. `is_last`: no more changes are published now."""
 
     changes: Sequence[Change]
     cursor: str
@@ -22,14 +22,15 @@ class ChangesBatch:
 
 @dataclass(slots=True)
 class ChangeIterator(Iterator[Change]):
-    """Changes in order, up to the last one that is published now. They are read once, during iteration.
+    """The changes in order, up to the last published change. They can be iterated over once.
 
     >>> changes = client.changes("2026-03-03", kind="remove project")
     >>> [one["project"] for one in changes], changes.through
     (['gone'], 131)
 
-    `cursor` is the position after the last change that was read; at the end, after all that was looked at. What comes
-    later is `client.changes(changes.cursor, ...)`. The journal has the changes up to the serial `through`.
+    `cursor` is the position after the last change that was read, and at the end, the position after all published
+    changes. Pass it to `client.changes(changes.cursor, ...)` for the changes after it. The journal is complete up to
+    the serial `through`.
     """
 
     _read: Callable[[str | None], ChangesBatch] = field(repr=False)
@@ -64,5 +65,5 @@ def _cursor_after(change: Change) -> str:
 
 
 def filters_of(given: Mapping[str, str | Sequence[str] | None]) -> dict[str, list[str]]:
-    """Return the filters that were given, each as a text or as several."""
+    """Return the filters with a value, each as a list of values."""
     return {name: [value] if isinstance(value, str) else list(value) for name, value in given.items() if value}

@@ -1,4 +1,4 @@
-"""Errors of a client: the problem documents of a service (RFC 9457), each kind as a type with the document's fields."""
+"""Errors of a client: a type for each kind of problem document of a service (RFC 9457), with the document's fields."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,11 +8,11 @@ from pypi_assets.questions.snapshot import OtherSnapshotError
 
 
 class LocationError(ExpectedError):
-    """`connect` finds neither a service, nor a home, nor a storage at the location."""
+    """The location of `connect` is neither a service, nor a home, nor a storage."""
 
 
 class UnreachableError(ExpectedError):
-    """The service cannot be reached, or its connection ended within an answer."""
+    """The service cannot be reached, or its connection ended within a response."""
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(f"{url} does not answer: {reason}")
@@ -22,11 +22,10 @@ class UnreachableError(ExpectedError):
 class ServiceError(ExpectedError):
     """The service answered with a problem; the attributes are the fields of its document.
 
-    `kind` is the last part of `type`, such as `not-found`; it is empty if the answer was not a problem document, for
-    example from a proxy. `parameter` is the wrong parameter, and `accepts` describes its values. `suggestions`
-    are names that may have been meant. `first_serial` and `first_time` name the first moment that has answers.
-    `retry_after_s` is the wait that the service asks for. `serial` and `epoch` are those of the answer, if it names
-    them.
+    `kind` is the last part of `type`, such as `not-found`. It is empty if the response was not a problem document, for
+    example because it came from a proxy. `parameter` is the wrong parameter, and `accepts` describes its valid values.
+    `suggestions` are similar names. `first_serial` and `first_time` name the first moment that has answers.
+    `retry_after_s` is the wait that the service requests. `serial` and `epoch` belong to the answer, if it names them.
     """
 
     serial: int | None = None
@@ -57,11 +56,11 @@ class BadParameterError(ServiceError):
 
 
 class ConflictError(ServiceError):
-    """Parameters do not go together."""
+    """The parameters cannot be combined."""
 
 
 class OtherMomentError(ConflictError, OtherSnapshotError):
-    """This moment cannot answer the question: the newest answer or an earlier serial can."""
+    """This moment cannot answer the question; the newest answer or an earlier serial can."""
 
 
 class NotFoundError(ServiceError):
@@ -69,7 +68,7 @@ class NotFoundError(ServiceError):
 
 
 class NotExactError(ServiceError):
-    """This moment has no exact answer."""
+    """There is no exact answer for this moment."""
 
 
 class GoneError(ServiceError):
@@ -77,7 +76,7 @@ class GoneError(ServiceError):
 
 
 class UnavailableError(ServiceError):
-    """A needed part does not answer, is busy or is not built yet. The same request can succeed later."""
+    """A required component does not respond, is busy or is not built yet. The same request can succeed later."""
 
 
 KINDS: Mapping[str, type[ServiceError]] = {
@@ -93,13 +92,13 @@ KINDS: Mapping[str, type[ServiceError]] = {
     "too-slow": UnavailableError,
     "unavailable": UnavailableError,
 }
-"""The type of each kind of problem; a ServiceError for all others."""
+"""The error type of each kind of problem; other kinds have the type ServiceError."""
 
 
 def service_error(
     url: str, status: int, document: Mapping[str, Any], retry_after_s: float | None = None
 ) -> ServiceError:
-    """Return the error of an answer with this status and document."""
+    """Return the error for a response with this status and document."""
     kind = KINDS.get(str(document.get("type", "")).rpartition("#")[2], ServiceError)
     if kind is ConflictError and document.get("parameter") == "at":
         kind = OtherMomentError

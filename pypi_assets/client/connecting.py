@@ -1,4 +1,4 @@
-"""Opens clients: `connect` finds out whether a location is a service, a home or a storage."""
+"""Open a client: `connect` detects whether a location is a service, a home or a storage."""
 
 import os
 from collections.abc import Sequence
@@ -24,34 +24,35 @@ _TIMEOUT_S = 30.0
 
 
 class AnswerSource(Protocol):
-    """Answers questions page by page, as of one moment."""
+    """A source of answers, page by page, as of one moment."""
 
     def page(
         self, question: Question[Any], asked: Parameters, page_size: int | None, cursor: str | None
     ) -> ResultPage[Any]:
-        """Return the page at a cursor; None: the first one."""
+        """Return the page at a cursor, or the first page if it is None."""
 
     def at(self, moment: str) -> "AnswerSource":
         """Return the same source at a serial or a time."""
 
     def changes(self, since: str | None, filters: Filters) -> ChangesBatch:
-        """Return the changes after a position; None: from the first one on."""
+        """Return the changes after a position, or from the first change if it is None."""
 
     def close(self) -> None:
         """Close the connections and the files."""
 
 
 class Client(Questions):
-    """Answers questions about an index; `connect` opens it. It closes at the end of a `with` block."""
+    """A client that answers questions about an index. `connect` opens it, and the end of a `with` block closes it."""
 
     def __init__(self, source: AnswerSource) -> None:
         self._source = source
 
     def at(self, moment: int | str | date) -> "Client":
-        """Return the same client at a serial, or at a time in UTC, such as "2026-03-03". Both close together.
+        """Return the same client at a serial, or at a time in UTC, such as "2026-03-03". Closing one closes both.
 
-        A home finds the exact serial now, and a service with each question. Raises OtherSnapshotError for a storage,
-        which has the newest answers alone, ParameterError, and CatalogError if the catalog is not exact there.
+        A home looks up the exact serial immediately, and a service with each question. Raises OtherSnapshotError for a
+        storage, which only has the newest answers, ParameterError, and CatalogError if the catalog is not exact at this
+        moment.
         """
         return Client(self._source.at(_moment_text(moment)))
 
@@ -65,14 +66,16 @@ class Client(Questions):
         module: str | Sequence[str] | None = None,
         gained: str | Sequence[str] | None = None,
     ) -> ChangeIterator:
-        """Read what changed, in order, up to what is published now; the journal must be written.
+        """Iterate over the changes in order, up to the last published one. The index must have a journal.
 
-        `since` is a serial, a time in UTC, "now", or the `cursor` of earlier changes; None: the first change. Each
-        filter is one value or several: names of projects, kinds of changes, streams (index, observed, content),
-        modules, and facts that a release gained, such as "start-up". A moment of the client makes no difference.
+        `since` is a serial, a time in UTC, "now", or the `cursor` of an earlier iterator; None starts at the first
+        change. Each filter is one value or several: names of projects, kinds of changes, streams (index, observed,
+        content), modules, and properties that a release gained, such as "start-up". The moment of the client has no
+        effect.
 
-        Raises ParameterError (a service: BadParameterError) for an unknown value, SinceError or NotFoundError for a
-        position, and NoJournalError, UnavailableError or GoneError if the journal does not have what follows it.
+        Raises ParameterError (from a service: BadParameterError) for an unknown value, SinceError or NotFoundError for
+        an unknown position, and NoJournalError, UnavailableError or GoneError if the journal lacks the changes after
+        it.
         """
         given = {"project": project, "kind": kind, "stream": stream, "module": module, "gained": gained}
         filters = filters_of(given)
@@ -118,12 +121,13 @@ def connect(
     ...     [one["project"] for one in client.module("yaml")]
     ['PyYAML']
 
-    `location` is the URL of a service, the folder of a home, or a storage: a folder or an URL such as
-    s3://BUCKET/PREFIX. None: the home and the storage of the settings (PYPI_ASSETS_...). A home answers earlier serials
-    from its catalog. Files of a remote storage are cached in `cache_dir`. `timeout_s` and `session` belong to a
-    service: the seconds until it must send something, and a session with proxies, certificates or credentials.
+    `location` is the URL of a service, the folder of a home, or a storage: a folder or a URL such as
+    s3://BUCKET/PREFIX. None stands for the home and the storage of the settings (PYPI_ASSETS_...). A home answers
+    earlier serials from its catalog. Files of a remote storage are cached in `cache_dir`. Two parameters are only for a
+    service: `timeout_s`, the longest time without any bytes from it, and `session`, for proxies, certificates or
+    credentials.
 
-    Raises LocationError, StorageError and SettingsError. A service is not asked before the first question.
+    Raises LocationError, StorageError and SettingsError. A service is not contacted before the first question.
     """
     cache = None if cache_dir is None else Path(cache_dir)
     if location is None:
@@ -150,7 +154,7 @@ def _service(url: str, timeout_s: float, session: "requests.Session | None") -> 
 
 
 def _folder(folder: Path, cache_dir: Path | None) -> AnswerSource:
-    """Return the source of a folder, which is a home if it has a catalog or the folder of a storage."""
+    """Return the source of a folder: a home if it has a catalog or a folder `storage`, and otherwise a storage."""
     from pypi_assets.settings import CATALOG_URL_FILE, load_settings
 
     if not folder.is_dir():
@@ -197,7 +201,7 @@ def _storage(url: str, cache_dir: Path | None) -> AnswerSource:
 
 
 def _moment_text(moment: int | str | date) -> str:
-    """Return a moment as a path or an option has it. A time without a zone is in UTC."""
+    """Return a moment in the form of a path or an option. A time without a time zone is in UTC."""
     if isinstance(moment, datetime):
         in_utc = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
         return in_utc.strftime("%Y-%m-%dT%H:%M:%SZ")  # events have whole seconds

@@ -1,4 +1,4 @@
-"""Answers of a service, over HTTP."""
+"""The answers of a service, over HTTP."""
 
 import json
 import re
@@ -25,7 +25,7 @@ _FOREIGN = "the answer is none of this service"
 
 @dataclass(frozen=True, slots=True)
 class ServiceSource:
-    """A service at `url`, which ends in a slash. `moment` is the part of a path behind `/at/`; empty: the newest."""
+    """A service at `url`, which ends in a slash. `moment` is the part of a path after `/at/`; empty is the newest."""
 
     url: str
     session: requests.Session
@@ -35,7 +35,7 @@ class ServiceSource:
     def page(
         self, question: Question[Any], asked: Parameters, page_size: int | None, cursor: str | None
     ) -> ResultPage[Mapping[str, Any]]:
-        """Return one page. Raises ServiceError, UnreachableError, and OtherSnapshotError without a route."""
+        """Return one page. Raises ServiceError, UnreachableError, and OtherSnapshotError if there is no route."""
         if question.path is None:
             raise OtherSnapshotError(
                 f"the service has no route for the question {question.name}: connect to a home or a storage"
@@ -108,7 +108,7 @@ class ServiceSource:
                 raise ParameterError(one.name, values[one.name], accepted[one.name])
         path = filled(question.path or "", values)
         folder, _, last = (question.path or "").rpartition("/")
-        for name in names_in(last):  # a value that is a word can be the last step of another question's route
+        for name in names_in(last):  # a value that is a word can be the last part of another question's route
             if values[name].isalpha() and f"{folder}/{values[name]}" in {one.path for one in all_questions()}:
                 raise ParameterError(name, values[name], f"{accepted[name]}, and not the name of another route")
         return f"at/{quote(self.moment, safe=':')}{path}" if self.moment else path.removeprefix("/")
@@ -158,7 +158,7 @@ def _error_of(url: str, response: requests.Response) -> ServiceError:
 
 
 def _as_of(response: requests.Response) -> tuple[int | None, int | None]:
-    """Return the serial of a response and its epoch, as far as the response names them."""
+    """Return the serial of a response and its epoch, if the response names them."""
     if pinned := _PINNED.search(response.url):
         return int(pinned[1]), int(pinned[2])
     return _number(response.headers.get("X-PyPI-Last-Serial", "")), None
@@ -169,7 +169,7 @@ def _number(text: str) -> int | None:
 
 
 def _is_answer(content: Any, question: Question[Any]) -> bool:
-    """Return whether a document has the form of an answer to the question."""
+    """Check whether a document has the form of an answer to the question."""
     if not isinstance(content, dict) or not isinstance(content.get("serial"), int):
         return False
     results = [content.get("result")] if question.is_single else content.get("results")

@@ -1,6 +1,6 @@
-"""Answers from files, without a service: the newest from published LevelDB versions, earlier ones from a catalog.
+"""Answers from files, without a service: newest answers from LevelDB versions, and earlier answers from a catalog.
 
-A dataset is opened, and downloaded from a remote storage, by the first question that needs it.
+The first question that needs a dataset opens it, and downloads it from a remote storage.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class PublishedSource:
-    """The newest published set of a storage, at which it stays. `open_catalog` opens the catalog of a home."""
+    """The newest published set of a storage. Later publications do not change it. `open_catalog` opens a home's
+    catalog.
+    """
 
     storage: Storage
     cache_dir: Path | None = None
@@ -63,7 +65,9 @@ class PublishedSource:
                 self._present = None
 
     def at(self, moment: str) -> "CatalogSource":
-        """Return the catalog at a moment. Raises OtherSnapshotError for a storage alone, and CatalogError."""
+        """Return the catalog at a moment. Raises OtherSnapshotError for a storage without a catalog, and
+        CatalogError.
+        """
         from pypi_assets.catalog.reports.moments import MOMENT_ACCEPTS, NoMomentError, parse_moment
 
         try:
@@ -122,14 +126,14 @@ class PublishedSource:
         return CatalogSource(self, catalog, serial_of(catalog, moment), is_newest=moment is None)
 
     def _opened_catalog(self) -> "Catalog | None":
-        """Return the catalog of the home; None for a storage alone. Raises CatalogError."""
+        """Return the catalog of the home, or None for a storage without one. Raises CatalogError."""
         if self._catalog is None and self.open_catalog is not None:
             self._catalog = self.open_catalog()
         return self._catalog
 
     def _facts(self, serial: int, project: str) -> "ProjectFacts | None":
-        """Return what only the catalog knows of a project; None without a catalog."""
-        if self.open_catalog is None:  # and the database is not imported
+        """Return the facts about a project that only the catalog has, or None without a catalog."""
+        if self.open_catalog is None:  # so that the database is not imported
             return None
         from pypi_assets.catalog.database import CatalogError
         from pypi_assets.lookup.project_answers import known_facts
@@ -152,7 +156,7 @@ class PublishedSource:
         return self._present
 
     def _set_of(self, cursor: PageCursor) -> OpenSet:
-        """Return the set that a list began with."""
+        """Return the set from which the first page of a list came."""
         if self._present is not None and self._present.id == cursor.set:
             return self._present
         if cursor.set not in self._named:
@@ -165,7 +169,7 @@ class PublishedSource:
 
 @dataclass(frozen=True, slots=True)
 class CatalogSource:
-    """The catalog of a home at an exact serial. The home closes it."""
+    """The catalog of a home at an exact serial. Closing the home closes it."""
 
     home: PublishedSource
     catalog: "Catalog"
@@ -220,12 +224,12 @@ def _page(
     named: str,
     epoch: int | None = None,
 ) -> ResultPage[Mapping[str, Any]]:
-    """Return the page of an answer. A question without pages, or a search of the whole index, is answered whole."""
+    """Return the page of an answer. A question without pages, or a search of the whole index, has a single page."""
     key, digest, end = question.sort_key, digest_of(question, asked), None
     results: Iterable[Mapping[str, Any]] = found.results
     close: Callable[[], None] = getattr(found.results, "close", lambda: None)
     if question.long_by(asked):
-        key = None  # results come by their distance, which no cursor names
+        key = None  # results are ordered by distance, which no cursor names
     if key is not None:
         results, end = page_of(question, found, _after(cursor), page_size)
     is_empty = not results and cursor is None

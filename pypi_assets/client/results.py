@@ -1,4 +1,4 @@
-"""Results of a question, read page by page as they are iterated over."""
+"""The results of a question, read page by page during iteration."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,10 +13,11 @@ Result = TypeVar("Result", bound=Mapping[str, Any])
 
 @dataclass(frozen=True, slots=True)
 class ResultPage(Generic[Result]):
-    """One page as a source gives it. `next` is the cursor of the following page; None: this one is the last.
+    """One page of a source. `next` is the cursor of the following page, or None for the last page.
 
-    A table without rows has `columns`. `hints` returns sentences about an empty answer. `cursor_after` returns
-    the cursor of the position after a result; None: the list has no pages. `close` lets go of what unread results hold.
+    `columns` are the columns of a table without rows. `hints` returns sentences about an empty answer. `cursor_after`
+    returns the cursor after a result; it is None if the list has no pages. `close` releases the resources of unread
+    results.
     """
 
     serial: int
@@ -32,24 +33,25 @@ class ResultPage(Generic[Result]):
 
 @dataclass(slots=True)
 class ResultIterator(Iterator[Result], Generic[Result]):
-    """Results of one question, as the index was at `serial`. They are read once, during iteration.
+    """The results of a question, as of `serial`. They can be iterated over once.
 
     >>> results = client.module("yaml")
     >>> [one["project"] for one in results], results.serial
     (['PyYAML'], 131)
 
-    `epoch` belongs to answers at a serial. `followed_projects` is the number of followed projects; None: the answer
-    covers the whole index, or a service does not say.
+    `epoch` is set for answers at a serial. `followed_projects` is the number of followed projects. It is None if the
+    answer covers the whole index, or if a service does not report it.
 
-    Results that are not read to their end can hold a connection or a version of a dataset, until `close`, the end of a
-    `with` block, or until nothing refers to them.
+    Unread results can hold a connection or a version of a dataset. `close`, the end of a `with` block, or the garbage
+    collector releases it.
     """
 
     _read: Callable[[str | None], ResultPage[Result]] = field(repr=False)
     cursor: str | None = field(default=None, repr=False)
-    """The position after the last result that was read. A method of a client continues there: `cursor=...`.
+    """The position after the last result that was read. Pass it to a method of the client to continue there:
+    `cursor=...`.
 
-    None before the first result, and for lists that have no pages.
+    None before the first result, and for lists without pages.
     """
     serial: int = field(init=False)
     epoch: int | None = field(init=False)
@@ -72,7 +74,7 @@ class ResultIterator(Iterator[Result], Generic[Result]):
             self._turn(self._page.next)
 
     def close(self) -> None:
-        """Let go of the rest, which then is empty: a connection of a service, or a version of a dataset."""
+        """Release the connection of a service, or the version of a dataset. The remaining results are dropped."""
         self._rest = iter(())
         self._page = replace(self._page, next=None)
         self._page.close()
@@ -86,17 +88,17 @@ class ResultIterator(Iterator[Result], Generic[Result]):
         self.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_page"):  # a question that failed has none
+        if hasattr(self, "_page"):  # not set if the question failed
             self._page.close()
 
     @property
     def hints(self) -> tuple[str, ...]:
-        """Sentences that name what may have been meant, if nothing was found."""
+        """Return sentences with suggestions, if nothing was found."""
         return self._page.hints()
 
     def frame(self) -> "pd.DataFrame":
-        """Return the results that were not read yet as a table; `attrs` has the `serial` and the `epoch`."""
-        import pandas as pd  # takes longer to load than all the rest
+        """Return the unread results as a data frame; its `attrs` have the `serial` and the `epoch`."""
+        import pandas as pd  # takes longer to import than everything else
 
         rows = list(self)
         columns = list(rows[0] if rows else self._page.columns)
