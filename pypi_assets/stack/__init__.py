@@ -1,4 +1,4 @@
-"""The whole pipeline as processes of one machine, under supervisord: `pypi-assets up` starts, watches and stops them.
+"""Run the whole pipeline on one machine: `pypi-assets up` starts its processes under supervisord, and stops them.
 
-Their work does not belong here, and neither does the command line.
+Neither the work of the processes nor the command line belongs here.
 """

