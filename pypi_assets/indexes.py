@@ -1,7 +1,7 @@
-"""Reads indexes.toml: the indexes that are followed, in order, with the settings of each. Checks the value of none.
+"""Read indexes.toml: the followed indexes, in order, with the settings of each. The values are not checked here.
 
-`setting_variables.py` puts the settings of one index over those of the environment, and `settings.py` checks them. No
-secret belongs in the file: a value can name an environment variable, and credentials can be in netrc or the keyring.
+`setting_variables.py` merges an index's settings over the environment's, and `settings.py` checks the values. The file
+must not contain secrets: a value can name an environment variable, and credentials can be in netrc or the keyring.
 """
 
 import json
@@ -19,21 +19,21 @@ from pypi_assets.scopes.plan import PlanError, ScopePlan, check_fields, read_pla
 
 INDEXES_ACCEPTS = "a file of indexes in TOML, a table each (docs/indexes.md); default: there is one index"
 ALL_INDEXES = "all"
-"""What `--index` takes for all of them, so no index has this name."""
+"""The value of `--index` for all indexes, so no index can have this name."""
 DEFAULT_INDEX = "default"
-"""An index of this name is the default one, as is the only one of a file, or the one with `default = true`."""
+"""The name of the default index. The only index of a file, or an index with `default = true`, is also the default."""
 HOMES = "indexes"
-"""The folder in the home that has the homes of the indexes but the default one."""
+"""The folder in the home with the homes of all indexes except the default one."""
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
 _LONGEST_NAME = 40
 _DECLARED_TWICE = re.compile(r"Cannot declare \('([^']*)',\) twice.*?(\(at line \d+)?")
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RENAMED = {"url": "index_url", "database": "database_url", "storage": "storage_url"}
-"""The keys that are not called like their settings."""
+"""The keys whose names differ from their settings."""
 _OWN_KEYS = ("default", "private", "also_public", "scopes", "credentials")
 _NO_KEYS = frozenset({"home", "env_file", "index", "indexes", "notify_urls", *_RENAMED.values()})
-"""Settings of all indexes together, or that would hold a secret."""
+"""Settings that all indexes share, or that would hold a secret."""
 _SECRETS = frozenset({"password", "token", "secret", "api_key", "apikey", "auth"})
 _OF_ONE_INDEX = (
     "index_url",
@@ -44,20 +44,20 @@ _OF_ONE_INDEX = (
     "projects",
     "allowed_file_hosts",
 )
-"""What other indexes than the default one do not take from the environment: it is about one index alone."""
+"""Settings of a single index, which only the default index takes from the environment."""
 _NAME_A_VARIABLE = 'name an environment variable, { env = "NAME" }, or use netrc or the keyring'
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A value that an environment variable holds."""
+    """A value that comes from an environment variable."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class IndexLogin:
-    """The login of an index: the password is None where netrc or the keyring has it."""
+    """The login of an index. The password is None if netrc or the keyring has it."""
 
     username: str
     password: Variable | None
@@ -65,9 +65,9 @@ class IndexLogin:
 
 @dataclass(frozen=True, slots=True)
 class IndexTable:
-    """One index of the file. `values` has what it sets, by setting name; `keys` the key of each in the file.
+    """One index of the file. `values` are its settings by setting name, and `keys` the key of each in the file.
 
-    `also_public` has the normalized names that a private index shares with public ones on purpose, and `scopes` the
+    `also_public` has the normalized names that a private index shares with public ones on purpose. `scopes` has the
     fields of each declared scope by its name.
     """
 
@@ -82,11 +82,13 @@ class IndexTable:
     credentials: IndexLogin | None
 
     def label(self, setting: str) -> str:
-        """How a message names this index and the key of a setting."""
+        """Return the text with which a message names this index and the key of a setting."""
         return f"{self.path}: index {self.name}: {self.keys[setting]}"
 
     def scope_plans(self) -> list[ScopePlan]:
-        """Return the plans of the declared scopes. Raises SettingsError, also for the files that they name."""
+        """Return the plans of the declared scopes. Raises SettingsError, also for errors in the files that they
+        name.
+        """
         plans = []
         for name, fields in self.scopes.items():
             try:
@@ -96,7 +98,9 @@ class IndexTable:
         return plans
 
     def texts(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """What the table sets, as texts of settings. Raises SettingsError where a variable that it names is not set."""
+        """Return the table's settings as texts. Raises SettingsError if an environment variable that it names is not
+        set.
+        """
         texts = {
             setting: value if isinstance(value, str) else self._of_variable(self.keys[setting], value, variables)
             for setting, value in self.values.items()
@@ -113,9 +117,9 @@ class IndexTable:
     def _with_login(self, url: str, login: IndexLogin, variables: Mapping[str, str]) -> str:
         parts = _split(url)
         if parts is None:
-            return url  # which the check of the setting reports
+            return url  # the check of the setting reports it
         if parts.username or parts.password:
-            raise _error(self.path, self.name, "credentials", "the URL has a login too; set one of them")
+            raise _error(self.path, self.name, "credentials", "the URL has a login, too; keep one of them")
         user = quote(login.username, safe="")
         if login.password:
             password = self._of_variable("credentials.password", login.password, variables)
@@ -132,7 +136,7 @@ class Indexes:
 
     @property
     def default(self) -> IndexTable:
-        """The index that keeps the home, and Dagster's keys, of before there was a file."""
+        """Return the default index, which uses the home and the Dagster keys of an installation without a file."""
         return next(table for table in self.tables if table.is_default)
 
     @property
@@ -140,28 +144,28 @@ class Indexes:
         return [table.name for table in self.tables]
 
     def named(self, name: str) -> IndexTable | None:
-        """The index of that name, None where there is none."""
+        """Return the index of that name, or None."""
         return next((table for table in self.tables if table.name == name), None)
 
 
 def read_indexes(path: Path, setting_names: Collection[str]) -> Indexes:
-    """The indexes of the file. Raises SettingsError, whose text names the file, and where it is in one, index and key.
+    """Return the indexes of the file. `setting_names` are the settings that a table can have.
 
-    `setting_names` are the settings that a table can have.
+    Raises SettingsError, whose message names the file and, if known, the index and the key.
     """
     content = _read_toml(path)
     if not content:
-        raise SettingsError(f"{path}: names no index: each is a table, such as [company]")
+        raise SettingsError(f"{path}: has no index; add a table for each index, such as [company]")
     tables = [_read_table(path, name, table, setting_names) for name, table in content.items()]
     _refuse_equal_names(path, tables)
     return Indexes(path, tuple(_with_default(path, tables)))
 
 
 def settings_of(table: IndexTable, texts: Mapping[str, str], variables: Mapping[str, str], home: str) -> dict[str, str]:
-    """The texts of all settings for one index: its own over those of the environment, `texts`.
+    """Return the texts of all settings for one index. Its settings replace those in `texts`, from the environment.
 
-    An index that is not the default one has a home of its own below `home`, and takes from the environment only what
-    is about no index in particular. `variables` are those that the file can name.
+    An index that is not the default has its own home below `home`, and takes only general settings from the
+    environment. `variables` are the environment variables that the file can name.
     """
     if table.is_default:
         return {**texts, **table.texts(variables)}
@@ -170,13 +174,13 @@ def settings_of(table: IndexTable, texts: Mapping[str, str], variables: Mapping[
 
 
 def refuse_shared_places(indexes: Indexes, texts: Mapping[str, str], variables: Mapping[str, str], home: str) -> None:
-    """Raises SettingsError where two of the indexes have one database, or one storage."""
+    """Raise SettingsError if two of the indexes have the same database or the same storage."""
     for key, place_of in (("database", _database), ("storage", _storage)):
         owners: dict[str, str] = {}
         for table in indexes.tables:
             place = place_of(table, texts, variables, home)
             if place is not None and (other := owners.setdefault(place, table.name)) != table.name:
-                text = f"the index {other} has the same one; each index needs its own"
+                text = f"the index {other} has the same value; each index needs its own"
                 raise _error(indexes.path, table.name, key, text)
 
 
@@ -189,8 +193,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except tomllib.TOMLDecodeError as error:
         if found := _DECLARED_TWICE.match(str(error)):
-            raise SettingsError(f"{path}: the index {found[1]} is there twice: each name is one index") from None
-        raise SettingsError(f"{path}: is not TOML: {error}") from None
+            raise SettingsError(f"{path}: the index {found[1]} is a duplicate: each index needs its own name") from None
+        raise SettingsError(f"{path}: not valid TOML: {error}") from None
     except RecursionError:
         raise SettingsError(f"{path}: is nested too deeply") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -201,7 +205,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 def _read_table(path: Path, name: str, table: Any, setting_names: Collection[str]) -> IndexTable:
     if not isinstance(table, dict):
-        raise SettingsError(f"{path}: {_shown(name)} is no table: each index is a table, such as [company]")
+        raise SettingsError(f"{path}: {_shown(name)} is not a table: each index is a table, such as [company]")
     if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME or name == ALL_INDEXES:
         accepts = f"at most {_LONGEST_NAME} lower-case letters and digits, with single hyphens or underscores between"
         raise SettingsError(
@@ -228,7 +232,7 @@ def _read_table(path: Path, name: str, table: Any, setting_names: Collection[str
 
 
 def _scopes(path: Path, index: str, value: Any) -> Mapping[str, Mapping[str, Any]]:
-    """Return the fields of each scope, after a check that reads none of the files that they name."""
+    """Return the fields of each scope, after a check that does not read the files that they name."""
     if not isinstance(value, dict) or not all(isinstance(table, dict) for table in value.values()):
         raise _error(path, index, "scopes", f"each scope is a table, such as [{index}.scopes.tools]")
     for name, fields in value.items():
@@ -247,11 +251,11 @@ def _refuse_unknown(path: Path, index: str, key: str, allowed: Collection[str]) 
     renamed = next((name for name, setting in _RENAMED.items() if setting == key), None)
     nearest = [renamed] if renamed else get_close_matches(key, sorted(allowed), n=1)
     hint = f"did you mean {nearest[0]}?" if nearest else "docs/indexes.md lists the keys"
-    raise _error(path, index, _shown(key), f"is no key of an index; {hint}")
+    raise _error(path, index, _shown(key), f"not a key of an index; {hint}")
 
 
 def _value(path: Path, index: str, key: str, value: Any) -> str | Variable:
-    """The text of a setting, as a variable of the environment would have it."""
+    """Return the text of a setting, in the form of an environment variable."""
     if isinstance(value, dict):
         return _variable(path, index, key, value)
     if isinstance(value, bool):
@@ -262,9 +266,9 @@ def _value(path: Path, index: str, key: str, value: Any) -> str | Variable:
         items = _texts(path, index, key, value)
         return json.dumps(items) if key == "allowed_file_hosts" else " ".join(items)
     if not isinstance(value, str):
-        raise _error(path, index, key, "is neither a text, a number, true or false, nor a list of texts")
+        raise _error(path, index, key, "not a text, a number, true or false, or a list of texts")
     if not value.strip():
-        raise _error(path, index, key, "is empty; leave it out for the default")
+        raise _error(path, index, key, "is empty; remove the line for the default")
     if _has_password(value):
         raise _error(path, index, key, f"contains a password, which does not belong in this file: {_NAME_A_VARIABLE}")
     return value
@@ -275,29 +279,29 @@ def _has_password(text: str) -> bool:
         parts = urlsplit(text)
         named = parse_qs(parts.query)
         return "://" in text and (parts.password is not None or bool({"password", "sslpassword"} & set(named)))
-    except ValueError:  # a malformed URL, of which the check of its setting reports more
+    except ValueError:  # for a malformed URL, the check of its setting reports more
         return False
 
 
 def _variable(path: Path, index: str, key: str, value: Mapping[str, Any]) -> Variable:
     name = value.get("env")
     if set(value) != {"env"} or not isinstance(name, str) or not _VARIABLE_NAME.fullmatch(name):
-        raise _error(path, index, key, 'names no environment variable: { env = "NAME" } does')
+        raise _error(path, index, key, 'not an environment variable; write { env = "NAME" }')
     return Variable(name)
 
 
 def _credentials(path: Path, index: str, value: Any) -> IndexLogin | None:
     if value is None or value in ("keyring", "netrc"):
-        return None  # both are searched in any case
+        return None  # both are always searched
     if not isinstance(value, dict):
         accepts = 'it accepts "keyring", "netrc" or { username = "ME", password = { env = "NAME" } }'
-        raise _error(path, index, "credentials", f"is something else; {accepts}")
+        raise _error(path, index, "credentials", f"not valid; {accepts}")
     for key in value:
         if key not in {"username", "password"}:
-            raise _error(path, index, f"credentials.{_shown(key)}", "is no key: username and password are")
+            raise _error(path, index, f"credentials.{_shown(key)}", "not a key; the keys are username and password")
     username, password = value.get("username"), value.get("password")
     if not isinstance(username, str) or not username:
-        raise _error(path, index, "credentials.username", "is missing, or no text")
+        raise _error(path, index, "credentials.username", "is missing, or not a text")
     if password is None:
         return IndexLogin(username, None)
     if not isinstance(password, dict):
@@ -309,36 +313,36 @@ def _credentials(path: Path, index: str, value: Any) -> IndexLogin | None:
 def _flag(path: Path, index: str, table: Mapping[str, Any], key: str) -> bool:
     value = table.get(key, False)
     if not isinstance(value, bool):
-        raise _error(path, index, key, "is neither true nor false")
+        raise _error(path, index, key, "expected true or false")
     return value
 
 
 def _names(path: Path, index: str, table: Mapping[str, Any], key: str) -> list[str]:
     value = table.get(key, [])
     if not isinstance(value, list):
-        raise _error(path, index, key, "is no list of names")
+        raise _error(path, index, key, "not a list of names")
     return _texts(path, index, key, value)
 
 
 def _texts(path: Path, index: str, key: str, items: Sequence[Any]) -> list[str]:
     if wrong := [item for item in items if not isinstance(item, str) or not item.strip()]:
-        raise _error(path, index, key, f"{_shown(wrong[0])} is no text")
+        raise _error(path, index, key, f"{_shown(wrong[0])} is not a text")
     return [str(item) for item in items]
 
 
 def _shown(value: object) -> str:
-    """What the file has in a place, short enough for a message."""
+    """Return a value of the file, short enough for a message."""
     text = str(value)
     return repr(text if len(text) <= _LONGEST_NAME else f"{text[:_LONGEST_NAME]}...")
 
 
 def _refuse_equal_names(path: Path, tables: Sequence[IndexTable]) -> None:
-    """Dagster's names have no hyphens, so a hyphen and an underscore make no difference."""
+    """Dagster's names have no hyphens, so a hyphen and an underscore are treated as equal."""
     known: dict[str, str] = {}
     for table in tables:
         other = known.setdefault(table.name.replace("-", "_"), table.name)
         if other != table.name:
-            raise SettingsError(f"{path}: the indexes {other} and {table.name} differ in - and _ alone: rename one")
+            raise SettingsError(f"{path}: the indexes {other} and {table.name} only differ in - and _: rename one")
 
 
 def _with_default(path: Path, tables: Sequence[IndexTable]) -> Iterator[IndexTable]:
@@ -346,7 +350,7 @@ def _with_default(path: Path, tables: Sequence[IndexTable]) -> Iterator[IndexTab
         return iter([replace(tables[0], is_default=True)])
     marked = [table.name for table in tables if table.is_default]
     if len(marked) > 1:
-        raise SettingsError(f"{path}: {' and '.join(marked)} are both the default index: one can be")
+        raise SettingsError(f"{path}: {' and '.join(marked)} are both the default index: keep one of them")
     if not marked:
         names = ", ".join(table.name for table in tables)
         raise SettingsError(
@@ -377,7 +381,7 @@ def _storage(table: IndexTable, texts: Mapping[str, str], variables: Mapping[str
 
 
 def _text_of(table: IndexTable, setting: str, texts: Mapping[str, str], variables: Mapping[str, str]) -> str | None:
-    """The text of a setting where it is known now; the variables of other indexes need not be set."""
+    """Return the text of a setting if it is known now; the variables of other indexes need not be set."""
     value = table.values.get(setting)
     if isinstance(value, Variable):
         return variables.get(value.name)
