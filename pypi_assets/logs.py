@@ -1,7 +1,7 @@
-"""Sets up the logs of a process by PYPI_ASSETS_LOG_FORMAT and PYPI_ASSETS_LOG_LEVEL: lines of text, or of JSON.
+"""Set up the logs of a process by PYPI_ASSETS_LOG_FORMAT and PYPI_ASSETS_LOG_LEVEL: lines of text or of JSON.
 
-A line of JSON has `time`, `level`, `logger`, `message`, and the fields that a call passes as `extra`. Only our own
-processes call it: a program that uses this package as a library keeps its logs as they are.
+A line of JSON has `time`, `level`, `logger`, `message`, and the fields that a call passes as `extra`. Only this
+project's own processes call it: a program that uses this package as a library keeps its own logs.
 """
 
 import io
@@ -23,22 +23,22 @@ from pypi_assets.setting_variables import read_variables
 JSON = "json"
 OURS = "pypi_assets"
 _OF_DAGSTER = ("dagster", "dagster-webserver")
-"""Loggers to which Dagster's commands give handlers, at the start of the process."""
+"""Loggers to which Dagster's commands add handlers when the process starts."""
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"asctime", "message", "taskName"}
-"""The attributes of each record. All others are fields."""
+"""The attributes of each log record. All other attributes are fields."""
 _LONGEST_PRINTED = 64 * 1024
-"""After as many characters a line counts as ended: a progress bar never ends its line."""
+"""After this many characters a line is considered complete, since a progress bar never ends its line."""
 _ERRORS = ("Error", "Usage:", "Traceback")
 _OF_A_RUN = re.compile(
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4} - (?P<logger>[a-z]{1,20})"
     r" - (?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) - (?P<message>.*)",
     re.DOTALL,
 )
-"""A line of Dagster about a run, whose handler no setting replaces."""
+"""A line of Dagster about a run. No setting replaces its handler."""
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a record as a line of JSON in ASCII, on which no terminal acts."""
+    """Formats a record as a line of JSON in ASCII, so that terminals interpret no part of it."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = _line(record.created, record.levelname, record.name, record.getMessage())
@@ -49,13 +49,13 @@ class JsonFormatter(logging.Formatter):
 
 
 class _Started(threading.local):
-    """The line that a thread has begun. There is no lock that another thread could hold during a fork."""
+    """The current incomplete line of a thread. It needs no lock, which another thread could hold during a fork."""
 
     text = ""
 
 
 class JsonLines(io.TextIOBase):
-    """A standard error whose lines become JSON too: messages for people, and what libraries print."""
+    """A standard error stream that writes each line as JSON: messages for people, and the output of libraries."""
 
     encoding = "utf-8"
     errors = "backslashreplace"
@@ -65,7 +65,7 @@ class JsonLines(io.TextIOBase):
         self._started = _Started()
 
     def write(self, text: str) -> int:
-        """Write the text once its line ends. A text of several lines, such as a traceback, becomes one line of JSON."""
+        """Write the text when its line ends. A text of several lines, such as a traceback, becomes one line of JSON."""
         started = self._started.text + text
         if not started.endswith("\n") and len(started) <= _LONGEST_PRINTED:
             self._started.text = started
@@ -94,16 +94,16 @@ def _line(seconds: float, level: str, logger: str, message: str) -> dict[str, ob
 
 
 def are_json() -> bool:
-    """Return whether `set_up_logs` has made this process log JSON."""
+    """Check whether `set_up_logs` has made this process log JSON."""
     return isinstance(sys.stderr, JsonLines)
 
 
 def set_up_logs(*, is_guest: bool = False) -> None:
-    """Set up the logs of this process, to standard error. Libraries log warnings and errors alone.
+    """Set up the logs of this process to standard error. Libraries only log warnings and errors.
 
-    A guest is loaded by another program, such as Dagster, which has handlers. Their lines become JSON with ours. While
-    ours are text, the handlers stay, and all lines become inert. Wrong settings count as not set: `load_settings`
-    reports them.
+    A guest is loaded by another program, such as Dagster, which has its own handlers. If the format is JSON, their
+    lines become JSON, too. If it is text, these handlers are kept, and control characters are removed from all lines.
+    Wrong settings are ignored here, since `load_settings` reports them.
     """
     make_logs_inert()
     texts: dict[str, str] = {}
@@ -133,7 +133,7 @@ def _log_json(stream: TextIO, logger: str) -> None:
         handlers = [handler for handler in one.handlers if isinstance(handler, logging.StreamHandler)]
         for handler in handlers:
             handler.setFormatter(formatter)
-        one.propagate = not handlers  # else the handler of the root would log the line again
+        one.propagate = not handlers  # otherwise the handler of the root logger would log the line again
     if not logging.root.handlers:
         _add_handler(stream, formatter)
     sys.stderr = JsonLines(stream, logger)
@@ -143,9 +143,9 @@ def _log_json(stream: TextIO, logger: str) -> None:
 
 
 def _log_exception(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    logging.getLogger(OURS).critical("the process ends by an unexpected error", exc_info=(kind, error, trace))
+    logging.getLogger(OURS).critical("the process ends with an unexpected error", exc_info=(kind, error, trace))
 
 
 def _log_exception_of_thread(arguments: threading.ExceptHookArgs) -> None:
     if arguments.exc_value is not None:
-        logging.getLogger(OURS).critical("a thread ends by an unexpected error", exc_info=arguments.exc_value)
+        logging.getLogger(OURS).critical("a thread ends with an unexpected error", exc_info=arguments.exc_value)

@@ -1,7 +1,7 @@
-"""Offers questions as read-only tools of the Model Context Protocol: each question with a route, and the changes.
+"""Offer questions as read-only tools of the Model Context Protocol: each question with a route, and the changes.
 
-A tool call is a request to the service's own application in this process, and its text is the body of that answer. So
-nothing is rendered here, and a problem document comes back as a tool error.
+A tool call becomes a request to the service's own application in this process, and returns the body of the response. So
+nothing is rendered here, and a problem document becomes a tool error.
 """
 
 import json
@@ -38,14 +38,14 @@ from pypi_assets.settings import Settings
 PATH = "/mcp"
 _AT = "at"
 _FORMAT = "format"
-"""Not a parameter of a tool, which chooses the form: JSON, or lines of JSON for a search of the whole index."""
+"""A route's parameter that is not a tool's: the response is JSON, or lines of JSON for a search of the whole index."""
 _INSTRUCTIONS = (
-    "Answers about the packages of a Python package index. Every answer names the serial of the index as of which it is"
-    " exact. `at` asks the same as of an earlier serial or time. Long lists come in pages: pass `next` of one page as"
-    " `cursor` of the next call. An error is a problem document that names the wrong parameter and what it accepts."
+    "Answers about the packages of a Python package index. Every answer names the serial of the index at which it is"
+    " exact. Use `at` to ask about an earlier serial or time. Long lists have pages: pass the `next` of a page as the"
+    " `cursor` of the next call. An error is a problem document that names the wrong parameter and its valid values."
 )
 _ERRORS = "surrogatepass"
-"""A lone surrogate reaches the service, which rejects it: nothing else is looked up in its place."""
+"""Lone surrogates are passed on to the service, which rejects them, so that no other text is looked up instead."""
 _MOST_REDIRECTS = 2
 """From a time to its serial, and from a serial to its epoch."""
 _TRUE = (True, "1", "true")
@@ -63,9 +63,9 @@ def run_on_stdio(settings: Settings) -> None:
 
 
 def run_on_http(settings: Settings, host: str, port: int, *, ready: Callable[[str], None]) -> None:
-    """Serve streamable HTTP at a loopback address until SIGINT or SIGTERM; `ready` is called with the URL.
+    """Serve streamable HTTP at a loopback address until SIGINT or SIGTERM; call `ready` with the URL.
 
-    Requests that name another host or origin are rejected, so no web page can reach it. Port 0 takes a free one.
+    Requests that name another host or origin are rejected, so web pages cannot reach it. Port 0 selects a free port.
     Raises OSError if the address cannot be bound.
     """
 
@@ -131,7 +131,7 @@ def tool_server(service: Service) -> "Server[Any]":
 
 
 def _tool(name: str, found: Operation) -> types.Tool:
-    """Return the tool of an operation, whose input schema has its parameters, or the fields of its body, and `at`."""
+    """Return the tool of an operation. Its input schema has the parameters, or the fields of the body, and `at`."""
     kind = found.parameters if found.body is None else found.body
     schema = as_json_schema(msgspec.json.schema(kind)["$defs"][kind.__name__])
     described = {field: _flat(one) for field, one in schema["properties"].items() if field != _FORMAT}
@@ -152,7 +152,7 @@ def _tool(name: str, found: Operation) -> types.Tool:
 
 
 def _flat(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of a parameter that can be left out without null, which many clients cannot show."""
+    """Return the schema of an optional parameter without null, which many clients cannot show."""
     [first, *others] = [one for one in schema.get("anyOf", (schema,)) if one.get("type") != "null"]
     if others:
         return dict(schema)
@@ -160,13 +160,15 @@ def _flat(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_long(question: Question[Any], given: Mapping[str, Any]) -> bool:
-    """Return whether the answer to these arguments is a search of the whole index, which routes answer in lines."""
+    """Check whether these arguments search the whole index, so that the route answers in lines."""
     values = {one.name: given.get(one.name) in _TRUE if one.type is bool else None for one in question.takes}
     return question.long_by(question.parameters(**values)) is not None
 
 
 async def _ask(app: ASGIApp, question: Question[Any] | None, found: Operation, given: Mapping[str, Any]) -> Received:
-    """Return the answer of a route to these arguments; None: the route is of no question."""
+    """Return the answer of a route to these arguments. `question` is None if the route does not belong to a
+    question.
+    """
     for name in found.path_parameters:
         if not isinstance(given.get(name), str | int) or given[name] in STEPS:
             what = "missing" if name not in given else "not accepted"
@@ -183,13 +185,13 @@ async def _ask(app: ASGIApp, question: Question[Any] | None, found: Operation, g
 
 
 async def _send(app: ASGIApp, found: Operation, given: Mapping[str, Any]) -> Received:
-    """Return the answer of a route that takes a body, which these arguments make."""
+    """Return the answer of a route that takes a body, which is made from the arguments."""
     body = json.dumps({name: value for name, value in given.items() if name != _AT}).encode()
     return await _received(app, found.path, given.get(_AT), found.method, body)
 
 
 async def _received(app: ASGIApp, target: str, at: Any, method: str = "GET", body: bytes = b"") -> Received:
-    """Return the answer as of a moment, behind the redirects to its serial and epoch."""
+    """Return the answer as of a moment, after following the redirects to its serial and epoch."""
     if at is not None:
         if not isinstance(at, str | int) or at in ("", *STEPS):
             return _problem(_AT, f"{at!r:.100} is neither a serial nor a time", PIN_ACCEPTS)
@@ -209,5 +211,5 @@ def _problem(name: str, detail: str, accepts: str) -> Received:
 
 
 def _text(value: Any) -> str:
-    """Return a value of JSON as a path and a query have it."""
+    """Return a JSON value as text for a path or a query."""
     return value if isinstance(value, str) else json.dumps(value)

@@ -1,6 +1,7 @@
 """The state of every stage as metrics, in the text format of Prometheus.
 
-The numbers come from `status.py` and `upkeep/due.py`, those of runs from Dagster's instance. Nothing is judged here.
+The numbers come from `status.py` and `upkeep/due.py`, and those about runs from Dagster's instance. This module only
+reports them.
 """
 
 import shutil
@@ -28,11 +29,11 @@ from pypi_assets.status import DagsterState, Status, read_dagster, readable_cata
 from pypi_assets.storage.store import Storage, StorageError
 
 _DAGSTER = "dagster"
-_REACHABLE = "Whether the part answered."
+_REACHABLE = "1 if the part responds, else 0."
 
 
 class StatusMetrics(Collector):
-    """The metrics as they were taken last, however often they are scraped: a large catalog takes seconds to count."""
+    """The metrics of the last measurement. Scrapes return these, because counting a large catalog takes seconds."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -41,7 +42,9 @@ class StatusMetrics(Collector):
         self.registry.register(self)
 
     def take(self) -> None:
-        """Reads each stage once. A stage that does not answer has `pypi_assets_reachable` 0, and raises nothing."""
+        """Measure each stage once. For a stage that does not respond, `pypi_assets_reachable` is 0; no error is
+        raised.
+        """
         self._taken = list(_metrics(self._settings))
 
     def collect(self) -> list[Metric]:
@@ -51,13 +54,14 @@ class StatusMetrics(Collector):
         return generate_latest(self.registry).decode()
 
     def write(self, path: Path) -> None:
-        """Writes them whole to a file, for the textfile collector of Prometheus' node exporter."""
+        """Write the metrics atomically to a file, for the textfile collector of Prometheus' node exporter."""
         write_to_textfile(str(path), self.registry)
 
     def listen(self, host: str, port: int) -> str:
-        """Answers at this address, in a thread that ends with the process; returns the URL, where `port` can be 0.
+        """Serve the metrics at this address, in a thread that ends with the process, and return the URL. `port` can be
+        0.
 
-        Raises OSError where the address is taken, or is not one of this machine.
+        Raises OSError if the address is in use, or does not belong to this machine.
         """
         server, _ = start_http_server(port, host, self.registry)
         return f"http://{f'[{host}]' if ':' in host else host}:{server.server_port}/metrics"
@@ -82,7 +86,7 @@ def _metrics(settings: Settings) -> Iterator[Metric]:
     except (CatalogError, SQLAlchemyError):
         yield _gauge("reachable", _REACHABLE, "part", reachable | {"catalog": False})
         return
-    if not status.is_mirror:  # which requests no index, and has a catalog only once it has replayed the journal
+    if not status.is_mirror:  # a mirror contacts no index, and has a catalog only after it has replayed the journal
         reachable |= {"catalog": not status.no_catalog, "index": not status.lag.index_error}
     elif not status.no_catalog:
         reachable["catalog"] = True
@@ -104,13 +108,13 @@ def _opened_storage(settings: Settings) -> Storage | None:
 
 
 def _of_disks(settings: Settings, storage: Storage | None) -> Iterator[Metric]:
-    """Of the local folders alone, whose disks can be full before anything else notices."""
+    """Yield metrics of local folders, whose disks can be full before anything else notices."""
     folders = {"home": settings.resolved_home}
     if storage is not None and (local := storage.local_path("")):
         folders["storage"] = local
     usages = {}
     for place, folder in folders.items():
-        with suppress(OSError):  # a folder that this user may not see
+        with suppress(OSError):  # this user cannot access the folder
             usages[place] = shutil.disk_usage(_existing(folder))
     free = {place: usage.free for place, usage in usages.items()}
     yield _gauge("disk_free_bytes", "Free bytes of the disk with this folder.", "folder", free)
@@ -119,12 +123,12 @@ def _of_disks(settings: Settings, storage: Storage | None) -> Iterator[Metric]:
 
 
 def _existing(folder: Path) -> Path:
-    """Return the folder, or the nearest one above it that exists."""
+    """Return the folder, or its nearest parent that exists."""
     return next(path for path in (folder, *folder.parents) if path.exists())
 
 
 def _of_runs(dagster: DagsterState) -> Iterator[Metric]:
-    """Return no metric if the instance does not answer."""
+    """Yield metrics of runs; none if the instance does not respond."""
     if (counts := dagster.counts) is None:
         return
     states = {"queued": counts.queued, "running": counts.running}
@@ -139,7 +143,7 @@ def _of_runs(dagster: DagsterState) -> Iterator[Metric]:
 
 
 def _of_journal(storage: Storage) -> Iterator[Metric]:
-    """Return the end of each stream, and of its signed part if it was ever signed."""
+    """Yield the end of each stream, and the end of its signed part if it was ever signed."""
     serials: dict[tuple[str, str], float | None] = {}
     try:
         for stream in JournalStream:
@@ -148,7 +152,9 @@ def _of_journal(storage: Storage) -> Iterator[Metric]:
                 serials[stream.value, "signed"] = signed_serial(storage, head)
     except (JournalDamagedError, StorageError):  # `journal verify` names the fault
         return
-    yield _gauge("journal_serial", "How far whole segments go, and their signature.", ("stream", "state"), serials)
+    yield _gauge(
+        "journal_serial", "Last serial of complete segments, and of their signature.", ("stream", "state"), serials
+    )
 
 
 def _of_status(status: Status) -> Iterator[Metric]:
@@ -157,20 +163,18 @@ def _of_status(status: Status) -> Iterator[Metric]:
     serials |= {"journal": status.due.journal.serial} | {dataset: one.serial for dataset, one in newest.items()}
     versions = {dataset: one.version for dataset, one in newest.items()}
     ranges = {"open": catalog.open_ranges, "running": catalog.running_ranges}
-    yield _gauge("serial", "How far each stage has come.", "stage", serials)
+    yield _gauge("serial", "Last serial of each stage.", "stage", serials)
     yield _gauge("lag_serials", "Serials by which the catalog lags the index.", value=lag.serials)
-    yield _gauge("lag_seconds", "Age of the first event that the catalog lacks, 0 without one.", value=lag.seconds)
+    yield _gauge("lag_seconds", "Age of the first event that the catalog lacks, else 0.", value=lag.seconds)
     answers = status.answers
     yield _gauge("answers_lag_serials", "Serials by which answers of look-ups lag the index.", value=answers.serials)
-    yield _gauge(
-        "answers_lag_seconds", "Age of the first event that an answer lacks, 0 without one.", value=answers.seconds
-    )
+    yield _gauge("answers_lag_seconds", "Age of the first event that an answer lacks, else 0.", value=answers.seconds)
     yield _gauge("ranges", "Serial ranges that are not complete.", "state", ranges)
     yield _gauge("distributions", "Live distributions by outcome.", "outcome", catalog.outcomes)
     yield _gauge("unexplained_changes", "Changes of files that no event explains.", value=catalog.unexplained_changes)
     yield _gauge(
         "broken_entries",
-        "Entries of the index's answers that break its protocol, kept aside.",
+        "Skipped entries of the index's responses that violate its protocol.",
         "source",
         catalog.broken_entries,
     )
@@ -180,12 +184,12 @@ def _of_status(status: Status) -> Iterator[Metric]:
     yield _gauge("dumps", "Committed dumps by kind.", "kind", status.dump_counts)
     yield _gauge("leveldb_version", "The newest published version.", "dataset", versions)
     yield _gauge("due", "Units of work that a run would do now, by kind.", "work", status.due.counts)
-    to_do = None if status.is_mirror else len(status.to_do())  # a mirror has a status of its own
-    yield _gauge("to_do", "Lines of `pypi-assets status` with something to do; 0: all is well.", value=to_do)
+    to_do = None if status.is_mirror else len(status.to_do())  # a mirror has another status
+    yield _gauge("to_do", "Lines of `pypi-assets status` that name a problem; 0 if all is well.", value=to_do)
 
 
 def _of_consumers(status: Status) -> Iterator[Metric]:
-    """None where the journal has no named reader."""
+    """Yield metrics of the journal's named readers, if there are any."""
     consumers = {one.name: one for one in status.catalog.consumers}
     if not consumers:
         return
@@ -198,16 +202,16 @@ def _of_consumers(status: Status) -> Iterator[Metric]:
         for name, one in consumers.items()
         for state, count in (("waiting", one.waiting), ("dead", one.dead))
     }
-    yield _gauge("journal_letters", "What webhooks have not received yet.", ("consumer", "state"), letters)
+    yield _gauge("journal_letters", "Deliveries that webhooks have not received yet.", ("consumer", "state"), letters)
 
 
 def _of_scopes(status: Status) -> Iterator[Metric]:
-    """None where there is no scope."""
+    """Yield metrics of scopes, if there are any."""
     scopes = {one.scope.name: one for one in status.catalog.scopes}
     if not scopes:
         return
     followed = status.catalog.followed_projects
-    yield _gauge("followed_projects", "Projects with answers, where scopes decide what is followed.", value=followed)
+    yield _gauge("followed_projects", "Followed projects with answers, if there are scopes.", value=followed)
     depths = {(name, str(depth)): count for name, one in scopes.items() for depth, count in one.depths.items()}
     yield _gauge("scope_projects", "Projects by scope and depth.", ("scope", "depth"), depths)
     states = {(name, one.state.value): 1 for name, one in scopes.items()}
@@ -215,11 +219,11 @@ def _of_scopes(status: Status) -> Iterator[Metric]:
     entering = {name: one.entering for name, one in scopes.items()}
     yield _gauge("scope_entering", "Projects of a scope without answers yet.", "scope", entering)
     visits_left = {name: one.visits.todo for name, one in scopes.items()}
-    yield _gauge("scope_visits_left", "Projects of a scope to be visited.", "scope", visits_left)
+    yield _gauge("scope_visits_left", "Projects of a scope to visit.", "scope", visits_left)
     reads_left = {name: one.reads_left for name, one in scopes.items()}
-    yield _gauge("scope_reads_left", "Files of a scope to be read.", "scope", reads_left)
+    yield _gauge("scope_reads_left", "Files of a scope to read.", "scope", reads_left)
     beyond = {name: one.beyond for name, one in scopes.items()}
-    yield _gauge("scope_beyond_depth", "Projects that are too deep for a scope.", "scope", beyond)
+    yield _gauge("scope_beyond_depth", "Projects beyond the depth of a scope.", "scope", beyond)
 
 
 def _gauge(
@@ -230,7 +234,7 @@ def _gauge(
     *,
     value: float | None = None,
 ) -> GaugeMetricFamily:
-    """A gauge of `value`, or one for each of `values` by the label or labels; what is not known is left out."""
+    """Return a gauge of `value`, or one for each of `values` by the label or labels. Unknown values are omitted."""
     names = [] if label is None else [label] if isinstance(label, str) else list(label)
     family = GaugeMetricFamily(f"pypi_assets_{name}", text, labels=names)
     if label is None and value is not None:

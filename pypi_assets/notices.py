@@ -1,6 +1,6 @@
-"""Sends notices to people, by mail, chat or any other service of Apprise; URLs name the services.
+"""Send notices to people, by mail, chat or any other service of Apprise. URLs name the services.
 
-What a notice reports does not belong here: see `defs/run_notices.py`.
+The content of notices does not belong here: see `defs/run_notices.py`.
 """
 
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ _EXTRA = f"sending notices needs Apprise: `{install_command('notify')}`, or unse
 
 
 def send_notice(urls: Sequence[str], title: str, text: str) -> list[str]:
-    """Sends a notice to each of `urls`; returns what went wrong, without the URLs, which contain secrets.
+    """Send a notice to each of `urls`. Return the errors, without the URLs, which contain secrets.
 
-    `title` and `text` can contain what an index has chosen: they are sent as text alone, and inert.
+    `title` and `text` can contain text from an index, so they are sent as plain text without active parts.
     """
     if not urls:
         return []
@@ -27,7 +27,9 @@ def send_notice(urls: Sequence[str], title: str, text: str) -> list[str]:
     for number, url in enumerate(urls, 1):
         service = Apprise()
         if not service.add(url):
-            problems.append(f"number {number} of PYPI_ASSETS_NOTIFY_URLS is no URL of a service that Apprise knows")
+            problems.append(
+                f"number {number} of PYPI_ASSETS_NOTIFY_URLS is not the URL of a service that Apprise knows"
+            )
         elif not service.notify(body=text, title=title, body_format=NotifyFormat.TEXT):
-            problems.append(f"number {number} of PYPI_ASSETS_NOTIFY_URLS did not take the notice")
+            problems.append(f"number {number} of PYPI_ASSETS_NOTIFY_URLS did not accept the notice")
     return problems
