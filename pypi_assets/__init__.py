@@ -1,6 +1,6 @@
-"""pypi-assets keeps an exact, queryable picture of a Python package index.
+"""pypi-assets keeps an exact, queryable copy of the state of a Python package index.
 
-`connect` returns a client that answers questions about it. Importing this package imports nothing else.
+`connect` returns a client that answers questions about the index. Importing this package imports nothing else.
 """
 
 from typing import TYPE_CHECKING, Any

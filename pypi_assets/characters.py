@@ -1,9 +1,9 @@
-"""The classes of characters that what is read of a file depends on, fixed at one version of Unicode.
+"""Character classes for reading files, fixed at one version of Unicode.
 
-Each Python brings the Unicode tables of its year: a character that is new in them is a letter, printable, or part of
-an identifier on one Python and none of them on another. The methods of str that read those tables (isidentifier,
-isprintable, lower, casefold, isdigit ...) are therefore used here alone. What has not changed since Unicode 6.3 is used
-everywhere: which characters are whitespace (strip, split) and which end a line (splitlines).
+Each version of Python has other Unicode tables. A character that is new in them is a letter, printable, or part of an
+identifier on one Python, and not on another. So only this module uses the methods of str that read these tables
+(isidentifier, isprintable, lower, casefold, isdigit ...). Properties that have not changed since Unicode 6.3 can be
+used everywhere: which characters are whitespace (strip, split), and which end a line (splitlines).
 """
 
 import re
@@ -78,7 +78,7 @@ ffda-ffdc ffe0-ffe6 ffe8-ffee fffc-fffd 10000-1000b 1000d-10026 10028-1003a 1003
 1fb00-1fb92 1fb94-1fbca 1fbf0-1fbf9 20000-2a6df 2a700-2b738 2b740-2b81d 2b820-2cea1 2ceb0-2ebe0 2f800-2fa1d
 30000-3134a e0100-e01ef
 """
-"""str.isprintable()."""
+"""The printable characters, as in str.isprintable()."""
 IDENTIFIER_STARTS = """
 aa b5 ba c0-d6 d8-f6 f8-2c1 2c6-2d1 2e0-2e4 2ec 2ee 370-374 376-377 37b-37d 37f 386 388-38a 38c 38e-3a1 3a3-3f5
 3f7-481 48a-52f 531-556 559 560-588 5d0-5ea 5ef-5f2 620-64a 66e-66f 671-6d3 6d5 6e5-6e6 6ee-6ef 6fa-6fc 6ff 710
@@ -135,7 +135,7 @@ ff41-ff5a ff66-ff9d ffa0-ffbe ffc2-ffc7 ffca-ffcf ffd2-ffd7 ffda-ffdc 10000-1000
 1ee5f 1ee61-1ee62 1ee64 1ee67-1ee6a 1ee6c-1ee72 1ee74-1ee77 1ee79-1ee7c 1ee7e 1ee80-1ee89 1ee8b-1ee9b 1eea1-1eea3
 1eea5-1eea9 1eeab-1eebb 20000-2a6df 2a700-2b738 2b740-2b81d 2b820-2cea1 2ceb0-2ebe0 2f800-2fa1d 30000-3134a
 """
-"""What an identifier can begin with: XID_Start."""
+"""The characters with which an identifier can begin: XID_Start."""
 IDENTIFIER_PARTS = """
 aa b5 b7 ba c0-d6 d8-f6 f8-2c1 2c6-2d1 2e0-2e4 2ec 2ee 300-374 376-377 37b-37d 37f 386-38a 38c 38e-3a1 3a3-3f5 3f7-481
 483-487 48a-52f 531-556 559 560-588 591-5bd 5bf 5c1-5c2 5c4-5c5 5c7 5d0-5ea 5ef-5f2 610-61a 620-669 66e-6d3 6d5-6dc
@@ -203,48 +203,47 @@ ff41-ff5a ff66-ffbe ffc2-ffc7 ffca-ffcf ffd2-ffd7 ffda-ffdc 10000-1000b 1000d-10
 1ee6c-1ee72 1ee74-1ee77 1ee79-1ee7c 1ee7e 1ee80-1ee89 1ee8b-1ee9b 1eea1-1eea3 1eea5-1eea9 1eeab-1eebb 1fbf0-1fbf9
 20000-2a6df 2a700-2b738 2b740-2b81d 2b820-2cea1 2ceb0-2ebe0 2f800-2fa1d 30000-3134a e0100-e01ef
 """
-"""What an identifier can go on with: XID_Continue."""
+"""The characters with which an identifier can continue: XID_Continue."""
 
 
 UNICODE_VERSION = "14.0.0"
-"""Of the tables: raised together with EXTRACTOR_VERSION."""
+"""The Unicode version of the tables. Raise it together with EXTRACTOR_VERSION."""
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _SEPARATORS = re.compile(r"[-_.]+")
 
 
 def is_identifier(text: str) -> bool:
-    """Whether `text` is an identifier of Python, as str.isidentifier() decides it by the tables of UNICODE_VERSION.
+    """Check whether `text` is a Python identifier, like str.isidentifier() with the tables of UNICODE_VERSION.
 
-    >>> is_identifier("a\\u200db")
-    False
+    >>> is_identifier("a\\u200db") False
     """
     return text.isidentifier() if text.isascii() else _identifier().fullmatch(text) is not None
 
 
 def identifier_test(*texts: str) -> Callable[[str], bool]:
-    """The quickest function that decides as `is_identifier` for each part of `texts`."""
+    """Return the quickest function that gives the results of `is_identifier` for every part of `texts`."""
     return str.isidentifier if all(map(str.isascii, texts)) else is_identifier
 
 
 def is_printable(text: str) -> bool:
-    """Whether no character of `text` is one that is not printable, as str.isprintable() decides it."""
+    """Check whether all characters of `text` are printable, like str.isprintable()."""
     return text.isprintable() if text.isascii() else _unprintable().search(text) is None
 
 
 def replace_unprintable(text: str, replacement: str) -> str:
-    """`text` with `replacement` (one character) for each character that is not printable."""
+    """Return `text` with each unprintable character replaced by `replacement` (one character)."""
     return text if is_printable(text) else _unprintable().sub(replacement, text)
 
 
 def lower(text: str) -> str:
-    """`text` with A to Z as small letters; all other characters stay as they are."""
+    """Return `text` with A to Z in lower case. All other characters are unchanged."""
     return text.lower() if text.isascii() else text.translate(_ASCII_LOWER)
 
 
 def lowered(text: str) -> str:
-    """`text` with small letters alone, as str.lower() makes them. Characters that are newer than the tables stay.
+    """Return `text` in lower case, like str.lower(). Characters that are newer than the tables are unchanged.
 
-    What has a small letter keeps it in each version of Unicode.
+    The lower-case form of a character never changes in later versions of Unicode.
     """
     if is_printable(text):
         return text.lower()
@@ -254,9 +253,9 @@ def lowered(text: str) -> str:
 
 
 def casefolded(text: str) -> str:
-    """`text` without differences of case. Characters that are newer than the tables stay as they are.
+    """Return `text` with its case folded. Characters that are newer than the tables are unchanged.
 
-    Unicode guarantees that the folding of a character never changes once it is assigned.
+    Unicode guarantees that the case folding of an assigned character never changes.
     """
     if text.isascii():
         return text.lower()
@@ -264,22 +263,24 @@ def casefolded(text: str) -> str:
 
 
 def case_folding(*texts: str) -> Callable[[str], str]:
-    """The quickest function that folds each part of `texts` as `casefolded` does."""
+    """Return the quickest function that gives the results of `casefolded` for every part of `texts`."""
     return str.lower if all(map(str.isascii, texts)) else casefolded
 
 
 def is_digits(text: str) -> bool:
-    """Whether `text` is one or more of the digits 0 to 9."""
+    """Check whether `text` is one or more of the digits 0 to 9."""
     return text.isascii() and text.isdigit()
 
 
 def normalized_name(name: str) -> str:
-    """A project's name as PEP 503 normalizes it. In what is no valid name, only A to Z become small letters."""
+    """Return a project's name as PEP 503 normalizes it. In invalid names, only A to Z become lower case."""
     return _SEPARATORS.sub("-", lower(name))
 
 
 def named_character(name: str) -> str | None:
-    """The printable character of this `name`, which is no alias; None where there is none in UNICODE_VERSION."""
+    """Return the printable character with this `name`, or None if UNICODE_VERSION has none. Aliases are not
+    accepted.
+    """
     try:
         char = unicodedata.lookup(name)
     except KeyError:
@@ -300,11 +301,11 @@ def _unprintable() -> re.Pattern[str]:
 
 
 def _class_of(ranges: str) -> str:
-    """The ranges as they are written in a class of a regular expression."""
+    """Return the ranges in the syntax of a regular expression's character class."""
     bounds = (each.split("-") for each in ranges.split())
     return "".join([f"\\U{int(each[0], 16):08x}-\\U{int(each[-1], 16):08x}" for each in bounds])
 
 
 def printable(text: str, limit: int = 300) -> str:
-    """`text` fit for one line of a log or a database: cut, and without control characters."""
+    """Return `text` for one line of a log or a database: truncated, and without control characters."""
     return replace_unprintable(text[:limit], "\ufffd")

@@ -1,6 +1,6 @@
-"""Builds the parts of the program from the settings, for the command line and for Dagster.
+"""Create the parts of the program from the settings, for the command line and for Dagster.
 
-What the parts do, and when, does not belong here.
+The work of these parts does not belong here.
 """
 
 import math
@@ -40,10 +40,10 @@ from pypi_assets.settings import AUTO_HOSTS, Settings, is_loopback
 from pypi_assets.storage.root_owner import NEW, RootOwner, claimed_on_write, require_claimable
 from pypi_assets.storage.store import Storage, open_storage
 
-_CHANGELOG_CALLS_PER_SECOND = 1.0  # PyPI's wish
+_CHANGELOG_CALLS_PER_SECOND = 1.0  # PyPI asks for this limit
 _DETECTION_ATTEMPTS = 2
 _DETECTION_PATIENCE_S = 20.0
-"""For a connection, and for the next bytes of an answer, while it is found out what an index is."""
+"""Seconds to wait for a connection, and for the next bytes of a response, while the kind of an index is detected."""
 
 
 def index_from(
@@ -54,16 +54,16 @@ def index_from(
     detects: bool = False,
     followed_url: str | None = None,
 ) -> PackageIndex:
-    """The index, of the kind that the settings name; with `catalog`, it shares its rates with all processes that use
-    that catalog.
+    """Return the index, of the kind that the settings name. With `catalog`, all processes that use it share the rate
+    limits.
 
-    With PYPI_ASSETS_LISTER=auto it is the one that the catalog follows; if the catalog follows none yet, it is found
-    out by requests if it `detects`. Without `catalog`, `followed_url` is the index that a catalog follows, None if that
-    is not known.
+    PYPI_ASSETS_LISTER=auto stands for the kind of the index that the catalog follows. If the catalog follows none yet,
+    the kind is detected by requests if `detects` is true. Without `catalog`, `followed_url` is the index that a catalog
+    follows, or None if it is unknown.
 
-    With `patience_s` it sends each request once, and waits no longer than that for its turn, for a connection, or for
-    the next bytes. Raises SettingsError where the index is not on this machine and no contact is set, and what
-    `detect_index` raises.
+    With `patience_s`, each request is sent once. It waits at most this long for its rate limit, for a connection, and
+    for the next bytes. Raises SettingsError if the index is on another machine and no contact is set, and the errors of
+    `detect_index`.
     """
     settings.require_contact()
     url, kind = settings.index_url, settings.lister
@@ -95,9 +95,9 @@ def index_from(
 
 
 def detect_index(settings: Settings) -> Detection:
-    """Return the kind and the address of the index, found out by a few requests, each repeated once at most.
+    """Detect the kind and the address of the index by a few requests. Each is repeated at most once.
 
-    Raises SettingsError if a contact is missing, and PackageIndexError as `detect` does.
+    Raises SettingsError if a contact is missing, and PackageIndexError like `detect`.
     """
     settings.require_contact()
     rates = _rates(settings, None, math.inf)
@@ -107,7 +107,7 @@ def detect_index(settings: Settings) -> Detection:
 
 
 def _client(settings: Settings, url: str, rates: Rates, patience_s: float, attempts: int | None = None) -> IndexClient:
-    """A client that sends each request `attempts` times, by default as often as the settings and `patience_s` allow."""
+    """Return a client that sends each request `attempts` times; the default follows the settings and `patience_s`."""
     if attempts is None:
         attempts = settings.request_attempts if patience_s == math.inf else 1
     return IndexClient(
@@ -150,12 +150,12 @@ def _wait_for_turn(longest_s: float, url: str, seconds: float) -> None:
 
 
 def catalog_from(settings: Settings) -> Catalog:
-    """The catalog, its tables made where there are none. Raises CatalogError."""
+    """Return the catalog, and create its tables if there are none. Raises CatalogError."""
     return open_catalog(settings.resolved_database_url)
 
 
 def existing_catalog_from(settings: Settings) -> Catalog:
-    """The catalog for readers, which create nothing. Raises CatalogError; a NoCatalogError names where it looked."""
+    """Return the catalog for readers, which create nothing. Raises CatalogError; NoCatalogError names the place."""
     try:
         return open_existing_catalog(settings.resolved_database_url)
     except NoCatalogError as error:
@@ -167,19 +167,19 @@ def existing_catalog_from(settings: Settings) -> Catalog:
 
 
 def catalog_to_read(settings: Settings) -> Catalog:
-    """The catalog for the service: nothing can be written through it, and no statement takes longer than an answer may.
+    """Return a read-only catalog for the service, whose statements have the time limit of an answer.
 
-    Raises CatalogError, a NoCatalogError where there is none.
+    Raises CatalogError, and NoCatalogError if there is none.
     """
-    existing_catalog_from(settings).close()  # for its messages, and the check of the tables' version
+    existing_catalog_from(settings).close()  # for its error messages, and the check of the version of the tables
     return open_to_read(settings.resolved_database_url, settings.service_timeout_s)
 
 
 def storage_from(settings: Settings, catalog: Catalog | None = None, *, read_only: bool = False) -> Storage:
-    """Return the object store. For writers its root becomes the one of `catalog` with the first write.
+    """Return the object store. If it is writable, the first write claims its root for `catalog`.
 
-    Without `catalog` it is a root of the settings' index. Raises StorageError if the root belongs to another index or
-    another catalog, or to a mirror; so does a write if it became so in the meantime.
+    Without `catalog`, the root is claimed for the settings' index. Raises StorageError if the root belongs to another
+    index, to another catalog or to a mirror. A later write also raises it if this happened in the meantime.
     """
     storage = open_storage(settings.resolved_storage_url, read_only=read_only)
     if read_only:
@@ -198,7 +198,7 @@ def _claimant(settings: Settings, catalog: Catalog | None) -> RootOwner:
 
 
 def limits_from(settings: Settings) -> ReadLimits:
-    """The limits of reading one distribution."""
+    """Return the limits for reading one distribution."""
     return ReadLimits(
         max_file_bytes=settings.max_file_bytes,
         max_metadata_bytes=settings.max_metadata_bytes,
@@ -211,10 +211,10 @@ def limits_from(settings: Settings) -> ReadLimits:
 
 
 def readers_from(settings: Settings) -> ReaderPool:
-    """The processes that read distributions; they start when they are needed, and end when the pool is closed.
+    """Return the pool of processes that read distributions. They start when needed, and end when the pool is closed.
 
-    There is one for each connection, since a server hangs up on a download that waits for a reader. And there is one
-    for each processor, for a reprocess.
+    It has a process for each connection, since a server closes the connection of a download that waits for a reader.
+    For re-reading stored files, it has at least one process for each processor.
     """
     return ReaderPool(
         limits_from(settings),
@@ -232,7 +232,7 @@ def crawler_from(
     report: Callable[[Progress], None] | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> Crawler:
-    """The parts that a crawl works with. `report` receives its progress, `notify` messages for people."""
+    """Return the parts of a crawl. `report` receives its progress, and `notify` receives messages for people."""
     crawler = Crawler(
         index=index,
         catalog=catalog,
@@ -257,7 +257,7 @@ def crawler_from(
 def declared_scopes(settings: Settings) -> list[ScopePlan]:
     """Return the plans of the scopes that the file of indexes declares for the index of `settings`.
 
-    Raises SettingsError, also for what is wrong in the files that a scope names.
+    Raises SettingsError, also for errors in the files that a scope names.
     """
     indexes = None if settings.index is None else read_all_indexes()
     index = None if indexes is None or settings.index is None else indexes.named(settings.index)

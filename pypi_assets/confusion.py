@@ -1,6 +1,7 @@
-"""Names that several indexes have, or that look alike across them, and whose files each installer would take.
+"""Find names that several indexes have or that look alike, and the version that each installer would choose.
 
-It reads only the catalogs. With the names of all indexes in order of their skeletons, it keeps one group at a time.
+It reads only the catalogs. It reads the names of all indexes in the order of their skeletons (a skeleton is the same
+for names that look alike), and holds only one group in memory.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -36,7 +37,9 @@ _NAMES_AT_A_TIME = 500
 
 @dataclass(frozen=True, slots=True)
 class OpenIndex:
-    """An index whose catalog is open, with its complete serial. `followed` is how many projects are; None: all."""
+    """An index with an open catalog, and its complete serial. `followed` is the number of followed projects; None means
+    all.
+    """
 
     name: str
     is_private: bool
@@ -47,7 +50,7 @@ class OpenIndex:
 
 @dataclass(slots=True)
 class OpenIndexes:
-    """Indexes in the order of their file, and why others could not be opened, by name."""
+    """The open indexes in the order of their file, and the reasons why other indexes could not be opened, by name."""
 
     opened: list[OpenIndex] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)
@@ -60,7 +63,7 @@ class OpenIndexes:
         self._stack.close()
 
     def add(self, table: IndexTable) -> None:
-        """Opens the catalog of an index, or records why it cannot be."""
+        """Open the catalog of an index, or record why it cannot be opened."""
         try:
             with selected_index(table.name):
                 settings = load_settings()
@@ -76,7 +79,7 @@ class OpenIndexes:
 
 
 def open_indexes(tables: Iterable[IndexTable]) -> OpenIndexes:
-    """Opens the catalogs of these indexes; a context manager, which closes them."""
+    """Open the catalogs of these indexes. The result is a context manager that closes them."""
     indexes = OpenIndexes()
     for table in tables:
         indexes.add(table)
@@ -84,15 +87,19 @@ def open_indexes(tables: Iterable[IndexTable]) -> OpenIndexes:
 
 
 def require_indexes() -> tuple[IndexTable, ...]:
-    """All indexes of the settings. Raises SettingsError where there is no file, or less than two."""
+    """Return all indexes of the settings. Raises SettingsError if no file is set, or if it has less than two
+    indexes.
+    """
     indexes = read_all_indexes()
     if indexes is None or len(indexes.tables) < 2:
-        raise SettingsError("names are compared between several indexes: PYPI_ASSETS_INDEXES names a file of them")
+        raise SettingsError(
+            "names can only be compared between several indexes: set PYPI_ASSETS_INDEXES to a file with them"
+        )
     return indexes.tables
 
 
 class HadFirst(StrEnum):
-    """Whether an index had a name before the other indexes that have it."""
+    """The order of names: whether an index had a name before all other indexes with this name."""
 
     YES = "yes"
     NO = "no"
@@ -100,13 +107,12 @@ class HadFirst(StrEnum):
 
 
 def had_first(times: Sequence[float | None]) -> list[HadFirst]:
-    """Return for each of these times (unix seconds, None: not known) whether it is before all the others.
+    """Return for each time (unix seconds, None if unknown) whether it is before all the others.
 
-    Events have whole seconds and uploads have fractions, so only whole seconds are compared: nothing is known of the
-    order within one second.
+    Events have whole seconds and uploads have fractions, so only whole seconds are compared. The order within one
+    second is unknown.
 
-    >>> [one.value for one in had_first([1767225600.9, 1767225600.0, 1767225601.0])]
-    ['unknown', 'unknown', 'no']
+    >>> [one.value for one in had_first([1767225600.9, 1767225600.0, 1767225601.0])] ['unknown', 'unknown', 'no']
     """
     seconds = [None if time is None else int(time) for time in times]
     earliest = min((second for second in seconds if second is not None), default=None)
@@ -117,7 +123,7 @@ def had_first(times: Sequence[float | None]) -> list[HadFirst]:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A project of one index. `newest` is what an installer takes that sees this index alone; None: nothing."""
+    """A project of one index. `newest` is the version that an installer with only this index would choose, or None."""
 
     index: str
     is_private: bool
@@ -127,10 +133,10 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """One name that several indexes have, of the kind `same`, or names of several that look alike, of the kind `alike`.
+    """One name that several indexes have (`same`), or similar names of several indexes (`alike`).
 
-    `offers` are in the order of the indexes. `pip` takes the highest version over all, which the indexes `pip_indexes`
-    have; `uv` takes that of the first index with the name, `uv_index`. Names that only look alike do not compete.
+    `offers` are in the order of the indexes. `pip` is the highest version of all indexes, which `pip_indexes` offer.
+    `uv` is the version from `uv_index`, the first index with the name. Names that only look alike do not compete.
     """
 
     kind: str
@@ -142,18 +148,18 @@ class Confusion:
 
     @property
     def had_first(self) -> list[HadFirst]:
-        """Whether each of the offers was there before the others, in their order."""
+        """Return for each offer whether it was there before all others."""
         return had_first([offer.project.since for offer in self.offers])
 
 
 def installed_version(releases: Mapping[str, bool]) -> str | None:
-    """The version that pip and uv take of these without a requirement on it, as PEP 440 and PEP 592 have it; None where
-    there is none. `releases` has whether each version is yanked.
+    """Return the version that pip and uv choose without a version requirement (PEP 440, PEP 592), or None if there is
+    none.
 
-    A pre-release is taken only where there is nothing else, and yanked ones count in that; a yanked one never is.
+    `releases` maps each version to whether it is yanked. A yanked version is never chosen. A pre-release is only chosen
+    if all versions are pre-releases, including the yanked ones.
 
-    >>> installed_version({"1.0": False, "2.0rc1": False, "1.5": True})
-    '1.0'
+    >>> installed_version({"1.0": False, "2.0rc1": False, "1.5": True}) '1.0'
     """
     versions = {text: version for text in releases if (version := parsed_version(text)) is not None}
     is_final = {text for text, version in versions.items() if not version.is_prerelease}
@@ -162,9 +168,10 @@ def installed_version(releases: Mapping[str, bool]) -> str | None:
 
 
 def confusions(indexes: Sequence[OpenIndex], only: str | None = None) -> Iterator[Confusion]:
-    """All names that more than one of the indexes has, and those that look alike, by skeleton; of those the same first.
+    """Yield the names that several indexes have, and similar names, by skeleton. For each skeleton, equal names come
+    first.
 
-    With `only`, those that the index of this name has a part in.
+    With `only`, yield only the results in which the index of this name has a part.
     """
     groups = (members for members in _groups(indexes) if only is None or only in {index for index, _ in members})
     while batch := _some(groups):
@@ -181,7 +188,7 @@ _Member = tuple[str, str]
 
 
 def _groups(indexes: Sequence[OpenIndex]) -> Iterator[list[_Member]]:
-    """The names with equal skeletons, where more than one index knows one of them."""
+    """Yield groups of names with the same skeleton that occur in more than one index."""
     with ExitStack() as stack:
         streams = [
             _numbered(names_by_skeleton(stack.enter_context(index.catalog.read())), number)
@@ -198,7 +205,7 @@ def _numbered(names: Iterable[tuple[str, str]], number: int) -> Iterator[tuple[s
 
 
 def _some(groups: Iterator[list[_Member]]) -> list[list[_Member]]:
-    """The next groups, with about as many names as one query takes."""
+    """Return the next groups, with about as many names as one query accepts."""
     taken: list[list[_Member]] = []
     count = 0
     for group in groups:
@@ -210,7 +217,7 @@ def _some(groups: Iterator[list[_Member]]) -> list[list[_Member]]:
 
 
 def _offers(indexes: Sequence[OpenIndex], groups: Sequence[Sequence[_Member]]) -> dict[_Member, Offer]:
-    """What the indexes offer under these names."""
+    """Return the offers of the indexes for these names."""
     found: dict[_Member, Offer] = {}
     for index in indexes:
         names = sorted({name for known, name in chain.from_iterable(groups) if known == index.name})
@@ -227,7 +234,7 @@ def _offered(index: OpenIndex, names: Sequence[str]) -> list[Offer]:
 
 
 def _of_group(offers: Sequence[Offer]) -> Iterator[Confusion]:
-    """What names of one skeleton have in common across indexes. `offers` are in the order of the indexes."""
+    """Yield the confusions among the names of one skeleton. `offers` are in the order of the indexes."""
     by_name: dict[str, list[Offer]] = {}
     for offer in offers:
         by_name.setdefault(offer.project.normalized, []).append(offer)
@@ -255,7 +262,7 @@ def _same(offers: Sequence[Offer]) -> Confusion:
 
 
 def _has(releases: Mapping[str, bool], wanted: str) -> bool:
-    """Whether there is a release that PEP 440 holds equal, and that is not yanked."""
+    """Check whether a version equal to `wanted` in PEP 440 exists and is not yanked."""
     return any(
         parsed_version(version) == parsed_version(wanted) and not is_yanked for version, is_yanked in releases.items()
     )
@@ -263,10 +270,10 @@ def _has(releases: Mapping[str, bool], wanted: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PublicName:
-    """A name of a private index that a public one has too.
+    """A name of a private index that a public index has, too.
 
-    `private_had_first` is unknown if a time is, or if both indexes have had the name since the same second: then
-    `is_same_second`.
+    `private_had_first` is unknown if a time is unknown. It is also unknown if both indexes have had the name since the
+    same second; then `is_same_second` is true.
     """
 
     private: Offer
@@ -283,15 +290,16 @@ class PublicName:
 
     @property
     def may_be_new(self) -> bool:
-        """Whether the public index may have the name only after the private one, as far as times are known."""
+        """Check whether the public index may have got the name after the private one, as far as the times are known."""
         return self.private_had_first is HadFirst.YES or self.is_same_second
 
 
 def public_names(
     private: OpenIndex, publics: Sequence[OpenIndex], accepted: Collection[str] = ()
 ) -> Iterator[PublicName]:
-    """The names of a private index that public ones have too, but `accepted` ones. What it costs depends on how many
-    names the private index has.
+    """Yield the names of a private index that public indexes have, too, except `accepted` names.
+
+    The cost depends on the number of names in the private index.
     """
     wanted = {canonicalize_name(name) for name in accepted}
     with private.catalog.read() as connection:

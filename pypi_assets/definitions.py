@@ -1,7 +1,7 @@
-"""All definitions of Dagster, put together from the settings, as workspace.yaml loads them.
+"""All Dagster definitions, built from the settings, for workspace.yaml.
 
-Loading it contacts no index and opens no database. Settings that are wrong fail the run or tick that needs them, with
-their message.
+Loading them contacts no index and opens no database. With wrong settings, the definitions still load, and each run or
+tick that needs the settings fails with their error message.
 """
 
 import logging
@@ -43,7 +43,7 @@ from pypi_assets.workspace import ATTRIBUTE_PREFIX, name_in_dagster
 
 
 def _asset_factories() -> Iterator[AssetFactory]:
-    """Yield the assets of each module in `defs/assets`, those of serial ranges as one step."""
+    """Yield the assets of each module in `defs/assets`. The assets of serial ranges are one step."""
     of_ranges: list[RangeAsset] = []
     for module in pkgutil.iter_modules(assets.__path__):
         declared = vars(import_module(f"{assets.__name__}.{module.name}")).values()
@@ -67,7 +67,7 @@ def _for_index(settings: Settings | SettingsError, naming: Naming) -> ForIndex:
 
 
 def _package_index(settings: Settings | SettingsError, index: ForIndex) -> dg.AssetSpec:
-    """Return the external asset that all lineage begins with, with the index's address if the settings are right."""
+    """Return the external asset at the start of all lineage, with the index's address if the settings are correct."""
     metadata: dict[str, dg.MetadataValue[Any]] = {"docs": dg.MetadataValue.text("docs/indexes.md")}
     if isinstance(settings, Settings):
         parts = urlsplit(settings.index_url)
@@ -76,8 +76,7 @@ def _package_index(settings: Settings | SettingsError, index: ForIndex) -> dg.As
     return dg.AssetSpec(
         index.naming.key("package_index"),
         group_name="package_index",
-        description="The package index that is followed: its list of projects, their pages, its changelog and its"
-        " files.",
+        description="The followed package index: its list of projects, their pages, its changelog and its files.",
         metadata=metadata,
         kinds={"python"},
         owners=list(index.owners),
@@ -97,10 +96,10 @@ def build_defs(
     storage: Storage | None = None,
     readers: ReaderPool | None = None,
 ) -> dg.Definitions:
-    """The definitions for `settings`, with the names of their index; a private one is compared with public ones too.
+    """Return the definitions for `settings`, named after their index. A private index is also compared with public
+    ones.
 
-    An index, a catalog, a storage or readers that are given are used in place of those of the settings, and closed by
-    their giver.
+    An index, a catalog, a storage or readers that are passed replace those of the settings, and the caller closes them.
     """
     interval_s, on = 60, False
     if isinstance(settings, Settings):
@@ -146,9 +145,9 @@ def build_defs(
 
 
 def _loaded(naming: Naming | None = None) -> dg.Definitions:
-    """The definitions of the selected index, with the names that are given, or those that follow from the settings.
+    """Return the definitions of the selected index, with the given names or names from the settings.
 
-    They load whatever the settings are. A variable that names no setting is logged, once for each process.
+    They load even if the settings are wrong. A variable that is not a setting is logged once for each process.
     """
     is_private = False
     try:
@@ -165,7 +164,7 @@ def _loaded(naming: Naming | None = None) -> dg.Definitions:
 
 @cache
 def _of_index(name: str) -> dg.Definitions:
-    """The definitions of the index that has this name in Dagster."""
+    """Return the definitions of the index with this name in Dagster."""
     naming = Naming(name)
     try:
         indexes = read_all_indexes()
@@ -177,7 +176,7 @@ def _of_index(name: str) -> dg.Definitions:
 
 
 def __getattr__(name: str) -> dg.Definitions:
-    """The definitions of another index than the default one, such as `index_company`: see `workspace.py`."""
+    """Return the definitions of an index that is not the default, such as `index_company`: see `workspace.py`."""
     if name.startswith(ATTRIBUTE_PREFIX):
         return _of_index(name.removeprefix(ATTRIBUTE_PREFIX))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

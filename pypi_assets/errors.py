@@ -1,15 +1,15 @@
-"""The base of errors that are expected, and the error of wrong settings. Imports nothing, so any module can use it."""
+"""The base class of expected errors, and the error of wrong settings. It imports nothing, so any module can use it."""
 
 
 class ExpectedError(Exception):
-    """What can go wrong without a mistake in the code; the text is for people: it names the thing and what to do.
+    """An error that can occur without a bug. The message is for people, and names the object and the remedy.
 
-    The command line prints the text without a traceback, and needs to import nothing to recognize it.
+    The command line prints the message without a traceback. To recognize the error, it imports nothing else.
     """
 
 
 class NotAnsweredError(ExpectedError):
-    """A question about a project at a serial before the first one with answers about it; the text has that serial."""
+    """A project has no answers yet at the requested serial. The message has the first serial with answers."""
 
 
 class SettingsError(ExpectedError):
@@ -17,4 +17,4 @@ class SettingsError(ExpectedError):
 
 
 FIRST_COMMANDS = "run `pypi-assets crawl full`, `pypi-assets dump full` and `pypi-assets leveldb update`, in this order"
-"""What makes a catalog, a storage and its first LevelDBs."""
+"""The commands that create a catalog, a storage and the first LevelDBs."""

@@ -1,7 +1,8 @@
-"""Signals that interrupt this program, Ctrl-C for one, where they do no harm.
+"""Delay signals that interrupt this program, such as Ctrl-C, until they do no harm.
 
-Python runs their handlers between any two instructions of the main thread. One that raises there can leave a library's
-own state half changed: a transaction stays open as long as the traceback, and what ends meanwhile waits for its lock.
+Python runs signal handlers between any two instructions of the main thread. A handler that raises an error there can
+leave the state of a library half changed: for example, a transaction stays open as long as the traceback exists, and
+cleanup code waits for the lock of this transaction.
 """
 
 import signal
@@ -14,9 +15,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Uninterrupted:
-    """A block at whose end the handlers run of the signals that came meanwhile; of each, a second one does not wait.
+    """A block that delays signals. Their handlers run at its end. A second signal of the same kind is not delayed.
 
-    In other threads than the main one, which no handler interrupts, it does nothing.
+    It does nothing in threads other than the main thread, because handlers never interrupt them.
 
         with Uninterrupted():
             connection = engine.connect()
@@ -31,7 +32,7 @@ class Uninterrupted:
         if threading.current_thread() is threading.main_thread():
             try:
                 self._replace_handlers()
-                self._is_entered = True  # until here, and once this is left, signals are handled as before
+                self._is_entered = True  # signals are only delayed from here until __exit__
             except BaseException:
                 self._restore_handlers()
                 raise

@@ -1,6 +1,6 @@
-"""Makes text that an index or a file has chosen inert where it is shown: one function for each kind of place.
+"""Make text from an index or a file inert where it is displayed, with a function for each kind of place.
 
-It also covers all that a process logs, and the traceback that ends it.
+This also covers everything that a process logs, and the traceback that ends it.
 """
 
 import logging
@@ -15,38 +15,36 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  
 _MARKUP = re.compile(r"[\\`*\[\]<>&~|]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _LINK = re.compile(r"://|www\.|@", re.IGNORECASE)
 _BLOCK = re.compile(r"[#+=-]+(?=\s|$)|(?<=\d)[.)](?=\s|$)")
-"""What makes a heading, a list or a rule of a line that begins with it, or with a number before it."""
+"""Text that makes a line a heading, a list or a rule, at its beginning or after a number."""
 _BACKTICKS = re.compile(r"`+")
 _MENTION = re.compile(r"@(?=\S)|<(?=\S)")
 _SCHEME = re.compile(r"(?<=\w)://")
 
 
 def inert_line(text: str) -> str:
-    """`text` on one line, for terminals and logs: without control characters, and none that changes the direction.
+    """Return `text` on one line, for terminals and logs, without control characters or direction marks.
 
-    >>> inert_line("a\\x1b[31m\\nb") == "a\\ufffd[31m b"
-    True
+    >>> inert_line("a\\x1b[31m\\nb") == "a\\ufffd[31m b" True
     """
     joined = " ".join(text.split())
     return joined if joined.isprintable() else "".join([c if c.isprintable() else REPLACEMENT for c in joined])
 
 
 def inert_lines(text: str) -> str:
-    """The same for text of several lines, which keep their indentation."""
+    """Do the same for text of several lines, which keep their indentation."""
     return "\n".join([_indentation(line) + inert_line(line) for line in text.splitlines()])
 
 
 def inert_csv(text: str) -> str:
-    """The same for a cell of CSV: what a spreadsheet would take for a formula gets an apostrophe in front."""
+    """Do the same for a CSV cell. Text that a spreadsheet would run as a formula gets an apostrophe in front."""
     line = inert_line(text)
     return f"'{line}" if line.startswith(_FORMULA_STARTS) else line
 
 
 def inert_markdown(text: str) -> str:
-    """The same for a paragraph of Markdown, as Dagster shows descriptions: no markup, no image, no link.
+    """Do the same for a paragraph of Markdown, such as a description in Dagster: no markup, images or links.
 
-    >>> inert_markdown("see ![x](https://example.org/x.png)")
-    'see `![x](https://example.org/x.png)`'
+    >>> inert_markdown("see ![x](https://example.org/x.png)") 'see `![x](https://example.org/x.png)`'
     """
     words = [_escaped(word) for word in inert_line(text).split(" ")]
     first = _BLOCK.search(words[0])
@@ -56,7 +54,7 @@ def inert_markdown(text: str) -> str:
 
 
 def inert_markdown_cell(text: str, longest: int) -> str:
-    """The same for a cell of a table in Markdown, of at most `longest` characters."""
+    """Do the same for a cell of a Markdown table, with at most `longest` characters."""
     shown = inert_line(text[: 2 * longest])
     if len(shown) > longest or len(text) > 2 * longest:
         shown = shown[: longest - 1] + "…"
@@ -64,8 +62,9 @@ def inert_markdown_cell(text: str, longest: int) -> str:
 
 
 def inert_notice(text: str) -> str:
-    """The same for the lines of a notice, as mail and chats show it: no URL that becomes a link and is fetched for a
-    preview, and no mention of people. It has at most `LONGEST_NOTICE` characters.
+    """Do the same for the lines of a notice in mail and chats, with at most `LONGEST_NOTICE` characters.
+
+    The text has no URL that becomes a link or is fetched for a preview, and mentions no people.
     """
     lines = inert_lines(text[:LONGEST_NOTICE])
     return _MENTION.sub(r"\g<0> ", _SCHEME.sub(":// ", lines)).replace("www.", "www. ")
@@ -76,13 +75,15 @@ def _indentation(line: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Markdown makes links of addresses even where they are escaped, but not within code."""
+    """Escape markup. Addresses become code, since Markdown makes links even of escaped addresses, but not in code."""
     return _code(text) if _LINK.search(text) else _MARKUP.sub(r"\\\g<0>", text)
 
 
 def _code(text: str) -> str:
-    """Code, also within a table. There a bar needs a backslash in code too; but after a backslash of the text that one
-    would be escaped itself, and the bar would end the cell. So such a bar stands between two pieces of code.
+    """Return the text as code, also within a table.
+
+    There, a bar needs a backslash, even in code. But after a backslash of the text, that backslash would itself be
+    escaped, and the bar would end the cell. So such a bar is put between two pieces of code.
     """
     return r"\|".join([_fenced(piece) for piece in re.split(r"(?<=\\)\|", text)])
 
@@ -97,7 +98,7 @@ def _fenced(text: str) -> str:
 
 
 class InertRecord(logging.LogRecord):
-    """A record whose message and traceback have no control characters, whichever handler shows them."""
+    """A record without control characters in its message and traceback, for all handlers."""
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
@@ -109,7 +110,7 @@ class InertRecord(logging.LogRecord):
 
 
 def make_logs_inert() -> None:
-    """For this process, from now on."""
+    """Make all later logs and tracebacks of this process inert."""
     if logging.getLogRecordFactory() is logging.LogRecord:
         logging.setLogRecordFactory(InertRecord)
     if sys.excepthook is sys.__excepthook__:
