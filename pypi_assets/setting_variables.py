@@ -1,8 +1,8 @@
 """The sources of settings: variables PYPI_ASSETS_... of the environment and of a file `.env`, and an index's table.
 
 Settings are declared and checked in `settings.py`, whose validation library takes longer to import than a look-up
-takes. So that is not imported here, and a look-up reads the two settings that it needs: where the home and the storage
-are.
+takes. So this module does not import it, and a look-up reads only the two settings that it needs: the home and the
+storage.
 """
 
 import os
@@ -28,7 +28,7 @@ ENV_PREFIX = "PYPI_ASSETS_"
 ENV_FILE = ".env"
 ENV_FILE_VARIABLE = f"{ENV_PREFIX}ENV_FILE"
 FILE_SUFFIX = "_FILE"
-"""Ends the name of a variable that names a file with a setting's value: PYPI_ASSETS_DATABASE_URL_FILE."""
+"""The suffix of a variable that names a file with a setting's value, such as PYPI_ASSETS_DATABASE_URL_FILE."""
 DEFAULT_HOME = Path(".pypi-assets")
 INDEX_ACCEPTS = "the name of an index in the file of PYPI_ASSETS_INDEXES; default: its default index"
 ENV_FILE_ACCEPTS = "a file of settings, a line NAME=VALUE each; default: .env in the current folder"
@@ -39,10 +39,12 @@ _FIELD = re.compile(r"^    (\w+): Annotated\[", re.MULTILINE)
 
 @cache
 def setting_names() -> frozenset[str]:
-    """Return the names of the fields of `settings.Settings`, read from the text of that module, if there is one."""
+    """Return the names of the fields of `settings.Settings`, parsed from the source of that module if it is
+    available.
+    """
     spec = find_spec(_SETTINGS)
     source = spec.loader.get_source(_SETTINGS) if spec and isinstance(spec.loader, InspectLoader) else None
-    if source is None:  # there is bytecode alone
+    if source is None:  # only bytecode is installed
         return frozenset(import_module(_SETTINGS).Settings.model_fields)
     return frozenset(_FIELD.findall(source))
 
@@ -51,9 +53,9 @@ def setting_names() -> frozenset[str]:
 class SettingVariables:
     """The variables that are set and not empty, by setting name, such as `index_url`.
 
-    `file` is the file that was read, None where there is none. `in_file` has the names whose text is the file's.
-    `unknown` has the variables that name no setting, in upper case. `index` is the one that the settings are of, None
-    where there is no file of indexes.
+    `file` is the file that was read, or None. `in_file` has the names of the settings whose text comes from this file.
+    `unknown` has the variables that are not settings, in upper case. `index` is the index of the settings, or None if
+    there is no file of indexes.
     """
 
     texts: Mapping[str, str]
@@ -63,7 +65,7 @@ class SettingVariables:
     index: "IndexTable | None" = None
 
     def label(self, name: str) -> str:
-        """Return the name of the setting in messages: its variable, or the key of its index."""
+        """Return the name of the setting for messages: its variable, or the key of its index."""
         return self.index.label(name) if self._is_of_index(name) and self.index else f"{ENV_PREFIX}{name.upper()}"
 
     def place(self, name: str) -> str:
@@ -83,7 +85,7 @@ _selected: ContextVar[str | None] = ContextVar("_selected", default=None)
 
 @contextmanager
 def selected_index(name: str | None) -> Iterator[None]:
-    """Use the settings of the index `name` within the block; None: of the index that PYPI_ASSETS_INDEX names.
+    """Use the settings of the index `name` within the block. None stands for the index in PYPI_ASSETS_INDEX.
 
     with selected_index("company"):
         settings = load_settings()
@@ -96,11 +98,12 @@ def selected_index(name: str | None) -> Iterator[None]:
 
 
 def read_variables(environment: Mapping[str, str] = os.environ) -> SettingVariables:
-    """Return the variables of the environment, over the variables of the file in PYPI_ASSETS_ENV_FILE, else `./.env`.
+    """Return the variables of the environment, merged over those of the file in PYPI_ASSETS_ENV_FILE (default:
+    `./.env`).
 
-    Where PYPI_ASSETS_INDEXES names a file, the table of the selected index is over both. Upper and lower case are the
-    same. PYPI_ASSETS_..._FILE names a file with the value of the setting. Raises SettingsError for a file that cannot
-    be read or is wrong, for a setting with both variables, and where there is no index of the selected name.
+    If PYPI_ASSETS_INDEXES names a file, the table of the selected index is merged over both. Upper and lower case are
+    equal. PYPI_ASSETS_..._FILE names a file with the value of the setting. Raises SettingsError for a file that cannot
+    be read or is not valid, for a setting with both variables, and for an unknown index.
     """
     named = _of_settings(environment)
     named_file = named.pop(ENV_FILE_VARIABLE, None)
@@ -123,7 +126,7 @@ def read_variables(environment: Mapping[str, str] = os.environ) -> SettingVariab
 
 
 def read_all_indexes(environment: Mapping[str, str] = os.environ) -> "Indexes | None":
-    """All indexes of the file that PYPI_ASSETS_INDEXES names; None where it is not set. Raises SettingsError."""
+    """Return all indexes of the file in PYPI_ASSETS_INDEXES, or None if it is not set. Raises SettingsError."""
     index = read_variables(environment).index
     if index is None:
         return None
@@ -133,9 +136,9 @@ def read_all_indexes(environment: Mapping[str, str] = os.environ) -> "Indexes | 
 
 
 def _of_index(texts: dict[str, str], variables: Mapping[str, str]) -> "tuple[IndexTable | None, dict[str, str]]":
-    """Return the selected index, and the settings with its table over them.
+    """Return the selected index, and the settings with its table merged over them.
 
-    Without a file of indexes, returns None and `texts`.
+    Without a file of indexes, return None and `texts`.
     """
     name = _selected.get() or texts.get("index")
     if "indexes" not in texts:
@@ -163,7 +166,7 @@ def describe_unknown(variable: str) -> str:
     """Return a warning about an unknown variable. It is not an error, since a newer version may know it."""
     nearest = get_close_matches(_setting(variable), sorted(setting_names()), n=1)
     hint = f"did you mean {ENV_PREFIX}{nearest[0].upper()}?" if nearest else "`pypi-assets admin settings` lists them"
-    return f"{variable} is no setting and has no effect; {hint}"
+    return f"{variable} is not a setting and has no effect; {hint}"
 
 
 def _of_settings(variables: Mapping[str, str]) -> dict[str, str]:
@@ -176,14 +179,14 @@ def _of_settings(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _with_values_of_files(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables, with the content of files under the names of their settings."""
+    """Replace variables of files by the content of the files, under the names of the settings."""
     found = dict(variables)
     for variable, path in variables.items():
         named = variable.removesuffix(FILE_SUFFIX)
         if named == variable or _setting(variable) in setting_names() or _setting(named) not in setting_names():
             continue
         if named in variables:
-            raise SettingsError(f"{variable}: {named} is set too; set one of them")
+            raise SettingsError(f"{variable}: {named} is set, too; unset one of them")
         del found[variable]
         if text := _read_value(variable, path):
             found[named] = text
@@ -191,7 +194,7 @@ def _with_values_of_files(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _read_value(variable: str, path: str) -> str:
-    """Return the content of a file, without the end of its line."""
+    """Return the content of a file, without the line break at its end."""
     try:
         return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -204,10 +207,10 @@ def _setting(variable: str) -> str:
 
 
 def _read_file(path: Path, *, is_required: bool) -> dict[str, str] | None:
-    """Return the variables of a file, None without a file. `${NAME}` in a value stands for another variable."""
+    """Return the variables of a file, or None without a file. `${NAME}` in a value stands for another variable."""
     if path == Path(os.devnull) or not (is_required or path.is_file()):
         return None
-    from dotenv import dotenv_values  # only where there is a file
+    from dotenv import dotenv_values  # only imported if there is a file
 
     try:
         with path.open(encoding="utf-8") as lines:
@@ -220,7 +223,9 @@ def _read_file(path: Path, *, is_required: bool) -> dict[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class Locations:
-    """`home` is the folder for all local files; an empty `storage_url` means the folder `storage` in it."""
+    """The folder for all local files, and the storage. If `storage_url` is empty, it is the folder `storage` in the
+    home.
+    """
 
     home: Path = DEFAULT_HOME
     storage_url: str = ""
@@ -240,9 +245,9 @@ class Locations:
 
 
 def load_locations(environment: Mapping[str, str] = os.environ) -> Locations:
-    """Return the locations in the settings, as in `load_settings().locations`, without checking other settings.
+    """Return the locations of the settings, like `load_settings().locations`, without a check of other settings.
 
-    Raises SettingsError, with the text that `load_settings` has for a wrong storage URL.
+    Raises SettingsError, with the message of `load_settings` for an invalid storage URL.
     """
     variables = read_variables(environment)
     home, url = (variables.texts.get(name, "") for name in ("home", "storage_url"))
@@ -255,12 +260,12 @@ def load_locations(environment: Mapping[str, str] = os.environ) -> Locations:
 
 
 def checked_storage_url(value: str) -> str:
-    """Return the URL without a slash at its end. Raises ValueError for a URL that is not a storage's."""
+    """Return the URL without a slash at its end. Raises ValueError if it is not the URL of a storage."""
     scheme, _, rest = value.partition("://")
     if value and scheme not in {"file", "s3", "gs", "az", "memory"}:
         raise ValueError("not file://, s3://, gs://, az:// or memory://")
     if scheme == "file" and not rest.removeprefix("localhost").startswith("/"):
         raise ValueError("not an absolute path: file:///PATH")
     if scheme in {"s3", "gs", "az"} and not rest.partition("/")[0]:
-        raise ValueError("names no bucket")
+        raise ValueError("has no bucket")
     return value.rstrip("/") if value.count("/") > 3 else value

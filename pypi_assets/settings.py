@@ -1,4 +1,4 @@
-"""Every setting, typed, from the environment and a file `.env` (PYPI_ASSETS_...). Imports no Dagster."""
+"""All settings, with types, from the environment and a file `.env` (PYPI_ASSETS_...). It does not import Dagster."""
 
 import json
 import re
@@ -39,14 +39,14 @@ from pypi_assets.setting_variables import ENV_PREFIX as ENV_PREFIX
 
 AUTO_HOSTS = "auto"
 CATALOG_URL_FILE = "catalog_url"
-"""A file of the home that names the catalog's database, if `pypi-assets up` has made one there."""
-_OWNER = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")  # what Dagster accepts
+"""The file in the home with the URL of the catalog's database, if `pypi-assets up` has created one."""
+_OWNER = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")  # the owners that Dagster accepts
 _PLAIN_URL = re.compile(r"https?://[A-Za-z0-9._:/%\[\]-]+")
 _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
 
 
 def _pypi_url() -> str:
-    """PyPI's Simple API. Only this default needs pypi-simple, whose import takes 0.2 s."""
+    """Return PyPI's Simple API. Only this default needs pypi-simple, whose import takes 0.2 s."""
     from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
     return PYPI_SIMPLE_ENDPOINT
@@ -57,9 +57,10 @@ def _in_lower_case(value: object) -> object:
 
 
 class Settings(BaseSettings):
-    """All settings of pypi-assets, with their defaults. The description of a field is what its variable accepts.
+    """All settings of pypi-assets, with their defaults. A field's description says which values its variable accepts.
 
-    An empty variable counts as not set, and one of the environment wins over the same one of the file.
+    An empty variable counts as unset. A variable of the environment takes precedence over the same variable of the
+    file.
     """
 
     model_config = SettingsConfigDict(
@@ -88,7 +89,7 @@ class Settings(BaseSettings):
     lister: Annotated[
         str,
         Field(
-            description="auto (found out by the first crawl), xmlrpc (the changelog), simple (the list of projects,"
+            description="auto (detected by the first crawl), xmlrpc (the changelog), simple (the list of projects,"
             " while there is no changelog), pages (an index without serials), or a kind of index that a package"
             " adds"
         ),
@@ -97,7 +98,7 @@ class Settings(BaseSettings):
         str,
         Field(
             default_factory=_pypi_url,
-            description="the address of the index's list of projects, http(s), which pip takes as --index-url",
+            description="the address of the index's list of projects, http(s), as in pip's --index-url",
         ),
     ]
     changelog_url: Annotated[
@@ -148,14 +149,14 @@ class Settings(BaseSettings):
         Field(description="a file with a private key and its certificate, in PEM, for servers that require one"),
     ] = None
     connect_timeout_s: Annotated[
-        float, Field(gt=0, le=3600, description="seconds until there is a connection, above 0, at most 3600")
+        float, Field(gt=0, le=3600, description="seconds to wait for a connection, above 0, at most 3600")
     ] = 10.0
     read_timeout_s: Annotated[
         float,
         Field(
             gt=0,
             le=3600,
-            description="seconds until an answer's headers, and for its next bytes, above 0, at most 3600",
+            description="seconds to wait for a response's headers, and for its next bytes, above 0, at most 3600",
         ),
     ] = 60.0
     request_attempts: Annotated[int, Field(ge=1, le=20, description="attempts of one request, 1 to 20")] = 4
@@ -163,22 +164,22 @@ class Settings(BaseSettings):
         float, Field(gt=0, le=3600, description="the first pause before a retry in seconds, above 0; it doubles")
     ] = 1.0
     retry_deadline_s: Annotated[
-        float, Field(ge=0, description="seconds after which a project or file that keeps failing is not tried again")
+        float, Field(ge=0, description="seconds after which a project or file that keeps failing is not retried")
     ] = 6 * 3600.0
     poll_requests: Annotated[
-        int, Field(ge=1, description="the most projects of an index without serials that a round looks at, 1 or more")
+        int, Field(ge=1, description="the most projects of an index without serials to poll in a round, 1 or more")
     ] = 1_000
     poll_shortest_s: Annotated[
-        float, Field(ge=0, description="the least seconds between two looks at a project of such an index, 0 or more")
+        float, Field(ge=0, description="the least seconds between two polls of a project of such an index, 0 or more")
     ] = 300.0
     poll_longest_s: Annotated[
-        float, Field(gt=0, description="the most seconds between two looks at a project of such an index, above 0")
+        float, Field(gt=0, description="the most seconds between two polls of a project of such an index, above 0")
     ] = 86_400.0
     poll_confirm_s: Annotated[
         float,
         Field(
             ge=0,
-            description="seconds for which such an index must show that something is gone until it counts, 0 or more",
+            description="seconds for which such an index must show a deletion until it counts, 0 or more",
         ),
     ] = 300.0
     range_events: Annotated[
@@ -195,7 +196,7 @@ class Settings(BaseSettings):
     ] = 500
     follow_interval_s: Annotated[
         float,
-        Field(ge=0.5, le=3600, description="seconds between two looks of `follow` at the index, 0.5 to 3600"),
+        Field(ge=0.5, le=3600, description="seconds between two polls of the index by `follow`, 0.5 to 3600"),
     ] = 2.0
     follow_leveldb_interval_s: Annotated[
         float,
@@ -207,13 +208,13 @@ class Settings(BaseSettings):
     kafka_topic_prefix: Annotated[
         str,
         Field(
-            description="what the names of Kafka's topics begin with: 1 to 200 of A-Z a-z 0-9 . _ -",
+            description="the prefix of the names of Kafka's topics: 1 to 200 of A-Z a-z 0-9 . _ -",
             pattern=r"^[A-Za-z0-9._-]{1,200}$",
         ),
     ] = "pypi-assets"
     kafka_properties: Annotated[
         Path | None,
-        Field(description="a file with properties of Kafka's client, a line NAME=VALUE each, such as those of TLS"),
+        Field(description="a file with properties of Kafka's client, a line NAME=VALUE each, for example for TLS"),
     ] = None
     revisit_share: Annotated[
         float,
@@ -256,7 +257,7 @@ class Settings(BaseSettings):
     ] = 60.0
     containment: Annotated[
         Literal["auto", "required"],
-        Field(description="auto (what this system has), or required: without it, no distribution is read"),
+        Field(description="auto (as this system supports), or required: if it is missing, no distribution is read"),
     ] = "auto"
     sensors_on: Annotated[
         bool,
@@ -348,11 +349,11 @@ class Settings(BaseSettings):
     ] = 1024**3
 
     service_refresh_s: Annotated[
-        float, Field(gt=0, le=3600, description="seconds between two looks of the service for new versions, above 0")
+        float, Field(gt=0, le=3600, description="seconds between two checks of the service for new versions, above 0")
     ] = 5.0
     service_timeout_s: Annotated[
         float,
-        Field(gt=0, le=3600, description="seconds for an answer of the service, and for a client to take a part"),
+        Field(gt=0, le=3600, description="seconds for a response of the service, and for a client to receive a part"),
     ] = 30.0
     service_resolve_timeout_s: Annotated[
         float, Field(gt=0, le=3600, description="seconds for one resolution of requirements by the service")
@@ -367,7 +368,7 @@ class Settings(BaseSettings):
         int, Field(ge=1, description="the largest body of a request to the service, in bytes")
     ] = 8 * 1024**2
     service_allow_quarantined: Annotated[
-        bool, Field(description="whether the service leads to the bytes of files that are quarantined on the index now")
+        bool, Field(description="whether the service serves files that are quarantined on the index now")
     ] = False
     service_public_url: Annotated[
         str | None,
@@ -383,14 +384,14 @@ class Settings(BaseSettings):
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
         BeforeValidator(_in_lower_case),
-        Field(description="debug, info, warning or error: the least level that is logged"),
+        Field(description="debug, info, warning or error: the lowest level that is logged"),
     ] = "info"
 
     webhooks: Annotated[
         str, Field(description="a JSON list of webhooks, whose fields docs/journal.md describes", repr=False)
     ] = ""
     webhooks_private: Annotated[
-        bool, Field(description="whether webhooks may be at addresses that are not of the public internet")
+        bool, Field(description="whether webhooks may have addresses outside the public internet")
     ] = False
 
     @field_validator("projects", mode="before")
@@ -402,7 +403,7 @@ class Settings(BaseSettings):
         is_path = "/" in text or text.endswith(".txt")
         try:
             text = Path(text).expanduser().read_text(encoding="utf-8")
-        except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: no such home folder
+        except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: the home folder is unknown
             if is_path:
                 reason = error.strerror if isinstance(error, OSError) else error
                 raise ValueError(f"cannot read the file of project names: {reason}") from error
@@ -431,7 +432,7 @@ class Settings(BaseSettings):
     @field_validator("notify_urls", mode="after")
     @classmethod
     def _check_notify_urls(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if any("://" not in url for url in value):  # without its value, which can contain a password
+        if any("://" not in url for url in value):  # the value can contain a password, so it is not in the message
             raise ValueError("not all of them are URLs")
         return value
 
@@ -469,7 +470,7 @@ class Settings(BaseSettings):
     def _check_index_url(cls, value: str, info: ValidationInfo) -> str:
         path, lister = _http_path(value).rstrip("/"), info.data.get("lister", "auto")
         if not path.endswith("/simple") and lister in WITH_CHANGELOG_NEXT_TO_IT - {AUTO}:
-            raise ValueError(f"does not end in /simple/, as that of an index followed by {ENV_PREFIX}LISTER={lister}")
+            raise ValueError(f"does not end in /simple/, as {ENV_PREFIX}LISTER={lister} requires")
         return value.rstrip("/") + "/"
 
     @field_validator("changelog_url")
@@ -486,16 +487,16 @@ class Settings(BaseSettings):
             return value
         if value.partition("://")[0] not in {"sqlite", "postgresql", "postgres", "postgresql+psycopg"}:
             raise ValueError("neither sqlite:///... nor postgresql://...")
-        # imported where it is needed: it takes half a second, and not every command has a catalog
+        # imported only here: it takes half a second, and not every command has a catalog
         from sqlalchemy.engine import make_url
         from sqlalchemy.exc import ArgumentError
 
         try:
             url = make_url(value)
-        except (ArgumentError, ValueError):  # their messages can contain a password
+        except (ArgumentError, ValueError):  # the messages of these errors can contain a password
             raise ValueError("not a database URL") from None
         if url.drivername == "sqlite" and (url.host or url.database in {None, "", ":memory:"}):
-            raise ValueError("names no file: sqlite:////absolute/path or sqlite:///relative/path")
+            raise ValueError("has no file: sqlite:////absolute/path or sqlite:///relative/path")
         return value
 
     @field_validator("storage_url")
@@ -524,7 +525,7 @@ class Settings(BaseSettings):
             return value
         _http_path(value)
         if not _PLAIN_URL.fullmatch(value):
-            raise ValueError("has a user, or characters that a shell does not take as they are")
+            raise ValueError("has a user, or characters that a shell interprets")
         return value.rstrip("/") + "/"
 
     @field_validator("ca_file", "client_cert", "kafka_properties")
@@ -562,7 +563,7 @@ class Settings(BaseSettings):
         return value
 
     def require_contact(self) -> None:
-        """Raises SettingsError where the index is not on this machine and no contact is set."""
+        """Raise SettingsError if the index is on another machine and no contact is set."""
         if self.contact:
             return
         for host in (urlsplit(url).hostname for url in (self.index_url, self.resolved_changelog_url)):
@@ -574,7 +575,7 @@ class Settings(BaseSettings):
 
     @cached_property
     def locations(self) -> Locations:
-        """Where local files and the storage are."""
+        """Return the locations of local files and of the storage."""
         return Locations(self.resolved_home, self.storage_url)
 
     @cached_property
@@ -583,19 +584,21 @@ class Settings(BaseSettings):
 
     @property
     def leveldbs_dir(self) -> Path:
-        """The folder in which LevelDBs of a remote store are built and cached."""
+        """Return the folder in which LevelDBs of a remote store are built and cached."""
         return self.locations.leveldbs_dir
 
     @cached_property
     def resolved_changelog_url(self) -> str:
-        """The XML-RPC endpoint: as set, else `/pypi` next to `/simple/`; the index itself where its kind has none."""
+        """Return the XML-RPC endpoint: the setting, else `/pypi` next to `/simple/`, or the index if its kind has no
+        changelog.
+        """
         if self.changelog_url is None and self.lister not in WITH_CHANGELOG_NEXT_TO_IT:
             return self.index_url
         return self.changelog_url or f"{base_of(self.index_url)}/pypi"
 
     @cached_property
     def resolved_database_url(self) -> str:
-        """An SQLAlchemy URL: by default that of the home's own PostgreSQL or SQLite; psycopg 3 for PostgreSQL."""
+        """Return the SQLAlchemy URL. The default is the home's own PostgreSQL or SQLite. PostgreSQL uses psycopg 3."""
         url = self.database_url or self._url_of_home()
         if not url:
             from sqlalchemy.engine import URL
@@ -612,7 +615,9 @@ class Settings(BaseSettings):
 
     @property
     def sqlite_path(self) -> Path:
-        """The file of the catalog in SQLite, if no setting and no file of the home names another database."""
+        """Return the catalog's file in SQLite, which is used if no setting and no file of the home names another
+        database.
+        """
         return self.resolved_home / "catalog.sqlite"
 
     @cached_property
@@ -621,9 +626,9 @@ class Settings(BaseSettings):
 
 
 def load_settings(**overrides: object) -> Settings:
-    """The settings of the environment and the file, with `overrides` (by field name) on top.
+    """Return the settings of the environment and the file, with `overrides` (by field name) on top.
 
-    Raises SettingsError, which names the variable and what it accepts.
+    Raises SettingsError, whose message names the variable and the values that it accepts.
     """
     try:
         return Settings(**overrides)  # type: ignore[arg-type]
@@ -632,13 +637,13 @@ def load_settings(**overrides: object) -> Settings:
 
 
 def _http_path(url: str) -> str:
-    """The path of an http(s) URL. Raises ValueError where `url` is none, or has more than a path."""
+    """Return the path of an http(s) URL. Raises ValueError if it is not such a URL, or has a query or a fragment."""
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError("not an http(s) URL")
     if parts.query or parts.fragment:
         raise ValueError("has a query or a fragment")
-    _ = parts.port  # raises where it is no number
+    _ = parts.port  # raises ValueError if it is not a number
     return parts.path
 
 
