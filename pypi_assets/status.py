@@ -1,7 +1,7 @@
-"""The state of every stage, from the index to the LevelDB versions, and what a person should do next.
+"""The state of every stage, from the index to the LevelDB versions, and the next steps for a person.
 
-What is due is computed in `upkeep/due.py`. Here it is displayed, and judged by age: an index that never rests always
-leaves something due, so only what has been due for `PYPI_ASSETS_LAG_WARN_S` is worth a line.
+`upkeep/due.py` computes the pending work. This module displays it, and judges it by age: a busy index always leaves
+some work pending, so only work that has been pending for `PYPI_ASSETS_LAG_WARN_S` gets a line.
 """
 
 import tempfile
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _PATIENCE_S = 5.0
 _LIST_IS_OLD_AFTER_S = 3_600.0
-"""The list of projects is fetched every half hour where it is followed."""
+"""If the list of projects is followed, it is fetched every half hour."""
 _BUILD = "run `pypi-assets leveldb update`"
 SENSORS = (
     "failed_full_crawl",
@@ -49,16 +49,16 @@ SENSORS = (
     "new_leveldb_version",
     "scope_work",
 )
-"""The sensors of Dagster that request due work."""
+"""The Dagster sensors that request due work."""
 _FULL_CRAWL = {"full_crawl", "project_listing", "crawled_projects", "crawled_distribution_data"}
 _FULL_DUMP = {"full_dump", "redump"}
 _SCOPES = {"follow_scopes", "scope_projects", "scope_distribution_data"}
-"""The job and the assets that do a piece of work."""
+"""The job and the assets that do each kind of work."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewestVersion:
-    """The newest version of a dataset; None where there is none, or where it cannot be read."""
+    """The newest version of a dataset. The fields are None if there is none, or if it cannot be read."""
 
     version: int | None = None
     serial: int | None = None
@@ -66,12 +66,12 @@ class NewestVersion:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How far the catalog lags the index.
+    """The lag of the catalog behind the index. Times are unix seconds.
 
-    `index_serial` is None, with the reason in `index_error`, where the index did not answer. While the changelog is
-    off, it is the serial of the list of projects that was fetched last. `lagging_since` is the time of the first event
-    beyond the complete serial, or of the last list, if that is old; None where there is none or the time is not known.
-    `measured_at` is when all this was so. Times are unix seconds.
+    `index_serial` is None if the index did not respond; `index_error` is then the reason. While the changelog is off,
+    `index_serial` is the serial of the last fetched list of projects. `lagging_since` is the time of the first event
+    beyond the complete serial, or of the last list if that is old. It is None if there is none or the time is unknown.
+    `measured_at` is the time of the measurement.
     """
 
     complete_serial: int | None
@@ -87,21 +87,20 @@ class Lag:
 
     @property
     def seconds(self) -> float | None:
-        """For how long the catalog has lagged, 0 where it does not; None where that is not known."""
+        """Return how long the catalog has lagged, 0 if it does not lag, or None if the time is unknown."""
         if self.lagging_since is not None:
             return max(self.measured_at - self.lagging_since, 0.0)
         return 0.0 if self.serials == 0 else None
 
 
 def is_stale(settings: Settings, age_s: float | None) -> bool:
-    """Whether something that has been missing for `age_s` seconds should be there by now; so it is for an unknown age
-    (None)."""
+    """Check whether something that has been missing for `age_s` seconds is overdue. An unknown age (None) is."""
     return age_s is None or age_s >= settings.lag_warn_s
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The state of each stage, to be judged by the thresholds of `settings`."""
+    """The state of each stage, judged by the limits in `settings`."""
 
     settings: Settings
     catalog: CatalogStatus
@@ -112,16 +111,16 @@ class Status:
     dagster: "Activity | None" = None
     dagster_error: str | None = None
     is_mirror: bool = False
-    """The storage follows another instance: no index is asked, and nothing is crawled or published here."""
+    """The storage is a mirror of another instance. The index is not contacted, and nothing is crawled or published."""
 
     @property
     def cover(self) -> Cover:
-        """The dumps in use."""
+        """Return the dumps in use."""
         return self.due.cover
 
     @property
     def leveldbs(self) -> dict[str, NewestVersion]:
-        """The newest version of each dataset."""
+        """Return the newest version of each dataset."""
         needs = {name: one.need for name, one in self.due.datasets.items()}
         return {
             name: NewestVersion(needs[name].version, needs[name].serial) if name in needs else NewestVersion()
@@ -130,12 +129,12 @@ class Status:
 
     @property
     def answers(self) -> AnswersLag:
-        """How far the answers of look-ups lag the index."""
+        """Return how far the answers of look-ups lag the index."""
         return answers_lag(self.due.datasets, self.lag.index_serial, self.lag.lagging_since, self.lag.measured_at)
 
     @property
     def outcomes(self) -> dict[str, int]:
-        """The count of live distributions by outcome."""
+        """Return the number of live distributions by outcome."""
         counts = self.catalog.outcomes
         return {
             "read": counts[ReadOutcome.DATA],
@@ -149,18 +148,21 @@ class Status:
 
     @property
     def missing_containment(self) -> list[MissingLayer]:
-        """What readers of distributions lack on this system."""
+        """Return the layers of containment that readers of distributions lack on this system."""
         return missing_layers()
 
     @property
     def dump_counts(self) -> dict[str, int]:
-        """The count of committed dumps by kind."""
+        """Return the number of committed dumps by kind."""
         return {kind.value: sum(dump.kind == kind for dump in self.due.committed) for kind in DumpKind}
 
     @property
     def file_hosts(self) -> list[str] | None:
-        """The hosts, next to the index's own, that files may come from: those of the settings, else the one that the
-        first pages agreed on. None where these have not decided yet."""
+        """Return the hosts, besides the index's own, from which files may come.
+
+        These are the hosts in the settings, or the host that the first pages agree on. None means that there are not
+        enough pages yet.
+        """
         if isinstance(listed := self.settings.allowed_file_hosts, tuple):
             return list(listed)
         origin = self.catalog.followed.file_origin
@@ -168,18 +170,18 @@ class Status:
 
     @property
     def is_crawling_full(self) -> bool:
-        """Return whether a worker is active on the open full crawl, or a run of Dagster is.
+        """Check whether a worker or a Dagster run is active on the open full crawl.
 
         A crawl that several runs share has moments without a worker: between the steps of a run, and between runs.
         """
         return any(one.is_full_crawl for one in self.catalog.running) or self._has_runs(_FULL_CRAWL)
 
     def _has_runs(self, names: Collection[str]) -> bool:
-        """Return whether a run of Dagster that has not ended is of one of these jobs or assets."""
+        """Check whether an unfinished run of Dagster belongs to one of these jobs or assets."""
         return self.dagster is not None and not self.dagster.runs.keys().isdisjoint(names)
 
     def to_do(self) -> list[str]:
-        """What is wrong or overdue, a line each with the command that helps; empty where all is well."""
+        """Return a line for each error and each overdue stage, with the command that helps; empty if all is well."""
         errors = [error for error in (self.lag.index_error, self.storage_error, self.dagster_error) if error]
         if self.is_mirror:
             return errors
@@ -190,8 +192,8 @@ class Status:
         needed = [one.name for one in self.missing_containment if one.is_needed]
         if self.settings.containment != "required" or not needed:
             return []
-        line = f"no distribution is read here, which lacks {', '.join(needed)}: set PYPI_ASSETS_CONTAINMENT=auto"
-        return [f"{line}, or read on another system"]
+        line = f"no distribution can be read, since this system lacks {', '.join(needed)}"
+        return [f"{line}: set PYPI_ASSETS_CONTAINMENT=auto, or read on another system"]
 
     def _of_consumers(self) -> list[str]:
         lines = []
@@ -199,11 +201,11 @@ class Status:
             is_worth_a_line = bool(one.lag_seconds) and is_stale(self.settings, one.lag_seconds)
             if is_worth_a_line and one.is_living(self.lag.measured_at):
                 lines.append(
-                    f"the journal's consumer {one.name} lags by {one.lag_serials} serials: start its reader, or forget"
+                    f"the journal's consumer {one.name} lags by {one.lag_serials} serials: start its reader, or remove"
                     " it with `pypi-assets journal consumers`"
                 )
             if one.dead:
-                lines.append(f"{one.name} did not receive {one.dead} letters: see `pypi-assets journal letters`")
+                lines.append(f"{one.name} has {one.dead} dead letters: see `pypi-assets journal letters`")
         return lines
 
     def _of_catalog(self) -> list[str]:
@@ -211,13 +213,13 @@ class Status:
         trouble = catalog.followed.changelog_trouble
         if trouble and trouble.is_off and catalog.followed.observed_serial is None:
             lines.append(
-                f"the changelog is off: {trouble.text}; the list of projects is followed in its place, which has no"
+                f"the changelog is off: {trouble.text}; the list of projects is followed instead, which has no"
                 " events (PYPI_ASSETS_LISTER selects what is followed)"
             )
         lines += [f"the ledger is broken: {fault}" for fault in catalog.ledger_faults]
         if self.due.crawl.open is not None:
             if not self.is_crawling_full:
-                lines.append("a full crawl was stopped before its end: `pypi-assets crawl full` continues it")
+                lines.append("a full crawl was interrupted: run `pypi-assets crawl full` to continue it")
         elif self.no_catalog:
             lines.append(self.no_catalog)
         elif not self.due.crawl.is_followable and not self.due.crawl.is_scoped:
@@ -230,7 +232,7 @@ class Status:
         return lines
 
     def _of_scopes(self) -> list[str]:
-        """Scopes whose work no worker does, and a catalog that follows nothing any more."""
+        """Return lines about idle scopes with pending work, and about a catalog that follows nothing any more."""
         scopes = self.due.scopes
         if self.due.crawl.is_scoped and not scopes.exist:
             return [
@@ -241,7 +243,7 @@ class Status:
         return [f"scopes have work left ({', '.join(idle)}): run `pypi-assets scope run`"] if idle else []
 
     def _is_catalog_stale(self, complete: int) -> bool:
-        """Also where it is not exact yet. An index that does not answer has a line of its own."""
+        """Check whether the catalog lags or is not exact yet. An index that does not respond has another line."""
         if self.lag.seconds is None and self.lag.index_error:
             return False
         return is_stale(self.settings, self.lag.seconds) or complete < (self.catalog.exact_from or 0)
@@ -262,9 +264,9 @@ class Status:
         elif self.due.ranges.undumped and is_stale(self.settings, self._age_s(self.due.dumps_lack_since)):
             lines.append("the dumps lag the catalog: run `pypi-assets dump incremental`")
         elif self.due.ranges.are_late_undumped:
-            lines.append("the dumps lack what was learnt late: run `pypi-assets dump incremental`")
+            lines.append("the dumps lack late changes: run `pypi-assets dump incremental`")
         if self.due.is_reprocessed and not self._has_runs(_FULL_DUMP):
-            lines.append("the dumps lack records that were made anew: run `pypi-assets dump redo`")
+            lines.append("the dumps lack records that were made again: run `pypi-assets dump redo`")
         return lines
 
     def _of_journal(self) -> list[str]:
@@ -275,15 +277,17 @@ class Status:
 
     @property
     def journal_lag(self) -> tuple[int | None, float | None]:
-        """By how many serials the journal lags the catalog, and for how long (seconds, 0 where it does not); None where
-        it is not begun, or no time is known."""
+        """Return the journal's lag behind the catalog in serials and in seconds, both 0 if it does not lag.
+
+        Both are None if the journal is not started. The seconds are also None if the time is unknown.
+        """
         journal, complete = self.due.journal, self.catalog.complete_serial
         if journal.serial is None or complete is None:
             return None, None
         return max(complete - journal.serial, 0), self._age_s(journal.lacks_since) if journal.missing else 0.0
 
     def _of_leveldbs(self) -> list[str]:
-        """One line for versions that lag the dumps, and one for each dataset that has another reason."""
+        """Return one line for all versions that lag the dumps, and one for each dataset with another reason."""
         lines = []
         for one in self.due.datasets.values():
             if one.is_due and is_stale(self.settings, one.due_for_s(self.lag.measured_at)):
@@ -299,7 +303,8 @@ class Status:
 
 @contextmanager
 def readable_catalog(settings: Settings) -> Iterator[tuple[Catalog, str | None]]:
-    """The catalog, and None; where there is none, an empty one that is gone afterwards, and what is missing.
+    """Yield the catalog and None. If there is none, yield a temporary empty catalog, and a message about the missing
+    one.
 
     Raises CatalogError.
     """
@@ -314,7 +319,7 @@ def readable_catalog(settings: Settings) -> Iterator[tuple[Catalog, str | None]]
 
 
 def read_status(settings: Settings) -> Status:
-    """The state of each stage now; it creates nothing. An index, a catalog or a storage that is not there is reported.
+    """Return the present state of each stage. Nothing is created. A missing index, catalog or storage is reported.
 
     Raises CatalogError.
     """
@@ -324,7 +329,7 @@ def read_status(settings: Settings) -> Status:
 
 @dataclass(frozen=True, slots=True)
 class DagsterState:
-    """What Dagster's instance does for this index, or the error if it does not answer; `counts` only if requested."""
+    """The activity of Dagster's instance for this index, or the error if it does not respond. `counts` are optional."""
 
     activity: "Activity | None" = None
     counts: "RunCounts | None" = None
@@ -338,9 +343,9 @@ def status_of(
     storage: Storage | None = None,
     dagster: DagsterState | None = None,
 ) -> Status:
-    """Return the status of an open catalog. The storage is opened and Dagster's instance read if they are not given.
+    """Return the status of an open catalog. If `storage` and `dagster` are not given, they are opened and read.
 
-    With `no_catalog` the catalog only stands for a missing one. A missing storage then has no line.
+    With `no_catalog`, the catalog is a placeholder for a missing one. Then a missing storage has no line.
     """
     status = catalog_status(catalog)
     storage_error, is_mirror = None, False
@@ -360,7 +365,7 @@ def status_of(
 
 
 def read_dagster(settings: Settings, *, with_counts: bool = False) -> DagsterState | None:
-    """Return the state of the instance that `DAGSTER_HOME` names, which is opened once; None without an instance."""
+    """Return the state of the instance in `DAGSTER_HOME`, which is opened once, or None without an instance."""
     if not has_instance():
         return None
     from pypi_assets.dagster_instance.activity import (
@@ -375,14 +380,14 @@ def read_dagster(settings: Settings, *, with_counts: bool = False) -> DagsterSta
                 read_activity(instance, prefix, SENSORS, are_on_by_default=settings.sensors_on),
                 count_runs(instance) if with_counts else None,
             )
-    except Exception as error:  # noqa: BLE001 - dagster.yaml names any class, which raises what it likes
+    except Exception as error:  # noqa: BLE001 - dagster.yaml can name any class, which can raise any error
         reason = str(error).partition("Stack Trace:")[0].strip()
         return DagsterState(error=f"Dagster's instance in DAGSTER_HOME does not answer: {reason}")
 
 
 def measure_lag(settings: Settings, followed: Followed, now: float) -> Lag:
-    """How far the catalog lags. Queries the index for its serial, and for the first event beyond the complete serial
-    where that is not stored.
+    """Measure how far the catalog lags. Requests the index's last serial, and if it is not stored, the first missing
+    event.
     """
     has_events = settings.lister != SIMPLE and not followed.is_changelog_off
     if followed.observed_serial is not None:
@@ -402,8 +407,9 @@ def measure_lag(settings: Settings, followed: Followed, now: float) -> Lag:
 
 
 def query_last_serial(settings: Settings, followed: str | None) -> tuple[int | None, str | None]:
-    """The index's last serial, or why it is not known. One short request; none where only the list of projects is
-    followed, or an index without serials.
+    """Return the index's last serial, or the reason why it is unknown, with one short request.
+
+    No request is sent if only the list of projects is followed, or for an index without serials.
     """
     if settings.lister == SIMPLE:
         return None, None
@@ -419,7 +425,7 @@ def query_last_serial(settings: Settings, followed: str | None) -> tuple[int | N
 
 
 def _first_event_after(settings: Settings, serial: int, followed: str | None) -> float | None:
-    """When it happened (unix seconds); None where the changelog does not answer or has none."""
+    """Return its time in unix seconds, or None if the changelog does not respond or has no such event."""
     try:
         with index_from(settings, patience_s=_PATIENCE_S, followed_url=followed) as index:
             page = index.changelog_page(serial)
@@ -450,7 +456,9 @@ def status_to_json(
     last_full_crawl: str | None,
     longest_unvisited: str | None,
 ) -> dict[str, object]:
-    """The status as JSON values; its times are given as texts, `running_since` in the order of what is running."""
+    """Return the status as JSON values. Times are passed as texts; `running_since` has the order of
+    `catalog.running`.
+    """
     catalog = status.catalog
     crawl = catalog.open_crawl
     return {
