@@ -1,22 +1,21 @@
-"""Caches for functions of texts that others write, bounded by characters: what is long is computed each time."""
+"""Caches for functions of texts from others, limited in characters: results for long texts are not cached."""
 
 from collections.abc import Callable, Hashable
 from functools import lru_cache, wraps
 from typing import Any, TypeVar, cast
 
 _LONGEST = 300
-"""How many characters of arguments are cached, all together: real requirements, versions and names have fewer."""
+"""The most characters of all arguments that are cached. Real requirements, versions and names have fewer."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def cached_if_short(maxsize: int, longest: int = _LONGEST) -> Callable[[_Function], _Function]:
-    """Return a decorator like `lru_cache`, for arguments of at most `longest` characters all together.
+    """Return a decorator like `lru_cache`, for arguments of at most `longest` characters in total.
 
-    So a cache that requests fill has at most `maxsize * longest` characters of keys, whatever they send. Arguments that
-    are not texts, or tuples of texts, count as one character.
+    Such a cache has keys of at most `maxsize * longest` characters, whatever texts requests contain. Arguments that are
+    not texts, or tuples of texts, count as one character.
 
-    >>> @cached_if_short(1_024)
-    ... def normalized(name: str) -> str: ...
+    >>> @cached_if_short(1_024) ... def normalized(name: str) -> str: ...
     """
 
     def decorate(function: _Function) -> _Function:

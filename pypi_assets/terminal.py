@@ -1,7 +1,7 @@
-"""Prints for the command line: data to standard output, messages and progress to standard error.
+"""Print for the command line: data to standard output, messages and progress to standard error.
 
-On a terminal it prints tables and progress bars. Otherwise it prints plain lines with tabs between the columns, for
-other programs. Only what is shown on a terminal imports rich, whose import takes as long as all the rest.
+On a terminal, it prints tables and progress bars. Otherwise it prints plain lines with tabs between the columns, for
+other programs. rich is only imported for terminals, since its import takes as long as everything else.
 """
 
 import csv
@@ -28,23 +28,23 @@ from pypi_assets.sanitize import inert_csv, inert_line
 
 PLAIN_PROGRESS_EVERY_S = 5.0
 _GAP, _INDENT, _LEAST_WIDTH = 2, 4, 16
-_MOST_WIDTH = 100  # of sentences: longer lines are hard to read
+_MOST_WIDTH = 100  # characters of a sentence: longer lines are hard to read
 _OPERATORS = "<>=~;( "
-_HEADERS = {"normalized": "project"}  # of fields whose names only programs should have to know
+_HEADERS = {"normalized": "project"}  # names of fields that only programs should have to know
 _SHOWN_DEPTHS = 10
 _SHOW_CURSOR = b"\x1b[?25h"
 
 
 def local_time(unix_seconds: float | None) -> str | None:
-    """Returns ISO 8601 in the local time zone, to the second."""
+    """Return ISO 8601 in the local time zone, to the second."""
     return None if unix_seconds is None else datetime.fromtimestamp(unix_seconds).astimezone().isoformat("T", "seconds")
 
 
 @dataclass
 class Answers:
-    """What has been printed of the answers of several indexes; `index` is the one whose answer is printed now.
+    """The printed answers of several indexes. `index` is the index whose answer is printed now.
 
-    They are one output: each row begins with its index, JSON is one array, and the columns are named once.
+    They form one output: each row begins with its index, JSON is a single array, and the header is printed once.
     """
 
     index: str = ""
@@ -58,7 +58,7 @@ _answers: ContextVar[Answers | None] = ContextVar("_answers", default=None)
 
 @contextmanager
 def answers_of_several() -> Iterator[Answers]:
-    """Within the block, all that is printed is one answer of several indexes. The caller sets `index` before each."""
+    """Within the block, combine all printed answers of several indexes. The caller sets `index` before each answer."""
     answers = Answers()
     token = _answers.set(answers)
     try:
@@ -70,13 +70,13 @@ def answers_of_several() -> Iterator[Answers]:
 
 
 def _of_index(row: Any) -> Any:
-    """The row of JSON, with the index where there are several."""
+    """Return the JSON row, with the index if there are several."""
     answers = _answers.get()
     return {"index": answers.index, **row} if answers else row
 
 
 def lines_of_input() -> Iterator[bytes]:
-    """The lines of standard input as they arrive; for several indexes, all of them for each."""
+    """Yield the lines of standard input as they arrive. With several indexes, each gets all lines."""
     answers = _answers.get()
     if answers is None:
         yield from sys.stdin.buffer
@@ -87,12 +87,12 @@ def lines_of_input() -> Iterator[bytes]:
 
 
 def print_json(value: object) -> None:
-    """Prints `value` as JSON in ASCII, which every terminal and pipe accepts."""
+    """Print `value` as JSON in ASCII, which every terminal and pipe accepts."""
     click.echo(json.dumps(value, indent=2))
 
 
 def print_json_rows(rows: Iterable[object]) -> int:
-    """Prints a JSON array, one row per line, while the rows arrive; returns the number of rows."""
+    """Print a JSON array, one row a line, while the rows arrive; return the number of rows."""
     answers = _answers.get()
     before = (answers.json_rows or 0) if answers else 0
     count = before
@@ -106,14 +106,14 @@ def print_json_rows(rows: Iterable[object]) -> int:
 
 
 def print_json_line(value: object) -> None:
-    """Prints `value` as JSON on one line."""
+    """Print `value` as JSON on one line."""
     click.echo(json.dumps(_of_index(value)))
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """How rows are printed: as JSON, as CSV, or as a table. With `header`, CSV and lines for other programs begin with
-    the names of the columns.
+    """The format of rows: JSON, CSV, or a table. With `header`, CSV and plain lines begin with the names of the
+    columns.
     """
 
     as_json: bool = False
@@ -125,7 +125,7 @@ TABLE = Output()
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], output: Output = TABLE) -> int:
-    """Prints a table on a terminal, else one line per row. Returns the number of rows."""
+    """Print a table on a terminal, otherwise one line for each row. Return the number of rows."""
     columns = [_HEADERS.get(column, column) for column in columns]
     header, answers = output.header, _answers.get()
     if answers:
@@ -145,14 +145,16 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], output
 
 
 def _in_cell(value: object) -> str:
-    """Requirements are one to a line: many have commas."""
+    """Return the text of a cell. Requirements are on a line each, because many contain commas."""
     if isinstance(value, list | tuple) and any(set(_OPERATORS) & set(str(item)) for item in value):
         return "\n".join(map(plain, value))
     return plain(value)
 
 
 def _print_csv(columns: Sequence[str], rows: Iterable[Sequence[object]], *, header: bool) -> int:
-    """Prints rows as RFC 4180 has them. Texts are quoted, so that no separator of another locale divides them."""
+    """Print rows in the format of RFC 4180. Texts are quoted, so that another locale's separator does not split
+    them.
+    """
     line = io.StringIO()
     writer = csv.writer(line, quoting=csv.QUOTE_NONNUMERIC)
 
@@ -172,8 +174,9 @@ def _print_csv(columns: Sequence[str], rows: Iterable[Sequence[object]], *, head
 
 
 def _csv_cell(value: object) -> object:
-    """Numbers stay numbers, and lists are JSON: requirements have commas. A text that a spreadsheet would take for a
-    formula gets an apostrophe in front.
+    """Return the value of a CSV cell. Numbers stay numbers, and lists become JSON, since requirements contain commas.
+
+    A text that a spreadsheet would run as a formula gets an apostrophe in front.
     """
     if value is None or value in ([], (), {}):
         return ""
@@ -233,10 +236,10 @@ def _print_lists_beneath(columns: Sequence[str], beneath: str, rows: Sequence[Ma
 def print_rows(
     columns: Sequence[str], rows: Iterable[Mapping[str, Any]], output: Output, *, beneath: str | None = None
 ) -> int:
-    """Prints complete rows as JSON, or their `columns` as CSV or a table; returns the number of rows.
+    """Print complete rows as JSON, or their `columns` as CSV or a table; return the number of rows.
 
-    On a terminal, the items of the list in the column `beneath` are lines of their own, after all rows in succession
-    that have the same.
+    On a terminal, the items of the list in the column `beneath` get their own lines, after all successive rows with the
+    same list.
     """
     if output.as_json:
         return print_json_rows(rows)
@@ -247,7 +250,7 @@ def print_rows(
 
 
 def print_facts(facts: Iterable[tuple[str, object]]) -> None:
-    """Prints one `name   value` line per fact, the values in one column. A terminal breaks long ones."""
+    """Print one `name   value` line for each fact, with the values in one column. A terminal wraps long values."""
     rows = list(facts)
     if sys.stdout.isatty():
         print_wrapped_facts((name, [plain(value)]) for name, value in rows)
@@ -258,7 +261,7 @@ def print_facts(facts: Iterable[tuple[str, object]]) -> None:
 
 
 def print_wrapped_facts(facts: Iterable[tuple[str, Sequence[str]]]) -> None:
-    """Prints facts whose values are lists. On a terminal, each item is on lines of its own, in the column of values."""
+    """Print facts whose values are lists. On a terminal, each item begins a new line, in the column of values."""
     rows = list(facts)
     if not sys.stdout.isatty():
         print_facts(rows)
@@ -276,15 +279,15 @@ def _width_of_names(facts: Sequence[tuple[str, object]]) -> int:
 
 
 def print_message(message: str) -> None:
-    """Prints a message for people to standard error, after the name of the index where there are several."""
+    """Print a message for people to standard error. With several indexes, it begins with the name of the index."""
     answers = _answers.get()
     click.echo(plain(f"{answers.index}: {message}" if answers else message), err=True)
 
 
 def wrapped(text: str, width: int, indent: int = 0) -> list[str]:
-    """The lines of `text`, the first indented by `indent` characters, the others by two more.
+    """Return the lines of `text`: the first is indented by `indent` characters, the others by two more.
 
-    A word that is longer than a line is left whole: URLs and hashes are copied.
+    A word that is longer than a line is not broken, so that URLs and hashes can be copied.
     """
     return textwrap.wrap(
         text,
@@ -305,10 +308,10 @@ def counted(count: int, noun: str, form: str = "") -> str:
 
 
 def by_depth(counts: Mapping[int, int]) -> str:
-    """Return the counts at the first depths, and the sum of the deeper ones: a chain of requirements can be long.
+    """Return the counts at the first depths, and the sum of all deeper ones, because a chain of requirements can be
+    long.
 
-    >>> by_depth({0: 1, 1: 4})
-    '1 at depth 0, 4 at depth 1'
+    >>> by_depth({0: 1, 1: 4}) '1 at depth 0, 4 at depth 1'
     """
     shown = [f"{count} at depth {depth}" for depth, count in islice(counts.items(), _SHOWN_DEPTHS)]
     deeper = sum(islice(counts.values(), _SHOWN_DEPTHS, None))
@@ -316,7 +319,7 @@ def by_depth(counts: Mapping[int, int]) -> str:
 
 
 def plain(value: object) -> str:
-    """Returns `value` as one line, with control characters replaced: an index or a file can contain any."""
+    """Return `value` as one line, without control characters, which an index or a file can contain."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -328,7 +331,7 @@ def plain(value: object) -> str:
 
 @contextmanager
 def progress_shown() -> Iterator[Callable[[Progress], None]]:
-    """Yields a function that shows progress on standard error: as bars on a terminal, else as occasional lines."""
+    """Yield a function that shows progress on standard error: as bars on a terminal, otherwise as occasional lines."""
     if not sys.stderr.isatty():
         yield PlainProgress()
         return
@@ -362,13 +365,13 @@ def progress_shown() -> Iterator[Callable[[Progress], None]]:
 
 
 def show_cursor() -> None:
-    """Shows the cursor of the terminal again, which a progress bar hides. Safe in a signal handler."""
+    """Show the cursor of the terminal again, which a progress bar hides. This is safe in a signal handler."""
     if sys.stderr.isatty():
         os.write(sys.stderr.fileno(), _SHOW_CURSOR)
 
 
 class PlainProgress:
-    """Prints a line when a stage ends, and before that at most one every few seconds."""
+    """Prints a line when a stage ends, and before that at most one line every few seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -383,7 +386,7 @@ class PlainProgress:
         self._printed_at, self._printed = now, progress
         total = f"of {progress.total}" if progress.total else "so far"
         message = f"{progress.stage}: {progress.done} {total}{progress.remarks}"
-        from pypi_assets.logs import OURS, are_json  # only commands that take long have progress
+        from pypi_assets.logs import OURS, are_json  # imported only here, since only slow commands have progress
 
         if are_json():
             logging.getLogger(OURS).info(message, extra=asdict(progress))
