@@ -1,4 +1,4 @@
-"""A build that broke: a project whose release got another wheel, which asks for what there is not."""
+"""A broken build: a release gets a second wheel, whose requirements cannot be satisfied."""
 
 import base64
 import hashlib
@@ -14,12 +14,12 @@ _STEM = PROJECT.replace("-", "_")
 FIRST, SECOND = f"{_STEM}-{VERSION}-py3-none-any.whl", f"{_STEM}-{VERSION}-2-py3-none-any.whl"
 _REQUIRES = {
     FIRST: ("requests>=2.31", "PyYAML"),
-    SECOND: ("requests>=2.31", "PyYAML", "urllib3<1.21"),  # requests needs a newer one
+    SECOND: ("requests>=2.31", "PyYAML", "urllib3<1.21"),  # requests needs a newer urllib3
 }
 
 
 def make_wheel(folder: Path, filename: str) -> Path:
-    """Writes one of the two wheels into a folder."""
+    """Write one of the two wheels into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     requires = "".join(f"Requires-Dist: {one}\n" for one in _REQUIRES[filename])
     info = f"{_STEM}-{VERSION}.dist-info"
@@ -38,7 +38,7 @@ def make_wheel(folder: Path, filename: str) -> Path:
 
 
 def blamed(good: int, bad: int) -> list[str]:
-    """What `pypi-assets blame` prints about it between two serials. Ends the demo where it blames something else."""
+    """Return the output of `pypi-assets blame` between two serials. End the demo if it blames another event."""
     arguments = ["blame", REQUIREMENT, "--good", str(good), "--bad", str(bad)]
     [change] = json.loads(_run(*arguments, "--json"))["changes"]
     files = [name for event in change["events"] for name in event["filenames"]]

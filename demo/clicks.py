@@ -1,11 +1,11 @@
-"""Counts the clicks and the seconds of five daily tasks in Dagster's UI, in a browser. Run `make demo` first.
+"""Count the clicks and the seconds of five daily tasks in Dagster's UI, in a browser. Run `make demo` first.
 
     .venv/bin/pip install selenium
     .venv/bin/python demo/clicks.py [FOLDER]
 
-Each task begins on the UI's first page, and ends where the page shows what was wanted, or the runs have ended. Seconds
-of clicks are those of the browser, which clicks as soon as it can: a person takes longer. A picture of each last page
-is left in FOLDER. Needs chromium and chromedriver.
+Each task begins on the UI's first page, and ends when the page shows the result, or when the runs have ended. The
+seconds are the browser's, which clicks immediately; a person takes longer. FOLDER gets a screenshot of each task's last
+page. Needs chromium and chromedriver.
 """
 
 import sys
@@ -36,12 +36,12 @@ for (let at = found.snapshotLength - 1; at >= 0; at--) {
 }
 return null;
 """
-"""Returns the last element that the XPath finds, can be clicked and is not covered; null where there is none."""
+"""Returns the last element of the XPath that is visible and can be clicked, or null."""
 
 
 @dataclass
 class Walk:
-    """What a person does in the browser, from the first page on."""
+    """The actions of a person in the browser, from the first page on."""
 
     browser: Any
     url: str
@@ -60,17 +60,17 @@ class Walk:
         self.seconds = self.seconds or time.monotonic() - self._began
 
     def click(self, text: str, tag: str = "*") -> None:
-        """Clicks what has exactly this text."""
+        """Click the element with exactly this text."""
         self.click_at(f"//{tag}[normalize-space()='{text}']", text)
 
     def click_at(self, path: str, label: str) -> None:
-        """Clicks the last visible element that an XPath finds."""
+        """Click the last visible element of an XPath."""
         from selenium.common.exceptions import WebDriverException
 
         def clicked() -> bool:
             try:
                 self._find(path).click()
-            except WebDriverException:  # the page was drawn again in between
+            except WebDriverException:  # the page was redrawn in the meantime
                 return False
             return True
 
@@ -78,12 +78,12 @@ class Walk:
         self.clicks.append(label)
 
     def read(self, text: str) -> None:
-        """Waits until the page shows a text, which ends what the person does."""
+        """Wait until the page shows a text. This ends the person's actions."""
         until(lambda: text in self.browser.execute_script("return document.body.innerText"), f"{text} ({self.name})")
         self.seconds = time.monotonic() - self._began
 
     def run(self, ended: Callable[[], bool]) -> None:
-        """Waits until the runs have ended that the clicks have launched."""
+        """Wait until the runs that the clicks have launched have ended."""
         self.seconds = time.monotonic() - self._began
         until(ended, f"the end of the runs of: {self.name}")
         self.seconds_of_runs = time.monotonic() - self._began - self.seconds
@@ -100,12 +100,12 @@ class Walk:
 
 
 def full_crawl(walk: Walk) -> None:
-    """Launches the job full_crawl, for all partitions."""
+    """Launch the job full_crawl, for all partitions."""
     launch_all(walk, "full_crawl", "project_listing")
 
 
 def launch_all(walk: Walk, job: str, asset: str) -> None:
-    """Launches a job that the first page shows, for all partitions, and waits for runs of one of its assets."""
+    """Launch a job that the first page shows, for all partitions, and wait for runs of one of its assets."""
     before = ended_runs(walk.url, asset)
     walk.click_at(f"//a[contains(@href, '/jobs/{job}')]", job)
     walk.click("Materialize all…", "button")
@@ -115,7 +115,7 @@ def launch_all(walk: Walk, job: str, asset: str) -> None:
 
 
 def follow(walk: Walk) -> None:
-    """Turns on the sensor that follows the index; an upload is followed."""
+    """Turn on the sensor that follows the index, and wait until an upload is followed."""
     history = History(INDEX)
     history.add(new_wheel(DEMO / "uploads"))
     path = DEMO / "uploads" / f"{BROKEN}-{int(time.time())}.tar.gz"
@@ -128,19 +128,19 @@ def follow(walk: Walk) -> None:
 
 
 def backfill(walk: Walk) -> None:
-    """Backfills all serial ranges, by the job whose runs the first page shows."""
+    """Backfill all serial ranges with the job whose runs the first page shows."""
     launch_all(walk, "incremental_crawl", "incremental_dump")
 
 
 def failed_file(walk: Walk) -> None:
-    """Reads which file failed, and why."""
+    """Read which file failed, and why."""
     walk.click("Catalog", "a")
     walk.click_at("//a[contains(@href, '/assets/changed_distribution_data')]", "changed_distribution_data")
     walk.read(BROKEN)
 
 
 def why_stale(walk: Walk) -> None:
-    """Reads how far the answers lag the index, and why."""
+    """Read how far the answers lag the index, and why."""
     walk.click("Catalog", "a")
     walk.click_at("//a[contains(@href, '/assets/modules_leveldb')]", "modules_leveldb")
     walk.click("Checks")
@@ -157,14 +157,14 @@ TASKS = {
 
 
 def ended_runs(url: str, asset: str) -> int:
-    """The count of materializations of an asset."""
+    """Return the number of materializations of an asset."""
     query = "query ($path: [String!]!) {assetOrError(assetKey: {path: $path}) {... on Asset"
     found = query_ui(url, f"{query} {{assetMaterializations(limit: 5000) {{runId}}}}}}}}", path=[asset])
     return len(found["assetOrError"].get("assetMaterializations", []))
 
 
 def all_ended(url: str) -> bool:
-    """Whether no run and no backfill is under way."""
+    """Check that no run and no backfill is in progress."""
     runs = "runsOrError(filter: {statuses: [QUEUED, NOT_STARTED, STARTING, STARTED]}) {... on Runs {results {id}}}"
     backfills = "partitionBackfillsOrError(status: REQUESTED) {... on PartitionBackfills {results {id}}}"
     found = query_ui(url, f"{{{runs} {backfills}}}")

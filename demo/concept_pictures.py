@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/concepts.md into docs/pictures/: `python demo/concept_pictures.py`."""
+"""Draw the pictures of docs/concepts.md into docs/pictures/: `python demo/concept_pictures.py`."""
 
 from html import escape
 from pathlib import Path
@@ -8,7 +8,7 @@ INK, SOFT, PAPER, BLUE, GREEN, AMBER, RED = "#1f2937", "#6b7280", "#f8fafc", "#c
 
 
 class Picture:
-    """An SVG of boxes, arrows and words. It brings its own background, so it is readable on any page."""
+    """An SVG of boxes, arrows and words. It has its own background, so it is readable on any page."""
 
     def __init__(self, width: int, height: int, title: str) -> None:
         self.width, self.height, self.title = width, height, title

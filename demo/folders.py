@@ -17,7 +17,7 @@ STATE = DEMO / "state.json"
 
 
 def free_port() -> int:
-    """A free port of this machine."""
+    """Return a free port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -34,7 +34,7 @@ def index_url(port: int) -> str:
 
 
 def read_state() -> dict[str, Any]:
-    """What the demo has stored: `index_port`, and `run` and `service_port` of pages in the background."""
+    """Return the stored state of the demo: `index_port`, and `run` and `service_port` of pages in the background."""
     try:
         found = json.loads(STATE.read_text())
     except (OSError, ValueError):
@@ -43,14 +43,14 @@ def read_state() -> dict[str, Any]:
 
 
 def write_state(state: dict[str, Any]) -> None:
-    """Replaces the stored state at once: a process in the background reads it at any time."""
+    """Replace the stored state atomically, since a process in the background can read it at any time."""
     new = STATE.with_suffix(".new")
     new.write_text(json.dumps(state))
     new.replace(STATE)
 
 
 def remember_port(port: int) -> None:
-    """Stores the port of the index. It is part of the index URL, and the catalog follows one URL."""
+    """Store the port of the index. It is part of the index URL, and the catalog follows one URL."""
     write_state({"index_port": port})
 
 
@@ -59,19 +59,19 @@ def remembered_port() -> int | None:
 
 
 def remember_pages(run: str, port: int) -> None:
-    """Stores which process serves pages in the background, and where."""
+    """Store the process that serves pages in the background, and its port."""
     write_state(read_state() | {"run": run, "service_port": port})
 
 
 def forget_pages() -> None:
-    """Ends what serves pages in the background: it looks for its `run`."""
+    """End the process that serves pages in the background, which watches for its `run` in the state."""
     state = read_state()
     if "run" in state:
         write_state({name: value for name, value in state.items() if name not in {"run", "service_port"}})
 
 
 def environment(port: int) -> dict[str, str]:
-    """The environment with the settings of the demo, and without the user's own settings."""
+    """Return the environment with the settings of the demo, and without the user's own settings."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYPI_ASSETS_")}
     return kept | {
         "DAGSTER_HOME": str(DAGSTER_HOME),
@@ -83,7 +83,7 @@ def environment(port: int) -> dict[str, str]:
     }
 
 
-if __name__ == "__main__":  # what demo/env evaluates
+if __name__ == "__main__":  # demo/env evaluates the output
     port = remembered_port()
     if port is None:
         raise SystemExit("run `make demo` first")

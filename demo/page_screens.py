@@ -1,11 +1,11 @@
-"""Takes the pictures of the pages in docs/screens/, over the demo's data.
+"""Take the screenshots of the service's pages in docs/screens/, with the demo's data.
 
 Run `make demo` first, then:
 
     .venv/bin/pip install selenium
     .venv/bin/python demo/page_screens.py [FOLDER]
 
-Needs chromium and chromedriver. The dates in the pictures are those of the demo's last run.
+Needs chromium and chromedriver. The screenshots show the dates of the demo's last run.
 """
 
 import base64
@@ -20,7 +20,7 @@ MOST_BYTES = 150_000
 
 
 class Picture(NamedTuple):
-    """A picture of the page at `path`, which must show `shows`; of its first `height` pixels."""
+    """A screenshot of the first `height` pixels of the page at `path`, which must contain the text `shows`."""
 
     name: str
     path: str
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def serial_before_yank(browser: Any, url: str) -> int:
-    """The last serial before the yank, from the first page's link *before*."""
+    """Return the last serial before the yank, from the first page's link *before*."""
     browser.get(url)
     link = browser.find_element("xpath", "//li[contains(., 'yanked')]//a[contains(., 'before')]")
     return int(link.get_attribute("href").split("/at/")[1].partition("/")[0])

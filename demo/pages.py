@@ -1,7 +1,7 @@
-"""Serves the index of the demo, and pages over its data, in the background until `make stop`.
+"""Serve the demo's index, and pages with its data, in the background until `make stop`.
 
-The process in the background ends by itself once `.demo/state.json` no longer names it: since it was stopped, since
-another one was started, or since `.demo` was deleted. So no process is ever killed by a number that was written down.
+The background process ends when `.demo/state.json` no longer names it: because it was stopped, because
+another one was started, or because `.demo` was deleted. So no process is ever killed by a stored process ID.
 """
 
 import os
@@ -17,11 +17,11 @@ from processes import STOP_WITHIN_S, answers, has_ended, log_of, started
 SERVICE_PORT = 8642
 STARTED_WITHIN_S = 60
 AT_MOST_S = 8 * 3600
-"""For how long pages are served that are never stopped."""
+"""The longest time for which pages are served."""
 
 
 def start() -> str:
-    """Starts the processes, and returns the address of the first page once it answers. Raises SystemExit."""
+    """Start the processes, and return the address of the first page when it answers. Raises SystemExit."""
     stop()
     port = SERVICE_PORT if is_free(SERVICE_PORT) else free_port()
     run = secrets.token_hex(8)
@@ -44,7 +44,7 @@ def start() -> str:
 
 
 def stop() -> bool:
-    """Ends the processes in the background, and waits for their end; returns whether there were any."""
+    """End the processes in the background, and wait for their end; return whether there were any."""
     port = read_state().get("service_port")
     forget_pages()
     if port is None or is_free(int(port)):
@@ -58,7 +58,7 @@ def stop() -> bool:
 
 
 def serve(run: str) -> int:
-    """Serves the index and the pages until the state names another run, or none."""
+    """Serve the index and the pages until the state no longer names this run."""
     state, program = read_state(), f"{sys.prefix}/bin/pypi-assets"
     index_port, deadline = str(state["index_port"]), time.monotonic() + AT_MOST_S
     commands = {
@@ -74,7 +74,7 @@ def serve(run: str) -> int:
 
 
 if __name__ == "__main__":
-    os.chdir("/")  # the folder that it was started in can be deleted
+    os.chdir("/")  # the folder in which it was started may be deleted
     match sys.argv[1:]:
         case ["serve", run]:
             sys.exit(serve(run))

@@ -1,4 +1,4 @@
-"""Runs the jobs and sensors that the UI offers, and reads the answers of the published versions."""
+"""Run the same jobs and sensors as the UI, and read the answers of the published versions."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -25,12 +25,12 @@ from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import Storage
 
 _REPOSITORY = "__repository__"
-"""What Dagster calls the definitions of a module."""
+"""Dagster's name for the definitions of a module."""
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 class Pipeline:
-    """Dagster's instance and definitions with the settings of the environment."""
+    """Dagster's instance and definitions, with the settings of the environment."""
 
     def __enter__(self) -> Self:
         settings = load_settings()
@@ -45,7 +45,7 @@ class Pipeline:
 
     @cached_property
     def _storage(self) -> Storage:
-        """To read from, once the first run has written into it."""
+        """Return the storage for reading. The first run must have written to it."""
         return storage_from(load_settings(), read_only=True)
 
     def full_crawl(self) -> None:
@@ -82,25 +82,25 @@ class Pipeline:
         return f"{', '.join(versions)}, at serial {serial}"
 
     def providers(self, module: str) -> str:
-        """The projects that provide `module`, each with its versions, as text."""
+        """Return the projects that provide `module`, each with its versions, as text."""
         with open_latest(ModulesReader, self._storage) as reader:
             answers = reader.module(module).results
         return "; ".join(f"{answer['project']} {', '.join(answer['versions'])}" for answer in answers)
 
     def installers(self, command: str) -> str:
-        """The projects that install `command`, each with its versions, as text."""
+        """Return the projects that install `command`, each with its versions, as text."""
         with open_latest(CommandsReader, self._storage) as reader:
             answers = reader.command(command).results
         return "; ".join(f"{answer['project']} {', '.join(answer['versions'])}" for answer in answers)
 
     def owners(self, file: Path) -> str:
-        """The projects and versions that a live file with the bytes of `file` is from, as text."""
+        """Return the projects and versions with a live file that has the bytes of `file`, as text."""
         with open_latest(HashesReader, self._storage) as reader:
             answers = reader.file(hash_of_file(file)).results
         return "; ".join(f"{answer['project']} {answer['version']}" for answer in answers)
 
     def requirements(self, project: str) -> str:
-        """The versions of `project`, each with how many requirements it has."""
+        """Return the versions of `project`, each with its number of requirements."""
         with open_latest(DepgraphReader, self._storage) as reader:
             found = {row["version"]: row["requires_dist"] for row in reader.project(project).results}
         return ", ".join(f"{version} ({len(requires or ())})" for version, requires in found.items())
@@ -110,7 +110,7 @@ class Pipeline:
             return [str(row["filename"]) for row in reader.project(project).results if row["yanked"]]
 
     def _tick(self, sensor: str, job: str) -> str:
-        """Runs a sensor once and then the run that it requests, as the daemon does; returns the partition key."""
+        """Run a sensor once, and then the run that it requests, as the daemon does; return the partition key."""
         with dg.build_sensor_context(instance=self._instance, resources=self._defs.resources) as context:
             tick = self._defs.resolve_sensor_def(sensor)(context)
         if not isinstance(tick, dg.SensorResult) or not tick.run_requests:
@@ -133,7 +133,7 @@ class Pipeline:
             raise SystemExit(f"job {job}: checks failed: {', '.join(check.check_name for check in checks)}")
 
     def _new_run(self, job: str, partition_key: str | None, tags: Mapping[str, str] | None) -> dg.DagsterRun:
-        """A run that `make ui` shows under its job and in the timeline: it names the code location as its origin."""
+        """Create a run that `make ui` shows under its job and in the timeline: its origin is the code location."""
         job_def = self._defs.resolve_job_def(job)
         [location] = location_origins_from_yaml_paths([str(ROOT / "workspace.yaml")])
         return self._instance.create_run_for_job(

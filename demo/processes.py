@@ -1,4 +1,4 @@
-"""Starts processes of the demo, and ends them all."""
+"""Start the processes of the demo, and end them all."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ console = Console()
 
 @contextmanager
 def started(commands: dict[str, list[str]], settings: dict[str, str]) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
-    """Runs the commands, each in a process group of its own, and ends them all however the block is left."""
+    """Run the commands, each in its own process group, and end them all, even if the block raises an error."""
     processes: dict[str, subprocess.Popen[bytes]] = {}
     try:
         for name, command in commands.items():
@@ -40,12 +40,12 @@ def started(commands: dict[str, list[str]], settings: dict[str, str]) -> Iterato
 
 
 def log_of(name: str) -> Path:
-    """Where the messages of a process go."""
+    """Return the log file of a process."""
     return DEMO / f"{name}.log"
 
 
 def has_ended(processes: dict[str, subprocess.Popen[bytes]]) -> bool:
-    """Whether one of the processes has ended by itself; shows its last messages."""
+    """Check whether one of the processes has ended by itself, and show its last messages."""
     for name, process in processes.items():
         if process.poll() is not None:
             lines = log_of(name).read_text(errors="replace").splitlines()[-15:]
@@ -55,7 +55,7 @@ def has_ended(processes: dict[str, subprocess.Popen[bytes]]) -> bool:
 
 
 def signal_group(process: subprocess.Popen[bytes], number: int) -> None:
-    """Sends the signal to the process and all that it started."""
+    """Send the signal to the process and to all processes that it started."""
     try:
         os.killpg(process.pid, number)
     except ProcessLookupError:
@@ -63,7 +63,7 @@ def signal_group(process: subprocess.Popen[bytes], number: int) -> None:
 
 
 def answers(url: str) -> bool:
-    """Whether there is an answer at this address."""
+    """Check whether the address answers with status 200."""
     try:
         with urllib.request.urlopen(url, timeout=2) as response:
             return bool(response.status == 200)

@@ -1,10 +1,11 @@
 """The whole pipeline on real distributions: `make demo`.
 
-It downloads about 30 named projects with pip, and serves them as a small package index on this machine. It follows what
-a requirements.txt of five projects leads to. Then it runs the Dagster jobs that the UI offers, in this process: a full
-crawl, a full dump, LevelDB versions, answers. Then the index changes, and sensors and jobs follow it to new answers.
-At its end pages show these answers in a browser, until `make stop`.
-All files are in .demo/. Each run starts from scratch and keeps only the downloads.
+It downloads about 30 projects with pip, and serves them as a small package index on this machine. It follows the
+projects that a requirements.txt of five projects leads to. Then it runs Dagster's jobs in this process: a full crawl, a
+full dump, LevelDB versions, answers. Then the index changes, and sensors and jobs follow it to new answers. At the end,
+pages show these answers in a browser, until `make stop`.
+
+All files are in .demo/. Each run starts from scratch and only keeps the downloads.
 """
 
 import hashlib
@@ -27,7 +28,7 @@ from pages import stop as stop_pages
 from rich.console import Console
 from rich.table import Table
 
-if TYPE_CHECKING:  # `run_pipeline` imports them once the environment has the demo's settings
+if TYPE_CHECKING:  # `run_pipeline` imports it when the environment has the demo's settings
     from pipeline import Pipeline
 
     from pypi_assets.devindex.history import History
@@ -45,7 +46,7 @@ MODULES = ("yaml", "dateutil", "attr", "bs4", "google.auth", "markupsafe._speedu
 """The modules that the demo looks up."""
 
 PAUSE = timedelta(days=5)
-"""How far apart the first uploads are: the last of them was ten days ago."""
+"""The time between the first uploads. The last of them was ten days ago."""
 
 COMMANDS = ("tqdm", "slugify", "normalizer")
 """The commands that the demo looks up."""
@@ -65,7 +66,7 @@ def show_line(text: str) -> None:
 
 
 def download() -> list[Path]:
-    """The files of the demo, downloaded once by pip."""
+    """Return the files of the demo, which pip downloads once."""
     for name, options in LISTS.items():
         wanted = ROOT / "demo" / name
         folder = DOWNLOADS / name.removesuffix(".txt")
@@ -80,7 +81,7 @@ def download() -> list[Path]:
 
 
 def run_pip(*arguments: str) -> None:
-    """Runs pip, and shows its messages only where it fails: in one sentence, which ends the demo."""
+    """Run pip, and show its messages only if it fails: in one sentence, which ends the demo."""
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     result = subprocess.run([*pip, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if result.returncode:
@@ -119,7 +120,7 @@ def main() -> int:
 
 
 def run_pipeline(files: list[Path], port: int) -> int:
-    """Runs all stages; returns the last serial before the yank."""
+    """Run all stages; return the last serial before the yank."""
     from pipeline import Pipeline
 
     from pypi_assets.devindex.history import History
@@ -153,7 +154,7 @@ def run_pipeline(files: list[Path], port: int) -> int:
 
 
 def upload(history: "History", files: Iterable[Path]) -> None:
-    """The first uploads, in the order in which they would have been made: older versions first."""
+    """Upload the first files in a realistic order: older versions first."""
     ordered = sorted(files, key=lambda path: (path.parent.name != "older_wheels", path.name.lower()))
     begun = ago(days=10) - PAUSE * (len(ordered) - 1)
     for number, path in enumerate(ordered):
@@ -171,7 +172,7 @@ def follow_requirements() -> None:
     from pypi_assets.crawl.scope_crawl import run_scope, start_scope
     from pypi_assets.scopes.plan import read_plan
 
-    step(3, "A scope", "What demo/requirements.txt leads to: five projects, and all that they require.")
+    step(3, "A scope", "The projects in demo/requirements.txt, and all projects that they require.")
     plan = read_plan("demo", {"roots": "requirements.txt"}, ROOT / "demo")
     with opened_crawler(creates=True) as crawler:
         start_scope(crawler, plan)
@@ -190,7 +191,7 @@ def build_first_versions(pipeline: "Pipeline") -> None:
     timed(pipeline.full_crawl)
     show_line(pipeline.describe_catalog())
 
-    step(5, "Full dump", "Job full_dump: what is live at that serial, as gzipped JSON in 256 shards.")
+    step(5, "Full dump", "Job full_dump: the files that are live at that serial, as gzipped JSON in 256 shards.")
     timed(pipeline.full_dump)
     show_line(pipeline.describe_dumps())
 
@@ -200,13 +201,13 @@ def build_first_versions(pipeline: "Pipeline") -> None:
 
 
 def change_index(history: "History", later: list[Path]) -> int:
-    """Changes the index, on the days before today; returns the last serial before the yank."""
+    """Change the index, on the days before today; return the last serial before the yank."""
     step(7, "The index changes", "Uploads, a yank, a removed release, a removed project.")
     for path in later:
         history.add(path, at=ago(days=4))
         show_line(f"uploaded {path.name}")
     history.add(make_wheel(INDEX.parent / "orchard", SECOND), at=ago(days=4))
-    show_line(f"uploaded {SECOND}, a second wheel of a release that was there")
+    show_line(f"uploaded {SECOND}, a second wheel of an existing release")
     before_yank = history.state().last_serial or 0
     history.yank("requests", "2.31.0", "shown in the demo", at=ago(days=3))
     show_line("yanked requests 2.31.0")
@@ -233,7 +234,7 @@ def follow_index(pipeline: "Pipeline") -> None:
     show_line(f"serial range {key}")
     show_line(pipeline.describe_catalog())
 
-    step(9, "New LevelDB versions", "Built on the ones before: only what changed is applied.")
+    step(9, "New LevelDB versions", "Built on the previous versions: only changes are applied.")
     timed(pipeline.leveldb_version)
     show_line(pipeline.describe_versions())
 
@@ -247,7 +248,7 @@ def timed(work: Callable[[], object]) -> object:
 
 
 def answers(pipeline: "Pipeline", files: list[Path]) -> dict[tuple[str, str], str]:
-    """The answers of today, by question and what it is about."""
+    """Return the present answers, by the kind of question and its subject."""
     return (
         {("import", module): pipeline.providers(module) for module in MODULES}
         | {("command", command): pipeline.installers(command) for command in COMMANDS}
@@ -274,7 +275,7 @@ def show(before: dict[tuple[str, str], str], after: dict[tuple[str, str], str]) 
 
 
 def check(before: dict[tuple[str, str], str], after: dict[tuple[str, str], str], yanked: list[str]) -> None:
-    """Ends the demo with an error if an answer is wrong."""
+    """End the demo with an error if an answer is wrong."""
     expected = {
         ("import", "yaml"): ("PyYAML 6.0.3", "PyYAML 6.0.3"),
         ("import", "dateutil"): ("python-dateutil 2.9.0.post0", "python-dateutil 2.9.0.post0"),
@@ -306,7 +307,7 @@ def what_next(serial_before: int | None) -> None:
     for command, text in (
         ("make ui", "Dagster's UI over this data and the pages, with the index running and the sensors on"),
         (". demo/env", "makes the commands below use the demo's data"),
-        ("pypi-assets status", "the state of every stage, and what to do next"),
+        ("pypi-assets status", "the state of every stage, and the next steps"),
         ("pypi-assets lookup module google.auth", "which projects provide a module"),
         ("pypi-assets scope why demo idna", "why a project is followed"),
         ("pypi-assets lookup project requests", "what each of its files requires"),
@@ -323,7 +324,7 @@ def what_next(serial_before: int | None) -> None:
 
 
 def show_pages(url: str, before_yank: int) -> None:
-    """The last lines of the demo: what to open in a browser."""
+    """Print the last lines of the demo: the pages to open in a browser."""
     console.print("\n[bold]Now open the pages in a browser[/bold]; `make stop` ends them.\n")
     for question, address in (
         ("Which project is `import dateutil`?", "import/dateutil/"),

@@ -1,11 +1,11 @@
-"""Takes the screenshots in docs/screens/: answers in a terminal, and Dagster's UI, over the demo's data.
+"""Take the screenshots in docs/screens/: answers in a terminal, and Dagster's UI, with the demo's data.
 
 Run `make demo` first, then:
 
     .venv/bin/pip install selenium
     .venv/bin/python demo/screens.py [FOLDER]
 
-Needs chromium and chromedriver. It first creates what the screenshots show: uploads in several ranges and their
+Needs chromium and chromedriver. It first creates the data of the screenshots: uploads in several ranges and their
 backfill; a run that fails because the ledger has no such range; a check that fails because the sensors are off.
 """
 
@@ -64,7 +64,7 @@ QUESTIONS = (
     "lookup module text_unidecode --at {first}",
     "history click",
 )
-"""The commands whose answers are shown as in a terminal. `first` is the serial of the full crawl."""
+"""The commands whose answers are shown in a terminal. `first` is the serial of the full crawl."""
 UPLOADS = (2, 5, 1, 3, 8, 2, 1, 4, 6, 3, 1, 2)
 RANGE_ASSETS = ("changelog", "changed_distributions", "changed_distribution_data", "incremental_dump")
 LOCATION = {"repositoryName": "__repository__", "repositoryLocationName": "pypi-assets"}
@@ -118,7 +118,7 @@ def main() -> None:
 
 
 def upload_ranges(settings: dict[str, str]) -> list[str]:
-    """Uploads batches of wheels and allocates a range for each batch; returns the keys of the ranges."""
+    """Upload batches of wheels and allocate a range for each batch; return the keys of the ranges."""
     os.environ.update(settings)
     resources = build_resources(load_settings())
     history, keys = History(INDEX), []
@@ -131,7 +131,7 @@ def upload_ranges(settings: dict[str, str]) -> list[str]:
 
 
 def launch(url: str, job: str, tags: dict[str, str]) -> str:
-    """Launches a job as the UI does; returns the run id."""
+    """Launch a job as the UI does; return the run id."""
     launched = query_ui(
         url,
         "mutation ($params: ExecutionParams!) {launchRun(executionParams: $params)"
@@ -202,7 +202,7 @@ def until(look: Callable[[], bool], what: str = "the expected state") -> None:
 
 
 def show(browser: Any, url: str, texts: Sequence[str], click: str | None) -> None:
-    """Waits until the page shows all `texts`, and a little longer. Then clicks the button `click` and scrolls to it."""
+    """Wait until the page shows all `texts`, and a little longer. Then click the button `click` and scroll to it."""
     browser.get(url)
     text = "return document.body.innerText"
     until(lambda: all(wanted in browser.execute_script(text) for wanted in texts), f"{texts} on {url}")
@@ -216,7 +216,7 @@ def show(browser: Any, url: str, texts: Sequence[str], click: str | None) -> Non
 
 
 def take(browser: Any, path: Path, above: str | None) -> None:
-    """Takes a screenshot of the page, or of the part above the first visible text that contains `above`."""
+    """Take a screenshot of the page, or of the part above the first visible text that contains `above`."""
     height = above and browser.execute_script(TOP_OF, above)
     height = height or browser.execute_script("return window.innerHeight")
     clip = {"x": 0, "y": 0, "width": WIDTH, "height": height, "scale": 1}
@@ -226,7 +226,7 @@ def take(browser: Any, path: Path, above: str | None) -> None:
 
 
 def take_terminal(browser: Any, path: Path, settings: dict[str, str]) -> None:
-    """Runs the commands of QUESTIONS in a terminal, and takes a picture of what it shows."""
+    """Run the commands of QUESTIONS in a terminal, and take a screenshot of the output."""
     status = subprocess.check_output([f"{sys.prefix}/bin/pypi-assets", "status", "--json"], env=settings)
     console = Console(record=True, width=TERMINAL_COLUMNS, file=io.StringIO())
     for question in QUESTIONS:
@@ -244,7 +244,7 @@ def take_terminal(browser: Any, path: Path, settings: dict[str, str]) -> None:
 
 
 def terminal_output(arguments: list[str], settings: dict[str, str]) -> str:
-    """What the command prints, on both streams, to a terminal of TERMINAL_COLUMNS."""
+    """Return the command's output, of both streams, on a terminal of TERMINAL_COLUMNS."""
     ours, theirs = pty.openpty()
     command = [f"{sys.prefix}/bin/pypi-assets", *arguments]
     size = {"COLUMNS": str(TERMINAL_COLUMNS), "TERM": "xterm-256color"}

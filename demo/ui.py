@@ -1,7 +1,8 @@
-"""Dagster's UI over the demo's data: `make ui`.
+"""Dagster's UI with the demo's data: `make ui`.
 
-Serves the demo's index, and runs `pypi-assets up` over its data until Ctrl-C. The sensors are on and look every 10
-seconds, so a new upload is followed by itself. If PYPI_ASSETS_INDEXES names several indexes, each is a code location.
+It serves the demo's index, and runs `pypi-assets up` with its data until Ctrl-C. The sensors are on and poll every 10
+seconds, so a new upload is followed automatically. If PYPI_ASSETS_INDEXES names several indexes, each is a code
+location.
 """
 
 import os
@@ -68,7 +69,7 @@ def main() -> int:
 
 
 def new_wheel(folder: Path) -> Path:
-    """A small wheel that is not on the index yet, to be uploaded manually."""
+    """Create a small wheel that is not on the index yet, for a manual upload."""
     folder.mkdir(parents=True, exist_ok=True)
     version = 1 + sum(1 for _ in folder.glob("*.whl"))
     path = folder / f"hello_assets-{version}.0-py3-none-any.whl"
@@ -92,7 +93,7 @@ def welcome(url: str, port: int, service_port: int, wheel: Path) -> None:
         "\n  . demo/env"
         f"\n  pypi-assets devindex add .demo/index {wheel.relative_to(ROOT)}"
         "\n  pypi-assets lookup module hello_assets"
-        "\n\nWhat they log is in .demo/data/stack/logs, .demo/up.log and .demo/devindex.log. Ctrl-C stops all.",
+        "\n\nTheir logs are in .demo/data/stack/logs, .demo/up.log and .demo/devindex.log. Ctrl-C stops all.",
         highlight=False,
         soft_wrap=True,
     )
