@@ -1,7 +1,7 @@
-"""Fails where tests cover less of a package than they did: `python .ci/coverage_floors.py COVERAGE.json`.
+"""Fail if tests cover less of a package than before: `python .ci/coverage_floors.py COVERAGE.json`.
 
-`pytest --cov --cov-report=json:COVERAGE.json` writes the file, in `make nightly`. A share counts statements and
-branches. Code that runs only in child processes does not count. Raise a floor when the share has grown.
+`pytest --cov --cov-report=json:COVERAGE.json` writes the file, in `make nightly`. Coverage counts statements and
+branches. Code that only runs in child processes does not count. Raise a floor when the coverage has grown.
 """
 
 import json
@@ -37,7 +37,7 @@ FLOORS = {
     "storage": 97,
     "upkeep": 99,
 }
-"""Percent by package; `.` is the modules at the top."""
+"""The percent by package; `.` stands for the modules at the top."""
 
 
 def shares(report: dict[str, dict[str, dict[str, dict[str, int]]]]) -> dict[str, float]:

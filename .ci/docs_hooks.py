@@ -1,8 +1,8 @@
-"""Lets pages of the site name files of the repository that are outside docs/.
+"""Let pages of the site link to files of the repository that are outside docs/.
 
-A link such as `[settings](../deploy/env.example)` works where the repository is browsed. The site has no such page, so
-the link becomes its text there, or leads to the repository if mkdocs.yml sets `repo_url`. A missing file is a warning,
-which ends the strict build.
+A link such as `[settings](../deploy/env.example)` works in the repository's browser. The site has no such page, so the
+link becomes plain text there, or a link to the repository if mkdocs.yml sets `repo_url`. A missing file is a warning,
+which fails the strict build.
 """
 
 import logging

@@ -1,7 +1,7 @@
-"""Installs the versions of constraints.txt: `.venv/bin/python .ci/install.py [--compile] REQUIREMENT...`, as for pip.
+"""Install the versions of constraints.txt: `.venv/bin/python .ci/install.py [--compile] REQUIREMENT...`, as for pip.
 
 uv installs in a tenth of pip's time. It is taken from this environment or from PATH, or pip installs it here. uv does
-not read pip's configuration, so pip's indexes, certificates and proxy become its environment variables. If uv fails,
+not read pip's configuration, so pip's indexes, certificates and proxy are passed as environment variables. If uv fails,
 pip installs. `--compile` compiles modules afterwards, on all cores, for processes that start together.
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 CONSTRAINTS = ("--constraint", str(ROOT / "constraints.txt"))
 PIP_SECTIONS = ("global", "install", ":env:")
-"""The sections of pip's configuration that hold for `pip install`: later ones take precedence."""
+"""The sections of pip's configuration for `pip install`. Later sections take precedence."""
 UV_VARIABLES = {
     "index-url": "UV_INDEX_URL",
     "extra-index-url": "UV_EXTRA_INDEX_URL",
@@ -35,13 +35,14 @@ NOT_COMPILED = re.compile(
     r"/(tests?|testing|apprise|cfnlint|docutils|lexers|moto|mpmath|mypyc?|networkx|prompt_toolkit|setuptools|sympy)/"
     r"|/test_"
 )
-"""Over half of the modules: tests import them seldom or never, and pytest compiles test modules in its own way."""
+"""Over half of the modules: tests seldom import them, and pytest compiles test modules itself."""
 
 
 def pip_settings(pip: Sequence[str]) -> dict[str, list[str]]:
     """Return the values of each setting for `pip install`.
 
-    `pip config list` prints a key once for each file, sorted by file name. `pip config get` knows which holds.
+    `pip config list` prints a key once for each file, sorted by file name. `pip config get` returns the effective
+    value.
     """
     values: dict[str, str] = {}
     for line in output_of([*pip, "config", "list"]).splitlines():
@@ -65,13 +66,15 @@ def uv_environment(settings: Mapping[str, Sequence[str]], environment: Mapping[s
         for name, variable in UV_VARIABLES.items()
         if settings.get(name)
     }
-    if "extra-index-url" in settings:  # pip takes the best version of all its indexes
+    if "extra-index-url" in settings:  # pip chooses the best version of all its indexes
         variables["UV_INDEX_STRATEGY"] = "unsafe-best-match"
     return {**variables, **environment}
 
 
 def find_pip() -> list[str]:
-    """Return the command for pip: of this environment, of its interpreter, or bundled with it. Empty without pip."""
+    """Return the command for pip: from this environment, from its interpreter, or bundled with it. Empty without
+    pip.
+    """
     own = [sys.executable, "-m", "pip"]
     interpreter = f"{sys.base_prefix}/bin/python{sys.version_info[0]}.{sys.version_info[1]}"
     base = [interpreter, "-m", "pip", "--python", sys.executable]
@@ -83,7 +86,7 @@ def find_pip() -> list[str]:
 
 
 def find_uv(pip: Sequence[str]) -> str | None:
-    """Return the path of a working uv. Installs it if there is none."""
+    """Return the path of a working uv. Install it if there is none."""
     in_environment = str(Path(sys.executable).parent / "uv")
     for path in (in_environment, shutil.which("uv")):
         if path and succeeds([path, "--version"]):
@@ -100,7 +103,7 @@ def succeeds(command: Sequence[str]) -> bool:
 
 
 def install(arguments: Sequence[str]) -> int:
-    """Install with uv, or with pip if uv fails. Returns the exit code."""
+    """Install with uv, or with pip if uv fails. Return the exit code."""
     pip = find_pip()
     if uv := find_uv(pip):
         done = install_with_uv(uv, pip_settings(pip) if pip else {}, arguments)
@@ -130,7 +133,9 @@ def install_with_uv(
 
 
 def compile_modules() -> None:
-    """Compile the modules that tests import, installed ones and the project's own. Skips what cannot be compiled."""
+    """Compile the modules that tests import, both installed ones and the project's. Skip modules that cannot be
+    compiled.
+    """
     for folder in (Path(sys.prefix) / "lib", ROOT / "pypi_assets", ROOT / "pypi_assets_tests"):
         compileall.compile_dir(folder, maxlevels=30, quiet=2, workers=0, rx=NOT_COMPILED)
 

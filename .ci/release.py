@@ -1,16 +1,15 @@
-"""Makes a release: `make release`, or `make release DRY_RUN=1` to try it. It works in a clone of HEAD.
+"""Make a release: `make release`, or `make release DRY_RUN=1` to try it. It works in a clone of HEAD.
 
-The version is that of pyproject.toml, and CHANGELOG.md must describe it as "Unreleased". The steps:
+The version is in pyproject.toml, and CHANGELOG.md must describe it as "Unreleased". The steps:
 
-1. Date the changelog's section.
-2. Build the sdist and the wheel twice, in different folders; their bytes must be equal.
-3. Write the bill of materials and the provenance statement (SLSA in an in-toto statement), both as JSON.
-4. Install the wheel by pip, uv and pipx on each Python from 3.11 to 3.14 that is installed, and run all stages there.
-5. Record a home of this release, from which the tests of later releases upgrade.
-6. Commit, tag with a sign-off, and fetch both into this repository. A dry run leaves only the files in `dist/`.
+1. Date the changelog's section. 2. Build the sdist and the wheel twice, in different folders; their bytes must be
+equal. 3. Write the bill of materials and the provenance statement (SLSA in an in-toto statement), both as JSON. 4.
+Install the wheel with pip, uv and pipx on each installed Python from 3.11 to 3.14, and run all stages there. 5. Record
+a home of this release, from which the tests of later releases upgrade. 6. Commit, tag with a sign-off, and fetch both
+into this repository. A dry run leaves only the files in `dist/`.
 
-Nothing is uploaded: a workflow publishes the tag once it is pushed. With `--build-only` it builds the files of HEAD, a
-tag, again: steps 2 and 3.
+Nothing is uploaded: a workflow publishes the tag when it is pushed. `--build-only` repeats steps 2 and 3 for HEAD,
+which must be a tag.
 """
 
 import argparse
@@ -39,7 +38,7 @@ BUILD_TYPE = "https://packaging.python.org/en/latest/specifications/pyproject-to
 
 
 def run(*command: str | Path, folder: Path = ROOT, environment: Mapping[str, str] | None = None) -> str:
-    """Return what a command prints. Ends the program with its messages if it fails."""
+    """Return the output of a command. End the program with the command's messages if it fails."""
     done = subprocess.run(
         command, cwd=folder, env={**os.environ, **(environment or {})}, capture_output=True, text=True, check=False
     )
@@ -63,7 +62,7 @@ def date_changelog(text: str, version: str, day: str) -> str:
 
 
 def build(project: Path, folder: Path) -> list[Path]:
-    """Build the sdist, and the wheel from the sdist, in a new copy of the commit. Returns their paths in `folder`."""
+    """Build the sdist, and the wheel from the sdist, in a new copy of the commit. Return their paths in `folder`."""
     source = folder / "source"
     source.mkdir(parents=True)
     archive = subprocess.run(["git", "archive", "HEAD"], cwd=project, capture_output=True, check=True).stdout
@@ -103,7 +102,7 @@ def sha256(path: Path) -> str:
 
 
 def build_twice(project: Path, folder: Path) -> list[Path]:
-    """Return the files of the first of two builds. Ends the program if the second one has other bytes."""
+    """Build twice, and return the files of the first build. End the program if the second build has other bytes."""
     first, second = (build(project, folder / name) for name in ("first", "second"))
     for one, other in zip(first, second, strict=True):
         if one.read_bytes() != other.read_bytes():
@@ -113,7 +112,7 @@ def build_twice(project: Path, folder: Path) -> list[Path]:
 
 
 def provenance(project: Path, files: Sequence[Path], started: datetime) -> dict[str, object]:
-    """Return the unsigned in-toto statement that says from which commit and with which tools the files were built."""
+    """Return an unsigned in-toto statement with the commit and the tools from which the files were built."""
     commit = run("git", "rev-parse", "HEAD", folder=project)
     tools = {name: importlib.metadata.version(name) for name in ("build", "setuptools")}
     return {
@@ -138,7 +137,7 @@ def provenance(project: Path, files: Sequence[Path], started: datetime) -> dict[
 
 
 def check_installed(project: Path, wheel: Path, folder: Path) -> None:
-    """Install the wheel in new environments of each Python, by pip, uv and pipx, and use what is installed."""
+    """Install the wheel in new environments of each Python, with pip, uv and pipx, and use the installation."""
     tried = 0
     for version in PYTHONS:
         environment = folder / version
@@ -177,7 +176,7 @@ def tool_installs(wheel: Path, base: str) -> dict[str, Sequence[str | Path]]:
 
 
 def record_home(project: Path, wheel: Path, folder: Path, version: str) -> Path:
-    """Record a home of this release, by the installed wheel. Returns the archive, a file of the tests."""
+    """Record a home of this release with the installed wheel. Return the archive, a file of the tests."""
     environment = folder / "recording"
     run(sys.executable, "-m", "venv", environment)
     python = environment / "bin" / "python"
@@ -205,7 +204,7 @@ def write_distributions(project: Path, files: Sequence[Path], started: datetime)
 
 
 def build_again(started: datetime) -> None:
-    """Build the files of HEAD, which must be the tag of its version."""
+    """Build the files of HEAD again, which must be the tag of its version."""
     tag = f"v{read_version(ROOT)}"
     if tag not in run("git", "tag", "--points-at", "HEAD").splitlines():
         sys.exit(f"HEAD is not the tag {tag}: check it out first")

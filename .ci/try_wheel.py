@@ -1,8 +1,8 @@
-"""Installs the built wheel into a clean environment, and runs all stages there, without the repository: `make dist`.
+"""Install the built wheel into a clean environment, and run all stages there, without the repository: `make dist`.
 
-`python .ci/try_wheel.py [--stack] WHEEL` downloads only wheels, so nothing is built. It makes an index of the wheel
+`python .ci/try_wheel.py [--stack] WHEEL` only downloads wheels, so nothing is built. It makes an index of the wheel
 itself, follows it, and looks up a module of the wheel. On a platform without a LevelDB binding, `leveldb update` must
-name the missing package. With `--stack`, it also installs the extra `stack`, and runs `pypi-assets up` until that
+name the missing package. With `--stack`, it also installs the extra `stack`, and runs `pypi-assets up` until it
 answers.
 """
 
@@ -30,7 +30,7 @@ NEEDS_NO_LEVELDB = (
 
 
 class Environment:
-    """A clean environment in `folder`, which is also the working directory and the home of everything that runs."""
+    """A clean environment in `folder`, which is also the working directory and the home of all commands."""
 
     def __init__(self, folder: Path, requirement: str) -> None:
         self.folder, self._bin = folder, folder / "venv" / "bin"
@@ -45,7 +45,7 @@ class Environment:
         self.run(*pip, "--only-binary", ":all:", "--constraint", str(CONSTRAINTS), requirement)
 
     def run(self, *command: str, exit_code: int = 0) -> str:
-        """What the command prints. Ends the program where its exit code is another one."""
+        """Return the output of a command. End the program if the command has another exit code."""
         done = subprocess.run(
             [self._bin / command[0], *command[1:]],
             cwd=self.folder,
@@ -67,14 +67,14 @@ class Environment:
         return subprocess.Popen([self._bin / command[0], *command[1:]], cwd=self.folder, env=self.variables, **outputs)
 
     def show(self, *arguments: str, exit_code: int = 0) -> str:
-        """Runs the command `pypi-assets`, and shows the call with the first lines of what it prints."""
+        """Run the command `pypi-assets`, and show the call with the first lines of its output."""
         text = self.run("pypi-assets", *arguments, exit_code=exit_code)
         print(f"$ pypi-assets {' '.join(arguments)}", *text.splitlines()[:4], sep="\n", flush=True)
         return text
 
     @contextmanager
     def served(self, index: Path) -> Iterator[None]:
-        """Serves the index, and follows it meanwhile."""
+        """Serve the index, and follow it in the meantime."""
         server = self.start("pypi-assets", "devindex", "serve", str(index), "--port", "0", stdout=subprocess.PIPE)
         try:
             assert server.stdout is not None
@@ -109,7 +109,7 @@ def try_wheel(wheel: Path, folder: Path, *, has_stack: bool) -> None:
 
 
 def try_stack(environment: Environment) -> None:
-    """Run the whole stack over the index, in a new home, until it answers a look-up."""
+    """Run the whole stack with the index, in a new home, until it answers a look-up."""
     with environment.served(environment.folder / "index"), ExitStack() as stack:
         listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
         ports = [str(listener.getsockname()[1]) for listener in listeners]
