@@ -1,17 +1,17 @@
-"""What does a backfill of hundreds of partitions cost, and does it show every failure?
+"""Measure the cost of a backfill of hundreds of partitions, and check that every failure is visible.
 
     python -m benchmarks.backfills [--ranges 500] [--projects 1000] [--parts 100] [--no-failures]
 
 Starts an index on loopback with `--projects` projects of one wheel each, and Dagster's webserver, daemon and code
 server over SQLite, configured as in dagster.yaml. Launches backfills by GraphQL, as the UI does: all 100 parts of the
 projects in an open full crawl, then `--ranges` ranges of one upload each. The baseline is the same work from the
-command line, into another catalog. The overhead is what Dagster takes in addition, divided by the partitions. Seconds
-are by the clock, and of the processor; the latter of all processes that Dagster or the command line has started,
-without the index.
+command line, into another catalog. The overhead is the additional time of Dagster, divided by the number of partitions.
+Seconds are by the clock and of the processor. The processor time is of all processes that Dagster or the command line
+has started, without the index.
 
-Then failures: the index answers 500 to the pages of three projects, in another full crawl and in 40 more ranges; the
-catalog refuses three of 40 more ranges, first their events and then their dumps. Prints which partitions are shown as
-failed or count a failure, and what is left after the cause is gone and only those partitions ran again.
+Then come failures. The index answers 500 to the pages of three projects, in another full crawl and in 40 more ranges.
+The catalog rejects three of 40 more ranges, first their events and then their dumps. Prints which partitions are shown
+as failed or count a failure, and which failures remain after the cause is fixed and only those partitions ran again.
 """
 
 import argparse
@@ -44,11 +44,11 @@ from pypi_assets.settings import Settings, load_settings
 from pypi_assets_tests.served_dagster import RANGE_ASSETS, served_dagster
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
-EVENTS_AN_UPLOAD = 4  # of a new project: create, add owner, new release, add file
+EVENTS_AN_UPLOAD = 4  # events of a new project: create, add owner, new release, add file
 PART_ASSETS = ("crawled_projects", "crawled_distribution_data")
 FAULTY_RANGES = 40
 SPOILED = (3, 17, 25)
-"""Which of the faulty ranges: two of the first run's, and one of the second's."""
+"""The indexes of the faulty ranges: two in the first run, and one in the second."""
 PATIENCE_S = 3_600.0
 
 
@@ -56,7 +56,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranges", type=int, default=500)
     parser.add_argument("--projects", type=int, default=1_000)
-    parser.add_argument("--parts", type=int, default=100, help="how many of the 100 are backfilled")
+    parser.add_argument("--parts", type=int, default=100, help="number of the 100 parts to backfill")
     parser.add_argument("--no-failures", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, served_index(Path(folder) / "served") as index:
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 class Bench:
-    """Two catalogs that follow one index: one is Dagster's, the other the command line's."""
+    """Two catalogs that follow the same index: one belongs to Dagster, the other to the command line."""
 
     def __init__(self, folder: Path, index: ServedIndex) -> None:
         self.index = index
@@ -85,7 +85,7 @@ class Bench:
     @contextmanager
     def opened(self) -> Iterator["Bench"]:
         self.dagster_home.mkdir()
-        os.environ["DAGSTER_HOME"] = str(self.dagster_home)  # where the storage of dagster.yaml keeps its files
+        os.environ["DAGSTER_HOME"] = str(self.dagster_home)  # the storage of dagster.yaml keeps its files there
         with served_dagster(self.dagster_home, variables(self.settings)) as self.dagster:
             with dg.DagsterInstance.from_config(str(self.dagster_home)) as self.instance:
                 yield self
@@ -96,7 +96,7 @@ class Bench:
         list_index(self.resources.crawler.get())
         parts = project_parts.get_partition_keys()
         self.measure(PART_ASSETS, parts[:count], alone)
-        if count < len(parts):  # ranges follow a complete crawl
+        if count < len(parts):  # ranges require a complete crawl
             run_command(self.settings, "crawl full")
         for settings in (self.plain, self.settings):
             run_command(settings, "dump full")
@@ -109,7 +109,7 @@ class Bench:
         print(f"\n{len(keys)} ranges: all {', '.join(sorted({standing[key] for key in keys}))}\n", flush=True)
 
     def measure(self, assets: Sequence[str], keys: Sequence[str], alone: tuple[float, float]) -> None:
-        """Prints a line of the table: a backfill of these partitions, and `alone`, the same without Dagster."""
+        """Print a line of the table: a backfill of these partitions, and `alone`, the same work without Dagster."""
         began = time.monotonic(), tree_processor_s(self.dagster.process)
         backfill = self.finished(self.dagster.backfill(assets, keys))
         seconds = time.monotonic() - began[0], tree_processor_s(self.dagster.process) - began[1]
@@ -129,8 +129,11 @@ class Bench:
         self.exhaust(RANGE_ASSETS, keys, {f"broken-{number}": keys[number] for number in SPOILED})
 
     def exhaust(self, assets: Sequence[str], keys: Sequence[str], spoiled: Mapping[str, str]) -> None:
-        """A backfill in which the index answers 500 to the pages of the projects `spoiled`, which are in these
-        partitions, and what is left of it after it."""
+        """Run a backfill in which the index answers 500 to the pages of the `spoiled` projects, and print the remaining
+        failures.
+
+        These projects are in the partitions `keys`.
+        """
         visits = next(name for name in assets if name in {"crawled_projects", "changed_distributions"})
         paths = {f"/simple/{project}/" for project in spoiled}
 
@@ -182,7 +185,7 @@ class Bench:
             connection.execute(text("DROP TRIGGER spoiled"))
 
     def new_ranges(self, count: int, name: str) -> list[str]:
-        """Uploads `count` projects, each a range of the ledger and a partition; returns the keys."""
+        """Upload `count` projects. Each is a range of the ledger and a partition. Return the keys."""
         for number in range(count):
             self.index.wheel(f"{name}-{number}", "1.0")
         keys = [serials.key for serials in allocate_next_ranges(self.resources.crawler.get())]
@@ -198,7 +201,7 @@ class Bench:
         return self.instance.get_runs_count(dg.RunsFilter(tags={"dagster/backfill": backfill}))
 
     def number(self, asset: str, key: str, name: str) -> Any:
-        """The number `name` in the metadata of a partition's newest materialization."""
+        """Return the number `name` from the metadata of a partition's newest materialization."""
         wanted = dg.AssetRecordsFilter(dg.AssetKey(asset), asset_partitions=[key])
         [record] = self.instance.fetch_materializations(wanted, limit=1).records
         assert record.asset_materialization is not None
@@ -232,14 +235,14 @@ def run_command(settings: Settings, command: str) -> None:
 
 
 def variables(settings: Settings) -> dict[str, str]:
-    """The settings that are not the defaults, as environment variables."""
+    """Return the settings that differ from the defaults, as environment variables."""
     changed = settings.model_dump(mode="json", exclude_defaults=True)
     values = {name: value if isinstance(value, str) else json.dumps(value) for name, value in changed.items()}
     return {f"PYPI_ASSETS_{name.upper()}": value for name, value in values.items()}
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:
-    """Seconds by the clock, and of the processor of the processes that it waited for."""
+    """Return the seconds by the clock, and the processor time of the processes that it waited for."""
     began = time.monotonic(), children_s()
     work()
     return time.monotonic() - began[0], children_s() - began[1]

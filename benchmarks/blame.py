@@ -1,8 +1,8 @@
-"""How long it takes to find the event that changed what requirements resolve to, over 10,000 serials of a catalog.
+"""Measure the search for the event that changed a resolution, over 10,000 serials of a catalog.
 
     python -m benchmarks.blame [--sets 40] [--projects 3000]
 
-The baseline is one resolution at the last of these serials, with nothing remembered.
+The baseline is one resolution at the last of these serials, without a cache.
 """
 
 import argparse
@@ -28,7 +28,7 @@ URL = "https://index.example.org/simple/"
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", type=int, default=40)
     parser.add_argument("--projects", type=int, default=3_000)

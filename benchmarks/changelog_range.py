@@ -1,11 +1,12 @@
-"""How fast is a large range of the changelog applied: its events parsed and stored, its projects visited and judged?
+"""Measure how fast a large range of the changelog is applied: events are parsed and stored, projects visited and
+judged.
 
     python -m benchmarks.changelog_range [--projects 20000] [--postgresql] [--profile FILE]
 
-Ten events a project come in pages of 50,000 as XML-RPC, and a page of four files for each project as JSON. Both are
-answered from memory, so that no server takes part. Files are not read. The baseline parses the same answers and does
-nothing with them, before and after, in the same run. Seconds are processor time of this process and by the clock;
-with PostgreSQL, the server's own time is only in the latter.
+Ten events a project come in pages of 50,000 as XML-RPC, and a page of four files for each project as JSON. Both come
+from memory, without a server. Files are not read. The baseline parses the same responses and discards them, before and
+after, in the same run. Seconds are processor time of this process and by the clock. With PostgreSQL, only the latter
+includes the server's time.
 """
 
 import argparse
@@ -48,7 +49,7 @@ def filenames(name: str, version: str) -> tuple[str, str]:
 
 
 def project_events(name: str) -> list[tuple[str | None, str]]:
-    """Version and action of the ten events of a project."""
+    """Return version and action of the ten events of a project."""
     rows: list[tuple[str | None, str]] = [(None, "create"), (None, f"add Owner {name}")]
     for version in VERSIONS:
         wheel, sdist = filenames(name, version)
@@ -58,7 +59,7 @@ def project_events(name: str) -> list[tuple[str | None, str]]:
 
 @dataclass(frozen=True)
 class Index:
-    """An index in memory: the answers of its changelog, by the serial above which they begin, and its pages."""
+    """An index in memory: the responses of its changelog, by the serial above which they begin, and its pages."""
 
     last: int
     changelogs: dict[int, bytes]
@@ -68,7 +69,7 @@ class Index:
     is_observed: bool = False
 
     def observe(self, _: Report, **__: bool) -> Observation:
-        """Return an empty observation: this index has serials of its own."""
+        """Return an empty observation, because this index has its own serials."""
         return Observation()
 
     def last_serial(self) -> int:
@@ -84,7 +85,7 @@ class Index:
         return read_project_page(self.pages[project], project=project, url=URL, header_serial=None, etag=None)
 
     def parse(self) -> None:
-        """The baseline."""
+        """Parse everything, as the baseline."""
         for _ in self.changelog(1, self.last):
             pass
         for project in self.pages:
@@ -92,7 +93,7 @@ class Index:
 
 
 def make_index(projects: int) -> Index:
-    """The events of all projects go by side by side, as they do on an index."""
+    """Create an index in which the events of all projects are interleaved, as on a real index."""
     rows, serials = [], {}
     histories = {f"project{number}": project_events(f"project{number}") for number in range(projects)}
     for step in range(10):
@@ -129,7 +130,7 @@ def page(name: str, serial: int) -> bytes:
 
 @contextmanager
 def opened_catalog(folder: Path, postgresql: bool) -> Iterator[Catalog]:
-    """A catalog with a full crawl complete at serial 1, when there were no projects."""
+    """Yield a catalog with a full crawl that was complete at serial 1, when there were no projects."""
     server = None
     url = f"sqlite:///{folder / 'catalog.sqlite'}"
     if postgresql:
@@ -150,7 +151,7 @@ def opened_catalog(folder: Path, postgresql: bool) -> Iterator[Catalog]:
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:
-    """Seconds of this process, and of the clock."""
+    """Return the seconds of this process, and by the clock."""
     started, used = time.monotonic(), time.process_time()
     work()
     return time.process_time() - used, time.monotonic() - started
@@ -160,7 +161,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--projects", type=int, default=20_000)
     parser.add_argument("--postgresql", action="store_true", help="the catalog is on PostgreSQL, not on SQLite")
-    parser.add_argument("--profile", type=Path, help="where to write a profile of visiting (its one judging thread)")
+    parser.add_argument("--profile", type=Path, help="file for a profile of visiting (of its one judging thread)")
     options = parser.parse_args()
     index = make_index(options.projects)
     with tempfile.TemporaryDirectory() as name, opened_catalog(Path(name), options.postgresql) as catalog:

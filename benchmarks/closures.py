@@ -1,6 +1,6 @@
 """An index whose projects require each other, and requirements with closures of chosen sizes.
 
-The same seed gives the same rows. Few projects are required by many; these have many releases.
+The same seed gives the same rows. A few projects are required by many others, and have many releases.
 """
 
 import math
@@ -11,7 +11,7 @@ from benchmarks.generated import generate_projects, release_rows
 
 PROJECTS = 3_000
 MEDIAN, P95 = 20, 60
-"""Of the number of projects that a set of requirements leads to."""
+"""The number of projects that a set of requirements leads to."""
 _REQUIRED, _SKEW, _LEAVES = 3.0, 4, 40
 _SPREAD = math.log(P95 / MEDIAN) / 1.645  # of a log-normal distribution
 _POOL = 4_000
@@ -20,7 +20,7 @@ _ROW = next(release_rows(next(iter(generate_projects(1))), 0))
 
 
 def graph(seed: int = 0, projects: int = PROJECTS) -> list[list[int]]:
-    """Which projects each one requires, by number; those have lower ones, so nothing is a circle."""
+    """Return the projects that each project requires, by number. They have lower numbers, so there is no cycle."""
     draw = Random(seed)
     found = []
     for number in range(projects):
@@ -33,7 +33,7 @@ def graph(seed: int = 0, projects: int = PROJECTS) -> list[list[int]]:
 
 
 def rows(required: Sequence[Sequence[int]], serials: int, seed: int = 0) -> Iterator[Mapping[str, object]]:
-    """The rows of a dump, by project and version; their serials are between 1 and `serials`."""
+    """Yield the rows of a dump, by project and version. Their serials are between 1 and `serials`."""
     for number, some in enumerate(required):
         draw = Random(f"{seed}/{number}")
         name = project_name(number)
@@ -77,12 +77,12 @@ def rows(required: Sequence[Sequence[int]], serials: int, seed: int = 0) -> Iter
 
 
 def project_name(number: int) -> str:
-    """The name of a project, already normalized; names sort by number."""
+    """Return the normalized name of a project. Names sort by number."""
     return f"closure-{number:05}"
 
 
 def requirement_sets(required: Sequence[Sequence[int]], count: int, seed: int = 0) -> list[tuple[list[str], int]]:
-    """Sets of one to five requirements, each with the number of projects that it leads to."""
+    """Return sets of one to five requirements, each with the number of projects that it leads to."""
     draw = Random(f"{seed}/sets")
     pool = []
     for _ in range(_POOL):
@@ -106,7 +106,7 @@ def _releases(draw: Random, number: int) -> int:
 
 
 def _requirement(draw: Random, required: int, age: float) -> str:
-    """A requirement of a release that came after this part of its project's releases."""
+    """Return a requirement of a release that is as old as this share of its project's releases."""
     releases = _releases(Random(f"0/{required}"), required)
     at = int(releases * age * draw.random())
     least = f"{at // 20}.{at % 20}"

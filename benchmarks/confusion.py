@@ -1,11 +1,11 @@
-"""How long does it take to compare the names of two indexes, and how much memory?
+"""Measure the time and the memory of comparing the names of two indexes.
 
     python -m benchmarks.confusion [--names 600000] [--private 2000]
 
-A public index of `--names` projects is compared with a private one of `--private`, of whose names a hundredth are
-public too, and with a mirror of itself, of which every name is. Each project has one file. The baseline reads the
-sorted names of both catalogs, and does nothing with them. Each measurement is a process of its own; memory is its
-peak above that of a process that has only imported the same.
+A public index of `--names` projects is compared with a private index of `--private` projects, a hundredth of whose
+names are also public, and with a mirror of itself, whose names are all public. Each project has one file. The baseline
+reads the sorted names of both catalogs, and discards them. Each measurement runs in its own process. The memory is its
+peak above the peak of a process with the same imports.
 """
 
 import argparse
@@ -49,13 +49,13 @@ def main() -> None:
 
 
 def name_of(number: int) -> str:
-    """A name like those of projects: words that are joined by hyphens, and a number."""
+    """Return a name like real projects have: words that are joined by hyphens, and a number."""
     words = [_SYLLABLES[number % 14], _SYLLABLES[number // 14 % 14], _SYLLABLES[number // 196 % 14]]
     return "-".join([*words, f"{number:x}"])
 
 
 def fill(path: Path, names: Sequence[str]) -> None:
-    """A catalog with a project, a release and a live file for each name."""
+    """Create a catalog with a project, a release and a live file for each name."""
     open_catalog(f"sqlite:///{path}").close()
     numbered = list(enumerate(names, 1))
     with closing(sqlite3.connect(path)) as database, database:
@@ -83,7 +83,7 @@ def fill(path: Path, names: Sequence[str]) -> None:
 
 
 def measured(work: Callable[[list[Path]], int], paths: list[Path]) -> tuple[int, float, int]:
-    """What `work` counts, its seconds of the processor, and the peak memory of its process in KiB."""
+    """Return the count of `work`, its processor time in seconds, and the peak memory of its process in KiB."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_measured, (work, paths))
 

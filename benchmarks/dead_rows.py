@@ -1,11 +1,11 @@
-"""What do updates leave in PostgreSQL's tables, and would other settings of these tables pay?
+"""Measure the dead rows that updates leave in PostgreSQL's tables, and the effect of other settings of these tables.
 
     python -m benchmarks.dead_rows [RANGES] [--projects 74000] [--updates 1500]
 
-First it follows a made-up index for some ranges, and prints for each table the rows inserted, updated and deleted, the
+First it follows a generated index for some ranges. It prints for each table the rows inserted, updated and deleted, the
 share of updates that needed no new entries in indexes (HOT), and the dead rows at the end. Then it updates the two
 large tables that each visit updates, with a tenth of PyPI's projects and a tenth of a year's visits, with several
-settings of these tables, and prints by how much table and indexes grew. The server's autovacuum looks each second.
+settings of these tables. It prints by how much tables and indexes grew. The server's autovacuum runs each second.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from pypi_assets_tests.growing_catalog import GrowingCatalog
 
 AT_ONCE = 120
 PAUSE_S = 0.02
-"""Between updates, so that the autovacuum gets its turns."""
+"""The pause between updates, so that the autovacuum can run."""
 SETTINGS = {
     "as PostgreSQL has them": "",
     "no autovacuum": "autovacuum_enabled = off",
@@ -52,7 +52,7 @@ FROM pg_stat_user_tables WHERE n_tup_upd + n_tup_del > 0 ORDER BY n_tup_upd + n_
 
 @contextmanager
 def new_database(url: str) -> Iterator[None]:
-    """An empty catalog on a server whose autovacuum looks each second."""
+    """Yield an empty catalog on a server whose autovacuum runs each second."""
     make_database(url)
     open_catalog(url).close()
     with connect(url) as connection:
@@ -62,13 +62,13 @@ def new_database(url: str) -> Iterator[None]:
 
 
 def follow(url: str, folder: Path, ranges: int) -> None:
-    """Follows `ranges` ranges, and prints what they left in each table."""
+    """Follow `ranges` ranges, and print the remaining rows of each table."""
     growing = GrowingCatalog(folder, open_catalog(url), files=40)
     with connect(url) as connection:
         connection.execute("SELECT pg_stat_reset()")
     growing.grow(ranges)
     growing.catalog.close()
-    time.sleep(2)  # until the server has counted
+    time.sleep(2)  # until the server has updated its statistics
     print("| table | inserted | updated | HOT | deleted | dead at the end | live |")
     print("|---" * 7 + "|")
     with connect(url) as connection:
@@ -78,7 +78,7 @@ def follow(url: str, folder: Path, ranges: int) -> None:
 
 
 def sizes_of(url: str) -> dict[str, tuple[int, int]]:
-    """The bytes of each of the two tables, and of its indexes."""
+    """Return the bytes of each of the two tables, and of its indexes."""
     with connect(url) as connection:
         query = "SELECT pg_table_size(%(name)s), pg_indexes_size(%(name)s)"
         rows = {name: connection.execute(query, {"name": name}).fetchone() for name in TABLES}
@@ -86,7 +86,7 @@ def sizes_of(url: str) -> dict[str, tuple[int, int]]:
 
 
 def update_many(url: str, settings: str, projects: int, updates: int) -> str:
-    """The sizes of the tables before and after the updates, as cells of a table."""
+    """Return the sizes of the tables before and after the updates, as cells of a table."""
     with connect(url) as connection:
         for name in TABLES if settings else ():
             connection.execute(f"ALTER TABLE {name} SET ({settings})")  # type: ignore[arg-type]
@@ -95,7 +95,8 @@ def update_many(url: str, settings: str, projects: int, updates: int) -> str:
         connection.execute("VACUUM ANALYZE")
         before, draw = sizes_of(url), Random(1)
         for number in range(updates):
-            ids = [1 + int(projects * draw.random() ** 2) for _ in range(AT_ONCE)]  # some are visited more than others
+            # some projects are visited more often than others
+            ids = [1 + int(projects * draw.random() ** 2) for _ in range(AT_ONCE)]
             values = {"serial": 32_000_000 + number, "at": 1.8e9 + 600 * number, "ids": ids}
             for statement in _UPDATES:
                 connection.execute(statement, values)  # type: ignore[arg-type]

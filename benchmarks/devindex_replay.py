@@ -1,9 +1,9 @@
-"""How long does devindex take to read the history of an index with thousands of files?
+"""Measure how long devindex takes to read the history of an index with thousands of files.
 
     python -m benchmarks.devindex_replay [--files 5000] [--rounds 5]
 
-Each round reads a new history of uploads, of 1,500 projects at most, as a server does when it starts. The baseline
-decodes its lines alone. Medians of the rounds, by the processor's time.
+Each round reads a new history of uploads, of 1,500 projects at most, as a server does when it starts. The baseline only
+decodes its lines. Prints medians of the rounds, in processor time.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def write_history(folder: Path, files: int) -> None:
-    """Writes the history of so many uploads, as devindex stores it; no file is made."""
+    """Write a history of this many uploads, as devindex stores it, without the files."""
     folder.mkdir(exist_ok=True)
     with (folder / "history.jsonl").open("wb") as stream:
         for number in range(files):

@@ -1,12 +1,12 @@
-"""What does it cost a full crawl that a tenth of all requests fail, and is its result exact?
+"""Measure the cost of a full crawl in which a tenth of all requests fail, and check that its result is exact.
 
     python -m benchmarks.faults [FOLDER] [--seed 1] [--connections 8]
 
-Crawls an index of the real files in `FOLDER` (default .corpora; it contains `closure` and `pairs`, which
-`python -m benchmarks.corpora.download` fetches), served on loopback from this process: undisturbed, disturbed by the
-fault plan below, and undisturbed again. All three use the settings' deadlines, except for the seconds to wait for a
-server that hangs. Fails unless each catalog equals what the index shows, all catalogs describe each file identically,
-and no retries are exhausted.
+Crawls an index of the real files in `FOLDER` (default .corpora; it contains `closure` and `pairs`, which `python -m
+benchmarks.corpora.download` fetches), served on loopback from this process: undisturbed, disturbed by the fault plan
+below, and undisturbed again. All three use the settings' deadlines, except for the seconds to wait for a server that
+hangs. It fails unless each catalog equals the pages of the index, all catalogs describe each file identically, and no
+retries are exhausted.
 """
 
 import argparse
@@ -63,17 +63,17 @@ fault = [
 class Crawl:
     seconds: float
     rows: list[dict[str, object]]
-    """What a dump of everything would publish, but for `live_since`, which a stale list makes better known."""
+    """The rows of a full dump, except `live_since`, which is more precise if a list was stale."""
 
 
 def fill(index: Path, files: list[Path]) -> History:
-    """An index of all `files` whose names are new to it, every tenth release yanked."""
+    """Create an index of all `files` whose names are new to it, with every tenth release yanked."""
     history = History(index)
     for path in files:
         try:
             history.add(path)
         except OperationRefusedError as error:
-            print(f"left out: {error}")
+            print(f"skipped: {error}")
     projects = list(history.state().projects.values())
     for project in projects[::10]:
         for release in list(project.releases.values()):
@@ -105,7 +105,7 @@ def crawl(folder: Path, url: str, connections: int) -> Crawl:
 
 
 def shown(history: History) -> dict[str, bool]:
-    """What the index's pages show: filenames, and whether they are yanked."""
+    """Return the filenames on the index's pages, and whether they are yanked."""
     return {
         filename: release.yanked
         for project in history.state().projects.values()

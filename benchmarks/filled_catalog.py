@@ -1,4 +1,4 @@
-"""A catalog of any size: rows of dumps, inserted in bulk as a full crawl and its reads would have left them."""
+"""A catalog of any size: rows of dumps, inserted in bulk in the same form as by a full crawl and its reads."""
 
 import hashlib
 import itertools
@@ -43,9 +43,10 @@ _SHARED = ("summary", "provides_extra", "license_expression", "license", "licens
 
 
 def fill_catalog(catalog: Catalog, rows: Iterable[Row]) -> int:
-    """Enters live `rows` into an empty catalog, complete through the greatest serial of theirs; returns their number.
+    """Insert live `rows` into an empty catalog, which is then complete up to their greatest serial. Return their
+    number.
 
-    The rows of a project, and of a release within it, follow each other. Of lists the names at their top are left out.
+    The rows of a project, and of a release within it, must be consecutive. The names at the top of lists are omitted.
     """
     ids = _Ids()
     count = 0
@@ -53,7 +54,7 @@ def fill_catalog(catalog: Catalog, rows: Iterable[Row]) -> int:
     source = iter(rows)
     while batch := list(itertools.islice(source, BATCH)):
         with catalog.write() as connection:
-            if not catalog.is_sqlite:  # or else every row looks for what it refers to
+            if not catalog.is_sqlite:  # otherwise each row would check its foreign keys
                 connection.execute(text("SET LOCAL session_replication_role = replica"))
             for table, entered in ids.tables(batch).items():
                 insert_missing(connection, table, entered)
@@ -90,7 +91,7 @@ def fill_catalog(catalog: Catalog, rows: Iterable[Row]) -> int:
 
 
 class _Ids:
-    """Allocates ids, and knows which project and release come next and which lists exist."""
+    """Allocates ids, and tracks the next project and release and the existing lists."""
 
     def __init__(self) -> None:
         self._counted = itertools.count(1)
@@ -100,7 +101,7 @@ class _Ids:
         self._shared: dict[bytes, int] = {}
 
     def tables(self, rows: Sequence[Row]) -> dict[Table, list[dict[str, object]]]:
-        """What `rows` become in each table, in an order in which they can be inserted."""
+        """Return the content of each table for `rows`, in an order in which it can be inserted."""
         entered: dict[Table, list[dict[str, object]]] = {
             table: []
             for table in (

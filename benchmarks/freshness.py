@@ -1,4 +1,4 @@
-"""How long does it take from an upload to the answer, and where does the time go?
+"""Measure the time from an upload to the answer, and of each step in between.
 
     make demo
     make ui                                             # and in another terminal:
@@ -6,11 +6,11 @@
     python -m benchmarks.freshness --follower [--uploads 20]   # needs neither
 
 Uploads wheels to the demo's index, one after the other, and looks each up in the newest LevelDBs until `modules` and
-`depgraph` have it. The times of the steps in between come from the catalog, Dagster's runs and the storage. Seconds
-are by the clock.
+`depgraph` have it. The times of the steps in between come from the catalog, Dagster's runs and the storage. Seconds are
+by the clock.
 
-With `--follower`, an index of its own is followed by `pypi-assets follow`, with the default intervals: until the index
-record and the content record of each upload are in the journal, and until it is answered.
+With `--follower`, `pypi-assets follow` follows a new index, with the default intervals. It measures the time until the
+index record and the content record of each upload are in the journal, and until it is answered.
 """
 
 import argparse
@@ -62,7 +62,7 @@ PROGRAM = (sys.executable, "-c", "from pypi_assets.cli import main; main()")
 
 @dataclass(frozen=True)
 class Upload:
-    """A file, the serial at which it came, and when it was uploaded and answered (unix seconds)."""
+    """A file, the serial of its upload, and the times of its upload and its answer (unix seconds)."""
 
     serial: int
     uploaded_at: float
@@ -72,8 +72,8 @@ class Upload:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--uploads", type=int, default=20)
-    parser.add_argument("--index", type=Path, default=INDEX, help="the folder of the index that is followed")
-    parser.add_argument("--follower", action="store_true", help="measure `pypi-assets follow`, on an index of its own")
+    parser.add_argument("--index", type=Path, default=INDEX, help="folder of the followed index")
+    parser.add_argument("--follower", action="store_true", help="measure `pypi-assets follow`, on a new index")
     arguments = parser.parse_args()
     if arguments.follower:
         measure_follower(arguments.uploads)
@@ -92,7 +92,7 @@ def main() -> None:
 
 
 def measure_follower(uploads: int) -> None:
-    """Prints the percentiles of what FOLLOWED names, over uploads at random moments."""
+    """Print the percentiles of the times in FOLLOWED, over uploads at random moments."""
     with tempfile.TemporaryDirectory() as folder, running(Path(folder, "index")) as url:
         root, history = Path(folder), History(Path(folder, "index"))
         history.add(make_wheel(root, "first"))
@@ -103,7 +103,7 @@ def measure_follower(uploads: int) -> None:
         storage = open_storage((root / "home" / "storage").as_uri(), read_only=True)
         with subprocess.Popen([*PROGRAM, "follow"], env=environment, stdout=subprocess.DEVNULL) as process:
             try:
-                upload_and_wait(history, storage, root, 0)  # once it has started
+                upload_and_wait(history, storage, root, 0)  # once the follower has started
                 waited = [upload_and_wait(history, storage, root, number) for number in range(1, uploads + 1)]
             finally:
                 process.terminate()
@@ -115,7 +115,7 @@ def measure_follower(uploads: int) -> None:
 
 
 def upload_and_wait(history: History, storage: Storage, folder: Path, number: int) -> list[float]:
-    """Uploads a wheel, and returns after how many seconds each of FOLLOWED was true."""
+    """Upload a wheel, and return the seconds until each step of FOLLOWED."""
     time.sleep(random.uniform(0.0, 4.0))
     name = f"fresh_{time.time_ns():x}_{number}"
     history.add(make_wheel(folder, name))
@@ -137,7 +137,7 @@ def upload_and_wait(history: History, storage: Storage, folder: Path, number: in
 
 
 def upload(history: History, storage: Storage, number: int) -> Upload:
-    """Uploads a wheel, and waits until it is answered."""
+    """Upload a wheel, and wait until it is answered."""
     name = f"fresh_{time.time_ns():x}_{number}"
     with tempfile.TemporaryDirectory() as folder:
         history.add(make_wheel(Path(folder), name))
@@ -166,7 +166,7 @@ def is_answered(storage: Storage, name: str) -> bool:
 
 
 def steps(one: Upload, catalog: Catalog, storage: Storage, instance: dg.DagsterInstance) -> list[float]:
-    """How long each of STEPS took."""
+    """Return the duration of each of STEPS."""
     with catalog.read() as connection:
         entry = next(entry for entry in recent_ranges(connection, beyond=one.serial - 1))
     dump = next(dump for dump in committed_dumps(catalog) if dump.serials == entry.serials)
@@ -186,7 +186,7 @@ def steps(one: Upload, catalog: Catalog, storage: Storage, instance: dg.DagsterI
 
 
 def began(instance: dg.DagsterInstance, job: str, key: str) -> float:
-    """When the last run of the partition began."""
+    """Return the start of the last run of the partition."""
     records = instance.get_run_records(dg.RunsFilter(job_name=job, tags={PARTITION_TAG: key}), limit=1)
     return records[0].start_time or 0.0
 

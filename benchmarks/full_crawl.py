@@ -1,11 +1,11 @@
-"""How fast is a full crawl, end to end, compared with a bare loop of the same client that sends the same requests?
+"""Measure a full crawl, end to end, compared with a bare loop of the same client that sends the same requests.
 
     python -m benchmarks.full_crawl [--files 2000] [--connections 8] [--rounds 3]
 
 Serves generated wheels from a devindex in a separate process, on loopback. The first crawl records its requests: each
-project page, and each file or every part of it. The bare loop sends the same requests through the same client, with
-as many connections, and does nothing with the answers. Crawls and bare loops take turns. Runs on Linux, which reports
-the processor time of each process.
+project page, and each file or every part of it. The bare loop sends the same requests through the same client, with as
+many connections, and discards the responses. Crawls and bare loops alternate. Runs on Linux, which reports the
+processor time of each process.
 """
 
 import argparse
@@ -46,7 +46,7 @@ REQUESTS_PER_SECOND = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What something took: seconds by the clock, and of the processors, for each of those that took part in it."""
+    """The cost of some work: seconds by the clock, and of the processor for each process that took part."""
 
     seconds: float
     client: float
@@ -56,7 +56,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A crawl and a bare loop after it, the crawl's catalog, and what each file took in the bare loop."""
+    """A crawl and a bare loop after it, the crawl's catalog, and the cost of each file in the bare loop."""
 
     crawled: Cost
     looped: Cost
@@ -112,7 +112,7 @@ class NotingClient(IndexClient):
 
 
 def generate(folder: Path, files: int) -> None:
-    """Fills an index with wheels of `MODULES` modules each, `FILES_PER_PROJECT` versions a project."""
+    """Fill an index with wheels of `MODULES` modules each, with `FILES_PER_PROJECT` versions a project."""
     built = folder / "built"
     built.mkdir()
     history = History(folder / "index")
@@ -123,7 +123,7 @@ def generate(folder: Path, files: int) -> None:
 
 
 def client_for(settings: Settings, catalog: Catalog, kind: type[IndexClient]) -> Any:
-    """A client of `kind` as `index_from` makes it."""
+    """Return a client of `kind`, created like in `index_from`."""
     return kind(
         settings.index_url,
         changelog_url=settings.resolved_changelog_url,
@@ -136,7 +136,7 @@ def client_for(settings: Settings, catalog: Catalog, kind: type[IndexClient]) ->
 
 
 def measured(work: Callable[[], None], server: int) -> Cost:
-    """What `work` took of this process, of those that it started and that have ended, and of the server."""
+    """Return the cost of `work` in this process, in its ended child processes, and in the server."""
     before = _processor_seconds(server)
     started = time.monotonic()
     work()
@@ -155,7 +155,7 @@ def _processor_seconds(server: int) -> tuple[float, float, float]:
 
 
 def crawl(settings: Settings, kind: type[IndexClient], requests: Requests) -> Catalog:
-    """Crawls everything into a new catalog."""
+    """Crawl everything into a new catalog."""
     catalog = catalog_from(settings)
     with client_for(settings, catalog, kind) as client, readers_from(settings) as readers:
         if isinstance(client, NotingClient):
@@ -165,7 +165,7 @@ def crawl(settings: Settings, kind: type[IndexClient], requests: Requests) -> Ca
 
 
 def bare_loop(settings: Settings, catalog: Catalog, requests: Requests) -> list[FetchedBytes]:
-    """Sends the requests of a crawl and does nothing with the answers; returns what the files took."""
+    """Send the requests of a crawl and discard the responses; return the cost of the files."""
 
     def opened(what: tuple[str, dict[str, Any], list[Callable[[RangedFile], object]]]) -> FetchedBytes:
         url, promised, noted = what
@@ -185,7 +185,7 @@ def bare_loop(settings: Settings, catalog: Catalog, requests: Requests) -> list[
 
 
 def take_turns(settings: Settings, kind: type[IndexClient], requests: Requests, server: int) -> Turn:
-    """A crawl into a new catalog, and then the bare loop of the same `requests`; a NotingClient records them."""
+    """Crawl into a new catalog, and then run the bare loop of the same `requests`. A NotingClient records them."""
     catalogs: list[Catalog] = []
     fetched: list[FetchedBytes] = []
     crawled = measured(lambda: catalogs.append(crawl(settings, kind, requests)), server)
@@ -195,7 +195,7 @@ def take_turns(settings: Settings, kind: type[IndexClient], requests: Requests, 
 
 
 def print_costs(what: str, costs: Sequence[Cost], files: int, bare_seconds: float) -> None:
-    """One line of the table: medians."""
+    """Print one line of the table, with medians."""
     seconds, client, readers, server = (
         statistics.median(getattr(cost, part) for cost in costs) for part in ("seconds", "client", "readers", "server")
     )

@@ -1,14 +1,14 @@
-"""How fast is a full dump, compared with reading the same rows and compressing the same bytes and nothing else?
+"""Measure a full dump, compared with only reading the same rows and compressing the same bytes.
 
     python -m benchmarks.full_dump [--rows 100000 1000000] [--databases sqlite postgresql] [--repeats 3]
         [--folder FOLDER]
 
-Fills catalogs with generated distributions (see benchmarks/generated.py); in FOLDER they are kept for the next time.
-Times three things of each of the 256 shards in turn: the query alone, whose rows are fetched and dropped; the shard
-itself, from allocating its name to recording its hash; and the compression of its bytes alone, by the same
-compressor. The ratio is the first and the third to the second, of all shards, by the clock. Then dumps everything
-again, `--repeats` times for each number of shards at once, each time in a new process, which reports the peak of its
-memory. Prints the median of the seconds, and the greatest of the peaks, which differ by 2 MB.
+Fills catalogs with generated distributions (see benchmarks/generated.py). In FOLDER they are kept for the next time.
+Times three things for each of the 256 shards: the query alone, whose rows are fetched and dropped; the shard itself,
+from allocating its name to recording its hash; and the compression of its bytes alone, by the same compressor. The
+ratio is the first and the third to the second, of all shards, by the clock. Then it dumps everything again, `--repeats`
+times for each concurrency, each time in a new process, which reports its peak memory. Prints the median of the seconds,
+and the greatest of the peaks, which differ by 2 MB.
 """
 
 import argparse
@@ -64,7 +64,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Whole:
-    """A full dump by a process of its own: seconds by the clock, and the peak of its memory in bytes."""
+    """A full dump in its own process: seconds by the clock, and the peak of its memory in bytes."""
 
     rows: int
     seconds: float
@@ -81,7 +81,7 @@ def opened(url: str) -> Iterator[Catalog]:
 
 
 def fill(url: str, rows: int) -> float:
-    """Fills the catalog, where it is empty; returns the seconds that it took."""
+    """Fill the catalog if it is empty; return the seconds that it took."""
     started = time.monotonic()
     with opened(url) as catalog:
         with catalog.read() as connection:
@@ -119,7 +119,7 @@ def measure_parts(url: str, folder: str) -> Parts:
         dump = open_full_dump(catalog, SHARDS)
         rows = size = 0
         for shard in range(SHARDS):
-            if shard % 2:  # who comes second finds more in memory
+            if shard % 2:  # the second one finds more in the cache
                 timed("read", read, catalog, dump.serials.end, shard)
             file = timed("dump", write_shard, catalog, storage, dump, shard)
             if not shard % 2:
@@ -140,7 +140,7 @@ def measure_whole(url: str, folder: str, concurrency: int) -> Whole:
 
 
 def alone(work: Callable[..., Result], *arguments: object) -> Result:
-    """What `work` returns in a process of its own."""
+    """Return the result of `work`, which runs in a new process."""
     with get_context("spawn").Pool(1) as pool:
         return pool.apply(work, arguments)
 
@@ -155,7 +155,7 @@ def database_url(folder: Path, rows: int, server_url: str | None) -> str:
 
 
 def measure(database: str, rows: int, url: str, repeats: int) -> dict[int, int]:
-    """Prints what came out, and returns the greatest peak with each number of shards at once."""
+    """Print the results, and return the greatest peak for each concurrency."""
     peaks = {}
     filled = alone(fill, url, rows)
     with tempfile.TemporaryDirectory() as folder:
@@ -189,8 +189,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=SIZES)
     parser.add_argument("--databases", nargs="+", choices=("sqlite", "postgresql"), default=("sqlite", "postgresql"))
-    parser.add_argument("--repeats", type=int, default=3, help="of the whole dump, for each number of shards at once")
-    parser.add_argument("--folder", type=Path, help="where the catalogs are, or else are put, and stay")
+    parser.add_argument("--repeats", type=int, default=3, help="repeats of the whole dump, for each concurrency")
+    parser.add_argument("--folder", type=Path, help="folder of the catalogs, which are created if missing, and kept")
     options = parser.parse_args()
     with ExitStack() as stack:
         folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))

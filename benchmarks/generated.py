@@ -1,13 +1,13 @@
-"""Dumps of any size with PyPI's skew, made of what real distributions provide and require.
+"""Dumps of any size with PyPI's skew, made from the modules and requirements of real distributions.
 
     python -m benchmarks.generated FOLDER [--rows 1000000] [--seed 0]
     python -m benchmarks.generated --collect [CORPORA]
 
-The first writes a full dump below the storage FOLDER. Projects have 11 releases and 27 files on average; half of them
-have four releases or fewer, and a few thousands of files. Each project has the modules and the requirements of a real
-distribution, under its own name. Its files share them, and they change a little from time to time. The second command
-reads these lists again from the distributions of CORPORA (see benchmarks/corpora/download.py) and stores them in
-real_lists.json.gz.
+The first command writes a full dump below the storage FOLDER. Projects have 11 releases and 27 files on average; half
+of them have four releases or fewer, and a few have thousands of files. Each project has the modules and the
+requirements of a real distribution, under its own name. Its files share them, with a few changes from time to time. The
+second command reads these lists from the distributions of CORPORA (see benchmarks/corpora/download.py) and stores them
+in real_lists.json.gz.
 
 The same seed gives the same rows, and more rows mean more projects.
 """
@@ -75,7 +75,7 @@ _PLATFORMS = [
 
 @dataclass(frozen=True, slots=True)
 class RealLists:
-    """What one real distribution provides and requires. `top` is the package that most of its modules are in."""
+    """The modules and requirements of a real distribution. `top` is the package with most of its modules."""
 
     top: str
     modules: tuple[str, ...]
@@ -86,7 +86,7 @@ class RealLists:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project of `releases` releases and at most `files` files; the rest follows from `seed` and `number`."""
+    """A project of `releases` releases and at most `files` files. `seed` and `number` determine everything else."""
 
     seed: int
     number: int
@@ -96,7 +96,7 @@ class Project:
 
     @property
     def name(self) -> str:
-        """As displayed; no two projects have the same normalized name."""
+        """Return the display name. The normalized names of all projects are different."""
         words = Random(f"{self.seed}/{self.number}/name")
         first, second = words.choice(_WORDS), words.choice(_WORDS)
         return f"{first.title() if words.random() < 0.2 else first}-{second}{self.number}"
@@ -115,7 +115,7 @@ def real_lists() -> tuple[RealLists, ...]:
 
 
 def collect(corpora: Path) -> int:
-    """Reads the lists of all distributions of the folder again, each once; returns their number."""
+    """Read the lists of all distributions of the folder, each once; return their number."""
     found: set[tuple[object, ...]] = set()
     for path in corpora.glob("*/*"):
         if path.name.endswith((".whl", ".tar.gz")):
@@ -129,7 +129,7 @@ def collect(corpora: Path) -> int:
 
 
 def generate_projects(rows: int, seed: int = 0) -> Iterator[Project]:
-    """As many projects as have `rows` files together; the last one is cut."""
+    """Yield as many projects as have `rows` files together. The last one is truncated."""
     number = 0
     while rows > 0:
         draw = Random(f"{seed}/{number}/size")
@@ -147,18 +147,18 @@ def generate_projects(rows: int, seed: int = 0) -> Iterator[Project]:
 
 
 def platform_suffixes(wheels: int) -> tuple[str, ...]:
-    """Those of the files of a release with about `wheels` wheels for platforms, and its sdist."""
+    """Return the suffixes of the files of a release with about `wheels` platform wheels, and its sdist."""
     return (*(f"-{tags}.whl" for tags in _PLATFORMS[: max(2, wheels)]), ".tar.gz")
 
 
 def project_rows(project: Project, serial: int = SERIAL) -> list[Row]:
-    """The rows of a project's files, all live at `serial`, in the order of dumps."""
+    """Return the rows of a project's files, all live at `serial`, in the order of dumps."""
     rows = [row for release in range(project.releases) for row in release_rows(project, release, serial)]
     return sorted(rows[: project.files], key=lambda row: (str(row["version"]), str(row["filename"])))
 
 
 def release_rows(project: Project, release: int, serial: int = SERIAL) -> Iterator[Row]:
-    """The rows of one release, also of one beyond those that the project has."""
+    """Yield the rows of one release, which may be beyond the project's own releases."""
     draw = Random(f"{project.seed}/{project.number}/{release}")
     name, normalized = project.name, project.normalized
     stem = normalized.replace("-", "_")
@@ -211,7 +211,9 @@ def release_rows(project: Project, release: int, serial: int = SERIAL) -> Iterat
 
 
 def _described(project: Project) -> Row:
-    """What all files of a project have in common: a quarter of the projects install commands, some of a common name."""
+    """Return the common fields of a project's files. A quarter of the projects install commands, some with common
+    names.
+    """
     draw = Random(f"{project.seed}/{project.number}/described")
     stem = project.normalized.replace("-", "_")
     commands = [project.normalized, f"{project.normalized}-admin", draw.choice(_WORDS)][: draw.randint(1, 3)]
@@ -232,7 +234,9 @@ def _described(project: Project) -> Row:
 
 
 def changed_rows(projects: Sequence[Project], changed: int, serial: int, seed: int = 0) -> list[Row]:
-    """The `changed` rows of a range that ends at `serial`: new releases all over, and a tombstone in ten."""
+    """Return the `changed` rows of a range that ends at `serial`: new releases of all projects, and a tombstone in
+    ten.
+    """
     draw = Random(f"{seed}/{serial}/changes")
     rows: list[Row] = []
     for project in draw.sample(projects, len(projects)):
@@ -249,7 +253,7 @@ def changed_rows(projects: Sequence[Project], changed: int, serial: int, seed: i
 def write_full_dump(
     storage: Storage, projects: Iterable[Project], *, serial: int = SERIAL, sequence: int = 1, shards: int = 256
 ) -> DumpManifest:
-    """Writes and commits a full dump of `projects`. `restore_index` enters it into a catalog."""
+    """Write and commit a full dump of `projects`. `restore_index` adds it to a catalog."""
     serials = SerialRange(0, serial)
     ordered = sorted((shard_of(project.normalized, shards), project.normalized, project) for project in projects)
     of_shard = {shard: list(group) for shard, group in groupby(ordered, key=lambda entry: entry[0])}
@@ -261,19 +265,19 @@ def write_full_dump(
 
 
 def write_full_dump_of(storage: Storage, rows: Iterable[Row], *, serial: int = SERIAL) -> DumpManifest:
-    """Writes and commits a full dump of `rows` in one file."""
+    """Write and commit a full dump of `rows` in one file."""
     serials = SerialRange(0, serial)
     return _commit(storage, DumpKind.FULL, serials, 1, [_write_file(storage, serials.key, 0, rows)])
 
 
 def write_range_dump(storage: Storage, rows: Iterable[Row], serials: SerialRange, *, sequence: int) -> DumpManifest:
-    """Writes and commits an incremental dump of `rows`, as `changed_rows` makes them."""
+    """Write and commit an incremental dump of `rows`, in the form of `changed_rows`."""
     return _commit(storage, DumpKind.INCREMENTAL, serials, sequence, [_write_file(storage, serials.key, 0, rows)])
 
 
 @lru_cache(maxsize=16)
 def _renamed(number: int, stem: str) -> RealLists:
-    """The real lists `number`, with `stem` in place of the top-level package."""
+    """Return the real lists `number`, with `stem` instead of the top-level package."""
     real = real_lists()[number]
     modules = tuple(
         sorted(stem + module[len(real.top) :] if _is_within(module, real.top) else module for module in real.modules)
@@ -282,7 +286,7 @@ def _renamed(number: int, stem: str) -> RealLists:
 
 
 def project_lists(project: Project, release: int) -> RealLists:
-    """What the files of some releases share: the project's own lists, with a few modules and a requirement changed."""
+    """Return the lists that the files of some releases share: the project's own, with a few changes."""
     epoch = release // RELEASES_A_LIST
     own = Random(f"{project.seed}/{project.number}/lists").randrange(len(real_lists()))
     return _changed(project.seed, own, project.normalized.replace("-", "_"), epoch)
@@ -332,7 +336,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--collect", action="store_true", help="read the real lists again")
+    parser.add_argument("--collect", action="store_true", help="read the real lists from CORPORA")
     options = parser.parse_args()
     if options.collect:
         print(f"{collect(options.folder or FOLDER)} distributions read")

@@ -1,12 +1,12 @@
-"""How long does it take to find what depends on the most-required project of a large index, and in how much memory?
+"""Measure the search for the dependents of the most-required project of a large index, in time and memory.
 
     python -m benchmarks.impact [--projects 200000] [--storage FOLDER]
 
-An index of as many projects is generated and published in FOLDER, if it is not there yet: by default in a temporary
-one. Half of the projects require `base` directly. They have six releases on average, and require five others, the
-older of them more often; requirements accept the newest release or exclude it, some by a marker or with an extra.
-Each line is a process of its own. Bare reading reads the same records of the same LevelDB and decodes nothing: who
-requires each project that is found, and the files of each of these.
+An index of this many projects is generated and published in FOLDER, if it is not there yet; the default is a temporary
+folder. Half of the projects require `base` directly. They have six releases on average, and require five others, the
+older ones more often. Requirements accept the newest release or exclude it, some with a marker or an extra. Each line
+runs in its own process. Bare reading reads the same records of the same LevelDB without decoding: the dependents of
+each project that is found, and the files of each dependent.
 """
 
 import argparse
@@ -56,7 +56,7 @@ QUERIES: dict[str, tuple[Callable[..., Iterator[Impact]], dict[str, object]]] = 
 
 
 def rows(projects: int) -> Iterator[dict[str, object]]:
-    """One file for each release, in the order of dumps."""
+    """Yield one file for each release, in the order of dumps."""
     yield row_of(BASE, version="2.0", filename=f"{BASE}-2.0.zip", requires_dist=[])
     for number in range(projects):
         draw = Random(number)
@@ -75,7 +75,7 @@ def name_of(number: int) -> str:
 
 
 def publish(storage: Storage, projects: int) -> None:
-    """Publishes a version of `depgraph` with the generated index."""
+    """Publish a version of `depgraph` with the generated index."""
     write_full_dump_of(storage, rows(projects), serial=SERIAL)
     with tempfile.TemporaryDirectory() as folder:
         catalog = open_catalog(f"sqlite:///{Path(folder) / 'catalog.sqlite'}")
@@ -86,7 +86,7 @@ def publish(storage: Storage, projects: int) -> None:
 
 
 def measure(storage: Storage, query: str) -> dict[str, float]:
-    """What one query takes, in this process."""
+    """Return the cost of one query in this process."""
     function, options = QUERIES[query]
     is_direct = not options.get("transitive")
     with open_latest(DepgraphReader, storage, check_hashes=False) as reader:
@@ -114,7 +114,7 @@ def measure(storage: Storage, query: str) -> dict[str, float]:
 
 
 def bare_reads(db: Database, depth: int | None) -> int:
-    """Reads who requires each project that is found, and the files of each of these; returns how many there are."""
+    """Read the dependents of each project that is found, and their files; return the number of projects."""
 
     def direct(required: str, found: object) -> Iterator[tuple[str, None]]:
         start = dependents.dependents_prefix(required)
@@ -128,7 +128,7 @@ def bare_reads(db: Database, depth: int | None) -> int:
 
 
 def peak_mb() -> float:
-    """The greatest memory of this process so far: not as `getrusage` has it, which begins with that of its parent."""
+    """Return the peak memory of this process. It is not from `getrusage`, which begins with the parent's peak."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     return int(found[1]) / 1_000 if found else 0.0
 

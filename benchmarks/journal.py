@@ -1,13 +1,12 @@
-"""How fast is the journal written, read and replayed, and what does writing it add to a range's dump?
+"""Measure how fast the journal is written, read and replayed, and how much writing it adds to a range's dump.
 
     python -m benchmarks.journal [--rows 100000] [--repeats 3] [--profile]
 
-Fills a catalog with generated distributions (see benchmarks/generated.py), each added by an event of its own, in one
-range. Then, in turn and `--repeats` times: writes the dump of the range, and its journal into an empty storage; reads
-the journal from its first record to its last: as lines, as `journal tail` prints it, with a filter, and parsed; and
-replays it into an empty catalog in SQLite. The baselines are of the same run: of writing, the dump; of reading, the
-same files decompressed and cut into lines; of replaying, the bare inserts of what a catalog of the same rows has.
-Prints the medians.
+Fills a catalog with generated distributions (see benchmarks/generated.py), each added by its own event, in one range.
+Then it repeats these steps `--repeats` times: write the dump of the range, and its journal into an empty storage; read
+the journal completely: as lines, as `journal tail` prints it, with a filter, and parsed; and replay it into an empty
+catalog in SQLite. The baselines are from the same run: for writing, the dump; for reading, the same files decompressed
+and cut into lines; for replaying, bare inserts of the same rows into a catalog. Prints the medians.
 """
 
 import argparse
@@ -91,7 +90,7 @@ def filled(folder: Path, rows: list[Row]) -> Catalog:
 
 
 class Times:
-    """Seconds by the clock, and of the processor, by step. All is done by one process."""
+    """Seconds by the clock, and of the processor, by step. One process does all the work."""
 
     def __init__(self) -> None:
         self.found: dict[str, list[tuple[float, float]]] = defaultdict(list)
@@ -110,7 +109,7 @@ class Times:
 
 
 def written_journal(catalog: Catalog, folder: Path, serials: SerialRange, times: Times) -> Storage:
-    """A new storage with the journal of the range."""
+    """Return a new storage with the journal of the range."""
     with catalog.write() as connection:
         connection.execute(delete(journal_segments))
     storage = open_storage(folder.as_uri())
@@ -207,9 +206,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--profile", action="store_true", help="show where the time goes, which takes longer")
+    parser.add_argument("--profile", action="store_true", help="print a profile, which takes longer")
     options = parser.parse_args()
-    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)  # as the commands have it
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)  # as in the commands
     measure(options.rows, options.repeats, with_profile=options.profile)
 
 

