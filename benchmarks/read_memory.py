@@ -1,10 +1,10 @@
-"""How much memory does reading take at most, for any real or hostile file?
+"""Measure the peak memory of reading any real or hostile file.
 
     python -m benchmarks.read_memory [FOLDER] [--hostile 453]
 
-`FOLDER` contains `closure/` and `pairs/`, which `python -m benchmarks.corpora.download` fetches. Each file is read,
-and its extract encoded, in a new process that has everything imported. Its peak resident set counts above that of the
-same process with a wheel and an sdist of a few bytes. Fails above 150 MB.
+`FOLDER` contains `closure/` and `pairs/`, which `python -m benchmarks.corpora.download` fetches. Each file is read, and
+its extract encoded, in a new process that has imported everything. The memory is its peak resident set above the peak
+of the same process with a wheel and an sdist of a few bytes. It fails above 150 MB.
 """
 
 import argparse
@@ -53,10 +53,10 @@ def build(number: int, path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", default=FOLDER)
-    parser.add_argument("--hostile", type=int, default=len(hostile.CASES), help="how many hostile files")
+    parser.add_argument("--hostile", type=int, default=len(hostile.CASES), help="number of hostile files")
     options = parser.parse_args()
     folder: Path = options.folder
-    # a fork for each task: it starts with all modules in memory and nothing else
+    # a fork for each task, so that it starts with all modules in memory and nothing else
     with tempfile.TemporaryDirectory() as temporary, get_context("fork").Pool(1, maxtasksperchild=1) as pool:
         scratch = Path(temporary)
         small = [make(scratch, "demo", "1.0") for make in (make_wheel, make_sdist)]

@@ -1,10 +1,10 @@
-"""How fast are sdists read, compared with pkginfo and tarfile, and where does the time go?
+"""Measure how fast sdists are read, compared with pkginfo and tarfile, and the share of each step.
 
     python -m benchmarks.read_sdists [FOLDER]
 
-`FOLDER` contains sdists, by default the pairs that `python -m benchmarks.corpora.download` fetches. First every
-.tar.gz in it must give the names and contents that tarfile gives. Then the mix is read in one process, each way in
-each of five rounds. Figures are medians; a ratio is of the same round.
+`FOLDER` contains sdists, by default the pairs that `python -m benchmarks.corpora.download` fetches. First, every
+.tar.gz in it must give the same names and contents as tarfile. Then the mix is read in one process, in each way in each
+of five rounds. Figures are medians, and ratios compare figures of the same round.
 """
 
 import argparse
@@ -37,7 +37,7 @@ MIX = (
 
 
 def by_tarfile(path: Path) -> tuple[list[str], dict[str, bytes]]:
-    """The names of all files, and the content of the small ones that are wanted."""
+    """Return the names of all files, and the content of the wanted small ones."""
     names, files = [], {}
     with tarfile.open(path) as archive:
         for info in archive:
@@ -71,7 +71,7 @@ def read_by_others(path: Path) -> None:
 
 
 def check(paths: list[Path]) -> None:
-    """Raises ValueError where tarfile sees anything else in one of `paths`."""
+    """Raise ValueError if tarfile reads other names or contents from one of `paths`."""
     for path in paths:
         names, files = by_tarfile(path)
         found = extract_alone(path.read_bytes())

@@ -1,12 +1,11 @@
-"""How fast are wheels read from local files, compared with pkginfo and zipfile doing the same reading?
+"""Measure how fast wheels are read from local files, compared with pkginfo and zipfile doing the same reading.
 
     python -m benchmarks.read_wheels [FOLDER]
 
-`FOLDER` (default .corpora) contains `closure` and `pairs`, which `python -m benchmarks.corpora.download` fetches.
-Each way reads every wheel once a round, in one process, without hashing; the table has medians of five rounds, which
-take turns. The baseline takes the metadata by pkginfo, and by zipfile the names of all members, top_level.txt,
-entry_points.txt and a plain list of modules. "records from extracts" is the part that is repeated when the reading
-rules change.
+`FOLDER` (default .corpora) contains `closure` and `pairs`, which `python -m benchmarks.corpora.download` fetches. Each
+way reads every wheel once a round, in one process, without hashing; the table has medians of five alternating rounds.
+The baseline reads the metadata with pkginfo, and with zipfile the names of all members, top_level.txt, entry_points.txt
+and a plain list of modules. "records from extracts" is the part that is repeated when the reading rules change.
 """
 
 import argparse
@@ -75,7 +74,7 @@ def main() -> None:
     }
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for way in ways.values():
-        way()  # the files come into the system's cache, and modules are imported
+        way()  # fills the system's cache, and imports modules
     for _ in range(ROUNDS):
         for name, way in ways.items():
             started = time.perf_counter()

@@ -1,12 +1,12 @@
-"""What does it cost to read in separate processes, compared with reading in the same process?
+"""Measure the cost of reading in separate processes, compared with reading in the same process.
 
     python -m benchmarks.reader_pool [FOLDER] [--rounds 5]
     python -m benchmarks.reader_pool [FOLDER] --containment [--rounds 30]
 
 `FOLDER` contains wheels and sdists, by default the pairs that `python -m benchmarks.corpora.download` fetches. Each
 figure is the median of the rounds, and each ratio is to direct reading in the same round: with one thread and one
-process, then with two of each. With `--containment`, contained processes are compared with uncontained ones instead, in
-turn: the seconds that pass, and the processor time of the readers.
+process, then with two of each. `--containment` compares contained processes with uncontained ones instead, alternately:
+the seconds by the clock, and the processor time of the readers.
 """
 
 import argparse
@@ -62,7 +62,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def start_seconds() -> float:
-    """From the first call to its result, less what a second call takes."""
+    """Return the seconds from the first call to its result, minus the time of a second call."""
     extracts = [StoredExtract("demo-1.0.exe", None, b"")]
     with ReaderPool(ReadLimits(), size=1) as pool:
         return seconds(lambda: pool.judge(extracts)) - seconds(lambda: pool.judge(extracts))
@@ -71,7 +71,7 @@ def start_seconds() -> float:
 def compare(
     name: str, count: int, rounds: int, direct: Callable[[], object], pooled: dict[int, Callable[[], object]]
 ) -> None:
-    """Prints the rates of `count` pieces of work, directly and with each number of processes."""
+    """Print the rates of `count` units of work, directly and with each number of processes."""
     direct_s: list[float] = []
     pooled_s: dict[int, list[float]] = {size: [] for size in pooled}
     for _ in range(rounds):
@@ -87,7 +87,7 @@ def compare(
 
 
 def compare_containment(paths: Sequence[Path], stored: Sequence[StoredExtract], rounds: int) -> None:
-    """Prints what containment costs: the start of a process, and reading, as ratios of rounds in turn."""
+    """Print the cost of containment for the start of a process and for reading, as ratios of alternating rounds."""
     starts: dict[str, list[float]] = {name: [] for name in PROGRAMS}
     for _ in range(rounds):
         for name, program in PROGRAMS.items():
@@ -119,7 +119,7 @@ def compare_containment(paths: Sequence[Path], stored: Sequence[StoredExtract], 
 def compare_programs(
     name: str, pools: Mapping[str, ReaderPool], work: Callable[[ReaderPool], object], rounds: int
 ) -> None:
-    """Prints the medians of the ratios of `pools`, of the time that passes and of the readers' processor time."""
+    """Print the median ratios between the `pools`, of the time by the clock and of the readers' processor time."""
     passed: list[float] = []
     used: list[float] = []
     for _ in range(rounds):
@@ -141,7 +141,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", default=FOLDER / "pairs")
     parser.add_argument("--containment", action="store_true", help="compare contained readers with uncontained ones")
-    parser.add_argument("--rounds", type=int, help=f"{ROUNDS}, and {COMPARED_ROUNDS} with --containment")
+    parser.add_argument(
+        "--rounds", type=int, help=f"number of rounds; default: {ROUNDS}, and {COMPARED_ROUNDS} with --containment"
+    )
     arguments = parser.parse_args()
     rounds: int = arguments.rounds or (COMPARED_ROUNDS if arguments.containment else ROUNDS)
     folder: Path = arguments.folder

@@ -1,14 +1,13 @@
-"""How fast are records made again from stored extracts, compared with reading the same files again from local disk?
+"""Measure how fast records are made again from stored extracts, compared with re-reading the same files from disk.
 
     python -m benchmarks.reprocess [FOLDER] [--distributions 5000] [--changed 10] [--processes 2] [--repeats 5]
         [--postgresql]
 
 Takes the real distributions of FOLDER (see benchmarks/corpora/download.py), stores their extracts repeatedly under
-other projects' names until there are enough, and changes the stored modules of `--changed` per cent of them, as older
-rules would have. Then reprocesses all of them, end to end: from the catalog and the packs back into the catalog,
-`--repeats` times. Rates are per second of processor time, of this process and its readers together, and per second of
-the clock.
-The baseline reads each file again from disk, hash included, in one process.
+other projects' names until there are enough, and changes the stored modules of `--changed` percent of them, as if older
+rules had made them. Then it reprocesses all of them, end to end: from the catalog and the packs back into the catalog,
+`--repeats` times. Rates are per second of processor time, of this process and its readers together, and per second by
+the clock. The baseline re-reads each file from disk, including its hash, in one process.
 """
 
 import argparse
@@ -54,7 +53,7 @@ def read_extract(path: Path) -> Extract:
 
 
 def renamed(filename: str, extract: Extract, number: int) -> tuple[str, str, Extract]:
-    """The filename, the project and the extract as they would be if the project had another name."""
+    """Return the filename, the project and the extract, as if the project had another name."""
     name = parse_filename(filename).project or filename
     new = f"{name}_r{number}"
 
@@ -78,7 +77,7 @@ def renamed(filename: str, extract: Extract, number: int) -> tuple[str, str, Ext
 
 
 def fill(catalog: Catalog, storage: Storage, extracts: Mapping[str, Extract], count: int) -> list[int]:
-    """Stores `count` distributions, and returns the sizes of their extracts in bytes."""
+    """Store `count` distributions, and return the sizes of their extracts in bytes."""
     sizes = []
     sources = itertools.islice(((each, round_) for round_ in itertools.count() for each in extracts.items()), count)
     for start in range(0, count, PACK):
@@ -120,7 +119,7 @@ def fill(catalog: Catalog, storage: Storage, extracts: Mapping[str, Extract], co
 
 
 def age(catalog: Catalog, changed: int) -> None:
-    """Makes all records those of an older extractor, and `changed` per cent of them other ones."""
+    """Mark all records as made by an older extractor, and change `changed` percent of them."""
     data = distribution_data.c
     with catalog.write() as connection:
         other = store_lists(connection, [("found", "by.older.rules")])["found", "by.older.rules"]
@@ -138,7 +137,7 @@ def processor_seconds() -> float:
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:
-    """Processor seconds and seconds of the clock."""
+    """Return the seconds of the processor, and by the clock."""
     started, used = time.monotonic(), processor_seconds()
     work()
     return processor_seconds() - used, time.monotonic() - started
@@ -181,7 +180,9 @@ def opened_catalog(folder: Path, postgresql: bool) -> Iterator[Catalog]:
 
 
 def measure(paths: Sequence[Path], options: argparse.Namespace) -> tuple[float, ...]:
-    """Bytes an extract; rates of reading again, and of a reprocess by processor and clock; and their ratio."""
+    """Return the bytes of an extract, the rates of re-reading and of reprocessing by processor and by clock, and their
+    ratio.
+    """
     times = [timed(lambda: [read_path(path) for path in paths]) for _ in range(options.repeats)]
     again = medians(times)[0] / len(paths)
     extracts = {path.name: read_extract(path) for path in paths}
@@ -206,7 +207,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", default=FOLDER)
     parser.add_argument("--distributions", type=int, default=5_000)
-    parser.add_argument("--changed", type=int, default=10, help="per cent of the records that change")
+    parser.add_argument("--changed", type=int, default=10, help="percent of the records that change")
     parser.add_argument("--processes", type=int, default=1, help="reader processes")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--postgresql", action="store_true", help="the catalog is on PostgreSQL, not on SQLite")

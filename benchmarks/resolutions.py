@@ -1,11 +1,11 @@
-"""How many resolutions a second a core makes: from the LevelDBs, from the catalog at past serials, and by uv.
+"""Measure the resolutions a second on one core: from the LevelDBs, from the catalog at past serials, and by uv.
 
     python -m benchmarks.resolutions [--sets 200] [--uv-sets 40] [--projects 3000]
 
-The closures have 20 projects in the median, and 60 at the 95th percentile (see closures.py). *Cold* begins each
-resolution with nothing remembered but what the database has in memory; *warm* repeats all sets with what the first
-round has left. The baseline is `uv pip compile` with a warm cache against `/at/N/simple/`, as a process for each set;
-its time by the clock includes the service's answers, so the processor time of uv alone is shown too.
+The median closure has 20 projects, and the 95th percentile 60 (see closures.py). *Cold* begins each resolution without
+a cache, except the database's own. *Warm* repeats all sets with the cache of the first round. The baseline is `uv pip
+compile` with a warm cache against `/at/N/simple/`, in a process for each set. Its time by the clock includes the
+service's responses, so the processor time of uv alone is also shown.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def question(requirements: Sequence[str], semantics: Semantics) -> ResolutionQue
 
 
 def timed(name: str, index_of: Callable[[int], ReleaseIndex], questions: Sequence[ResolutionQuestion]) -> None:
-    """Prints a row: resolutions a second of processor time, and by the clock the median and the 95th percentile."""
+    """Print a row: resolutions a second of processor time, and by the clock the median and the 95th percentile."""
     seconds, unsolvable, began = [], 0, time.process_time()
     for number, one in enumerate(questions):
         index = index_of(number)
@@ -109,7 +109,7 @@ def by_uv(home: Path, sets: Sequence[Sequence[str]], serials: Sequence[int]) -> 
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", type=int, default=200)
     parser.add_argument("--uv-sets", type=int, default=40)

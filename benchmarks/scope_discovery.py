@@ -1,11 +1,11 @@
-"""How long does it take to find what a scope leads to, and to look again where a requirement changes?
+"""Measure the search for the projects of a scope, and the update when a requirement changes.
 
     python -m benchmarks.scope_discovery [--projects 2000 8000] [--repetitions 3]
 
-All projects of an index were read: each requires four others of its own, and three of 200 that many require. A scope
-with one root leads to all of them. Measured is the processor time of finding all of them at once, and then of looking
-again where one project has a new release: that requires the same, another project of the scope as well, or a new one.
-The last column is the peak of the memory, the last line the ratio of the last size to the first.
+All projects of an index were read. Each requires four other projects of its own, and three of 200 popular ones. A scope
+with one root leads to all of them. The benchmark measures the processor time to find all of them at once, and then of
+an update when one project has a new release, which requires the same projects, another project of the scope as well, or
+a new project. The last column is the memory peak, and the last line the ratio of the last size to the first.
 """
 
 import argparse
@@ -33,13 +33,15 @@ COLUMNS = ("projects", "found", "the same", "another", "a new one", "MiB")
 
 
 def required_by(number: int, projects: int) -> list[int]:
-    """The numbers of what a project requires: its children in a tree of four branches, and three popular ones."""
+    """Return the numbers of a project's requirements: its children in a tree of four branches, and three popular
+    ones.
+    """
     children = [child for child in range(4 * number - 2, 4 * number + 2) if child <= projects]
     return sorted({*children, *((number * step) % min(POPULAR, projects) + 1 for step in (3, 7, 11))} - {number})
 
 
 def fill(path: Path, projects: int) -> None:
-    """A catalog in SQLite in which each project has one wheel that was read."""
+    """Create a catalog in SQLite in which each project has one wheel that was read."""
     open_catalog(f"sqlite:///{path}").close()
     numbers = range(1, projects + 1)
     with closing(sqlite3.connect(path)) as database, database:
@@ -56,7 +58,7 @@ def fill(path: Path, projects: int) -> None:
 def add_release(
     database: sqlite3.Connection, project: int, number: int, version: str, serial: int, required: Sequence[str]
 ) -> None:
-    """A release of a project with one wheel: release, file and list of requirements have the id `number`."""
+    """Add a release of a project with one wheel. Release, file and list of requirements have the id `number`."""
     _insert(database, "releases (id, project_id, version)", [(number, project, version)])
     file = (number, project, number, f"p{project}-{version}-py3-none-any.whl", "wheel", "https://x.example/x")
     _insert(database, "distributions (id, project_id, release_id, filename, kind, url)", [file])
@@ -81,7 +83,7 @@ def _insert(database: sqlite3.Connection, into: str, rows: Iterable[tuple[object
 
 
 def measured(projects: int, repetitions: int) -> list[float]:
-    """The seconds of each search, and the peak of the memory in MiB above that of before."""
+    """Return the seconds of each search, and the memory peak in MiB above the memory before."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "catalog.sqlite"
         fill(path, projects)
@@ -110,7 +112,7 @@ def measured(projects: int, repetitions: int) -> list[float]:
 
 
 def release(path: Path, project: int, number: int, required: Sequence[str]) -> None:
-    """A newer release of the project, which is known from the next serial on."""
+    """Add a newer release of the project, which is known from the next serial on."""
     with closing(sqlite3.connect(path)) as database, database:
         add_release(database, project, number, f"2.{number}", SERIAL + number, required)
 

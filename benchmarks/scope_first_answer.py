@@ -1,8 +1,8 @@
-"""How long it takes from a requirements.txt to the first answer, and what that requests of the index.
+"""Measure the time from a requirements.txt to the first answer, and the requests that this sends to the index.
 
-It downloads ten named projects with what they require, some of them also in an older version, serves the files as a
-package index on this machine, and follows the requirements with a scope: catalog, dump, LevelDB, answer. The first line
-is the same with a full crawl of that index.
+It downloads ten projects with their requirements, some of them also in an older version, serves the files as a package
+index on this machine, and follows the requirements with a scope: catalog, dump, LevelDB, answer. The first line does
+the same with a full crawl of this index.
 
     python -m benchmarks.scope_first_answer
     python -m benchmarks.scope_first_answer --files FOLDER --roots REQUIREMENT ... --modules MODULE ...
@@ -55,7 +55,7 @@ OLDER = (
     *("typer==0.15.1", "typing-extensions==4.12.2", "urllib3==2.3.0", "uvicorn==0.34.0", "werkzeug==3.1.2"),
 )
 OTHERS = ("attrs==25.3.0", "toolz==1.0.0", "tqdm==4.67.1", "pyyaml==6.0.2", "zope.interface==7.2")
-"""Projects that nothing in the closure requires."""
+"""Projects that no project in the closure requires."""
 MODULES = ("starlette.routing", "markupsafe", "h11", "pydantic_core", "flask")
 
 
@@ -129,7 +129,7 @@ def _measured(
 
 
 class _Commands:
-    """Runs commands as a person does, in processes of their own."""
+    """Runs commands in their own processes, as a person would."""
 
     def __init__(self, url: str, home: Path) -> None:
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYPI_ASSETS_", "DAGSTER_"))}

@@ -1,15 +1,15 @@
-"""Does an sdist's record agree with the wheel of the same release?
+"""Check whether the record of an sdist agrees with the wheel of the same release.
 
     python -m benchmarks.sdist_oracle [FOLDER]
 
 `FOLDER` (default .corpora) contains `pairs`, and perhaps folders of further sets: an sdist and a wheel of each of many
 releases, which `python -m benchmarks.corpora.download [--all]` fetches. The modules of the sdist's record are compared
-with those in the wheel, and the requirements where the sdist's are known. Every difference is printed;
-benchmarks/corpora/differences.md gives the reasons. Public modules are those without a leading underscore in any part
-of their name. pairs.txt has the stratum and the set of each release; where modules are unknown, the index is 0.
+with the modules in the wheel, and the requirements if the sdist's are known. Every difference is printed;
+benchmarks/corpora/differences.md gives the reasons. Public modules have no leading underscore in any part of their
+name. pairs.txt has the stratum and the set of each release. If modules are unknown, the index is 0.
 
-Fails if the mean Jaccard index of all modules is below 0.985, or below 0.995 for the sdists that are graded exact, or
-if more than 3 % of the pairs are below 0.5, or if the requirements of more than 1 % differ.
+It fails if the mean Jaccard index of all modules is below 0.985, or below 0.995 for the sdists that are graded exact,
+or if more than 3 % of the pairs are below 0.5, or if the requirements of more than 1 % differ.
 """
 
 import argparse
@@ -48,7 +48,7 @@ class Pair:
 
     @property
     def index(self) -> float:
-        """The Jaccard index of all modules."""
+        """Return the Jaccard index of all modules."""
         return 0.0 if self.sdist.modules is None else jaccard(set(self.sdist.modules), set(self.wheel.modules or ()))
 
 
@@ -72,13 +72,16 @@ def public(modules: set[str]) -> set[str]:
 
 
 def jaccard(one: set[str], other: set[str]) -> float:
-    """1 where both are the same, also where both are empty."""
+    """Return the Jaccard index of two sets. It is 1 if both are equal, even if both are empty."""
     return len(one & other) / len(one | other) if one | other else 1.0
 
 
 def canonical(requirement: str) -> str:
-    """One spelling for all that mean the same: names, extras and specifiers in one form, markers by packaging and
-    without the brackets around what `and` joins."""
+    """Return one spelling for all equivalent requirements.
+
+    Names, extras and specifiers have one form. packaging formats the markers, and brackets around terms that `and`
+    joins are removed.
+    """
     try:
         parsed = Requirement(requirement)
     except InvalidRequirement:
@@ -97,7 +100,7 @@ def listing(names: set[str]) -> str:
 
 
 def print_groups(title: str, pairs: list[Pair], group_of: Callable[[Pair], str]) -> None:
-    """For each group: how many there are, the mean index, and the shares that are graded exact and below 0.5."""
+    """Print for each group its size, the mean index, and the shares that are graded exact and below 0.5."""
     groups: dict[str, list[Pair]] = defaultdict(list)
     for pair in pairs:
         groups[group_of(pair)].append(pair)
@@ -109,7 +112,7 @@ def print_groups(title: str, pairs: list[Pair], group_of: Callable[[Pair], str])
 
 
 def compare_modules(pairs: list[Pair]) -> tuple[float, float]:
-    """Prints each difference and the means by rule; returns the mean indices of public and of all modules."""
+    """Print each difference and the means by rule; return the mean indices of public and of all modules."""
     public_by_rule: dict[str, list[float]] = defaultdict(list)
     every: list[float] = []
     stubs_differ = []
@@ -133,7 +136,7 @@ def compare_modules(pairs: list[Pair]) -> tuple[float, float]:
 
 
 def compare_requirements(pairs: list[Pair]) -> int:
-    """Prints each difference; returns how many pairs differ."""
+    """Print each difference; return the number of pairs that differ."""
     rules: Counter[str] = Counter()
     differing = 0
     for pair in pairs:

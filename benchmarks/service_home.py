@@ -1,4 +1,4 @@
-"""What the measurements of the service share: a home with published versions, the service as a process, and wrk.
+"""The common parts of the service's benchmarks: a home with published versions, the service as a process, and wrk.
 
 wrk is the load generator: `apt-get install wrk`.
 """
@@ -32,7 +32,7 @@ _ROW = next(release_rows(next(iter(generate_projects(1))), 0))
 
 
 def row_of(project: str, serial: int = FIRST_SERIAL, **columns: object) -> dict[str, object]:
-    """A row of a dump: one wheel of `project`, version 1.0."""
+    """Return a row of a dump: one wheel of `project`, version 1.0."""
     own = {
         "project": project,
         "normalized": project,
@@ -46,12 +46,12 @@ def row_of(project: str, serial: int = FIRST_SERIAL, **columns: object) -> dict[
 
 
 def in_order(rows: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
-    """The rows as dumps have them."""
+    """Return the rows in the order of dumps."""
     return sorted(rows, key=lambda row: (str(row["normalized"]), str(row["version"]), str(row["filename"])))
 
 
 class Home:
-    """A home with a storage that versions of all datasets are published in. The service needs no catalog."""
+    """A home with a storage in which versions of all datasets are published. The service needs no catalog."""
 
     def __init__(self, folder: Path, rows: Iterable[Mapping[str, object]]) -> None:
         self.folder, self.serial, self._sequence = folder, FIRST_SERIAL, 1
@@ -62,7 +62,7 @@ class Home:
         self._build()
 
     def publish(self, rows: Iterable[Mapping[str, object]]) -> int:
-        """Publishes the next version of each dataset, which has these rows too; returns its serial."""
+        """Publish the next version of each dataset, which adds these rows; return its serial."""
         before, self.serial = self.serial, self.serial + 10
         self._sequence += 1
         write_range_dump(self.storage, rows, SerialRange(before, self.serial), sequence=self._sequence)
@@ -80,7 +80,7 @@ class Home:
 
 @contextmanager
 def home_of(rows: Iterable[Mapping[str, object]]) -> Iterator[Home]:
-    """Such a home in a temporary folder."""
+    """Yield such a home in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="pypi-assets-service-") as folder:
         home = Home(Path(folder), rows)
         try:
@@ -93,7 +93,7 @@ def home_of(rows: Iterable[Mapping[str, object]]) -> Iterator[Home]:
 def process(
     command: Sequence[str], environment: Mapping[str, str], core: int | None = None
 ) -> Iterator[subprocess.Popen[str]]:
-    """Runs a command, on one core if it is named; ends it with the block."""
+    """Run a command, on the given core if any; end it with the block."""
     pinned = ["taskset", "--cpu-list", str(core)] if core is not None and shutil.which("taskset") else []
     started = subprocess.Popen(
         [*pinned, *command],
@@ -111,7 +111,7 @@ def process(
 
 @contextmanager
 def served(folder: Path, *options: str, core: int | None = None, **settings: object) -> Iterator[tuple[str, int]]:
-    """The service over a home as a process; yields its URL and its process id."""
+    """Run the service over a home as a process; yield its URL and its process id."""
     environment = {"PYPI_ASSETS_HOME": str(folder), "PYPI_ASSETS_ENV_FILE": os.devnull}
     environment |= {f"PYPI_ASSETS_{name.upper()}": str(value) for name, value in settings.items()}
     command = [sys.executable, "-c", "from pypi_assets.cli import main; main()", "serve", "--port", "0", *options]
@@ -124,7 +124,7 @@ def served(folder: Path, *options: str, core: int | None = None, **settings: obj
 
 
 def wait_for(url: str, seconds: float = 60) -> None:
-    """Returns once `url` is answered by 200."""
+    """Wait until `url` answers with status 200."""
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         try:
@@ -145,8 +145,10 @@ def wrk(
     core: int | None = None,
     script: Path | None = None,
 ) -> dict[str, float]:
-    """What wrk reports: `requests`, `rps`, `p99_ms`, and `failed` answers. With `rate`, its connections pause so that
-    together they send about that many requests a second; with `script`, it runs that.
+    """Return wrk's report: `requests`, `rps`, `p99_ms`, and `failed` responses.
+
+    With `rate`, its connections pause so that together they send about that many requests a second. With `script`, it
+    runs this script.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as own:
         own.write(script.read_text() if script else "")
@@ -176,24 +178,24 @@ def _p99(text: str) -> tuple[float, float]:
 
 
 def memory_mb(pid: int) -> float:
-    """The resident memory of a process in MB."""
+    """Return the resident memory of a process in MB."""
     text = Path(f"/proc/{pid}/status").read_text()
     found = re.search(r"VmRSS:\s+(\d+) kB", text)
-    return int(found[1]) / 1_000 if found else 0.0  # it has ended
+    return int(found[1]) / 1_000 if found else 0.0  # the process has ended
 
 
 def processor_s(pid: int) -> float:
-    """The processor time that a process has used, in seconds."""
+    """Return the processor time of a process in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def children(pid: int) -> list[int]:
-    """The processes that a process has started."""
+    """Return the child processes of a process."""
     return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def some_projects(rows: int) -> Iterator[dict[str, object]]:
-    """Rows of generated projects, as many as that."""
+    """Yield this many rows of generated projects."""
     projects = (row for project in generate_projects(rows) for row in islice(release_rows(project, 0), 1))
     return (dict(row) | {"live_since": FIRST_SERIAL} for row in islice(projects, rows))

@@ -1,12 +1,12 @@
-"""How many requests a second does the service answer, compared with the smallest route of Starlette, and how soon?
+"""Measure the requests a second of the service, compared with the smallest route of Starlette, and the response times.
 
     python -m benchmarks.service_load [--rows 20000] [--seconds 10] [--repeats 3] [--workers 1]
 
-Server and load generator (wrk, 64 connections) have a core each, and the two servers are measured in turn, several
-times. Several workers share all cores with the load generator. The bare route answers a body of the same size.
-`repeated` requests one module again and again, which the service caches; `different` requests another one each time.
-Processor time depends less on what else the machine does than requests a second do. At half of the load the answers'
-99th percentile is measured, at first undisturbed, then while versions are published: no request may fail.
+Server and load generator (wrk, 64 connections) have a core each, and the two servers are measured alternately, several
+times. Several workers share all cores with the load generator. The bare route answers with a body of the same size.
+`repeated` requests one module repeatedly, which the service caches; `different` requests another module each time.
+Processor time depends less on other work on the machine than requests a second do. The 99th percentile of the response
+times is measured at half of the load, first undisturbed, then while versions are published: no request may fail.
 """
 
 import argparse
@@ -86,8 +86,9 @@ def _modules_of(row: Mapping[str, object]) -> list[object]:
 def compare(
     url: str, server: int, size: int, modules: list[str], seconds: int, repeats: int
 ) -> dict[str, tuple[float, float]]:
-    """The requests a second of the bare route and of ours, and the processor's microseconds of each: the median of
-    several turns. `server` is the process id of ours.
+    """Return the requests a second of the bare route and of ours, and the processor's microseconds of each request.
+
+    These are medians of several turns. `server` is the process id of our server.
     """
     with (
         process([sys.executable, "-c", _BARE, "8649", str(size)], {}, SERVER_CORE) as bare,
@@ -103,7 +104,7 @@ def compare(
         for turn in range(repeats):
             script.seek(0)
             script.truncate()
-            first = turn * len(modules) // repeats  # so that none is remembered from the turn before
+            first = turn * len(modules) // repeats  # so that no response is cached from the previous turn
             script.write(_requests_of(modules[first:] + modules[:first]))
             script.flush()
             for name, (address, pid, one) in loads.items():
@@ -123,7 +124,7 @@ def _all_processor_s(pid: int) -> float:
 
 
 def _requests_of(modules: list[str]) -> str:
-    """A script for wrk, which requests one module after the other."""
+    """Return a script for wrk that requests one module after the other."""
     names = ", ".join(f'"{module}"' for module in modules)
     return (
         f"local names, number = {{{names}}}, 0\n"
@@ -133,7 +134,7 @@ def _requests_of(modules: list[str]) -> str:
 
 
 def while_versions_change(home: Home, url: str, seconds: int, rate: float) -> dict[str, float]:
-    """The same as undisturbed, while versions are published one after the other."""
+    """Measure as in the undisturbed case, while versions are published one after the other."""
     found: dict[str, float] = {}
     load = threading.Thread(target=lambda: found.update(wrk(url + _PATH, seconds, rate=rate, core=CLIENT_CORE)))
     load.start()

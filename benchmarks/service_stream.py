@@ -1,8 +1,8 @@
-"""How soon does a stream of 100,000 dependents begin, how fast is it, and how much memory does it take?
+"""Measure a stream of 100,000 dependents: the time to the first byte, the speed and the memory.
 
     python -m benchmarks.service_stream [--dependents 100000]
 
-The service runs as a process of its own. Its greatest memory while it streams is compared with that before.
+The service runs in its own process. Its peak memory during the stream is compared with its memory before.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 class _Watched:
-    """The greatest memory of a process, looked at again and again."""
+    """The peak memory of a process, which is polled."""
 
     def __init__(self, pid: int) -> None:
         self._pid, self._greatest, self._ended = pid, 0.0, threading.Event()
@@ -49,7 +49,7 @@ class _Watched:
         self._thread.start()
 
     def greatest(self) -> float:
-        """In MB; ends the looking."""
+        """Stop polling, and return the peak in MB."""
         self._ended.set()
         self._thread.join()
         return self._greatest

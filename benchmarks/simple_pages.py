@@ -1,4 +1,4 @@
-"""How long the page of a project of 2,000 files takes: from the dataset, and from the catalog at random serials.
+"""Measure the page of a project of 2,000 files: from the dataset, and from the catalog at random serials.
 
 `python -m benchmarks.simple_pages [--files 2000] [--requests 500]` runs the service as a process and prints the median
 and the 99th percentile in milliseconds, of JSON and of HTML, by one client.
@@ -27,7 +27,7 @@ REMEMBERED = 10
 
 
 def fill(folder: Path, add: Callable[[Path], object], files: int) -> None:
-    """Uploads wheels of one project, `FILES_A_RELEASE` of each release."""
+    """Upload wheels of one project, `FILES_A_RELEASE` for each release."""
     folder.mkdir()
     for number in range(files):
         release, build = divmod(number, FILES_A_RELEASE)
@@ -43,7 +43,9 @@ def fill(folder: Path, add: Callable[[Path], object], files: int) -> None:
 
 
 def measured(send: Callable[[], requests.Response], number: int, pid: int) -> str:
-    """Columns of a table, in ms: median and 99th percentile of `number` requests, and the processor time of each."""
+    """Return table columns in ms: median and 99th percentile of `number` requests, and the processor time of a
+    request.
+    """
     taken: list[float] = []
     before = processor_s(pid)
     for _ in range(number):
@@ -57,7 +59,7 @@ def measured(send: Callable[[], requests.Response], number: int, pid: int) -> st
 
 
 def main() -> None:
-    """Prints the times."""
+    """Print the times."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=2_000)
     parser.add_argument("--requests", type=int, default=500)

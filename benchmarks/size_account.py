@@ -1,15 +1,15 @@
-"""What does a year add to the catalog, table by table? Fills one with a full crawl, and then with a year as it comes.
+"""Measure the growth of the catalog in a year, table by table: fill one with a full crawl, and then with a year.
 
     python -m benchmarks.size_account SCALE --folder FOLDER
     python -m benchmarks.size_account --table FOLDER ...
 
-The rows are those of pypi_size, without the largest project, which is as large at every scale. But the indexes are
-there before the year begins, so they fill up as in a catalog that lives. Ranges are as short as on the whole index, so
-each change has a visit of its own at every scale. After each week of the year `prune` runs with the default settings,
-and a vacuum. At the end each project is folded once, which leaves the checkpoints that visits would have made.
+The rows come from pypi_size, without the largest project, which has the same size at every scale. But the indexes
+exist before the year begins, so they grow as in a live catalog. Ranges are as short as on the whole index, so each
+change has its own visit at every scale. After each week of the year, `prune` runs with the default settings, followed
+by a vacuum. At the end each project is folded once, which creates the checkpoints that visits would have made.
 
-FOLDER gets the figures in account.json, and they are printed, multiplied up to the size of PyPI. The second form
-prints those of several folders.
+FOLDER gets the figures in account.json, and they are printed, extrapolated to the size of PyPI. The second form prints
+the figures of several folders.
 """
 
 import argparse
@@ -45,14 +45,14 @@ FILES_AND_EVENTS = (
     *("events", "releases", "distributions", "distribution_data", "live_intervals", "name_lists", "module_roots"),
     *("required_names", "shared_details", "extract_packs"),
 )
-"""Rows that a new file, its release or an event is, and what was read from the file. All other tables are counted."""
+"""The rows of a new file, its release and its event, and of the data from the file. All other tables are counted."""
 _BY_PROJECT = (
     *("projects", "visits", "visit_statuses", "sightings", "snapshots", "changes", "yanked_intervals", "read_attempts"),
     *("checkpoints", "visit_statistics", *FILES_AND_EVENTS),
 )
-"""What has more rows the more projects there are. Others have some, or one for each range."""
+"""The tables that grow with the number of projects. Others have a constant number of rows, or some for each range."""
 LOGS = ("visits", "visit_statuses", "read_attempts")
-"""Rows go by their age, but some stay for long, so pages of indexes never become empty."""
+"""Rows are deleted by age, but some stay for long, so pages of indexes never become empty."""
 _FOLDED_AT_ONCE = 20
 
 Sizes = dict[str, dict[str, int]]
@@ -60,7 +60,7 @@ Sizes = dict[str, dict[str, int]]
 
 @dataclass
 class YearClock:
-    """The time in unix seconds; the catalog takes it as its clock."""
+    """The time in unix seconds, which is the catalog's clock."""
 
     now: float = field(default=ENDED_AT - YEAR_S)
 
@@ -69,7 +69,7 @@ class YearClock:
 
 
 def read_sizes(url: str) -> Sizes:
-    """Bytes of each table and of its indexes, and its rows."""
+    """Return the bytes of each table and of its indexes, and its rows."""
     query = "SELECT pg_table_size('{0}'), pg_indexes_size('{0}'), (SELECT count(*) FROM {0})"
     found = {}
     with connect(url) as connection:
@@ -81,7 +81,7 @@ def read_sizes(url: str) -> Sizes:
 
 
 def fill_by_periods(url: str, folder: Path, plan: IndexPlan, worker: int, turn: Barrier) -> None:
-    """Sends the full crawl, then a part of the year at each `turn`, one worker after the other: ids ascend."""
+    """Send the full crawl, then a part of the year at each `turn`, one worker after the other, so that ids ascend."""
     fill = BulkFill(url, folder / "rows", worker)
     CatalogRows(fill, plan, worker, WORKERS, ENDED_AT, first=1).make()
     fill.end_crawl()
@@ -96,7 +96,9 @@ def fill_by_periods(url: str, folder: Path, plan: IndexPlan, worker: int, turn: 
 
 
 def publish(connection: Connection, plan: IndexPlan, numbers: Sequence[int]) -> None:
-    """The rows of a dump of each of these ranges, and of a version of each dataset, superseded since."""
+    """Insert the rows of a dump for each of these ranges, and of a version of each dataset, which are now
+    superseded.
+    """
     columns = json.dumps(list(COLUMNS))
     ranges = [(number, plan.range_end(number - 1), plan.range_end(number)) for number in numbers]
     times = {number: ENDED_AT - YEAR_S + YEAR_S * number / plan.ranges for number in numbers}
@@ -129,7 +131,7 @@ def vacuum(url: str) -> None:
 
 
 def fold_all(catalog: Catalog) -> None:
-    """Folds each project that was seen, which stores the checkpoints of those that are worth one."""
+    """Fold each project that was seen. This stores the checkpoints of large projects."""
     with catalog.read() as connection:
         ids = list(connection.scalars(select(sightings.c.project_id).distinct().order_by(sightings.c.project_id)))
     for at in range(0, len(ids), _FOLDED_AT_ONCE):
@@ -137,7 +139,7 @@ def fold_all(catalog: Catalog) -> None:
 
 
 def live_a_year(url: str, folder: Path, plan: IndexPlan, turn: Barrier) -> dict[str, Sizes]:
-    """Has the workers send the full crawl and the year, and returns the sizes before and after the year."""
+    """Make the workers send the full crawl and the year, and return the sizes before and after the year."""
     turn.wait()
     make_constraints(url, folder)
     before = read_sizes(url)
@@ -165,16 +167,18 @@ def live_a_year(url: str, folder: Path, plan: IndexPlan, turn: Barrier) -> dict[
 
 
 def take_account(scale: float, folder: Path) -> None:
-    """Fills a catalog on a server of its own in `folder`, and writes the figures there."""
+    """Fill a catalog on a new server in `folder`, and write the figures there."""
     (folder / "storage").mkdir(parents=True, exist_ok=True)
     plan = plan_index(scale, start=SERIALS_BEFORE, ranges=RANGES)
-    pruning.FIRST_VISITS_KEPT = round(pruning.FIRST_VISITS_KEPT * scale)  # or else all visits of few projects stay
+    # otherwise, a few projects would keep all their visits
+    pruning.FIRST_VISITS_KEPT = round(pruning.FIRST_VISITS_KEPT * scale)
     context = get_context("spawn")
     turn = context.Barrier(WORKERS + 1)
     with server(folder) as (url, _):
         make_database(url)
         prepare_tables(url, folder)
-        with connect(url) as connection:  # a part of the year is sent table by table, and no constraint lacks a row
+        # parts of the year are sent table by table, and only the complete year satisfies the constraints
+        with connect(url) as connection:
             connection.execute("ALTER DATABASE pypi_size SET session_replication_role = replica")
         workers = [
             context.Process(target=fill_by_periods, args=(url, folder, plan, worker, turn)) for worker in range(WORKERS)
@@ -195,7 +199,7 @@ def take_account(scale: float, folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What the year added to a table on the whole index: rows, and bytes with its indexes."""
+    """The growth of a table in the year on the whole index: rows, and bytes with its indexes."""
 
     table: str
     rows: float
@@ -204,7 +208,7 @@ class Added:
 
 
 def year_of(figures: Mapping[str, Any], until: str = "after") -> list[Added]:
-    """What the year added to each table on the whole index, the most first."""
+    """Return the growth of each table in the year on the whole index, the largest first."""
     found = []
     for name, after in figures[until].items():
         before = figures["before"][name]
@@ -215,7 +219,7 @@ def year_of(figures: Mapping[str, Any], until: str = "after") -> list[Added]:
 
 
 def print_account(folders: Sequence[Path]) -> None:
-    """Prints the accounts of the folders next to each other."""
+    """Print the accounts of the folders next to each other."""
     accounts = [json.loads((folder / "account.json").read_text()) for folder in folders]
     years = [{one.table: one for one in year_of(account)} for account in accounts]
     print(
@@ -242,7 +246,7 @@ def print_account(folders: Sequence[Path]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("scale", type=float, nargs="?", help="1.0 is PyPI")
+    parser.add_argument("scale", type=float, nargs="?", help="share of PyPI's size; 1.0 is all of PyPI")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--table", type=Path, nargs="+", metavar="FOLDER", help="print the accounts of these folders")
     options = parser.parse_args(arguments)

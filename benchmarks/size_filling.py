@@ -1,7 +1,7 @@
-"""Fills tables of PostgreSQL in bulk by COPY: constraints and indexes are dropped before and made again afterwards.
+"""Fill tables of PostgreSQL in bulk by COPY: constraints and indexes are dropped before, and created again afterwards.
 
-It follows the tables as they are defined: a column that a table does not have is left out, and a column that needs a
-value and gets none is an error.
+It follows the definitions of the tables: a column that a table does not have is omitted, and a missing value for a
+required column is an error.
 """
 
 import json
@@ -17,7 +17,7 @@ from sqlalchemy.engine import make_url
 from pypi_assets.catalog.tables import metadata
 
 PERIODS = 52
-"""The parts of the year. Rows of a part lie behind those of earlier parts, as in a catalog that has lived."""
+"""The parts of the year. Rows of a part are stored after the rows of earlier parts, as in a live catalog."""
 _SENT_BYTES = 8 * 1024**2
 _SPOOLED_BYTES = 128 * 1024
 _KINDS = ("f", "p", "u", "c")  # foreign keys first
@@ -25,17 +25,17 @@ _SCHEMA_FILE = "schema.json"
 
 
 class UnfilledColumnError(Exception):
-    """A table has gained a column that needs a value."""
+    """A table has a new column that requires a value."""
 
 
 def connect(url: str) -> psycopg.Connection[Any]:
-    """A connection of the driver's own, which commits by itself; `url` is SQLAlchemy's."""
+    """Return a connection of the driver itself, with autocommit; `url` is an SQLAlchemy URL."""
     plain = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
     return psycopg.connect(plain, autocommit=True)
 
 
 def drop_constraints(url: str, folder: Path) -> None:
-    """Drops the constraints and indexes of the catalog's tables, and notes in `folder` how they are made."""
+    """Drop the constraints and indexes of the catalog's tables, and write their definitions to `folder`."""
     noted = folder / _SCHEMA_FILE
     with connect(url) as connection:
         found = connection.execute(
@@ -59,7 +59,7 @@ def drop_constraints(url: str, folder: Path) -> None:
 
 
 def make_constraints(url: str, folder: Path) -> None:
-    """Makes them again, two at a time, sets the sequences, and gathers statistics.
+    """Create the constraints and indexes again, two at a time, set the sequences, and collect statistics.
 
     Constraints are validated: rows that contradict each other are an error.
     """
@@ -93,9 +93,9 @@ def _execute_each(url: str, statements: Sequence[str]) -> None:
 
 
 class BulkFill:
-    """Takes rows of tables, each with the period in which it came: 0 is the full crawl, 1 to PERIODS the year.
+    """Takes rows of tables, each with its period: 0 is the full crawl, 1 to PERIODS the year.
 
-    Rows of period 0 are sent as they come. Those of the year wait in files below `folder` until `send_period`.
+    Rows of period 0 are sent immediately. Rows of the year wait in files below `folder` until `send_period`.
     """
 
     def __init__(self, url: str, folder: Path, worker: int) -> None:
@@ -106,9 +106,10 @@ class BulkFill:
         self._fillers: list[TableFiller] = []
 
     def table(self, name: str, *columns: str, **constant: Any) -> "TableFiller":
-        """A table and the columns that are given for each row, in their order; `constant` ones are equal in all.
+        """Return a filler for a table. `columns` are given for each row, in their order; `constant` values are equal in
+        all rows.
 
-        A table that there is not takes all rows and drops them.
+        The filler of a missing table discards all rows.
         """
         filler = TableFiller(self, metadata.tables.get(name), columns, constant)
         self._fillers.append(filler)
@@ -123,7 +124,7 @@ class BulkFill:
         return self._folder / f"{table}.{period}.{self._worker}.rows"
 
     def end_crawl(self) -> None:
-        """All rows were given: sends what is left of the full crawl, and writes the rest into its files."""
+        """End the input: send the rest of the full crawl, and write the rest of the year to its files."""
         for filler in self._fillers:
             filler.flush()
 
@@ -165,7 +166,7 @@ class TableFiller:
         self.add = self._add if len(self._take) == len(columns) else self._add_some
 
     def _drop(self, _period: int, *_values: Any) -> None:
-        """There is no such table."""
+        """Discard the row, since there is no such table."""
 
     def _add_some(self, period: int, *values: Any) -> None:
         self._add(period, *[values[at] for at in self._take])

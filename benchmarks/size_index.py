@@ -1,6 +1,6 @@
-"""An index in this process over the projects of a filled catalog, which answers at once from memory.
+"""An index in this process with the projects of a filled catalog, which answers from memory without delay.
 
-New releases appear on it as they are wanted; what their files contain is made up from their project's number.
+New releases appear when they are requested. The content of their files is made up from their project's number.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ _RELEASE_EVENTS = 3
 
 @dataclass
 class AnsweringIndex:
-    """What a crawl requests of an index, over the projects of `catalog`.
+    """The interface of an index for a crawl, with the projects of `catalog`.
 
     `drifted` are projects whose page has a newer serial than the catalog knows, without an event.
     """
@@ -52,11 +52,11 @@ class AnsweringIndex:
                 self.log.append(last)
 
     def observe(self, _: Report, **__: bool) -> Observation:
-        """Nothing: it has serials."""
+        """Return an empty observation, because this index has serials."""
         return Observation()
 
     def release(self, name: str) -> None:
-        """The project has a new release of a wheel and an sdist, in three events. No release had its version before."""
+        """Add a new release of a project with a wheel and an sdist, in three events. Its version is new."""
         normalized, version = name.lower(), f"{self.serial}.0"
         stem = normalized.replace("-", "_")
         page = self.pages.get(normalized) or self._known_page(normalized)
@@ -70,13 +70,13 @@ class AnsweringIndex:
         self.pages[normalized] = replace(page, last_serial=self.serial, files=files)
 
     def drift(self, name: str) -> None:
-        """The project's page has the index's serial from now on, without an event of the project."""
+        """Give the project's page the index's serial from now on, without an event of the project."""
         normalized = name.lower()
         self.pages[normalized] = replace(self.project_page(normalized), last_serial=self.serial)
         self.drifted.add(normalized)
 
     def _known_page(self, normalized: str) -> ProjectPage:
-        """The page as the catalog knows it."""
+        """Return the page as the catalog knows it."""
         with self.catalog.read() as connection:
             project = connection.execute(select(projects).where(projects.c.normalized == normalized)).one()
             of_project = select(distributions.c.id).where(distributions.c.project_id == project.id)
@@ -99,7 +99,7 @@ class AnsweringIndex:
         )
         return ProjectPage(normalized, max(last or 0, project.page_serial), project.status, files)
 
-    # What a crawl requests
+    # the interface for a crawl
 
     def last_serial(self) -> int:
         return self.serial
@@ -171,7 +171,7 @@ class MadeUpReaders(ModelReaders):
 
 
 def active_projects(catalog: Catalog, count: int, seed: int) -> list[str]:
-    """The displayed names of some projects; one with many events is drawn more likely. Each comes once."""
+    """Return the display names of some projects, each once. Projects with many events are drawn more often."""
     with catalog.read() as connection:
         first, last = connection.execute(select(func.min(events.c.serial), func.max(events.c.serial))).one()
         step = max((last - first) // (4 * count + 1), 1)
@@ -186,7 +186,7 @@ def active_projects(catalog: Catalog, count: int, seed: int) -> list[str]:
 
 
 def release_each(index: AnsweringIndex, names: Sequence[str]) -> int:
-    """A new release of each of the projects; returns the number of events."""
+    """Add a new release of each of the projects; return the number of events."""
     for name in names:
         index.release(name)
     return len(names) * _RELEASE_EVENTS

@@ -1,7 +1,7 @@
-"""What is measured of a filled catalog: each function is one stage, in a process of its own.
+"""The measurements of a filled catalog. Each function is a stage, which runs in its own process.
 
-A stage returns figures by name; those that `Meter.timed` takes are seconds by the clock, of this process, and of the
-database server.
+A stage returns figures by name. Figures of `Meter.timed` are seconds by the clock, of this process, and of the database
+server.
 """
 
 import os
@@ -66,14 +66,14 @@ Figures = dict[str, Any]
 
 @dataclass
 class Meter:
-    """Times work by name. `server_pid` is the database server's, where it is on this machine."""
+    """Times work by name. `server_pid` is the database server's process ID, if it is on this machine."""
 
     server_pid: int | None
     figures: Figures = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
 
     def timed(self, name: str, work: Callable[[], Result]) -> Result:
-        """What `work` returns. Done again under one name, the medians count."""
+        """Time `work`, and return its result. If a name is repeated, the medians count."""
         self.figures.setdefault("idle_mb", _resident_mb())
         started, used, served = time.monotonic(), time.process_time(), server_seconds(self.server_pid)
         result = work()
@@ -108,7 +108,7 @@ class Measured:
 
     @property
     def largest(self) -> CatalogProject:
-        """The project with most files."""
+        """Return the project with the most files."""
         with self.catalog.read() as connection:
             columns = (projects.c[one.name] for one in fields(CatalogProject))
             row = connection.execute(select(*columns).where(projects.c.id == 1)).one()
@@ -121,7 +121,7 @@ class Measured:
 
 
 def server_seconds(pid: int | None) -> float:
-    """Processor seconds of a server and all processes that it has started, also of those that have ended."""
+    """Return the processor seconds of a server and all its child processes, including ended ones."""
     if pid is None:
         return 0.0
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -131,7 +131,7 @@ def server_seconds(pid: int | None) -> float:
 def _ticks(pid: int, fields: int) -> int:
     try:
         of_process = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:  # it has just ended
+    except OSError:  # the process has just ended
         return 0
     return sum(map(int, of_process[11 : 11 + fields]))
 
@@ -141,7 +141,7 @@ def _resident_mb() -> int:
 
 
 def sizes(measured: Measured) -> None:
-    """Bytes of the database, and of each table with its indexes; the rows of each."""
+    """Record the bytes of the database, and the bytes and rows of each table with its indexes."""
     with connect(measured.url) as connection:
         [whole] = connection.execute("SELECT pg_database_size(current_database())").fetchone() or (0,)
         tables = connection.execute(
@@ -155,7 +155,7 @@ def sizes(measured: Measured) -> None:
 
 
 def recompute(measured: Measured) -> None:
-    """Has the catalog compute some large projects from what is stored of them, as visits do, which changes nothing."""
+    """Recompute some large projects from the stored observations, as visits do. This changes nothing."""
     catalog = measured.catalog
     with catalog.read() as connection:
         files = func.count()
@@ -177,7 +177,7 @@ def recompute(measured: Measured) -> None:
 
 
 def _compute(catalog: Catalog, project_ids: Sequence[int]) -> None:
-    """Computes them as their last visit did, so that the next one finds what that left."""
+    """Compute the projects as their last visit did, so that the next computation finds its result."""
     for project_id in project_ids:
         catalog.transact(partial(recompute_stored, project_ids=[project_id]))
 
@@ -197,9 +197,9 @@ def build(measured: Measured, dataset: str, *, from_scratch: bool) -> None:
 
 
 def ranges(measured: Measured) -> None:
-    """Ranges of 500 events, from the changelog to the stored records, and their dumps.
+    """Measure ranges of 500 events, from the changelog to the stored records, and their dumps.
 
-    The filled catalog has no checkpoints, so the first visits of projects are apart from the next ones.
+    The filled catalog has no checkpoints, so the first visits of projects are measured separately from the next ones.
     """
     index = AnsweringIndex(measured.catalog)
     crawler = measured.crawler(index)
@@ -213,7 +213,7 @@ def ranges(measured: Measured) -> None:
             measured.meter.figures["unexplained"] = sum(one.unexplained_changes for one in done)
             measured.meter.timed("its dump", lambda: list(write_missing_ranges(measured.catalog, measured.storage)))
         files.append(sum(len(page.files) for page in index.pages.values()))
-        index.pages.clear()  # the catalog knows them now, and they are no memory of the range
+        index.pages.clear()  # the catalog knows them now, and they do not count as memory of the range
     measured.meter.figures["files on the pages of a range"] = median(files)
 
 
@@ -222,7 +222,7 @@ def _crawl_new_ranges(crawler: Crawler) -> list[RangeResult]:
 
 
 def largest_project(measured: Measured) -> None:
-    """One new release of the largest project: the first visit, and later ones."""
+    """Measure a new release of the largest project: the first visit, and later visits."""
     index = AnsweringIndex(measured.catalog)
     crawler = measured.crawler(index)
     for repeat in range(REPEATS):
@@ -237,7 +237,7 @@ def largest_project(measured: Measured) -> None:
 
 
 def change_rows(measured: Measured) -> None:
-    """A range with 1,000 changed rows, for the versions that follow."""
+    """Crawl a range with 1,000 changed rows, for the next versions."""
     index = AnsweringIndex(measured.catalog)
     crawler = measured.crawler(index)
     release_each(index, active_projects(measured.catalog, CHANGED_ROWS // 2, seed=REPEATS))
@@ -253,7 +253,7 @@ def parquet(measured: Measured) -> None:
 
 @contextmanager
 def _answering_server(measured: Measured) -> Iterator[Settings]:
-    """Settings with an index on loopback that answers with the catalog's serial."""
+    """Yield settings with an index on loopback that answers with the catalog's serial."""
     with measured.catalog.read() as connection:
         serial = complete_serial(connection)
 
@@ -294,7 +294,7 @@ def metrics(measured: Measured) -> None:
 
 
 def ticks(measured: Measured) -> None:
-    """What a sensor does where nothing is new."""
+    """Measure a sensor's tick when nothing is new."""
     crawler = measured.crawler(AnsweringIndex(measured.catalog))
     for _ in range(REPEATS):
         assert not measured.meter.timed("no new range", lambda: allocate_next_ranges(crawler))
@@ -315,7 +315,7 @@ def _all_rows(catalog: Catalog, serial: int, project: str) -> list[dict[str, obj
 
 
 def lookups(measured: Measured) -> None:
-    """Answers as of the middle of the year."""
+    """Measure answers as of the middle of the year."""
     catalog = measured.catalog
     with catalog.read() as connection:
         state = connection.execute(select(catalog_state)).one()
@@ -336,7 +336,7 @@ def lookups(measured: Measured) -> None:
 
 
 def audit(measured: Measured) -> None:
-    """A comparison of the whole list of projects, of which some differ."""
+    """Measure a comparison of the whole list of projects, some of which differ."""
     index = AnsweringIndex(measured.catalog)
     for name in active_projects(measured.catalog, DRIFTING, seed=3):
         index.drift(name)
@@ -346,7 +346,7 @@ def audit(measured: Measured) -> None:
 
 
 def clean_up(measured: Measured) -> None:
-    """The chain of deletions, first with a year to delete, then with nothing."""
+    """Measure the chain of deletions, first with a year to delete, then with nothing."""
     settings = load_settings(
         database_url=measured.url,
         storage_url=measured.storage.uri(""),
@@ -391,7 +391,7 @@ STAGES: dict[str, Callable[[Measured], None]] = {
 
 
 def measure(stage: str, url: str, folder: Path, server_pid: int | None) -> Figures:
-    """Runs one stage in this process, and returns its figures."""
+    """Run one stage in this process, and return its figures."""
     catalog = open_catalog(url)
     try:
         measured = Measured(url, folder, catalog, open_storage((folder / "storage").as_uri()), Meter(server_pid))

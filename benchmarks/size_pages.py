@@ -1,7 +1,7 @@
-"""What the page of a project showed at each of its visits, and the snapshots that a catalog has stored of that.
+"""The content of a project's page at each of its visits, and its snapshots as a catalog stores them.
 
-A snapshot is the full value, or its difference from an earlier one, by the rules of catalog/observed/snapshots.py. Made
-from what changed since, and not by comparing all files, it takes a fraction of the time.
+A snapshot is the full value, or its difference from an earlier one, by the rules of catalog/observed/snapshots.py. Here
+it is made from the changes instead of a comparison of all files, which takes a fraction of the time.
 """
 
 from bisect import insort
@@ -12,7 +12,7 @@ from pypi_assets.catalog.observed.snapshots import LARGEST_SHARE, LONGEST_CHAIN
 
 @dataclass(slots=True)
 class MadeFile:
-    """A file of a project: its ids, and what its page shows of it."""
+    """A file of a project: its ids, and its properties on the page."""
 
     id: int
     filename: str
@@ -24,7 +24,7 @@ class MadeFile:
 
 @dataclass(frozen=True, slots=True)
 class _StoredSnapshot:
-    """A snapshot as it is stored: `base` is None where `content` is the full value. `changed` are filenames."""
+    """A stored snapshot: `base` is None if `content` is the full value. `changed` are filenames."""
 
     id: int
     number: int
@@ -35,9 +35,9 @@ class _StoredSnapshot:
 
 @dataclass(slots=True)
 class Showing:
-    """What the project's page shows: the entries of a snapshot by filename, and their filenames in order.
+    """The content of the project's page: the entries of a snapshot by filename, and their filenames in order.
 
-    `stored` are the snapshots since the last full value, stored as catalog/observed/snapshots.py stores them.
+    `stored` are the snapshots since the last full value, in the form of catalog/observed/snapshots.py.
     """
 
     entries: dict[str, bytes] = field(default_factory=dict)
@@ -59,11 +59,11 @@ class Showing:
 
     @property
     def content(self) -> bytes:
-        """The full value, whose hash names the snapshot."""
+        """Return the full value, whose hash names the snapshot."""
         return b"[" + b",".join([self.entries[name] for name in self.ordered]) + b"]"
 
     def store(self, id_: int, full: bytes) -> _StoredSnapshot:
-        """How a snapshot is stored that is not stored yet."""
+        """Return the stored form of a new snapshot."""
         number = len(self.stored)
         base = number & (number - 1)
         content, base_id = full, None

@@ -1,6 +1,6 @@
-"""The projects of an index of PyPI's size and skew, at any scale, and the serials of what happened in its last year.
+"""The projects of an index of PyPI's size and skew, at any scale, and the serials of the last year's events.
 
-Everything follows from a seed and a project's number, so several processes can make the rows of some projects each.
+A seed and a project's number determine everything, so several processes can each create the rows of some projects.
 """
 
 import math
@@ -14,15 +14,15 @@ from benchmarks.generated import platform_suffixes
 
 PROJECTS = 740_000
 SERIALS_BEFORE = 32_000_000
-"""How far the index is when the year begins; no event up to there is known."""
+"""The index's last serial when the year begins. The events up to it are unknown."""
 LARGEST = 15_000
 """Files of the largest project, at every scale."""
 RANGES = 52_560
-"""One every ten minutes."""
+"""One range every ten minutes."""
 _LARGE_EVERY = 74  # of 740,000 projects 10,000 are large
-_LARGE_FILES, _LARGE_SHAPE = 500, 1.9  # a truncated Pareto distribution
+_LARGE_FILES, _LARGE_SHAPE = 500, 1.9  # of a truncated Pareto distribution
 _MEDIAN_RELEASES, _SPREAD = 2.7, 1.23  # of a log-normal distribution with a mean of 5.8
-_NEW_EVERY = 0.18  # 130,000 of 740,000 projects are of the last year
+_NEW_EVERY = 0.18  # 130,000 of 740,000 projects are from the last year
 _ACTIVE = 0.4
 _BOTH = ("-py3-none-any.whl", ".tar.gz")
 
@@ -42,7 +42,9 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A project's number of releases and files. The last `new` releases are of the last year, `is_born` all of it."""
+    """A project's number of releases and files. The last `new` releases are from the last year; `is_born`: all of it
+    is.
+    """
 
     number: int
     releases: int
@@ -54,12 +56,12 @@ class Shape:
     """Yanks, removals and remarks of the year: their kind, and the release."""
 
     def files_of(self, release: int) -> int:
-        """How many files a release has; those of the last one can be cut."""
+        """Return the number of files of a release. The last release can be truncated."""
         return min(len(self.suffixes), self.files - release * len(self.suffixes))
 
     @property
     def units(self) -> list[tuple[str, int, int]]:
-        """Kind, release, and the count of events, in the order in which they happen."""
+        """Return kind, release, and number of events of each unit, in chronological order."""
         found = []
         first = self.releases - self.new
         waiting = list(self.later)
@@ -73,7 +75,7 @@ class Shape:
 
 
 def shape_of(number: int, seed: int, largest: int = LARGEST) -> Shape:
-    """The shape of the project `number`; 0 is the largest."""
+    """Return the shape of the project `number`; 0 is the largest."""
     draw = Random(seed * 1_000_003 + number)
     is_large = number % _LARGE_EVERY == 0
     is_born = not is_large and draw.random() < _NEW_EVERY
@@ -103,7 +105,7 @@ def shape_of(number: int, seed: int, largest: int = LARGEST) -> Shape:
 
 
 def _large_files(draw: Random, largest: int) -> int:
-    """More than 500 and fewer than `largest`."""
+    """Return a number above 500 and below `largest`."""
     most = 1 - (_LARGE_FILES / max(largest, _LARGE_FILES + 2)) ** _LARGE_SHAPE
     return int(_LARGE_FILES * (1 - draw.random() * most) ** (-1 / _LARGE_SHAPE)) + 1
 
@@ -125,18 +127,18 @@ class IndexPlan:
     _serials: npt.NDArray[np.int64]
 
     def range_of(self, serial: int) -> int:
-        """The number of the range that holds `serial`."""
+        """Return the number of the range that contains `serial`."""
         return (serial - self.start - 1) * self.ranges // (self.end - self.start)
 
     def range_end(self, number: int) -> int:
-        """The last serial of a range; of number -1, the serial where the year begins."""
+        """Return the last serial of a range; for number -1, the serial at which the year begins."""
         return self.start + ((number + 1) * (self.end - self.start) + self.ranges - 1) // self.ranges
 
     def shape(self, number: int) -> Shape:
         return shape_of(number, self.seed, self.largest)
 
     def units(self, shape: Shape) -> list[Unit]:
-        """What happened to a project in the year, in order of serial."""
+        """Return the units of a project in the year, by serial."""
         serials = self._serials[self._first[shape.number] : self._first[shape.number + 1]].tolist()
         return [
             Unit(kind, release, serial, serial + events - 1)
@@ -147,9 +149,9 @@ class IndexPlan:
 def plan_index(
     scale: float, seed: int = 0, largest: int = LARGEST, *, start: int | None = None, ranges: int | None = None
 ) -> IndexPlan:
-    """Draws when each unit of each project happened; their serials follow from that, without a gap.
+    """Draw the time of each unit of each project. The serials follow from the times, without a gap.
 
-    The year begins at the serial `start`, and has at most `ranges` ranges; by default the scale's share of PyPI's.
+    The year begins at the serial `start`, and has at most `ranges` ranges; the default is the scale's share of PyPI's.
     """
     projects = max(1, round(PROJECTS * scale))
     counts, first, files, releases = [], [0], 0, 0

@@ -1,7 +1,7 @@
-"""The rows of a catalog that has followed an index of PyPI's shape for a year, made for some of its projects at a time.
+"""The rows of a catalog that has followed an index of PyPI's shape for a year, created for some projects at a time.
 
-They are what a full crawl at the year's begin and one visit in each range with changes would have left, all of it read,
-and nothing of it pruned. Retries, drift and failures are left out.
+They equal the rows of a full crawl at the beginning of the year and one visit in each range with changes, with all
+files read and nothing pruned. Retries, drift and failures are omitted.
 """
 
 import hashlib
@@ -31,16 +31,16 @@ CRAWL = crawl_workload(1)
 _FILES_A_PACK = 500
 _EXTRACT_BYTES = 900
 _MOST_LISTS = 50
-"""Of one project: one with a release a night does not change its modules as often."""
+"""The number of releases of one project with the same modules. A project with a nightly release changes them rarely."""
 _IDS_A_PERIOD = 10**8
 _NOTHING_ID = 1
-"""Of the list without names, and of the snapshot without files, which many projects share."""
+"""The id of the list without names, and of the snapshot without files, which many projects share."""
 
 
 class CatalogRows:
-    """Makes the rows of the share of one `worker` of several.
+    """Creates the rows of one `worker`'s share.
 
-    `ended_at` is when the year ended, in unix seconds. `first` is the number of the first project: 0 is the largest.
+    `ended_at` is the end of the year, in unix seconds. `first` is the number of the first project: 0 is the largest.
     """
 
     def __init__(
@@ -119,15 +119,15 @@ class CatalogRows:
         )
 
     def make(self) -> None:
-        """Makes all of them."""
+        """Create all rows."""
         if self._worker == 0:
             self._enter_nothing()
         for number in range(self._first, self._plan.projects):
-            if (number + number // self._workers) % self._workers == self._worker:  # large ones are evenly spaced
+            if (number + number // self._workers) % self._workers == self._worker:  # large projects are evenly spaced
                 _ProjectRows(self, self._plan, self._plan.shape(number)).make()
 
     def id(self, table: str, period: int) -> int:
-        """A new id, greater than those of earlier periods, and than those of other workers with smaller numbers."""
+        """Return a new id, greater than the ids of earlier periods, and of workers with smaller numbers."""
         if (table, period) not in self._ids:
             before = period * _IDS_A_PERIOD + self._worker * _IDS_A_PERIOD // self._workers
             self._ids[table, period] = count(before + 1)
@@ -138,12 +138,12 @@ class CatalogRows:
         return 0 if serial <= start else 1 + (serial - start - 1) * PERIODS // (end - start)
 
     def time_at(self, serial: int) -> float:
-        """When the index was at `serial`, in unix seconds."""
+        """Return the time when the index was at `serial`, in unix seconds."""
         start, end = self._plan.start, self._plan.end
         return self._ended_at - YEAR_S + max(serial - start, 0) * YEAR_S // (end - start)
 
     def _enter_nothing(self) -> None:
-        """The list and the snapshot that many projects share; the first worker enters them."""
+        """Insert the list and the snapshot that many projects share. Only the first worker does this."""
         digest, packed = hashlib.sha256(b"[]").hexdigest(), zlib.compress(b"[]")
         id_ = self.id("name_lists", 0)
         self.lists.add(0, id_, digest, 0, packed, True, True)
@@ -172,19 +172,20 @@ class CatalogRows:
         return id_
 
     def place_in_pack(self) -> tuple[int, int, int]:
-        """A pack, and the offset and the length of an extract in it."""
+        """Return a pack, and the offset and the length of an extract in it."""
         if self._packed % _FILES_A_PACK == 0:
             self._pack_id = self.id("extract_packs", 0)
             name = hashlib.sha256(f"pack {self._pack_id}".encode()).hexdigest()
             self.packs.append(name)
-            self.pack_rows.add(0, self._pack_id, name, _FILES_A_PACK * _EXTRACT_BYTES)  # files of all periods are in it
+            # it contains files of all periods
+            self.pack_rows.add(0, self._pack_id, name, _FILES_A_PACK * _EXTRACT_BYTES)
         place = self._packed % _FILES_A_PACK * _EXTRACT_BYTES
         self._packed += 1
         return self._pack_id, place, _EXTRACT_BYTES
 
 
 class _ProjectRows:
-    """Makes the rows of one project, in the order in which things happened."""
+    """Creates the rows of one project, in chronological order."""
 
     def __init__(self, rows: CatalogRows, plan: IndexPlan, shape: Shape) -> None:
         self._rows, self._plan, self._shape = rows, plan, shape
@@ -225,7 +226,7 @@ class _ProjectRows:
         self._enter_project(rows.period_at(self._units[0].serial) if shape.is_born else 0)
 
     def _by_range(self) -> Iterator[tuple[int, list[Unit]]]:
-        """The units by the number of the range in which their last event lies."""
+        """Yield the units by the number of the range with their last event."""
         for number, units in groupby(self._units, lambda unit: self._plan.range_of(unit.last)):
             yield number, list(units)
 
@@ -272,7 +273,7 @@ class _ProjectRows:
         rows.changes.add(period, rows.id("changes", period), file.id, serial, str(cause), serial)
 
     def _enter_release(self, release: int, start: int, *, is_yanked: bool = False) -> None:
-        """A release of the full crawl, or one of the year, whose files follow each other from the serial `start` on."""
+        """Insert a release of the full crawl, or of the year. Its files have consecutive serials from `start` on."""
         rows = self._rows
         period = rows.period_at(start)
         is_known = period == 0
@@ -309,7 +310,7 @@ class _ProjectRows:
             *(lists.requires_python, "broken" if is_yanked else None, is_wheel, digest[::-1] if is_wheel else None),
             self._newest_page,
         )
-        is_broken = digest[:2] in {"00", "01", "02", "03", "04"}  # 2 %
+        is_broken = digest[:2] in {"00", "01", "02", "03", "04"}  # 2 % of the files
         record = self._record(file, kind, version, lists)
         details = record_details(record)
         read_at = rows.time_at(file.start)
@@ -358,7 +359,7 @@ class _ProjectRows:
         return self._lists_of[1:]
 
     def _own_requirements(self, requires_dist: tuple[str, ...], epoch: int) -> tuple[str, ...]:
-        """These, of which the first has a version that no other project requires; where there are none, none."""
+        """Return the requirements with a unique version in the first one, or none if there are none."""
         if not requires_dist:
             return ()
         first, *rest = requires_dist
@@ -367,7 +368,7 @@ class _ProjectRows:
         return (f"{name}>={epoch}.{self._shape.number}{semicolon}{marker}", *rest)
 
     def _modules(self, period: int, modules: tuple[str, ...]) -> int:
-        """The id of a list that no other project has, since it holds the project's own package."""
+        """Return the id of a list that no other project has, because it contains the project's own package."""
         names = tuple(sorted({*modules, self._stem}))
         if names not in self._module_lists:
             self._module_lists[names] = self._rows.modules(period, names)
@@ -442,7 +443,7 @@ class _ProjectRows:
 
 @lru_cache(maxsize=4)
 def _described(project: Project, name: str, normalized: str) -> dict[str, object]:
-    """What the records of all files of a project have in common."""
+    """Return the common fields of the records of a project's files."""
     draw = Random(f"{project.seed}/{project.number}/described")
     stem = normalized.replace("-", "_")
     commands = [normalized, f"{normalized}-admin"][: draw.randint(1, 2)] if draw.random() < 0.25 else []

@@ -1,11 +1,11 @@
-"""How long it takes, and in how much memory, to find out which of the most-required projects can be installed.
+"""Measure the time and the memory to find out which of the most-required projects can be installed.
 
     python -m benchmarks.solvability [--projects 3000] [--resolved 1000] [--removed 5] [--database URL]
 
-The index is that of closures.py, over 200 days. On the last day some projects that others require are removed, so that
-these lose their solutions, and the events are searched for. The day before the last one is made first, without a file
-of the day before: so each of its resolutions is made for two days. The last one is made from the file of the day
-before, as the schedule does. All by the function that the asset calls.
+The index comes from closures.py, over 200 days. On the last day some projects that others require are removed, so that
+these others lose their solutions, and the events are searched for. The last but one day is made first, without a file
+of the day before, so each of its resolutions is made for two days. The last day is made from the file of the day
+before, as the schedule does. All of this uses the function that the asset calls.
 """
 
 import argparse
@@ -42,11 +42,13 @@ DAYS, SERIALS_A_DAY = 200, 5_000
 FIRST = date(2026, 1, 1)
 SERIALS = DAYS * SERIALS_A_DAY
 _FIRST_REMOVED = 100
-"""By number: projects before it have the most dependents, and would take nearly all solutions with them."""
+"""The lowest number of a removed project. Projects below it have so many dependents that nearly no solution would
+remain.
+"""
 
 
 def add_events(catalog: Catalog) -> int:
-    """Gives each release that was uploaded at a serial its event; returns how many there are."""
+    """Add an event for each release that was uploaded at a serial; return the number of events."""
     with catalog.write() as connection:
         uploads = connection.execute(
             select(
@@ -85,7 +87,7 @@ def add_events(catalog: Catalog) -> int:
 
 
 def remove(catalog: Catalog, names: Sequence[str]) -> None:
-    """Removes projects on the last day, each at a serial at which nothing else happens."""
+    """Remove projects on the last day, each at a separate serial."""
     with catalog.write() as connection:
         first = SERIALS - SERIALS_A_DAY // 2
         taken = set(connection.scalars(select(events.c.serial).where(events.c.serial >= first)))
@@ -102,7 +104,7 @@ def remove(catalog: Catalog, names: Sequence[str]) -> None:
 
 
 def measure(catalog: Catalog, storage: Storage, required: Sequence[tuple[str, int]], day: date) -> Solvability:
-    """Makes a day, and prints its row."""
+    """Make a day, and print its row."""
     resolutions = 0
 
     def note(count: int) -> None:
@@ -127,19 +129,19 @@ def peak_mb() -> float:
 
 
 def _second(serial: int) -> int:
-    """When the event of a serial was: those of a day are spread over it."""
+    """Return the time of a serial's event. The events of a day are spread over it."""
     day, number = divmod(serial - 1, SERIALS_A_DAY)
     start = datetime(FIRST.year, FIRST.month, FIRST.day, tzinfo=UTC) + timedelta(days=day)
     return int(start.timestamp() + number * 86_400 / SERIALS_A_DAY)
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--projects", type=int, default=3_000)
     parser.add_argument("--resolved", type=int, default=1_000)
     parser.add_argument("--removed", type=int, default=5)
-    parser.add_argument("--database", help="an empty one; by default SQLite in a temporary folder")
+    parser.add_argument("--database", help="URL of an empty database; default: SQLite in a temporary folder")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="pypi-assets-solvability-") as folder:
         home = Path(folder)

@@ -1,12 +1,11 @@
-"""How long does a command take to start, compared with importing the libraries that it cannot do without?
+"""Measure how long a command takes to start, compared with importing the libraries that it needs.
 
     python -m benchmarks.start_up [--turns 9]
 
-The baseline is `python -c "import click, plyvel, orjson"`, or plyvel_next on a Python without plyvel. The lines are
-run by turns, each as a process of its own.
-The figures are medians, by the clock and of the processor. `lookup module` finds its answer in a small LevelDB in a
-local folder. Without bytecode, Python compiles each module that it imports, also its own, and for the baseline as well.
-So it is in a read-only container after `pip install --no-compile`.
+The baseline is `python -c "import click, plyvel, orjson"`, or plyvel_next on a Python without plyvel. The lines are run
+alternately, each in its own process. The figures are medians, by the clock and of the processor. `lookup module` finds
+its answer in a small LevelDB in a local folder. Without bytecode, Python compiles each module that it imports, both for
+the command and for the baseline, as in a read-only container after `pip install --no-compile`.
 """
 
 import argparse
@@ -61,7 +60,7 @@ def main() -> None:
 
 
 def published_module(folder: Path) -> str:
-    """Publishes LevelDBs of generated rows there, and returns the name of a module that is in one."""
+    """Publish LevelDBs of generated rows in `folder`, and return the name of a module in one of them."""
     storage = open_storage(folder.as_uri())
     publish(storage, ROWS)
     with open_latest(ModulesReader, storage) as reader:
@@ -71,8 +70,9 @@ def published_module(folder: Path) -> str:
 def measure(
     lines: Mapping[str, tuple[Sequence[str], Mapping[str, str]]], environment: Mapping[str, str], turns: int
 ) -> dict[str, tuple[float, float]]:
-    """The median seconds of each line, by the clock and of the processor. A first turn, which can write bytecode, does
-    not count.
+    """Return the median seconds of each line, by the clock and of the processor.
+
+    A first turn, which can write bytecode, does not count.
     """
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in lines}
     for turn in range(turns + 1):
@@ -89,7 +89,7 @@ def measure(
 
 
 def busy_s() -> float:
-    """The processor's time of all processes that this one has started and that have ended."""
+    """Return the processor time of all ended child processes."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -1,12 +1,12 @@
-"""Trains the dictionary that extracts are compressed with, on the real distributions of benchmarks/corpora.
+"""Train the compression dictionary for extracts, on the real distributions of benchmarks/corpora.
 
     python -m benchmarks.train_extract_dictionary ID [FOLDER] [--to DICTIONARIES]
 
-Writes ID.zdict, into pypi_assets/distributions/dictionaries without `--to`. A dictionary that extracts have been
-stored with is needed for ever: a better one gets the next ID, and DICTIONARY_ID in
-distributions/extract.py is set to it. Prose, people's names, programs and addresses are not trained on: none of it has
-a place in this repository. Prints how large the extracts of each kind are without a dictionary, with this one, and with
-one trained on the other half of the projects, which is what can be expected of distributions that it has never seen.
+Writes ID.zdict, by default into pypi_assets/distributions/dictionaries. A dictionary must be kept forever once extracts
+were stored with it. A better dictionary gets the next ID; set DICTIONARY_ID in distributions/extract.py to it. Prose,
+people's names, programs and addresses are excluded from the training, since they do not belong in this repository.
+Prints the size of the extracts of each kind without a dictionary, with this one, and with one that was trained on the
+other half of the projects. The last size can be expected for distributions outside of the training set.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def read_extracts(paths: Iterable[Path]) -> dict[Path, Extract]:
 
 
 def sample(extract: Extract) -> bytes:
-    """What one extract teaches."""
+    """Return the training content of one extract."""
     files = {
         name: b"".join(
             WRITTEN_BY_PEOPLE.sub(rb"\1", line)
@@ -67,7 +67,7 @@ def sizes(found: Iterable[Extract], dictionary: zstandard.ZstdCompressionDict | 
 
 
 def halves(found: Mapping[Path, Extract]) -> tuple[dict[Path, Extract], dict[Path, Extract]]:
-    """Every other project, and the rest: no project is in both."""
+    """Return every other project, and the remaining projects. No project is in both halves."""
     projects = {path: canonicalize_name(parse_filename(path.name).project or path.name) for path in found}
     first = set(sorted(set(projects.values()))[::2])
     return (

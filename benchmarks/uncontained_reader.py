@@ -1,6 +1,6 @@
-"""A reader process as it was before readers were contained: what `python -m benchmarks.reader_pool` compares with.
+"""A reader process without containment, with which `python -m benchmarks.reader_pool` compares.
 
-It loads what it needs when it is first used, has no timer, and gives nothing away but its limits on resources.
+It loads modules when they are first used, has no timer, and has no restrictions except its limits on resources.
 """
 
 from pypi_assets.distributions import reader_process

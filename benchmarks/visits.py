@@ -1,12 +1,12 @@
-"""What one visit of a large project costs, and whether it costs more as the catalog gets older.
+"""Measure the cost of one visit of a large project, and whether it grows with the age of the catalog.
 
     python -m benchmarks.visits [--postgres] [--days 365] [--visits 300] [--releases 2000]
 
 One project has `--releases` releases of two files and `--visits` earlier visits, and one more visit is measured in a
-new process. Another one has half as many files, and each day a new release of two files: the days' costs are compared.
-At last, the 200 releases of a project that were added last are yanked, each by an event, at twice as many versions and
-at 200 more. Times are of the processor; they include reading the page's JSON. Other work on the machine disturbs
-them little, and ratios less.
+new process. Another project has half as many files, and each day a new release of two files: the days' costs are
+compared. Finally, the 200 newest releases of a project are yanked, each by an event, at twice as many versions and at
+200 more. Times are of the processor, and include parsing the page's JSON. Other work on the machine has little effect
+on them, and less on ratios.
 """
 
 import argparse
@@ -37,7 +37,7 @@ URL = "https://index.example.org/simple/demo/"
 
 @dataclass
 class Index:
-    """The index as far as one project goes: its page, and the events that lead to it."""
+    """An index with a single project: its page, and the events that lead to it."""
 
     serial: int = 1
     files: list[dict[str, object]] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Index:
     events: list[ChangelogEvent] = field(default_factory=list)
 
     def upload(self, releases: int, files_each: int = 2) -> None:
-        """New releases, each with a wheel and an sdist, or with the first of them."""
+        """Add new releases, each with a wheel and an sdist, or only the first of them."""
         for _ in range(releases):
             version = f"{self.versions}.0"
             self.versions += 1
@@ -54,7 +54,7 @@ class Index:
                 self.files.append(entry(name, self.versions))
 
     def yank(self, number: int) -> None:
-        """Yanks one release; the page does not show it yet."""
+        """Yank one release, which the page does not show yet."""
         self._happen(f"{number}.0", "yank release")
 
     def _happen(self, version: str, action: str) -> None:
@@ -72,7 +72,7 @@ class Index:
 
 
 def entry(name: str, number: int) -> dict[str, object]:
-    """One file of a page, as long as those of PyPI."""
+    """Return one file of a page, as long as PyPI's."""
     sha256 = hashlib.sha256(name.encode()).hexdigest()
     return {
         "filename": name,
@@ -125,7 +125,7 @@ def begin(catalog: Catalog) -> None:
 
 
 def crawl(catalog: Catalog, index: Index, body: bytes, number: int) -> None:
-    """One range: stores the new events and judges the page in `body`."""
+    """Crawl one range: store the new events and judge the page in `body`."""
     page = read_project_page(body, project="demo", url=URL, header_serial=None, etag=None)
 
     def store(connection):  # type: ignore[no-untyped-def]
@@ -144,7 +144,7 @@ def crawl(catalog: Catalog, index: Index, body: bytes, number: int) -> None:
 
 
 def one_visit(url: str, body: bytes, index: Index, number: int, result) -> None:  # type: ignore[no-untyped-def]
-    """Runs in a process of its own: what one visit takes above the idle process."""
+    """Measure one visit above the idle process. This runs in its own process."""
     catalog = open_catalog(url)
     find = select(func.count()).select_from(catalog_state)
     with catalog.read() as connection:
@@ -158,7 +158,7 @@ def one_visit(url: str, body: bytes, index: Index, number: int, result) -> None:
 
 
 def memory_kib(name: str) -> int:
-    """The memory of this process now (VmRSS) or at most (VmHWM), by Linux."""
+    """Return the memory of this process in Linux: present (VmRSS) or peak (VmHWM)."""
     [line] = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(f"{name}:"))
     return int(line.split()[1])
 
@@ -253,7 +253,7 @@ def yanks(urls: Sequence[str], counts: Sequence[int]) -> None:
 
 @contextmanager
 def databases(folder: Path, *, postgres: bool) -> Iterator[Iterator[str]]:
-    """URLs of new databases on SQLite or on a PostgreSQL of this process."""
+    """Yield URLs of new databases on SQLite or on a PostgreSQL server of this process."""
     if not postgres:
         yield (f"sqlite:///{folder}/catalog{number}.sqlite" for number in range(100))
         return
@@ -280,7 +280,7 @@ def main() -> None:
     parser.add_argument("--postgres", action="store_true")
     parser.add_argument("--days", type=int, default=365)
     parser.add_argument("--visits", type=int, default=300)
-    parser.add_argument("--releases", type=int, default=2_000, help="at least 100")
+    parser.add_argument("--releases", type=int, default=2_000, help="number of releases, at least 100")
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -299,7 +299,7 @@ def main() -> None:
 
 
 def print_tables(catalog: Catalog) -> None:
-    """How many rows each table has that a visit writes."""
+    """Print the number of rows in each table that a visit writes."""
     with catalog.read() as connection:
         counts = {
             name: connection.scalar(select(func.count()).select_from(metadata.tables[name]))

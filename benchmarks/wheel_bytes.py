@@ -1,10 +1,10 @@
-"""How many bytes and requests does it take to read remote wheels in parts, compared with fetching them whole?
+"""Measure the bytes and requests of reading remote wheels in parts, compared with fetching them whole.
 
     python -m benchmarks.wheel_bytes [FOLDER ...]
 
 Serves the wheels of each FOLDER (default .corpora/closure; `python -m benchmarks.corpora.download` fetches it) from a
-devindex on loopback and reads each through HTTP ranges. Fails unless every record and extract equals those of the
-whole local file, and unless the server has received exactly the requests that the client counts.
+devindex on loopback and reads each through HTTP ranges. It fails unless every record and extract equals the result from
+the whole local file, and unless the server has received exactly the requests that the client counts.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Do wheels provide the modules that are read from them? Installs each with pip and walks what it installed.
+"""Check whether wheels provide the modules that are read from them: install each with pip, and compare.
 
     python -m benchmarks.wheel_oracle [FOLDER] [--jobs 2]
 
@@ -20,7 +20,7 @@ from pypi_assets_tests.installed_tree import install, installed_modules
 
 
 def differences(wheel: Path) -> tuple[Path, int, list[str]]:
-    """The wheel, how many modules it installs, and each module that only one side knows."""
+    """Return the wheel, its number of installed modules, and each module that only one side has."""
     with tempfile.TemporaryDirectory() as folder:
         install([wheel], Path(folder))
         installed = installed_modules(Path(folder))

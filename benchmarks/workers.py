@@ -1,11 +1,10 @@
-"""How do several processes share one crawl: how long do they take, do they keep to the rate, is anything read twice?
+"""Measure how several processes share one crawl: the time, the request rate, and files that are read twice.
 
     python -m benchmarks.workers [--files 600] [--rate 100] [--processes 1 2 4]
 
-Serves generated wheels from a devindex in a separate process, on loopback, and crawls it into a new PostgreSQL
-database with one, two and four processes of `pypi-assets crawl full`, practically without a limit and with `--rate`.
-The rate is measured while distributions are read: requests of all attempts, from the start of the first to the end of
-the last.
+Serves generated wheels from a devindex in a separate process, on loopback, and crawls it into a new PostgreSQL database
+with one, two and four processes of `pypi-assets crawl full`, practically without a limit and with `--rate`. The rate is
+measured while distributions are read: requests of all attempts, from the start of the first to the end of the last.
 """
 
 import argparse
@@ -29,7 +28,7 @@ UNLIMITED = 10_000.0
 
 
 def crawl(environment: dict[str, str], processes: int) -> float:
-    """Seconds until all of `processes` processes have crawled everything."""
+    """Return the seconds until all of `processes` processes have crawled everything."""
     started = time.monotonic()
     crawls = [
         subprocess.Popen(
@@ -42,7 +41,9 @@ def crawl(environment: dict[str, str], processes: int) -> float:
 
 
 def read_statistics(catalog: Catalog) -> tuple[float, int, int]:
-    """Requests a second while distributions were read, how many were read more than once, and how many workers read."""
+    """Return the requests a second during reading, the number of files read more than once, and the number of
+    workers.
+    """
     attempt = read_attempts.c
     with catalog.read() as connection:
         sent, first, last, workers = connection.execute(

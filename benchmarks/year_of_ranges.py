@@ -1,9 +1,9 @@
 """A year of serial ranges, one every ten minutes: in a catalog, its storage, and an instance of Dagster.
 
-Dagster runs one range and one LevelDB version. Copies of what they left are inserted in bulk for the others: rows of
-the ledger, dumps and versions; partitions, runs, tags, events and checks. The code that the schedules run
-makes the full dump, the ranges' dumps and the hourly compactions of the last week, and the last version. A run's own
-log, which only the page of that run reads, is not made.
+Dagster runs one range and one LevelDB version. For all others, copies of their rows are inserted in bulk: rows of the
+ledger, dumps and versions; partitions, runs, tags, events and checks. The code that the schedules run makes the full
+dump, the ranges' dumps and the hourly compactions of the last week, and the last version. Logs of runs, which only the
+pages of these runs read, are omitted.
 """
 
 import os
@@ -54,7 +54,7 @@ PAUSE_S = 600.0
 FIRST_SERIAL = 39_000_000
 SERIALS = 64
 WEEK = 7 * 144
-"""How many ranges a week has. A shorter year has half of its ranges in its last week."""
+"""The number of ranges in a week. A shorter year has half of its ranges in its last week."""
 HOUR = 6
 AT_ONCE = 1_000
 EVENT_IDS = count(1_000_000)
@@ -65,7 +65,7 @@ Row = dict[str, Any]
 
 @dataclass
 class RestingIndex:
-    """An index that has nothing new."""
+    """An index without any changes."""
 
     index_url: str
     changelog_url: str
@@ -73,7 +73,7 @@ class RestingIndex:
     is_observed: bool = False
 
     def observe(self, _: Report, **__: bool) -> Observation:
-        """Return an empty observation: this index has serials of its own."""
+        """Return an empty observation, because this index has its own serials."""
         return Observation()
 
     def last_serial(self) -> int:
@@ -82,8 +82,10 @@ class RestingIndex:
 
 @dataclass
 class Year:
-    """What is below a folder. `moment`, in unix seconds, is the catalog's clock, and `index` is used in place of the
-    one that the settings name."""
+    """The year below a folder.
+
+    `moment`, in unix seconds, is the catalog's clock. `index` replaces the index of the settings.
+    """
 
     settings: Settings
     instance: dg.DagsterInstance
@@ -104,7 +106,7 @@ class Year:
         return self.resources.storage.get()
 
     def tick(self, sensor: str, cursor: str | None = None) -> Any:
-        """What the daemon gets from the sensor."""
+        """Return the sensor's result for the daemon."""
         repository = self.defs.get_repository_def()
         with dg.SensorEvaluationContext(
             self.instance.get_ref(),
@@ -123,8 +125,8 @@ class Year:
 
 @contextmanager
 def opened_year(folder: Path, ranges: int) -> Iterator[Year]:
-    """The year below `folder`, with `ranges` ranges and as many LevelDB versions; made where it is missing."""
-    os.environ["DAGSTER_HOME"] = str(folder / "dagster")  # where the storage of dagster.yaml keeps its files
+    """Yield the year below `folder`, with `ranges` ranges and as many LevelDB versions. Create it if it is missing."""
+    os.environ["DAGSTER_HOME"] = str(folder / "dagster")  # the storage of dagster.yaml keeps its files there
     done = folder / "ranges"
     if not done.exists():
         make_year(folder, ranges)
@@ -175,11 +177,11 @@ def _run_once(year: Year, served: ServedIndex) -> None:
 
 
 def _enter_ranges(year: Year, ranges: int) -> list[SerialRange]:
-    """The catalog's rows of all ranges but those of the last week, then that week as it goes by."""
+    """Insert the catalog's rows of all ranges before the last week, then process that week in order."""
     now = year.moment
     real = _row(year.catalog, sa.select(tables.serial_ranges).where(tables.serial_ranges.c.start > 0))
     start = FIRST_SERIAL
-    entered = [SerialRange(real["end"], start)]  # what leads from the served index's serials to those of a great one
+    entered = [SerialRange(real["end"], start)]  # from the served index's serials to large ones
     entered += [SerialRange(start + at * SERIALS, start + (at + 1) * SERIALS) for at in range(ranges - 1)]
     born = {serials: now - (ranges - at) * PAUSE_S for at, serials in enumerate(entered)}
     week = min(WEEK, ranges // 2)
@@ -204,7 +206,7 @@ def _enter_ranges(year: Year, ranges: int) -> list[SerialRange]:
 
 
 def _enter_ledger(year: Year, real: Row, ranges: Sequence[SerialRange], born: dict[SerialRange, float]) -> None:
-    """Each range complete, with one visited project, one changed distribution."""
+    """Insert each range as complete, with one visited project and one changed distribution."""
     shifted = ("requested_at", "begun_at", "completed_at")
     changed = _row(year.catalog, sa.select(tables.changes).order_by(sa.desc(tables.changes.c.id)))
     with year.catalog.write() as connection:
@@ -223,7 +225,7 @@ def _enter_ledger(year: Year, real: Row, ranges: Sequence[SerialRange], born: di
 
 
 def _enter_old_dumps(year: Year, ranges: Sequence[SerialRange], born: dict[SerialRange, float]) -> None:
-    """The dumps of ranges before the full dump, dropped by clean-ups, with a compaction of every four."""
+    """Insert the dumps of ranges before the full dump, dropped by clean-ups, with a compaction of every four."""
     compactions = [
         SerialRange(part[0].start, part[-1].end) for part in (ranges[at : at + 4] for at in range(0, len(ranges), 4))
     ]
@@ -286,14 +288,14 @@ def _scalar(catalog: Catalog, what: Any) -> int:
 
 
 def _row(catalog: Catalog, query: Any) -> Row:
-    """The first row that is found, without its id, by the columns' names in Python."""
+    """Return the first row of the result, without its id, by the columns' names in Python."""
     with catalog.read() as connection:
         row = next(iter(connection.execute(query)))
     return {column.key: value for column, value in zip(query.selected_columns, row, strict=True) if column.key != "id"}
 
 
 def _enter_runs(year: Year, ranges: Sequence[str]) -> None:
-    """Of each job, as many runs as there are ranges, the oldest first, each with its partition."""
+    """Insert a run of each job for each range, the oldest first, with its partition."""
     found = [year.instance.get_runs(dg.RunsFilter(job_name=job)) for job in JOBS.values()]
     copies = [_copied(year.instance, run.run_id, run.tags["dagster/partition"]) for [run] in found]
     end, total = year.moment, len(ranges)
@@ -320,7 +322,7 @@ def _enter_runs(year: Year, ranges: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class _Copied:
-    """What one run left in each table, with the texts cut where the run's id, its partition or a time is."""
+    """The rows of one run in each table, with the texts split at the run's id, its partition and times."""
 
     rows: dict[sa.Table, list[Row]]
     run_id: str
@@ -329,7 +331,7 @@ class _Copied:
     ids: Iterator[int]
 
     def entered(self, key: str, run_id: str, began: float) -> dict[sa.Table, list[Row]]:
-        """The rows of another run, of the partition `key`."""
+        """Return the rows of another run, of the partition `key`."""
         shift = began - self.began
         replaced = {self.run_id: run_id, self.key: key}
         made = {table: [self._moved(row, replaced, shift) for row in rows] for table, rows in self.rows.items()}
