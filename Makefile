@@ -4,12 +4,12 @@ PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 APT := apt-get --quiet --quiet --option Acquire::Retries=3
-# pip downloads the distributions of the demo; modules are compiled when they are first imported
+# The demo downloads its distributions with pip. Modules are compiled when they are first imported.
 INSTALL := $(BIN)/python .ci/install.py pip
-# all workers of the tests start together, and would each compile all modules
+# All workers of the tests start together, and would each compile all modules.
 INSTALL_COMPILED := $(BIN)/python .ci/install.py --compile pip
 
-# tests start hundreds of processes; without bytecode each would compile all that it imports
+# Tests start hundreds of processes. Without bytecode, each would compile all modules that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo ui stop check style types test tests nightly histories fuzz test-pythons dist release rebuild-release workflows lock sbom redis nginx prometheus compose kubectl wheels test-deploy test-faults test-browser docs clean
@@ -20,7 +20,7 @@ demo: $(VENV)/.installed
 ui: $(VENV)/.installed-stack
 	@$(BIN)/python demo/ui.py
 
-# ends the pages that `make demo` has left running
+# ends the pages that `make demo` serves in the background
 stop: $(VENV)/.installed
 	@$(BIN)/python demo/pages.py stop
 
@@ -33,15 +33,15 @@ style: $(VENV)/.installed-test
 types: $(VENV)/.installed-test
 	$(BIN)/mypy
 
-# types are checked while the first tests run, since mypy uses one core alone
+# types are checked while the first tests run, since mypy uses only one core
 test: style
 	@$(MAKE) --no-print-directory --jobs=2 types tests
 
-# what draws at random draws less than by `pytest` alone; of the tests that take long, a share is taken by turns
+# Randomized tests draw fewer examples than with `pytest` alone. Each run includes another share of the slow tests.
 tests: $(VENV)/.installed-test
 	EXAMPLES_TIMES=$${EXAMPLES_TIMES:-0.3} $(BIN)/pytest -n auto --dist worksteal --tier=quick
 
-# all that can be tested, in some hours: all tests, long histories, real installers, fuzzing, deployments, browsers
+# everything, in some hours: all tests, long histories, real installers, fuzzing, deployments, browsers
 nightly: redis nginx prometheus compose kubectl wheels
 	@.ci/nightly $(VENV)
 
@@ -66,7 +66,7 @@ kubectl:
 		{ [ "$$(id -u)" = 0 ] && $(APT) update && $(APT) install --yes --no-install-recommends kubernetes-client; } || \
 		{ echo "kubectl is needed: install it from your system's packages (kubernetes-client)" >&2; exit 1; }
 
-# with promtool, for the alerts of deploy/monitoring; without it, their tests are skipped
+# with promtool, for the alerts in deploy/monitoring; without it, their tests are skipped
 prometheus:
 	@command -v promtool > /dev/null || \
 		{ [ "$$(id -u)" = 0 ] && $(APT) update && $(APT) install --yes --no-install-recommends prometheus; } || \
@@ -78,7 +78,7 @@ histories: $(VENV)/.installed-test
 	$(BIN)/python -m pypi_assets_tests.crawl.observed_run --histories 5000
 	EXAMPLES_TIMES=20 $(BIN)/pytest -n auto --dist worksteal $(shell grep -rlE --include='test_*.py' '@given|examples\(' pypi_assets_tests)
 
-# each parser of what an index or a file says, in a process of its own: 20 minutes each
+# each parser of data from an index or a file, in its own process, for 20 minutes
 FUZZ_MINUTES ?= 20
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python -m pypi_assets_tests.fuzz --apart --minutes $(FUZZ_MINUTES)
@@ -93,38 +93,38 @@ dist: $(VENV)/.installed-test
 	@$(BIN)/python .ci/try_wheel.py dist/*.whl
 	@ls dist/*
 
-# what the image installs on each Python, with the hashes of all files of each release, from the index of uv's configuration;
-# the file names no registry
+# The versions that the image installs on each Python, with the hashes of all files of each release. They come from the
+# index in uv's configuration, and the file does not name it.
 lock: $(VENV)/.installed-image
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 		--no-header --no-annotate --constraint constraints.txt $(LOCKED:%=--extra %) $(FOREIGN:%=--no-emit-package %) \
 		--output-file deploy/requirements.lock pyproject.toml deploy/requirements.in
 LOCKED := celery journal kafka kubernetes mcp notify parquet
-# of Windows and of browsers
+# requirements for Windows and for browsers
 FOREIGN := colorama httpx2-jsfetch psutil pyreadline3 pywin32
 
-# the bill of materials of the image: CycloneDX in JSON, held to its schema
+# the bill of materials of the image: CycloneDX in JSON, validated against its schema
 sbom: $(VENV)/.installed-image
 	@mkdir -p dist
 	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --mc-type application --output-reproducible \
 		--output-format JSON --spec-version 1.6 --validate --output-file dist/sbom.json deploy/requirements.lock
 
-# builds and checks a release, and tags it here: DRY_RUN=1 leaves only the files in dist/
+# builds and checks a release, and tags it in this repository; DRY_RUN=1 leaves only the files in dist/
 release: $(VENV)/.installed-release
 	@$(BIN)/python .ci/release.py $(if $(DRY_RUN),--dry-run)
 
-# the files of a tag, built again where they are published
+# builds the files of a tag again, for publishing
 rebuild-release: $(VENV)/.installed-release
 	@$(BIN)/python .ci/release.py --build-only
 
-# security of the workflows in .github/
+# checks the security of the workflows in .github/
 workflows: $(VENV)/.installed-test-deploy
 	@$(BIN)/zizmor --offline --quiet .github
 
 wheels: $(VENV)/.installed-test-deploy
 	$(BIN)/python -m benchmarks.corpora.download --wheels
 
-# quick: without what is marked nightly, but for a share
+# quick: only a share of the tests that are marked nightly
 TIER ?= all
 test-deploy: redis nginx compose kubectl wheels
 	$(BIN)/pytest -n 2 -m deploy --tier=$(TIER) pypi_assets_tests/deploy
@@ -135,15 +135,15 @@ test-browser: $(VENV)/.installed-test-deploy
 test-faults: redis $(VENV)/.installed-test-deploy
 	$(BIN)/pytest -s -m faults pypi_assets_tests/deploy
 
-# the site of docs/, in site/: a broken link or anchor fails. `.venv/bin/mkdocs serve` shows it while you write
+# Builds the site of docs/ in site/. A broken link or anchor is an error. `.venv/bin/mkdocs serve` shows it while you write.
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-# looked at each time, and made again only where it does not serve
+# checked each time, and created again only if it is not usable
 $(VENV)/pyvenv.cfg: FORCE
 	@.ci/make_venv $(VENV) $(PYTHON)
 
-# each of these includes the ones before it
+# Each of these environments includes the environments before it.
 $(VENV)/.installed: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing pypi-assets and its requirements into $(VENV) ..."
 	@$(INSTALL) --editable .
