@@ -1,5 +1,5 @@
 # `make demo` and `make test` install everything that they need. They require Python 3.11 to 3.14, make and access to a
-# package index; .ci/make_venv chooses among the installed interpreters. PYTHON names one: python3.12, 3.12, or a path.
+# package index. .ci/make_venv chooses among the installed interpreters, or takes PYTHON: python3.12, 3.12, or a path.
 PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin

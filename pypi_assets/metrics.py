@@ -165,16 +165,16 @@ def _of_status(status: Status) -> Iterator[Metric]:
     ranges = {"open": catalog.open_ranges, "running": catalog.running_ranges}
     yield _gauge("serial", "Last serial of each stage.", "stage", serials)
     yield _gauge("lag_serials", "Serials by which the catalog lags the index.", value=lag.serials)
-    yield _gauge("lag_seconds", "Age of the first event that the catalog lacks, else 0.", value=lag.seconds)
+    yield _gauge("lag_seconds", "Age of the first event that the catalog lacks, or 0.", value=lag.seconds)
     answers = status.answers
     yield _gauge("answers_lag_serials", "Serials by which answers of look-ups lag the index.", value=answers.serials)
-    yield _gauge("answers_lag_seconds", "Age of the first event that an answer lacks, else 0.", value=answers.seconds)
+    yield _gauge("answers_lag_seconds", "Age of the first event that an answer lacks, or 0.", value=answers.seconds)
     yield _gauge("ranges", "Serial ranges that are not complete.", "state", ranges)
     yield _gauge("distributions", "Live distributions by outcome.", "outcome", catalog.outcomes)
     yield _gauge("unexplained_changes", "Changes of files that no event explains.", value=catalog.unexplained_changes)
     yield _gauge(
         "broken_entries",
-        "Skipped entries of the index's responses that violate its protocol.",
+        "Entries of the index's responses that violate its protocol; stored, but not used.",
         "source",
         catalog.broken_entries,
     )

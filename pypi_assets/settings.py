@@ -368,7 +368,7 @@ class Settings(BaseSettings):
         int, Field(ge=1, description="the largest body of a request to the service, in bytes")
     ] = 8 * 1024**2
     service_allow_quarantined: Annotated[
-        bool, Field(description="whether the service serves files that are quarantined on the index now")
+        bool, Field(description="whether the service gives access to files that are quarantined on the index now")
     ] = False
     service_public_url: Annotated[
         str | None,

@@ -201,8 +201,8 @@ class Status:
             is_worth_a_line = bool(one.lag_seconds) and is_stale(self.settings, one.lag_seconds)
             if is_worth_a_line and one.is_living(self.lag.measured_at):
                 lines.append(
-                    f"the journal's consumer {one.name} lags by {one.lag_serials} serials: start its reader, or remove"
-                    " it with `pypi-assets journal consumers`"
+                    f"the journal's consumer {one.name} lags by {one.lag_serials} serials: start its reader, or run"
+                    f" `pypi-assets journal consumers --forget {one.name}`"
                 )
             if one.dead:
                 lines.append(f"{one.name} has {one.dead} dead letters: see `pypi-assets journal letters`")

@@ -149,7 +149,7 @@ def _service(url: str, timeout_s: float, session: "requests.Session | None") -> 
 
     parts = urlsplit(url)
     if not parts.hostname or parts.query or parts.fragment:
-        raise LocationError(f"{url} is not the URL of a service: it reads https://HOST/ or https://HOST/PATH/")
+        raise LocationError(f"{url} is not the URL of a service: use https://HOST/ or https://HOST/PATH/")
     return ServiceSource(url.rstrip("/") + "/", session or requests.Session(), timeout_s)
 
 

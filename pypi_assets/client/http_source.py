@@ -20,7 +20,7 @@ from pypi_assets.questions.snapshot import OtherSnapshotError
 _PINNED = re.compile(r"/at/(\d+)\.(\d+)/")
 _LONGEST_EXCERPT = 200
 _LINES = "application/x-ndjson"
-_FOREIGN = "the answer is none of this service"
+_FOREIGN = "the response does not come from this service"
 
 
 @dataclass(frozen=True, slots=True)

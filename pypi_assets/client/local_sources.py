@@ -120,8 +120,8 @@ class PublishedSource:
         catalog = self._opened_catalog()
         if catalog is None:
             raise OtherSnapshotError(
-                f"{self.storage.url} has the newest answers alone: connect to a service or to a home, which has a"
-                " catalog, for earlier serials"
+                f"{self.storage.url} only has the newest answers: for earlier serials, connect to a service or to a"
+                " home, which has a catalog"
             )
         return CatalogSource(self, catalog, serial_of(catalog, moment), is_newest=moment is None)
 

@@ -248,7 +248,9 @@ def _require_stored(storage: Storage, dump: Dump, files: list[DumpFile]) -> None
     for file in files:
         if file not in whole:
             uri = storage.uri(file_path(dump.directory, file.name))
-            raise DumpDamagedError(f"{uri} is recorded with {file.size} bytes but not stored so: write the shard again")
+            raise DumpDamagedError(
+                f"{uri} is not stored with the recorded size of {file.size} bytes: write the shard again"
+            )
 
 
 def _whole_files(storage: Storage, dump: Dump, files: list[DumpFile]) -> list[DumpFile]:

@@ -140,8 +140,8 @@ def _shards_failed(directory: str, failed: Mapping[int, Exception]) -> ShardsFai
     others = f"; {len(failed) - 1} others failed as well, {sorted(failed.keys() - {first})[:5]}"
     reason = str(cause.orig).strip() if isinstance(cause, DBAPIError) else cause
     return ShardsFailedError(
-        f"shard {first} of dump {directory} is not written: {reason}{others if len(failed) > 1 else ''};"
-        " run it again, and it goes on with those that are missing"
+        f"shard {first} of dump {directory} was not written: {reason}{others if len(failed) > 1 else ''};"
+        " run the same command again to write the missing shards"
     )
 
 
@@ -243,8 +243,8 @@ def _newest(catalog: Catalog, shards: int) -> Dump:
     newest = newest_dump(catalog, DumpKind.FULL, shards)
     if newest is None:
         raise DumpError(
-            f"no full dump of {shards} shards is open or committed: some shards alone open none; run all of them"
-            " together (job full_dump, or pypi-assets dump full)"
+            f"no full dump of {shards} shards is open or committed, and a run of some shards does not open one: run"
+            " all of them together (job full_dump, or pypi-assets dump full)"
         )
     return newest
 

@@ -90,7 +90,7 @@ def _check_that_they_belong_together(
 ) -> None:
     whole = {name for name, found in listed.items() if any(one.path == manifest_path(name) for one in found)}
     if missing := [directory for directory in in_use if directory not in whole]:
-        what = f"dump {missing[0]}, which is in use, is not there"
+        what = f"dump {missing[0]}, which is in use, is missing"
     elif whole and not in_use:
         what = f"the catalog knows none of the {len(whole)} dumps there"
     else:

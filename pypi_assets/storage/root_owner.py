@@ -23,7 +23,7 @@ def read_json(storage: Storage, path: str, is_valid: Callable[[Any], bool] = lam
     Raises ObjectNotFoundError if there is none, and ValueError if it cannot be parsed or is not valid in any of
     `ATTEMPTS` attempts.
     """
-    reason = ValueError("it has another content")
+    reason = ValueError("its content is not valid")
     for _ in range(ATTEMPTS):
         try:
             found = json.loads(storage.get(path))
@@ -86,8 +86,8 @@ def claim_root(storage: Storage, claimant: RootOwner) -> None:
     """
     if claimant.catalog == NEW:
         raise StorageError(
-            f"the storage {storage.url} cannot be written for a catalog that follows no index yet: run `pypi-assets"
-            " crawl full` first"
+            f"the storage {storage.url} cannot be written, since the catalog does not follow an index yet: run"
+            " `pypi-assets crawl full` first"
         )
     owner = require_claimable(storage, claimant)
     if owner is None:
@@ -106,19 +106,19 @@ def require_claimable(storage: Storage, claimant: RootOwner) -> RootOwner | None
     owner = find_owner(storage)
     if (owner is None or owner.catalog is None) and storage.exists(MIRROR):
         raise StorageError(
-            f"the storage {storage.url} is a mirror's, which `pypi-assets mirror run` alone writes: set"
-            " PYPI_ASSETS_HOME and PYPI_ASSETS_STORAGE_URL to others to crawl and publish"
+            f"the storage {storage.url} belongs to a mirror, and only `pypi-assets mirror run` writes to it: to crawl"
+            " and publish, set PYPI_ASSETS_HOME and PYPI_ASSETS_STORAGE_URL to other places"
         )
     if owner is not None and owner.index_url != claimant.index_url:
         raise StorageError(
             f"the storage {storage.url} belongs to the index {owner.index_url}, not to {claimant.index_url}: set"
-            " PYPI_ASSETS_STORAGE_URL to a storage of its own, or set PYPI_ASSETS_INDEX_URL back; if the storage is"
+            " PYPI_ASSETS_STORAGE_URL to another storage, or set PYPI_ASSETS_INDEX_URL back; if the storage is"
             f" empty apart from {OWNER}, delete that object"
         )
     if owner is not None and None not in (owner.catalog, claimant.catalog) and owner.catalog != claimant.catalog:
         raise StorageError(
-            f"the storage {storage.url} belongs to another catalog of the same index: set PYPI_ASSETS_STORAGE_URL to a"
-            " storage of its own, also if the other catalog was lost; or set PYPI_ASSETS_HOME or"
+            f"the storage {storage.url} belongs to another catalog of the same index: set PYPI_ASSETS_STORAGE_URL to"
+            " another storage, even if the other catalog was lost; or set PYPI_ASSETS_HOME or"
             " PYPI_ASSETS_DATABASE_URL back"
         )
     return owner
@@ -157,8 +157,8 @@ def _read(storage: Storage) -> RootOwner:
         fields: dict[str, str] = read_json(storage, OWNER, _names_index)
     except ValueError as error:
         raise StorageError(
-            f"{storage.uri(OWNER)} was read {ATTEMPTS} times and names no index ({error}). If the store answers as it"
-            ' should, the object is damaged: restore it from a back-up. It is {"index_url": ..., "catalog": ...}'
+            f"{storage.uri(OWNER)} was read {ATTEMPTS} times and is not valid ({error}). If the store works, the object"
+            ' is corrupt: restore it from a back-up. Its content is {"index_url": ..., "catalog": ...}'
         ) from None
     return RootOwner(fields["index_url"], fields.get("catalog"))
 

@@ -48,7 +48,7 @@ _SETTINGS = {
 }
 """The environment variables of the remote stores, which obstore reads itself."""
 _ADVICE = [
-    (re.compile(r"169\.254\.169\.254"), "no keys are set, so the machine's own were looked for: set {keys}"),
+    (re.compile(r"169\.254\.169\.254"), "no keys are set, so the machine's own keys were requested: set {keys}"),
     (
         re.compile(r"necessary privileges|valid authentication credentials|code: 40[13]\b"),
         "check {keys}, and their rights",
@@ -358,7 +358,7 @@ def open_storage(url: str, *, read_only: bool = False) -> Storage:
     url = url.rstrip("/") if url.count("/") > 3 else url
     scheme = url.partition("://")[0]
     if scheme not in SCHEMES:
-        raise StorageError(f"not a storage URL: {url!r}; it begins with {', '.join(f'{name}://' for name in SCHEMES)}")
+        raise StorageError(f"not a storage URL: {url!r}; use one of {', '.join(f'{name}://' for name in SCHEMES)}")
     if scheme == "file":
         return _open_folder(url, read_only)
     try:
@@ -370,7 +370,7 @@ def open_storage(url: str, *, read_only: bool = False) -> Storage:
 def _open_folder(url: str, read_only: bool) -> Storage:
     parts = urlsplit(url)
     if parts.netloc not in {"", "localhost"} or not parts.path.startswith("/"):
-        raise StorageError(f"not the URL of a local folder: {url}; it reads file:///PATH with an absolute path")
+        raise StorageError(f"not the URL of a local folder: {url}; use file:///PATH with an absolute path")
     root = Path(unquote(parts.path))
     if read_only and not root.is_dir():
         raise NoFolderError(

@@ -265,7 +265,7 @@ def audit_hindrance(catalog: Catalog) -> str | None:
     """
     if not due_crawl(catalog).is_scoped:
         return None
-    return "an audit compares the list of all projects, which is never requested where scopes decide what is followed"
+    return "an audit needs the list of all projects, which is never requested if there are scopes"
 
 
 def is_audit_missing(connection: Connection, now: float) -> bool:
