@@ -112,7 +112,7 @@ def covered_since(dumps: Iterable[Dump], since: float) -> set[str]:
     seconds).
 
     Dumps that were deleted in the meantime had left the cover before. This takes time in proportion to the number of
-    `dumps`, while each commit adds the next range or a compaction. For each other commit since then, such as a full
+    `dumps`, if each commit since then added the next range or a compaction. After any other commit, such as a full
     dump, the whole cover is computed again.
     """
     in_order = sorted(dumps, key=_committed_at)
@@ -177,7 +177,7 @@ class _GrowingCover:
         return [one.directory for one in self._chains.with_late(dump)]
 
     def _is_taken_up(self, start: int, end: int) -> bool:
-        """Check whether every cover that contains the serial `start` also contains `end`."""
+        """Check whether the cover contains the serial `end`, if it contains `start`."""
         return start not in self._at or end in self._at or end == self._furthest
 
     def _replace(self, dump: Dump) -> list[str]:

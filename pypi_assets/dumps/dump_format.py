@@ -97,7 +97,7 @@ def read_rows(stream: BinaryIO, name: str, decode: Callable[[bytes], object] = o
                 count += 1
                 yield row
     except _DAMAGE as error:
-        raise DumpDamagedError(f"{name} is damaged after row {count}: {error}") from error
+        raise DumpDamagedError(f"{name} is corrupt after row {count}: {error}") from error
     raise DumpDamagedError(f"{name} ends after row {count} without the end of its array")
 
 
@@ -113,7 +113,7 @@ def _gzip(stream: BinaryIO, mode: str, **options: int) -> io.RawIOBase:
 
 
 class HashingReader(io.RawIOBase):
-    """Pass a stream on, and keep the size and the SHA-256 of the bytes that were read."""
+    """A reader that passes a stream on, and keeps the size and the SHA-256 of the bytes that were read."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream

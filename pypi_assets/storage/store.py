@@ -110,7 +110,7 @@ class NoFolderError(StorageError):
 
 
 class ObjectNotFoundError(StorageError):
-    """There is no object under that path."""
+    """The store has no object under this path."""
 
 
 @dataclass(frozen=True, slots=True)

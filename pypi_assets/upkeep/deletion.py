@@ -199,9 +199,7 @@ class DeletionChain:
         yield from clean_exports(self.storage, deadlines, kept=kept.exports, dry_run=dry_run)
 
     def clean_packs(self, *, dry_run: bool = False) -> CleanedPacks:
-        """Delete unused packs, and return them. A `dry_run` deletes nothing. Raises the errors of
-        `extracts.packs.clean_packs`.
-        """
+        """Delete unused packs, and return them. A `dry_run` deletes nothing. Raises the errors of `extracts.packs`."""
         return clean_packs(self.catalog, self.storage, dry_run=dry_run)
 
     def clean_rows(self, *, dry_run: bool = False) -> dict[str, int]:
@@ -238,9 +236,7 @@ class DeletionChain:
         return clean_days(self.storage, self.catalog.clock() - self.kept.solvability_days * DAY_S, dry_run=dry_run)
 
     def clean_journal(self, *, dry_run: bool = False) -> list[StoredObject]:
-        """Delete orphaned journal files that are older than the grace time, and return them. A `dry_run` deletes
-        nothing.
-        """
+        """Delete and return orphaned journal files that are older than the grace time. A `dry_run` deletes nothing."""
         deadlines = deletion_deadlines(self.catalog, self.kept.grace_s, dry_run=dry_run)
         return clean_journal(self.catalog, self.storage, deadlines.since, dry_run=dry_run)
 

@@ -93,9 +93,7 @@ class CrawlDue:
 
 @dataclass(frozen=True, slots=True)
 class ScopesDue:
-    """The names of the scopes that a run would work on now, in order of priority. `exist`: there is at least one
-    scope.
-    """
+    """The names of the scopes that a run would work on now, in order of priority, and whether any scopes `exist`."""
 
     ready: tuple[str, ...] = ()
     exist: bool = False
@@ -174,7 +172,7 @@ class Due:
     """The pending work of each stage.
 
     `committed` are all committed dumps; `cover` are the dumps in use. `dumps_lack_since` is the time (unix seconds) of
-    the first stored event beyond the cover, if there is one. `datasets` is empty if the storage was not asked.
+    the first stored event beyond the cover, if there is one. `datasets` is empty if the storage was not read.
     `compaction` names the dumps that would be joined first. `exhausted` counts the reads and visits that are not
     retried any more. `is_reprocessed`: records were made again that the full dump in use lacks.
     """
@@ -195,9 +193,7 @@ class Due:
 
     @property
     def unbuildable(self) -> list[BuildNeed]:
-        """Return the datasets that cannot be built because some dumps lack columns. A new full dump has these
-        columns.
-        """
+        """Return the datasets that cannot be built until a new full dump, because some dumps lack columns."""
         return [one.need for one in self.datasets.values() if one.need.need == Need.LACKS_COLUMNS]
 
     @property
