@@ -2,11 +2,12 @@
 
 The version is in pyproject.toml, and CHANGELOG.md must describe it as "Unreleased". The steps:
 
-1. Date the changelog's section. 2. Build the sdist and the wheel twice, in different folders; their bytes must be
-equal. 3. Write the bill of materials and the provenance statement (SLSA in an in-toto statement), both as JSON. 4.
-Install the wheel with pip, uv and pipx on each installed Python from 3.11 to 3.14, and run all stages there. 5. Record
-a home of this release, from which the tests of later releases upgrade. 6. Commit, tag with a sign-off, and fetch both
-into this repository. A dry run leaves only the files in `dist/`.
+1. Date the changelog's section.
+2. Build the sdist and the wheel twice, in different folders; their bytes must be equal.
+3. Write the bill of materials and the provenance statement (SLSA in an in-toto statement), both as JSON.
+4. Install the wheel with pip, uv and pipx on each installed Python from 3.11 to 3.14, and run all stages there.
+5. Record a home of this release, from which the tests of later releases upgrade.
+6. Commit, tag with a sign-off, and fetch both into this repository. A dry run leaves only the files in `dist/`.
 
 Nothing is uploaded: a workflow publishes the tag when it is pushed. `--build-only` repeats steps 2 and 3 for HEAD,
 which must be a tag.
