@@ -215,7 +215,8 @@ _SEPARATORS = re.compile(r"[-_.]+")
 def is_identifier(text: str) -> bool:
     """Check whether `text` is a Python identifier, like str.isidentifier() with the tables of UNICODE_VERSION.
 
-    >>> is_identifier("a\\u200db") False
+    >>> is_identifier("a\\u200db")
+    False
     """
     return text.isidentifier() if text.isascii() else _identifier().fullmatch(text) is not None
 

@@ -112,7 +112,8 @@ def had_first(times: Sequence[float | None]) -> list[HadFirst]:
     Events have whole seconds and uploads have fractions, so only whole seconds are compared. The order within one
     second is unknown.
 
-    >>> [one.value for one in had_first([1767225600.9, 1767225600.0, 1767225601.0])] ['unknown', 'unknown', 'no']
+    >>> [one.value for one in had_first([1767225600.9, 1767225600.0, 1767225601.0])]
+    ['unknown', 'unknown', 'no']
     """
     seconds = [None if time is None else int(time) for time in times]
     earliest = min((second for second in seconds if second is not None), default=None)
@@ -159,7 +160,8 @@ def installed_version(releases: Mapping[str, bool]) -> str | None:
     `releases` maps each version to whether it is yanked. A yanked version is never chosen. A pre-release is only chosen
     if all versions are pre-releases, including the yanked ones.
 
-    >>> installed_version({"1.0": False, "2.0rc1": False, "1.5": True}) '1.0'
+    >>> installed_version({"1.0": False, "2.0rc1": False, "1.5": True})
+    '1.0'
     """
     versions = {text: version for text in releases if (version := parsed_version(text)) is not None}
     is_final = {text for text, version in versions.items() if not version.is_prerelease}

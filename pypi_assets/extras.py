@@ -12,8 +12,8 @@ _TOOLS = {("pipx", "venvs"): "pipx install --force", ("uv", "tools"): "uv tool i
 def install_command(extra: str, prefix: str = sys.prefix) -> str:
     """Return the command that adds `extra` to the environment `prefix`, which pip, pipx or uv created.
 
-    >>> install_command("parquet", "/home/me/.local/share/uv/tools/pypi-assets") "uv tool install
-    'pypi-assets[parquet]'"
+    >>> install_command("parquet", "/home/me/.local/share/uv/tools/pypi-assets")
+    "uv tool install 'pypi-assets[parquet]'"
     """
     parts = Path(prefix).parts
     found = (command for folders, command in _TOOLS.items() if folders in pairwise(parts))

@@ -38,7 +38,7 @@ from pypi_assets.settings import Settings
 PATH = "/mcp"
 _AT = "at"
 _FORMAT = "format"
-"""A route's parameter that is not a tool's: the response is JSON, or lines of JSON for a search of the whole index."""
+"""The routes' parameter for the format. Tools do not have it: they return JSON, or lines for long searches."""
 _INSTRUCTIONS = (
     "Answers about the packages of a Python package index. Every answer names the serial of the index at which it is"
     " exact. Use `at` to ask about an earlier serial or time. Long lists have pages: pass the `next` of a page as the"

@@ -24,7 +24,8 @@ _SCHEME = re.compile(r"(?<=\w)://")
 def inert_line(text: str) -> str:
     """Return `text` on one line, for terminals and logs, without control characters or direction marks.
 
-    >>> inert_line("a\\x1b[31m\\nb") == "a\\ufffd[31m b" True
+    >>> inert_line("a\\x1b[31m\\nb") == "a\\ufffd[31m b"
+    True
     """
     joined = " ".join(text.split())
     return joined if joined.isprintable() else "".join([c if c.isprintable() else REPLACEMENT for c in joined])
@@ -44,7 +45,8 @@ def inert_csv(text: str) -> str:
 def inert_markdown(text: str) -> str:
     """Do the same for a paragraph of Markdown, such as a description in Dagster: no markup, images or links.
 
-    >>> inert_markdown("see ![x](https://example.org/x.png)") 'see `![x](https://example.org/x.png)`'
+    >>> inert_markdown("see ![x](https://example.org/x.png)")
+    'see `![x](https://example.org/x.png)`'
     """
     words = [_escaped(word) for word in inert_line(text).split(" ")]
     first = _BLOCK.search(words[0])

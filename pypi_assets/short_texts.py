@@ -15,7 +15,8 @@ def cached_if_short(maxsize: int, longest: int = _LONGEST) -> Callable[[_Functio
     Such a cache has keys of at most `maxsize * longest` characters, whatever texts requests contain. Arguments that are
     not texts, or tuples of texts, count as one character.
 
-    >>> @cached_if_short(1_024) ... def normalized(name: str) -> str: ...
+    >>> @cached_if_short(1_024)
+    ... def normalized(name: str) -> str: ...
     """
 
     def decorate(function: _Function) -> _Function:

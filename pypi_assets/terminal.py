@@ -311,7 +311,8 @@ def by_depth(counts: Mapping[int, int]) -> str:
     """Return the counts at the first depths, and the sum of all deeper ones, because a chain of requirements can be
     long.
 
-    >>> by_depth({0: 1, 1: 4}) '1 at depth 0, 4 at depth 1'
+    >>> by_depth({0: 1, 1: 4})
+    '1 at depth 0, 4 at depth 1'
     """
     shown = [f"{count} at depth {depth}" for depth, count in islice(counts.items(), _SHOWN_DEPTHS)]
     deeper = sum(islice(counts.values(), _SHOWN_DEPTHS, None))

@@ -1,4 +1,4 @@
-"""The `devindex` command: serves the index of a folder, and changes it, even while it is being served."""
+"""The `devindex` command, which serves the index of a folder, and changes it, even while it is being served."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

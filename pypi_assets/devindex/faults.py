@@ -112,8 +112,9 @@ class Fault(BaseModel):
         return kind in self.met_on and (self.url is None or fnmatchcase(request.url.path, self.url))
 
     def continues(self, request: Request) -> bool:  # noqa: ARG002
-        """Check whether `request` follows an earlier response of this fault, such as a redirect loop, and must have it,
-        too.
+        """Check whether `request` results from an earlier response of this fault, as in a redirect loop.
+
+        Such a request always has the fault.
         """
         return False
 

@@ -84,8 +84,9 @@ def simple_project_html(project: IndexProject, base: str) -> bytes:
 
 
 def latest_release(project: IndexProject) -> IndexRelease | None:
-    """Return the release that the older JSON API describes: if possible not yanked, then no pre-release, then the
-    greatest.
+    """Return the release that the older JSON API describes.
+
+    It prefers releases that are not yanked, then releases that are not pre-releases, then the greatest version.
     """
     releases = project.visible_releases()
     return max(releases, key=lambda one: (not one.yanked, not one.is_prerelease, one.order), default=None)

@@ -108,8 +108,7 @@ def _opened(dump: Dump) -> tuple[int, int]:
 
 
 def covered_since(dumps: Iterable[Dump], since: float) -> set[str]:
-    """Return the directories of those committed `dumps` that were in the cover at any time since `since` (unix
-    seconds).
+    """Return the directories of the committed `dumps` that were in the cover at any time since `since` (unix seconds).
 
     Dumps that were deleted in the meantime had left the cover before. This takes time in proportion to the number of
     `dumps`, if each commit since then added the next range or a compaction. After any other commit, such as a full

@@ -61,8 +61,7 @@ class LaterRows:
         return dict(self._database.execute(counted))
 
     def applied_to(self, shard: int, rows: Iterable[Row]) -> Iterator[Row]:
-        """Yield the shard's rows as they are after all ranges, by project, version and filename. `rows` are the full
-        dump's.
+        """Yield the shard's `rows` of the full dump as they are after all ranges, by project, version and filename.
 
         The names of the shard's changed files are held in memory, and at most one row of each side.
         """
@@ -93,9 +92,7 @@ class LaterRows:
 
 @contextmanager
 def later_rows(shards: int) -> Iterator[LaterRows]:
-    """Yield an empty LaterRows. Beyond some 16 MiB it is stored in an unnamed temporary file, which is deleted at the
-    end.
-    """
+    """Yield an empty LaterRows. Beyond some 16 MiB, it uses an unnamed temporary file, which is deleted at the end."""
     with closing(sqlite3.connect("", isolation_level=None)) as database:
         for setting in ("journal_mode = OFF", "synchronous = OFF", f"cache_size = -{_CACHE_KIB}"):
             database.execute(f"PRAGMA {setting}")

@@ -1,6 +1,4 @@
-"""The layout of a stack's folder: ports, folders, files of Dagster and systemd, and readiness checks of the
-programs.
-"""
+"""The layout of a stack's folder: sockets, folders, files of Dagster and systemd, and checks for readiness."""
 
 import hashlib
 import os
@@ -112,8 +110,9 @@ class Layout:
         self.make_sockets_folder()
 
     def make_sockets_folder(self) -> None:
-        """Create the folder of sockets, which may have been deleted from the temporary folder. Raises StackError like
-        above.
+        """Create the folder of sockets, which may have been deleted from the temporary folder.
+
+        Raises StackError if another user owns it.
         """
         self.sockets.mkdir(mode=0o700, exist_ok=True)
         owner = self.sockets.lstat().st_uid

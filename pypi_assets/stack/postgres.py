@@ -117,10 +117,9 @@ def _make_cluster(layout: Layout) -> None:
 
 @contextmanager
 def _private_folders(*paths: Path) -> Iterator[None]:
-    """Restore the permissions of all folders above `paths`, which the library makes readable for everyone if it runs as
-    root.
+    """Restore the permissions of all folders above `paths`, which the library makes readable for everyone as root.
 
-    Folders that it changed then can be traversed, but not listed, by other users. The user of the server needs no more.
+    Other users can then traverse the folders that it changed, but not list them. The user of the server needs no more.
     """
     before = {folder: folder.stat().st_mode for path in paths for folder in path.absolute().parents}
     try:

@@ -79,8 +79,7 @@ class _Claim:
 
 
 def claim_root(storage: Storage, claimant: RootOwner) -> None:
-    """Make `claimant` the owner of a root without an owner. If several processes claim it at once, exactly one
-    succeeds.
+    """Make `claimant` the owner of a root without an owner. Exactly one of several simultaneous claimants succeeds.
 
     Raises StorageError if the root has another owner, or if the catalog of the claimant is `NEW`.
     """

@@ -204,9 +204,7 @@ class Storage:
         return True
 
     def put_linked(self, path: str, file: Path) -> None:
-        """Like `put`, for a file that never changes again. A folder on the same disk gets a hard link instead of a
-        copy.
-        """
+        """Write a file that never changes again. A folder on the same disk gets a hard link instead of a copy."""
         self._require_writable()
         target = self.local_path(path)
         if target is None:
