@@ -68,7 +68,7 @@ class NotFoundError(ServiceError):
 
 
 class NotExactError(ServiceError):
-    """There is no exact answer for this moment."""
+    """The index has no exact answer for this moment."""
 
 
 class GoneError(ServiceError):

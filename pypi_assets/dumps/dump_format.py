@@ -89,7 +89,7 @@ def read_rows(stream: BinaryIO, name: str, decode: Callable[[bytes], object] = o
             for line in lines:
                 if line == b"]\n":
                     if lines.read(1):
-                        raise DumpDamagedError(f"{name} goes on after the end of its array")
+                        raise DumpDamagedError(f"{name} continues after the end of its array")
                     return
                 row = decode(line.removesuffix(b"\n").removesuffix(b","))
                 if not isinstance(row, dict):

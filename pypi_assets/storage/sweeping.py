@@ -60,7 +60,7 @@ def sweep_directories(
 ) -> Iterator[Removal]:
     """Delete the `unnamed` objects of each of the `directories` of the folder `path`, and yield the deletions.
 
-    `unnamed` returns None for a directory that stays as it is.
+    `unnamed` returns None to keep a directory unchanged.
     """
     for directory, stored in sorted(directories.items()):
         if (found := unnamed(directory, stored)) is not None:
