@@ -11,7 +11,7 @@ from benchmarks.generated import generate_projects, release_rows
 
 PROJECTS = 3_000
 MEDIAN, P95 = 20, 60
-"""The number of projects that a set of requirements leads to."""
+"""The median and the 95th percentile of the number of projects that a set of requirements leads to."""
 _REQUIRED, _SKEW, _LEAVES = 3.0, 4, 40
 _SPREAD = math.log(P95 / MEDIAN) / 1.645  # of a log-normal distribution
 _POOL = 4_000

@@ -45,7 +45,7 @@ FILES_AND_EVENTS = (
     *("events", "releases", "distributions", "distribution_data", "live_intervals", "name_lists", "module_roots"),
     *("required_names", "shared_details", "extract_packs"),
 )
-"""The rows of a new file, its release and its event, and of the data from the file. All other tables are counted."""
+"""The tables of new files, their releases and events, and of the data from files. All other tables are counted."""
 _BY_PROJECT = (
     *("projects", "visits", "visit_statuses", "sightings", "snapshots", "changes", "yanked_intervals", "read_attempts"),
     *("checkpoints", "visit_statistics", *FILES_AND_EVENTS),

@@ -31,7 +31,7 @@ CRAWL = crawl_workload(1)
 _FILES_A_PACK = 500
 _EXTRACT_BYTES = 900
 _MOST_LISTS = 50
-"""The number of releases of one project with the same modules. A project with a nightly release changes them rarely."""
+"""The most different lists of a project: a project with a release each night does not change its modules each night."""
 _IDS_A_PERIOD = 10**8
 _NOTHING_ID = 1
 """The id of the list without names, and of the snapshot without files, which many projects share."""

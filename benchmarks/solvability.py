@@ -42,9 +42,7 @@ DAYS, SERIALS_A_DAY = 200, 5_000
 FIRST = date(2026, 1, 1)
 SERIALS = DAYS * SERIALS_A_DAY
 _FIRST_REMOVED = 100
-"""The lowest number of a removed project. Projects below it have so many dependents that nearly no solution would
-remain.
-"""
+"""The lowest number of a removed project. Projects below it have the most dependents: few solutions would remain."""
 
 
 def add_events(catalog: Catalog) -> int:
