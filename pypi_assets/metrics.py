@@ -143,7 +143,7 @@ def _of_runs(dagster: DagsterState) -> Iterator[Metric]:
 
 
 def _of_journal(storage: Storage) -> Iterator[Metric]:
-    """Yield the end of each stream, and the end of its signed part if it was ever signed."""
+    """Yield the last serial of each stream, and of its signed part if it was ever signed."""
     serials: dict[tuple[str, str], float | None] = {}
     try:
         for stream in JournalStream:

@@ -94,7 +94,7 @@ class Lag:
 
 
 def is_stale(settings: Settings, age_s: float | None) -> bool:
-    """Check whether something that has been missing for `age_s` seconds is overdue. An unknown age (None) is."""
+    """Check whether something that has been missing for `age_s` seconds is overdue. An unknown age (None) counts."""
     return age_s is None or age_s >= settings.lag_warn_s
 
 
@@ -386,8 +386,9 @@ def read_dagster(settings: Settings, *, with_counts: bool = False) -> DagsterSta
 
 
 def measure_lag(settings: Settings, followed: Followed, now: float) -> Lag:
-    """Measure how far the catalog lags. Requests the index's last serial, and if it is not stored, the first missing
-    event.
+    """Measure how far the catalog lags.
+
+    Requests the index's last serial, and the first event beyond the complete serial, unless that event is stored.
     """
     has_events = settings.lister != SIMPLE and not followed.is_changelog_off
     if followed.observed_serial is not None:
@@ -425,7 +426,7 @@ def query_last_serial(settings: Settings, followed: str | None) -> tuple[int | N
 
 
 def _first_event_after(settings: Settings, serial: int, followed: str | None) -> float | None:
-    """Return its time in unix seconds, or None if the changelog does not respond or has no such event."""
+    """Return the time of the first event after `serial` (unix seconds), or None without an event or a response."""
     try:
         with index_from(settings, patience_s=_PATIENCE_S, followed_url=followed) as index:
             page = index.changelog_page(serial)
