@@ -99,7 +99,7 @@ def build_defs(
     """Return the definitions for `settings`, named after their index. A private index is also compared with public
     ones.
 
-    An index, a catalog, a storage or readers that are passed replace those of the settings, and the caller closes them.
+    An index, a catalog, a storage or readers that are passed replace the ones in the settings. The caller closes them.
     """
     interval_s, on = 60, False
     if isinstance(settings, Settings):

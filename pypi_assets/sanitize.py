@@ -1,4 +1,4 @@
-"""Make text from an index or a file inert where it is displayed, with a function for each kind of place.
+"""Make text from an index or a file inert for display, with a function for each kind of place.
 
 This also covers everything that a process logs, and the traceback that ends it.
 """

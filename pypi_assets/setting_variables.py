@@ -98,8 +98,7 @@ def selected_index(name: str | None) -> Iterator[None]:
 
 
 def read_variables(environment: Mapping[str, str] = os.environ) -> SettingVariables:
-    """Return the variables of the environment, merged over those of the file in PYPI_ASSETS_ENV_FILE (default:
-    `./.env`).
+    """Return the variables of the environment, merged over the file in PYPI_ASSETS_ENV_FILE (default: `./.env`).
 
     If PYPI_ASSETS_INDEXES names a file, the table of the selected index is merged over both. Upper and lower case are
     equal. PYPI_ASSETS_..._FILE names a file with the value of the setting. Raises SettingsError for a file that cannot
