@@ -1,4 +1,4 @@
-"""Source trees of small projects, and what a backend's rule finds in them."""
+"""Source trees of small projects, and the modules that a backend's rule finds in them."""
 
 from collections.abc import Callable, Mapping
 
@@ -45,13 +45,15 @@ CMAKE_FILES = {
 
 
 def files(*paths: str, **contents: str) -> dict[str, str]:
-    """Empty files at `paths`, and files with content: `pyproject`, `setup_py` and `setup_cfg` stand for their names."""
+    """Return empty files at `paths` and files with content: `pyproject`, `setup_py` and `setup_cfg` stand for file
+    names.
+    """
     names = {"pyproject": "pyproject.toml", "setup_py": "setup.py", "setup_cfg": "setup.cfg"}
     return dict.fromkeys(paths, "") | {names[key]: content for key, content in contents.items()}
 
 
 def source_tree(contents: Mapping[str, str], project: str = "demo", declared: tuple[str, ...] = ()) -> SourceTree:
-    """The tree of these files, as it comes out of an sdist; an .egg-info belongs to the project."""
+    """Return the tree of these files as if unpacked from an sdist. An .egg-info belongs to the project."""
     kept = {name: content.encode() for name, content in contents.items()}
     egg_infos = [name.rpartition("/")[0] for name in contents if name.endswith(".egg-info/top_level.txt")]
     return SourceTree(
@@ -69,7 +71,7 @@ def source_tree(contents: Mapping[str, str], project: str = "demo", declared: tu
 def grade_of(
     rule: Callable[[SourceTree], Installed | None], contents: Mapping[str, str], project: str = "demo"
 ) -> str | None:
-    """How sure the modules are that the rule finds; None where it finds none."""
+    """Return the grade of the modules that the rule finds, or None if it finds no modules."""
     installed = rule(source_tree(contents, project))
     return None if installed is None else installed.grade.value
 
@@ -77,7 +79,7 @@ def grade_of(
 def modules_by(
     rule: Callable[[SourceTree], Installed | None], contents: Mapping[str, str], project: str = "demo"
 ) -> tuple[str | None, list[str]]:
-    """The name of the rule and the modules that it finds; (None, []) where it finds none."""
+    """Return the rule's name and the modules that it finds, or (None, [])."""
     tree = source_tree(contents, project)
     installed = rule(tree)
     return (None, []) if installed is None else (installed.by, list(find_modules(as_built(tree, installed)).names))

@@ -1,4 +1,4 @@
-"""CMakeLists.txt files: how their text is split, their conditions, and where install() puts modules."""
+"""CMakeLists.txt: splitting into commands, conditions, and the modules that install() places."""
 
 import pytest
 
@@ -27,18 +27,18 @@ def parsed(text):
         (") ) set(A)", [("set", ["A"])]),
     ],
 )
-def test_commands_and_arguments(text, expected):
+def test_read_commands_splits_arguments(text, expected):
     assert parsed(text) == expected
 
 
-def test_blocks_know_their_ends_and_branches():
+def test_blocks_have_ends_and_branches():
     commands = read_commands("if(A)\nforeach(x)\nendforeach()\nelseif(B)\nelse()\nendif()\nif(C)\n")
     assert (commands[0].end, commands[0].branches) == (5, [3, 4])
     assert commands[1].end == 2
     assert commands[6].end == 7
 
 
-def test_variables_are_replaced_as_far_as_they_are_known():
+def test_known_variables_are_replaced():
     variables = {"A": "x", "NAME": "A", "LONG": "y" * 100}
     assert expanded("${A}/${B}/${${NAME}}", variables, 50) == "x/$<B>/x"
     assert expanded("${LONG}", variables, 50) == "y" * 50
@@ -57,7 +57,7 @@ def test_variables_are_replaced_as_far_as_they_are_known():
         ("a", "${UNKNOWN}/b", None),
     ],
 )
-def test_paths_in_the_sdist(folder, path, expected):
+def test_paths_in_sdist(folder, path, expected):
     assert source_path(folder, path) == expected
 
 
@@ -99,7 +99,7 @@ def test_conditions(subtests: pytest.Subtests):
             )
 
 
-def test_a_long_condition_is_not_evaluated():
+def test_long_condition_is_not_evaluated():
     assert truth(read_commands("if(" + "ON OR " * 100 + "ON)")[0].arguments, {}, set(), lambda *_: None) is None
 
 
@@ -112,7 +112,7 @@ def installs(command, folder="", **more):
     return sorted(paths_of(found.files()))
 
 
-def test_files_and_folders(subtests: pytest.Subtests):
+def test_install_files_and_folders(subtests: pytest.Subtests):
     cases = [
         ("FILES a.py src/d.txt none.py DESTINATION demo", ["demo/a.py"]),
         ("FILES <binary>/made.py DESTINATION demo", ["demo/made.py"]),
@@ -141,19 +141,19 @@ def test_files_and_folders(subtests: pytest.Subtests):
             assert installs(command) == expected
 
 
-def test_paths_are_those_below_the_folder_of_the_command_and_the_folder_to_install_to():
+def test_install_joins_source_and_target_folders():
     assert installs("FILES b.py DESTINATION x", "src", inside="demo") == ["demo/x/b.py"]
     assert installs("FILES b.py DESTINATION .", "src", inside="demo") == ["demo/b.py"]
 
 
-def test_components_leave_out_what_has_another():
+def test_install_skips_other_components():
     command = "FILES a.py DESTINATION demo COMPONENT python"
     assert installs(command, components=("python",)) == ["demo/a.py"]
     assert installs(command, components=("other",)) == []
     assert installs("FILES a.py DESTINATION demo", components=("python",)) == []
 
 
-def test_targets():
+def test_install_targets():
     found = Installs(TREE, "demo", "")
     found.targets = {
         "core": BuildTarget("", is_module=True),
@@ -168,7 +168,7 @@ def test_targets():
     assert list(found.modules()) == ["demo.core", "x.moved", "x.libshared", "x.other"]
 
 
-def test_nothing_comes_to_lie_in_site_packages():
+def test_cmeel_installs_nothing_into_site_packages():
     contents = files("demo/__init__.py", pyproject='[build-system]\nbuild-backend = "cmeel.build"\n')
     assert modules_by(cmeel.installed, contents) == ("cmeel prefix", [])
     found = find_sdist_modules(source_tree(contents))

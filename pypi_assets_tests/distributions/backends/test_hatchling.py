@@ -1,4 +1,4 @@
-"""What hatchling installs."""
+"""The modules that hatchling installs."""
 
 import pytest
 
@@ -105,13 +105,13 @@ def test_hatchling(subtests: pytest.Subtests):
             assert modules_by(hatchling.installed, contents) == (by, expected)
 
 
-def test_artifacts_are_installed_whatever_leaves_them_out():
+def test_artifacts_override_exclusions():
     settings = '[tool.hatch.build.targets.wheel]\npackages = ["demo"]\nexclude = ["*.py"]\n'
     settings += 'artifacts = ["demo/core.py", "other.py"]\n'
     assert modules_by(hatchling.installed, files(*FLAT, pyproject=settings))[1] == ["demo", "demo.core"]
 
 
-def test_a_wheel_without_modules_is_known_to_have_none():
+def test_wheel_without_modules_has_an_empty_list():
     settings = "[tool.hatch.build.targets.wheel]\nbypass-selection = true\n"
     assert modules_by(hatchling.installed, files("other.py", pyproject=settings)) == ("hatch name", [])
 
@@ -120,7 +120,7 @@ def found(contents: dict[str, str]) -> tuple[list[str], str | None]:
     return modules_by(hatchling.installed, contents)[1], grade_of(hatchling.installed, contents)
 
 
-def test_tables_of_hatch_toml_replace_those_of_pyproject_toml(subtests: pytest.Subtests):
+def test_hatch_toml_replaces_pyproject_tables(subtests: pytest.Subtests):
     build = '[tool.hatch.build]\nexclude = ["core.py"]\n' + WHEEL + 'packages = ["demo"]\n'
     cases = [
         ('[build.targets.wheel]\npackages = ["tests"]\n', ["tests", "tests.test_core"], "exact"),
@@ -135,7 +135,7 @@ def test_tables_of_hatch_toml_replace_those_of_pyproject_toml(subtests: pytest.S
             assert found(contents) == (expected, grade)
 
 
-def test_what_version_control_ignores_is_not_installed(subtests: pytest.Subtests):
+def test_ignored_files_are_not_installed(subtests: pytest.Subtests):
     without_core = [name for name in WHOLE if name != "demo.core"]
     without_data = [name for name in WHOLE if name not in {"demo.data", "demo.data.x"}]
     cases = [
@@ -150,10 +150,10 @@ def test_what_version_control_ignores_is_not_installed(subtests: pytest.Subtests
         (".gitignore", "core.py\n", 'artifacts = ["core.py"]\n', WHOLE, "exact"),
         (".gitignore", "core.py\n", 'only-include = ["demo/core.py"]\n', ["demo", "demo.core"], "exact"),
         (".gitignore", "core.py\n", 'include = ["/demo/*.py"]\n', ["demo"], "exact"),
-        (".gitignore", "*\n", "", WHOLE, "exact"),  # the folder of the build too, so that no line counts
-        (".gitignore", "tmp/\ncore.py\n", "", WHOLE, "derived"),  # where that lies in such a folder
+        (".gitignore", "*\n", "", WHOLE, "exact"),  # matches the build folder too, so no pattern counts
+        (".gitignore", "tmp/\ncore.py\n", "", WHOLE, "derived"),  # a build below tmp/ would ignore these patterns
         (".gitignore", "tmp/\n", "", WHOLE, "exact"),
-        (".hgignore", "core.py\n", "", WHOLE, "exact"),  # regular expressions do not count
+        (".hgignore", "core.py\n", "", WHOLE, "exact"),  # regular expressions are not read
         (".hgignore", "syntax: glob\ncore.py\nsyntax: regexp\ntests\n", "", without_core, "exact"),
     ]
     for name, ignored, settings, expected, grade in cases:
@@ -162,7 +162,7 @@ def test_what_version_control_ignores_is_not_installed(subtests: pytest.Subtests
             assert found(contents) == (expected, grade)
 
 
-def test_force_include_places_files_and_folders(subtests: pytest.Subtests):
+def test_force_include_adds_files_and_folders(subtests: pytest.Subtests):
     place = "[tool.hatch.build.targets.wheel.force-include]\n"
     without_core = [name for name in WHOLE if name != "demo.core"]
     below_new = ["new", "new.core", "new.data", "new.data.x", "new.tests", "new.tests.test_x", "other"]
@@ -181,12 +181,12 @@ def test_force_include_places_files_and_folders(subtests: pytest.Subtests):
             assert found(contents) == (expected, grade)
 
 
-def test_an_empty_list_of_packages_selects_everything():
+def test_empty_package_list_selects_everything():
     contents = files(*FLAT, pyproject=NAME + WHEEL + "packages = []\n")
     assert found(contents)[0] == [*WHOLE, "other", "tests", "tests.test_core"]
 
 
-def test_compiled_modules_of_windows_are_left_out_unless_they_are_artifacts(subtests: pytest.Subtests):
+def test_windows_extensions_are_skipped_unless_artifacts(subtests: pytest.Subtests):
     for settings, expected in (("", ()), ('artifacts = ["*.pyd"]\n', ("demo.fast",))):
         with subtests.test(settings=settings):
             tree = source_tree(files("demo/__init__.py", "demo/fast.pyd", pyproject=NAME + WHEEL + settings))
@@ -194,7 +194,7 @@ def test_compiled_modules_of_windows_are_left_out_unless_they_are_artifacts(subt
             assert find_modules(installed.files).names == ("demo", *expected)
 
 
-def test_files_that_hooks_write_are_installed(subtests: pytest.Subtests):
+def test_files_written_by_hooks_are_installed(subtests: pytest.Subtests):
     cases = [
         ("vcs", 'version-file = "demo/_version.py"\n', [*WHOLE, "demo._version"], "derived"),
         ("version", 'path = "demo/core.py"\n', WHOLE, "exact"),
@@ -207,7 +207,7 @@ def test_files_that_hooks_write_are_installed(subtests: pytest.Subtests):
             assert found(contents) == (sorted(expected), grade)
 
 
-def test_bytecode_is_installed_where_it_is_forced_or_an_artifact(subtests: pytest.Subtests):
+def test_bytecode_is_installed_if_forced_or_artifact(subtests: pytest.Subtests):
     paths = ("demo/__init__.py", "demo/old.pyc", "x/y.pyc", "x/__pycache__/z.cpython-312.pyc")
     cases = [
         ("", ["demo"]),
@@ -220,7 +220,7 @@ def test_bytecode_is_installed_where_it_is_forced_or_an_artifact(subtests: pytes
             assert modules_by(hatchling.installed, files(*paths, pyproject=NAME + settings))[1] == expected
 
 
-def test_ignored_patterns_are_read_as_hatchling_reads_them(subtests: pytest.Subtests):
+def test_ignore_patterns_match_as_in_hatchling(subtests: pytest.Subtests):
     cases = [
         ("\ufeffdemo/a.py\n", ["demo", "demo._x", "demo.a"]),
         ("\ufeff\ndemo/a.py\n", ["demo", "demo._x"]),

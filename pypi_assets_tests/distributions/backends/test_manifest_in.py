@@ -1,4 +1,4 @@
-"""The files that MANIFEST.in and SOURCES.txt name are package data."""
+"""Package data are the files that MANIFEST.in and SOURCES.txt name."""
 
 import pytest
 
@@ -17,7 +17,7 @@ SOURCES = "demo.egg-info/SOURCES.txt"
 TOP_LEVEL = {"demo.egg-info/top_level.txt": "demo\n"}
 
 
-def test_data_are_the_modules_that_manifest_in_includes(subtests: pytest.Subtests):
+def test_modules_included_by_manifest_in_are_data(subtests: pytest.Subtests):
     cases = [
         ("", []),
         ("recursive-include demo *.py", [*DATA, *SUB]),
@@ -44,7 +44,7 @@ def test_data_are_the_modules_that_manifest_in_includes(subtests: pytest.Subtest
             assert grade_of(setuptools.installed, contents) == "exact"
 
 
-def test_data_are_the_modules_that_sources_txt_names(subtests: pytest.Subtests):
+def test_modules_named_by_sources_txt_are_data(subtests: pytest.Subtests):
     cases = [
         (None, "", []),
         ("demo/__init__.py\n", "", []),
@@ -59,7 +59,7 @@ def test_data_are_the_modules_that_sources_txt_names(subtests: pytest.Subtests):
             assert modules_by(setuptools.installed, contents)[1] == ["demo", "demo.a", *more]
 
 
-def test_settings_decide_whether_data_are_installed(subtests: pytest.Subtests):
+def test_data_are_installed_depending_on_settings(subtests: pytest.Subtests):
     setup = "from setuptools import setup\n"
     cases = [
         ({"setup_py": f"{setup}setup(packages=['demo'])\n"}, [], "exact"),
@@ -84,7 +84,7 @@ def test_settings_decide_whether_data_are_installed(subtests: pytest.Subtests):
             assert grade_of(setuptools.installed, contents) == grade
 
 
-def test_bytecode_without_a_source_is_data(subtests: pytest.Subtests):
+def test_bytecode_without_source_is_data(subtests: pytest.Subtests):
     paths = ("demo/__init__.py", "demo/x.pyc", "demo/data/y.pyc", "demo/__pycache__/z.cpython-312.pyc", "top.pyc")
     no_data = "include-package-data = false\n"
     cases = [
@@ -108,7 +108,7 @@ def test_bytecode_without_a_source_is_data(subtests: pytest.Subtests):
             assert grade_of(setuptools.installed, contents) == "exact"
 
 
-def test_a_condensed_file_names_the_same(subtests: pytest.Subtests):
+def test_condensed_sources_txt_names_the_same_files(subtests: pytest.Subtests):
     members = folders_of(f"demo-1.0/{path}" for path in (*TREE, "setup.py", "demo/old.pyc"))
     name = f"demo-1.0/{SOURCES}"
     for listed in ([*TREE, "setup.py", "README"], ["setup.py"], []):
@@ -121,7 +121,7 @@ def test_a_condensed_file_names_the_same(subtests: pytest.Subtests):
             assert manifest_files(tree, [*TREE, "demo/old.pyc"]) == ({*listed} & {*TREE}, True)
 
 
-def test_files_that_were_not_kept_leave_a_doubt(tmp_path, subtests: pytest.Subtests):
+def test_missing_manifest_files_lower_the_grade(tmp_path, subtests: pytest.Subtests):
     contents = (
         files(*TREE, pyproject=PACKAGE) | TOP_LEVEL | {SOURCES: "\n".join(TREE), "MANIFEST.in": "prune demo/data\n"}
     )

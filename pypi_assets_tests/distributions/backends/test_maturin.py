@@ -1,4 +1,4 @@
-"""What maturin installs."""
+"""The modules that maturin installs."""
 
 import pytest
 
@@ -94,7 +94,7 @@ def test_maturin(subtests: pytest.Subtests):
         ('[package]\nname = "demo"\n[lib]\ncrate-type = ["cdylib"]\n', ["demo", "demo.demo"], "derived"),
     ],
 )
-def test_a_crate_that_binds_nothing_is_a_program(cargo, expected, grade):
+def test_crate_without_bindings_is_a_program(cargo, expected, grade):
     contents = files("demo/__init__.py", "src/main.rs", pyproject=TABLE) | {"Cargo.toml": cargo}
     assert modules_by(maturin.installed, contents)[1] == expected
     assert grade_of(maturin.installed, contents) == grade

@@ -22,7 +22,7 @@ def holds(condition):
     return truth(tokens, options, {"is_on": True, "is_off": False, "unclear": None})
 
 
-def test_options_have_their_defaults_and_what_the_set_up_gives():
+def test_options_use_defaults_and_setup_arguments():
     expected = {"gpu": "false", "blas": "openblas", "plain": "true", "mkl": "true"}
     assert read_options(OPTIONS, ["-Dmkl=true"]) == expected
     assert read_options(OPTIONS, ["-Dgpu=true"])["gpu"] == "true"
@@ -53,5 +53,5 @@ def test_conditions(subtests: pytest.Subtests):
             assert holds(condition) is expected
 
 
-def test_a_long_condition_is_not_evaluated():
+def test_long_condition_is_not_evaluated():
     assert holds("true and " * 150 + "true") is None

@@ -1,4 +1,4 @@
-"""What meson-python installs."""
+"""The modules that meson-python installs."""
 
 import time
 
@@ -85,7 +85,7 @@ def test_meson_python(builds, expected):
 @pytest.mark.parametrize(
     "part", ["'''", "'", "py.install_sources(", "x = [", "foreach a : x\n", "a += a\n", "\\\\'", "x(["]
 )
-def test_long_meson_files_take_no_time_without_end(part):
+def test_long_meson_files_take_bounded_time(part):
     contents = {"meson.build": "a = ['x', 'y']\n" + part * 20_000}
     assert modules_by(meson_python.installed, contents)[1] == []
 
@@ -107,7 +107,7 @@ def test_long_meson_files_take_no_time_without_end(part):
         ),
     ],
 )  # fmt: skip
-def test_options_decide_what_is_built(text, expected):
+def test_options_select_build_targets(text, expected):
     call = "py.extension_module('{}', 'x.c', install: true, install_dir: py.get_install_dir() / 'demo')"
     contents = {
         "meson.build": text.replace("extension", call.format("_x")).replace("other", call.format("_y")),
@@ -117,7 +117,7 @@ def test_options_decide_what_is_built(text, expected):
     assert modules_by(meson_python.installed, contents)[1] == (["demo", *expected] if expected else [])
 
 
-def test_what_is_written_or_copied_is_installed_and_tags_and_exclusions_leave_out():
+def test_generated_and_copied_files_respect_tags_and_exclusions():
     contents = {
         "meson.build": "d = py.get_install_dir() / 'demo'\n"
         "custom_target('v', output: 'v.py', install: true, install_dir: d)\n"
@@ -138,7 +138,7 @@ def test_what_is_written_or_copied_is_installed_and_tags_and_exclusions_leave_ou
     assert modules_by(meson_python.installed, contents)[1] == ["demo", "demo.x"]
 
 
-def test_loops_are_run_for_each_item_with_its_own_settings():
+def test_loops_run_once_per_item():
     contents = {
         "meson.build": "data = {\n  '_a': {'subdir': 'demo', 'sources': files('a.c')},\n"
         "  '_b': {'subdir': 'demo/sub', 'sources': files('b.c'), 'install': false},\n}\n"
@@ -166,7 +166,7 @@ def test_loops_are_run_for_each_item_with_its_own_settings():
         "x = " + "'@0@'.format(" * 10_000,
     ],
 )
-def test_hostile_meson_files_end(text):
+def test_hostile_meson_files_terminate(text):
     before = time.process_time()
     modules_by(meson_python.installed, {"meson.build": text})
     assert time.process_time() - before < 5

@@ -18,7 +18,7 @@ def scalar(text):
 TABLE = read("{'a': {'subdir': 'x', 'off': false}, 'b': ['y', 'z']}")
 
 
-def test_texts(subtests: pytest.Subtests):
+def test_strings(subtests: pytest.Subtests):
     cases = [
         ("'a'", ("a",)),
         ("'a' + '_' + name", ("a_demo",)),
@@ -45,7 +45,7 @@ def test_texts(subtests: pytest.Subtests):
             assert found.texts[: len(expected) or 1] == expected
 
 
-def test_items_have_keys_and_values():
+def test_arguments_have_keys_and_values():
     assert [key for key, _ in TABLE.items] == ["a", "b"]
     assert TABLE.item("a").item("subdir") == scalar("x")
     assert TABLE.item("a").item("off").is_false
@@ -53,12 +53,12 @@ def test_items_have_keys_and_values():
     assert TABLE.item("none") is None
 
 
-def test_the_folder_of_modules_is_known_through_lists_and_sums():
+def test_module_folder_is_tracked_through_expressions():
     assert read("py.get_install_dir() / 'demo'").is_site
     assert read("where", where=read("py.get_install_dir()")).is_site
     assert not read("get_option('libdir')").is_site
 
 
-def test_parts_between_marks_outside_of_brackets():
+def test_split_ignores_separators_in_brackets():
     tokens = [("mark", mark) for mark in "a,(b,c),"] + [("line", "\n")]
     assert [[text for _, text in part] for part in split(tokens, ",")] == [["a"], list("(b,c)")]

@@ -1,4 +1,4 @@
-"""What flit, Poetry, uv's build backend and smaller backends install."""
+"""The modules that flit, Poetry, uv's build backend and smaller backends install."""
 
 from textwrap import dedent
 
@@ -23,7 +23,7 @@ IN_SRC = ["demo", "demo.c"]
 ONE_AND_DEMO = ["demo", "demo.a", "one"]
 
 
-def test_the_package_of_the_settings_or_of_the_projects_name(subtests: pytest.Subtests):
+def test_package_from_settings_or_project_name(subtests: pytest.Subtests):
     cases = [
         (named_package.whey, "", ["demo", "demo.a"], "exact"),
         (named_package.whey, '[tool.whey]\nsource-dir = "src"\n', ["demo", "demo.c"], "exact"),
@@ -57,7 +57,7 @@ def test_the_package_of_the_settings_or_of_the_projects_name(subtests: pytest.Su
             assert grade_of(rule, contents) == grade
 
 
-def test_local_settings_of_py_build_cmake_leave_a_doubt():
+def test_py_build_cmake_local_settings_lower_the_grade():
     plain = files("demo/__init__.py", pyproject='[project]\nname = "demo"\n')
     assert grade_of(named_package.py_build_cmake, plain) == "exact"
     assert grade_of(named_package.py_build_cmake, plain | {"py-build-cmake.local.toml": ""}) == "guessed"
@@ -85,7 +85,7 @@ def test_flit(contents, expected):
 
 
 @pytest.mark.parametrize("settings", ['[project]\nname = "a-b-stubs"\n', '[tool.flit.module]\nname = "a_b-stubs"\n'])
-def test_packages_of_stubs_keep_the_end_of_their_names(settings):
+def test_stub_packages_keep_their_suffix(settings):
     installed = flit.installed(source_tree(files("a_b-stubs/__init__.pyi", pyproject=settings)))
     assert installed is not None
     assert find_modules(installed.files).stubs == ("a_b",)
@@ -124,7 +124,7 @@ def test_uv_build(contents, expected):
     assert modules_by(uv_build.installed, contents)[1] == expected
 
 
-def test_data_of_the_schemes_of_modules_are_installed(subtests: pytest.Subtests):
+def test_data_of_module_schemes_are_installed(subtests: pytest.Subtests):
     paths = ("src/demo/__init__.py", "src/demo/old.pyc", "more/extra.py", "more/sub/deep.py")
     cases = [
         ('data.purelib = "more"\n', ["demo", "extra", "sub", "sub.deep"]),
@@ -190,7 +190,7 @@ def test_poetry(contents, expected, by):
     assert modules_by(poetry.installed, contents) == (by, expected)
 
 
-def test_the_first_entry_that_names_a_file_decides_and_includes_survive_exclude():
+def test_poetry_first_matching_entry_decides():
     settings = """
         [build-system]
         requires = ["poetry-core>=2"]
@@ -203,6 +203,6 @@ def test_the_first_entry_that_names_a_file_decides_and_includes_survive_exclude(
     assert found == ["a", "a.demo", "a.demo.core", "a.demo.tests", "a.demo.tests.test_x"]
 
 
-def test_packages_for_sdists_alone_are_none_of_the_wheel():
+def test_sdist_only_packages_are_not_in_the_wheel():
     settings = '[tool.poetry]\nname = "demo"\npackages = [{include = "other.py", format = "sdist"}]\n'
     assert modules_by(poetry.installed, files(*FLAT, pyproject=settings)) == ("poetry name", WHOLE)

@@ -1,4 +1,4 @@
-"""What numpy.distutils builds."""
+"""The modules that numpy.distutils builds."""
 
 import pytest
 
@@ -34,13 +34,13 @@ SCRIPTS = {"demo/fast/setup.py": INSIDE, "tools/setup.py": INSIDE}
         ({"demo.egg-info/top_level.txt": "demo\n"}, "top_level.txt", "guessed"),
     ],
 )
-def test_packages_have_the_extension_modules_of_their_setup_py(more, by, grade):
+def test_packages_have_extension_modules_of_their_setup_py(more, by, grade):
     contents = PACKAGES | SCRIPTS | more
     expected = ["demo", "demo.fast", "demo.fast._one", "demo.fast._two", "demo.fast.setup"]
     assert modules_by(setuptools.installed, contents) == (by, expected)
     assert grade_of(setuptools.installed, contents) == grade
 
 
-def test_packages_can_lie_in_a_folder():
+def test_packages_in_a_subfolder():
     contents = {f"src/{path}": content for path, content in SCRIPTS.items()} | files("src/demo/fast/__init__.py")
     assert configured_extensions(source_tree(contents), "src") == ["demo.fast._one", "demo.fast._two"]

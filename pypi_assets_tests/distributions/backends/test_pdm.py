@@ -1,4 +1,4 @@
-"""What PDM installs."""
+"""The modules that PDM installs."""
 
 import pytest
 
@@ -76,18 +76,18 @@ def test_pdm(contents, expected, by):
         (["demo"], ["."], []),
     ],
 )
-def test_of_two_patterns_for_a_path_the_deeper_and_the_plainer_one_counts(includes, excludes, expected):
+def test_deeper_and_plainer_pattern_wins(includes, excludes, expected):
     contents = files(*FLAT, pyproject=f"{BUILD}includes = {includes}\nexcludes = {excludes}\n")
     found = modules_by(pdm.installed, contents)[1]
     assert [name for name in found if name not in {"tests", "tests.test_core", "demo.tests.test_x"}] == expected
 
 
-def test_packages_of_stubs():
+def test_stub_packages():
     installed = pdm.installed(source_tree(files("demo-stubs/__init__.pyi", "x.py", pyproject=NAME)))
     assert find_modules(installed.files).stubs == ("demo",)
 
 
-def test_wheel_data_places_modules_next_to_the_packages(subtests: pytest.Subtests):
+def test_wheel_data_adds_modules(subtests: pytest.Subtests):
     cases = [
         ("purelib", '{path = "hid/evil.py", relative-to = "hid"}', ["evil"], "exact"),
         ("platlib", '{path = "hid/**/*.py", relative-to = "hid"}', ["evil", "sub", "sub.deep"], "exact"),
@@ -109,7 +109,7 @@ def test_wheel_data_places_modules_next_to_the_packages(subtests: pytest.Subtest
             assert grade_of(pdm.installed, contents) == grade
 
 
-def test_what_a_build_adds_or_plugins_do(subtests: pytest.Subtests):
+def test_files_added_by_builds_and_plugins(subtests: pytest.Subtests):
     dynamic = '[project]\nname = "demo"\ndynamic = ["version"]\n'
     written = '[tool.pdm.version]\nsource = "scm"\nwrite_to = "demo/_version.py"\n'
     cases = [
@@ -127,7 +127,7 @@ def test_what_a_build_adds_or_plugins_do(subtests: pytest.Subtests):
             assert grade_of(pdm.installed, contents) == grade
 
 
-def test_excluded_src_is_no_folder_of_packages():
+def test_excluded_src_is_not_a_package_folder():
     settings = f'{NAME}{BUILD}includes = ["src/demo/core.py", "other.py"]\nexcludes = ["src/"]\n'
     contents = files(*FLAT, *SRC, pyproject=settings)
     assert modules_by(pdm.installed, contents)[1] == ["other", "src", "src.demo", "src.demo.core"]

@@ -1,4 +1,4 @@
-"""What scikit-build-core installs."""
+"""The modules that scikit-build-core installs."""
 
 import pytest
 
@@ -107,7 +107,7 @@ def test_cmake_is_followed_into_folders_and_functions():
         ),
     ],
 )
-def test_cmake_that_is_off_makes_nothing_unless_something_overrides_it(overrides, expected, grade):
+def test_disabled_cmake_builds_nothing_unless_overridden(overrides, expected, grade):
     contents = files("demo/__init__.py", pyproject="[tool.scikit-build]\nwheel.cmake = false\n" + overrides)
     assert modules_by(scikit_build_core.installed, contents | CMAKE_FILES)[1] == expected
     assert grade_of(scikit_build_core.installed, contents | CMAKE_FILES) == grade
@@ -115,7 +115,7 @@ def test_cmake_that_is_off_makes_nothing_unless_something_overrides_it(overrides
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("part", ["install(TARGETS x ", "set(a b", "${", "pybind11_add_module( ", "\t", "function(a b"])
-def test_long_cmake_files_take_no_time_without_end(part):
+def test_long_cmake_files_take_bounded_time(part):
     contents = files("demo/__init__.py") | {"CMakeLists.txt": "pybind11_add_module(x)\n" + part * 20_000}
     assert "demo" in modules_by(scikit_build_core.installed, contents)[1]
 
@@ -124,7 +124,7 @@ PLAIN = '[project]\nname = "demo"\n[tool.scikit-build]\nwheel.cmake = false\n'
 OVERRIDE = "[[tool.scikit-build.overrides]]\n"
 
 
-def test_what_each_override_names_is_listed(subtests: pytest.Subtests):
+def test_overrides_add_modules(subtests: pytest.Subtests):
     version = f'{OVERRIDE}if.python-version = ">=3.8"\n'
     system = f'{OVERRIDE}if.any.platform-system = "linux"\n'
     cases = [
@@ -150,14 +150,14 @@ def test_what_each_override_names_is_listed(subtests: pytest.Subtests):
             assert grade_of(scikit_build_core.installed, contents) == grade
 
 
-def test_files_that_force_include_places_are_installed():
+def test_force_included_files_are_installed():
     settings = PLAIN + 'wheel.exclude = ["y.py"]\n[tool.scikit-build.wheel.force-include]\n"notes.txt" = "late.py"\n'
     settings += '"lib" = "demo/lib"\n"data.txt" = "${SKBUILD_DATA_DIR}/x.py"\n'
     contents = files("demo/__init__.py", "lib/x.py", "lib/y.py", "notes.txt", "data.txt", pyproject=settings)
     assert modules_by(scikit_build_core.installed, contents)[1] == ["demo", "demo.lib", "demo.lib.x", "late"]
 
 
-def test_files_that_git_ignores_leave_a_doubt(subtests: pytest.Subtests):
+def test_gitignored_files_lower_the_grade(subtests: pytest.Subtests):
     for path in (".gitignore", "demo/.gitignore"):
         with subtests.test(path=path):
             assert grade_of(scikit_build_core.installed, files("demo/__init__.py", path, pyproject=PLAIN)) == "derived"

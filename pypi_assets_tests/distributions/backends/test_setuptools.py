@@ -1,4 +1,4 @@
-"""What setuptools installs: declarations, their order, discovery, and the check against top_level.txt."""
+"""The modules that setuptools installs: declarations, their order, discovery, and the check against top_level.txt."""
 
 import pytest
 
@@ -261,7 +261,7 @@ def test_modules(subtests: pytest.Subtests):
         "opts = {'packages': ['demo']}\nfor x in os.walk('demo'): opts['packages'] += [x]\nsetup(**opts)",
     ],
 )
-def test_a_part_of_the_packages_is_not_the_whole(script):
+def test_partly_known_packages_are_not_used(script):
     contents = files(*TREE, setup_py=f"import os, sys\nfrom setuptools import *\n{script}\n")
     contents |= {"demo.egg-info/top_level.txt": "demo\n"}
     assert modules_by(setuptools.installed, contents) == ("top_level.txt", [*LIBRARY, "demo.tests"])
@@ -376,14 +376,14 @@ COMPUTED = "import x\nsetup(packages=x.found(), package_dir=x.places(), ext_modu
         ("demo", "other", []),
     ],
 )
-def test_the_top_folder_can_be_the_package(project, names, expected):
+def test_top_folder_can_be_the_package(project, names, expected):
     contents = files("__init__.py", "core.py", "sub/__init__.py", "sub/data/x.py", "docs/conf.py", setup_py=COMPUTED)
     contents |= {"x.egg-info/top_level.txt": f"{names}\n"}
     assert modules_by(setuptools.installed, contents, project) == ("top_level.txt", expected)
     assert grade_of(setuptools.installed, contents, project) == "guessed"
 
 
-def test_what_setup_py_computes_is_unknown_without_an_egg_info():
+def test_computed_packages_without_egg_info_are_unknown():
     assert setuptools.installed(source_tree(files(*TREE, setup_py="import x\nsetup(packages=x.find())\n"))) is None
 
 
@@ -442,7 +442,7 @@ def test_discovery_is_compared_with_top_level(contents, by, expected):
     assert modules_by(setuptools.installed, contents | TOP_LEVEL) == (by, expected)
 
 
-def test_extension_modules_alone_are_all_without_an_egg_info():
+def test_extension_modules_without_egg_info_are_the_only_modules():
     contents = files(*NAMESPACE, setup_py=SETUP + "setup(ext_modules=[Extension('fast', ['f.c'])])\n")
     assert modules_by(setuptools.installed, contents) == ("setup.py ext_modules", ["fast"])
 
@@ -468,7 +468,7 @@ def test_setup_py_comes_before_setup_cfg(script, options, by, expected):
     assert modules_by(setuptools.installed, contents) == (by, expected)
 
 
-def test_computed_packages_come_before_those_of_setup_cfg():
+def test_computed_packages_come_before_setup_cfg():
     contents = files(*BOTH, setup_py=f"{SETUP}import x\nsetup(packages=x.y)\n", setup_cfg="[options]\npackages = b\n")
     assert modules_by(setuptools.installed, contents) == (None, [])
     contents["demo.egg-info/top_level.txt"] = "a\n"
@@ -489,12 +489,12 @@ def test_package_data_may_name_modules(script, setup_cfg, expected):
     assert modules_by(setuptools.installed, contents)[1] == expected
 
 
-def test_an_empty_pattern_names_nothing():
+def test_empty_pattern_matches_nothing():
     contents = files(*NAMESPACE, setup_py=SETUP + "setup(packages=find_packages(exclude=['']))\n")
     assert modules_by(setuptools.installed, contents)[1] == ["demo", "other"]
 
 
 @pytest.mark.parametrize("folder", ["dist", "env", "venv", "requirements"])
-def test_folders_that_are_no_packages_at_the_top(folder):
+def test_top_folders_that_are_not_packages(folder):
     contents = files("demo/__init__.py", f"{folder}/x.py", pyproject='[project]\nname = "demo"\n')
     assert modules_by(setuptools.installed, contents) == ("setuptools flat layout", ["demo"])

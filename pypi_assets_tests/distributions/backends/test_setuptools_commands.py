@@ -1,4 +1,4 @@
-"""Folders of an earlier build in an sdist, and options of commands, change the modules that setuptools installs."""
+"""Leftover build folders in an sdist and command options change the modules that setuptools installs."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ PACKAGE = f'{NAME}[tool.setuptools]\npackages = ["demo"]\n'
 EXTENSION = 'from setuptools import setup, Extension\nsetup(ext_modules=[Extension("fast", ["f.c"])])\n'
 
 
-def test_folders_of_an_earlier_build_are_installed(subtests: pytest.Subtests):
+def test_leftover_build_folders_are_installed(subtests: pytest.Subtests):
     cases = [
         ("build/lib/old.py", {}, ["demo", "old"], "exact"),
         ("build/lib/demo/old.py", {}, ["demo", "demo.old"], "exact"),
@@ -34,7 +34,7 @@ def test_folders_of_an_earlier_build_are_installed(subtests: pytest.Subtests):
             assert grade_of(setuptools.installed, contents) == grade
 
 
-def test_options_of_commands_are_followed_or_leave_a_doubt(subtests: pytest.Subtests):
+def test_command_options_are_followed_or_lower_the_grade(subtests: pytest.Subtests):
     cases = [
         ("[build]\nbuild-base = bb\n", ["demo", "old"], "exact"),
         ("[build]\nbuild_lib = bb/lib\n", ["demo", "old"], "exact"),
@@ -85,7 +85,7 @@ def test_options_of_commands_are_followed_or_leave_a_doubt(subtests: pytest.Subt
             assert grade_of(setuptools.installed, contents) == grade
 
 
-def test_extra_path_of_a_setup_py_is_followed_or_leaves_a_doubt(subtests: pytest.Subtests):
+def test_extra_path_is_followed_or_lowers_the_grade(subtests: pytest.Subtests):
     cases = [
         ("'q'", ["q", "q.demo"], "exact"),
         ("('p', 'q')", ["q", "q.demo"], "exact"),
@@ -101,7 +101,7 @@ def test_extra_path_of_a_setup_py_is_followed_or_leaves_a_doubt(subtests: pytest
             assert grade_of(setuptools.installed, contents) == grade
 
 
-def test_build_py_into_another_folder_leaves_extension_modules_alone(subtests: pytest.Subtests):
+def test_build_py_folder_does_not_move_extension_modules(subtests: pytest.Subtests):
     compiled = "from setuptools import setup, Extension\nsetup(ext_modules=[Extension('fast', ['f.c'])])\n"
     cases = [
         ("[build_py]\nbuild-lib = build/lib\n", compiled, ["fast"], "exact"),
@@ -118,8 +118,7 @@ def test_build_py_into_another_folder_leaves_extension_modules_alone(subtests: p
 
 
 @pytest.mark.nightly
-def test_setuptools_installs_the_same(tmp_path: Path, subtests: pytest.Subtests):
-    """Real setuptools builds a wheel with each option. The record has its modules."""
+def test_wheel_built_by_setuptools_has_the_same_modules(tmp_path: Path, subtests: pytest.Subtests):
     left = ["build/lib/old.py", "bb/lib/left.py", "x/inner.py", "x/demo/more.py", "bb/wheel/made.py"]
     sections = [
         "",
@@ -160,7 +159,7 @@ def test_setuptools_installs_the_same(tmp_path: Path, subtests: pytest.Subtests)
 
 
 def built_wheel(folder: Path, contents: Mapping[str, str]) -> Path:
-    """Write a project into `folder`, and build its wheel."""
+    """Write a project into `folder` and build its wheel with setuptools."""
     for name, content in contents.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content)
@@ -171,7 +170,7 @@ def built_wheel(folder: Path, contents: Mapping[str, str]) -> Path:
     return wheel
 
 
-def test_options_in_setup_py_come_before_those_of_files(subtests: pytest.Subtests):
+def test_options_in_setup_py_come_before_files(subtests: pytest.Subtests):
     cases = [
         ("{}", "", ["demo"], "exact"),
         ("{'bdist_wheel': {'universal': True}, 'py2app': {'argv': None}}", "", ["demo"], "exact"),
@@ -195,7 +194,7 @@ def test_options_in_pyproject_toml_come_after_setup_cfg():
     assert modules_by(setuptools.installed, contents)[1] == ["old"]
 
 
-def test_arguments_that_change_commands_leave_a_doubt(subtests: pytest.Subtests):
+def test_arguments_that_change_commands_lower_the_grade(subtests: pytest.Subtests):
     for argument in (
         "options={'build_py': where()}",
         "options={'build_py': {'build_lib': x}}",

@@ -1,4 +1,4 @@
-"""Extension modules are those that setup.py names; other sources of Cython in a package are no modules."""
+"""Extension modules are the ones that setup.py names. Other Cython sources in a package are not modules."""
 
 import pytest
 
@@ -60,7 +60,7 @@ OWN_BUILD = "class build(build_ext): pass\nsetup(packages=['demo'], cmdclass={'b
         ),
     ],
 )
-def test_only_what_is_named_is_a_module(script, expected, grade):
+def test_only_named_extensions_are_modules(script, expected, grade):
     contents = files(*PACKAGE, pyproject=CYTHON, setup_py=f"from setuptools import *\n{script}\n")
     assert modules_by(setuptools.installed, contents)[1] == expected
     assert grade_of(setuptools.installed, contents) == grade
@@ -74,33 +74,33 @@ def test_only_what_is_named_is_a_module(script, expected, grade):
         (("demo/loop.pyx", "demo/other.c"), ["demo"]),
     ],
 )
-def test_without_cython_a_source_of_it_is_built_from_what_it_made(paths, expected):
+def test_without_cython_generated_c_sources_are_built(paths, expected):
     script = "setup(packages=['demo'], ext_modules=[Extension('demo.loop', ['demo/loop.pyx'])])\n"
     contents = files("demo/__init__.py", *paths, setup_py=f"from setuptools import *\n{script}")
     assert has_generated_source(source_tree(contents), "demo.loop") == (expected[-1] == "demo.loop")
     assert modules_by(setuptools.installed, contents)[1] == expected
 
 
-def test_cython_names_a_module_by_the_packages_that_it_lies_in():
+def test_cython_module_name_follows_its_packages():
     tree = source_tree(files("src/demo/__init__.py", "src/demo/a.pyx", "src/b.pyx"))
     script = read_setup_script("setup(ext_modules=cythonize(['src/demo/*.pyx', 'src/*.pyx']))")
     assert sorted(cythonized(tree, script)) == ["b", "demo.a"]
 
 
-def test_names_stand_in_pyproject_toml_and_in_calls_that_are_not_followed():
+def test_names_in_pyproject_toml_and_unresolved_calls():
     pyproject = '[[tool.setuptools.ext-modules]]\nname = "a"\n[[tool.setuptools-rust.ext-modules]]\ntarget = "b"\n'
     tree = source_tree(files(pyproject=pyproject, setup_py="found(Extension('c'), # Extension('d')\n)"))
     assert pyproject_extensions(tree) == ["a", "b"]
     assert literal_extensions(tree) == ("c", "a", "b")
 
 
-def test_a_module_of_cffi_lies_in_the_ext_package():
+def test_cffi_module_is_in_ext_package():
     script = "setup(packages=['demo'], ext_package='demo', cffi_modules=['build.py:made'])"
     contents = files("demo/__init__.py", "x.c", setup_py=script) | {"demo.egg-info/top_level.txt": "_made\ndemo\n"}
     assert modules_by(setuptools.installed, contents)[1] == ["demo", "demo._made"]
 
 
-def test_a_backend_in_the_sdist_may_compile_what_cython_reads():
+def test_in_tree_backend_may_compile_cython_sources():
     contents = files(
         "demo/__init__.py",
         "demo/_fast.pyx",
@@ -111,7 +111,7 @@ def test_a_backend_in_the_sdist_may_compile_what_cython_reads():
 
 
 @pytest.mark.parametrize(("source", "folder"), [("", "demo"), ("src", "src/demo")])
-def test_scikit_build_has_cmake_install_modules(source, folder):
+def test_scikit_build_installs_cmake_modules(source, folder):
     script = f"from skbuild import setup\nsetup(packages=['demo'], package_dir={{'': '{source}'}}, cmake_args=[])\n"
     text = f"python_extension_module(_fast)\nadd_library(other)\ninstall(TARGETS _fast LIBRARY DESTINATION {folder})\n"
     contents = files(f"{folder}/__init__.py", setup_py=script) | {"CMakeLists.txt": text}

@@ -1,4 +1,4 @@
-"""What setup.py adds to what else is declared to setuptools, and how sure the modules are that are found so."""
+"""The modules that setup.py adds to other declarations, and their grades."""
 
 import pytest
 
@@ -30,7 +30,7 @@ setup(packages=names)
         ),
     ],
 )
-def test_found_packages_can_have_a_prefix(script, expected):
+def test_found_packages_with_prefix(script, expected):
     contents = files(*TREE, setup_py=f"from setuptools import *\n{script}\n")
     assert modules_by(setuptools.installed, contents) == ("setup.py find_packages", expected)
     assert grade_of(setuptools.installed, contents) == "exact"
@@ -52,7 +52,7 @@ EACH = "for folder, _, names in os.walk('demo'):\n  if '__init__.py' in names: f
         f"found = []\nfor other in unknown():\n  found.append('a')\nfound = []\n{EACH}setup(packages=found)",
     ],
 )
-def test_a_folder_that_a_script_walks_through_has_its_packages(script):
+def test_packages_found_by_os_walk(script):
     contents = files(*TREE, setup_py=WALKING + script)
     assert modules_by(setuptools.installed, contents) == ("setup.py find_packages", [*LIBRARY, "demo.tests"])
     assert grade_of(setuptools.installed, contents) == "derived"
@@ -73,12 +73,12 @@ OTHER_CFG = "[options]\npackages = demo.sub\npy_modules = other\n"
         ({"setup.py": "setup(packages=['demo'])", "setup.cfg": OTHER_CFG}, ["demo", "demo.core", "other"]),
     ],
 )
-def test_packages_and_modules_are_declared_each_in_its_own_place(contents, expected):
+def test_packages_and_modules_can_have_different_declarations(contents, expected):
     found = modules_by(setuptools.installed, files(*TREE, "other.py") | contents)[1]
     assert [name for name in found if name != "demo" or "demo" in expected] == expected
 
 
-def test_a_package_with_an_extension_module_is_looked_for_all_the_same():
+def test_package_discovery_runs_despite_extension_modules():
     script = "setup(packages=found(), ext_modules=[Extension('demo._x', ['x.c'])])"
     contents = files(*TREE, "x.c", setup_py=f"from setuptools import *\n{script}") | ONE
     contents |= {"demo.egg-info/top_level.txt": "demo\none\n"}
@@ -88,7 +88,7 @@ def test_a_package_with_an_extension_module_is_looked_for_all_the_same():
 NAMED = '[project]\nname = "demo"\n'
 
 
-def test_a_doubt_lowers_the_grade(subtests: pytest.Subtests):
+def test_doubt_lowers_the_grade(subtests: pytest.Subtests):
     cases = [
         ("literal", files(*TREE, setup_py="setup(packages=['demo'])"), "exact"),
         ("further arguments", files(*TREE, setup_py="setup(packages=['demo'], **more())"), "derived"),
@@ -154,11 +154,11 @@ def test_a_doubt_lowers_the_grade(subtests: pytest.Subtests):
         (files("demo/__init__.py", setup_py="setup(packages=['demo'], cmdclass={'build_ext': Own})\n"), "exact"),
     ],
 )  # fmt: skip
-def test_code_of_the_projects_own_that_may_build_more_is_a_doubt(contents, expected):
+def test_own_build_code_lowers_the_grade(contents, expected):
     assert grade_of(setuptools.installed, contents) == expected
 
 
-def test_top_level_txt_hides_nothing_that_is_declared(subtests: pytest.Subtests):
+def test_top_level_txt_does_not_hide_declared_modules(subtests: pytest.Subtests):
     setup = "from setuptools import setup, find_packages\n"
     cases = [
         {"setup_py": f"{setup}setup(packages=['demo', 'evil'])\n"},

@@ -1,4 +1,4 @@
-"""Which folders find_packages() and find_namespace_packages() take."""
+"""The folders that find_packages() and find_namespace_packages() select."""
 
 import pytest
 
@@ -25,7 +25,7 @@ TREE = dict.fromkeys(
         (["x"], [], True, []),
     ],
 )
-def test_packages_are_found_by_their_names(include, exclude, namespaces, expected):
+def test_find_packages_filters_by_name(include, exclude, namespaces, expected):
     assert find_packages(source_tree(TREE), "src", include, exclude, namespaces=namespaces) == expected
 
 
@@ -38,16 +38,16 @@ def test_packages_are_found_by_their_names(include, exclude, namespaces, expecte
         (("src/n",), {"": "src"}, ["n/x.py"]),
     ],
 )
-def test_folders_that_commands_copy(copied, package_dir, expected):
+def test_folders_copied_by_commands(copied, package_dir, expected):
     found = copied_files(source_tree(TREE), SetupArguments(copied=copied, package_dir=package_dir))
     assert sorted(paths_of(found)) == sorted(expected)
 
 
-def test_a_folder_below_one_that_is_no_package_is_none():
+def test_folder_below_a_non_package_is_not_a_package():
     assert find_packages(source_tree(TREE), "", ["*"], [], namespaces=False) == []
 
 
-def test_package_data_lead_out_of_their_package(subtests: pytest.Subtests):
+def test_package_data_outside_the_package(subtests: pytest.Subtests):
     cases = [
         ("../other/*.py", ["other", "other.x"], "exact"),
         ("..//other/x.py", ["other", "other.x"], "exact"),
@@ -63,7 +63,7 @@ def test_package_data_lead_out_of_their_package(subtests: pytest.Subtests):
             assert grade_of(setuptools.installed, contents) == grade
 
 
-def test_a_package_at_the_top_lacks_setup_py():
+def test_top_folder_package_omits_setup_py():
     script = "from setuptools import setup\nsetup(packages=['demo'], package_dir={'demo': '.'})\n"
     contents = files("__init__.py", "core.py", "inner/setup.py", setup_py=script)
     assert modules_by(setuptools.installed, contents)[1] == ["demo", "demo.core"]

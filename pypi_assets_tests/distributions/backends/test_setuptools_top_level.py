@@ -1,4 +1,4 @@
-"""What lies under the names in top_level.txt."""
+"""The modules below the names in top_level.txt."""
 
 import pytest
 
@@ -22,7 +22,7 @@ from pypi_assets_tests.distributions.backends.projects import TREE, files, sourc
         ("gone", "", []),
     ],
 )
-def test_a_name_is_looked_for_in_each_folder_at_the_top(name, root, expected):
+def test_name_is_searched_in_each_top_folder(name, root, expected):
     found_in, found = named_in(source_tree(files(*TREE)), [""], name)
     assert (found_in, paths_of(found)) == (root, expected)
 
@@ -37,7 +37,7 @@ def test_a_name_is_looked_for_in_each_folder_at_the_top(name, root, expected):
         ("other", "demo", ""),
     ],
 )
-def test_the_top_folder_is_a_package_of_the_projects_name(project, name, expected):
+def test_top_folder_with_the_project_name_is_a_package(project, name, expected):
     assert package_at_top(source_tree(files("__init__.py"), project), name) == expected
     assert package_at_top(source_tree(files("core.py"), project), name) == ""
 
@@ -45,24 +45,24 @@ def test_the_top_folder_is_a_package_of_the_projects_name(project, name, expecte
 @pytest.mark.parametrize(
     ("others", "expected"), [((), ""), (("core.py",), "space/demo"), (("sub/__init__.py",), "space/demo")]
 )
-def test_an_init_alone_next_to_an_extension_module_is_no_package(others, expected):
+def test_lone_init_next_to_extension_module_is_not_a_package(others, expected):
     contents = files("__init__.py", "setup.py", "_core.c", "x.egg-info/PKG-INFO", *others)
     contents |= {"x.egg-info/top_level.txt": "_core\nspace\n"}
     assert package_at_top(source_tree(contents, "space.demo"), "space") == expected
 
 
-def test_what_the_project_is_named_in_is_a_namespace():
+def test_parent_of_dotted_project_name_is_a_namespace():
     tree = source_tree(files("_core.c"), "space.demo")
     assert is_namespace(tree, "space")
     assert not is_namespace(tree, "_core")
 
 
-def test_what_lies_next_to_packages_is_left_out():
+def test_files_next_to_packages_are_skipped():
     found = without_scripts(source_tree(files("__init__.py", "setup.py", "sub/x.py", "tests/x.py", "docs/conf.py")))
     assert paths_of(found) == ["__init__.py", "sub/x.py"]
 
 
-def test_folders_below_a_package_are_packages():
+def test_folders_below_a_package_are_subpackages():
     tree = source_tree(files("space/demo/__init__.py", "space/demo/data/x.py", "space/demo/sub/__init__.py"))
     expected = ["space/demo/__init__.py", "space/demo/sub/__init__.py"]
     assert paths_of(in_packages(tree, "", tree.below("space"))) == expected

@@ -1,8 +1,8 @@
-"""What a hostile file would try from a reader that it has taken over.
+"""Attempts of a hostile file that has taken over its reader.
 
-Each attempt returns where it got what it wanted, and raises OSError where something stopped it. What to
-try it on comes from variables, so that one that is not stopped does no harm: `targets.py` makes them. As a program it
-tries all of them in the layers that it is given, and prints what came of each.
+Each attempt returns if it succeeded and raises OSError if it was stopped. Environment variables name the targets, so
+that an attempt that is not stopped does no harm: `targets.py` makes them. Run as a program, this module enters the
+layers given as arguments, makes all attempts, and prints their outcomes.
 """
 
 import codecs
@@ -38,7 +38,7 @@ def attempt(of: Callable[[], object]) -> Callable[[], object]:
 
 
 def try_all() -> dict[str, str]:
-    """By attempt, `done` or `stopped` with the error."""
+    """Return, by attempt, `done` or `stopped` with the error."""
     outcomes = {}
     for name, of in ATTEMPTS.items():
         try:
@@ -51,7 +51,7 @@ def try_all() -> dict[str, str]:
 
 
 def target(name: str) -> str:
-    """An address to try, from the environment."""
+    """Return the address of a target from the environment."""
     return os.environ[f"TARGET_{name}"]
 
 
@@ -79,7 +79,7 @@ def read_memory_of_parent() -> None:
 
 @attempt
 def copy_memory_of_parent() -> None:
-    """process_vm_readv; a kernel without a look at the rights would find the address wrong."""
+    """Call process_vm_readv. A kernel that skipped the permission check would report a bad address."""
     area = (ctypes.c_char * 8)()
     vector = ctypes.create_string_buffer(ctypes.addressof(area).to_bytes(8, "little") + (8).to_bytes(8, "little"), 16)
     with suppress_error(errno.EFAULT):
@@ -88,13 +88,13 @@ def copy_memory_of_parent() -> None:
 
 @attempt
 def trace_parent() -> None:
-    """PTRACE_SEIZE, which lets it run on, and ends with this process."""
+    """Call PTRACE_SEIZE, which does not stop the parent and ends with this process."""
     system_call(101, 117, 0x4206, _PARENT, 0, 0)
 
 
 @attempt
 def take_descriptor_of_parent() -> None:
-    """By pidfd_getfd."""
+    """Call pidfd_getfd."""
     system_call(438, 438, system_call(434, 434, _PARENT, 0), 0, 0)
 
 
@@ -115,7 +115,7 @@ def raise_limits_of_parent() -> None:
 
 @attempt
 def lower_priority_of_parent() -> None:
-    """To what it is."""
+    """Set it to its present value."""
     os.setpriority(os.PRIO_PROCESS, _PARENT, os.getpriority(os.PRIO_PROCESS, _PARENT))
 
 
@@ -169,7 +169,7 @@ def open_netlink() -> None:
 
 @attempt
 def pass_a_descriptor() -> None:
-    """Over the channel to the parent: it would come with the next message."""
+    """Send it to the parent, where it would arrive with the next message."""
     with socket.socket(fileno=os.dup(0)) as channel:
         socket.send_fds(channel, [], [1])
 
@@ -255,7 +255,7 @@ def change_times() -> None:
 
 @attempt
 def look_at_a_file() -> None:
-    os.stat(target("FILE"))  # noqa: PTH116 - the system call is meant
+    os.stat(target("FILE"))  # noqa: PTH116 - the system call itself is tested
 
 
 @attempt
@@ -265,7 +265,7 @@ def change_the_folder() -> None:
 
 @attempt
 def watch_a_folder() -> None:
-    """By inotify."""
+    """Call inotify."""
     watching = system_call(294, 26, 0)
     system_call(254, 27, watching, path(target("FOLDER")), 2)
 
@@ -278,7 +278,7 @@ def open_by_openat2() -> None:
 
 @attempt
 def write_a_large_file() -> None:
-    """In memory, as a spool is."""
+    """Write it to memory, as a spool does."""
     descriptor = os.memfd_create("large")
     try:
         os.ftruncate(descriptor, 2**40)
@@ -299,7 +299,7 @@ def fork() -> None:
 
 @attempt
 def start_a_thread() -> None:
-    """By libc, as native code does."""
+    """Call libc, as native code does."""
     thread = ctypes.c_ulong()
     function = ctypes.cast(_libc.getpid, ctypes.c_void_p)
     number = _libc.pthread_create(ctypes.byref(thread), None, function, None)
@@ -316,14 +316,14 @@ def start_a_program() -> None:
 
 @attempt
 def call_clone3() -> None:
-    """With arguments that are too short, which the kernel looks at."""
+    """Pass arguments that are too short. The kernel checks them."""
     with suppress_error(errno.EINVAL):
         system_call(435, 435, ctypes.create_string_buffer(8), 8)
 
 
 @attempt
 def become_another_program() -> None:
-    """One that is not there, which a kernel that allowed it would find."""
+    """Name a missing program: a kernel that allowed the call would not find it."""
     with suppress_error(errno.ENOENT):
         os.execv("/nonexistent", ["nonexistent"])
 
@@ -355,7 +355,7 @@ def use_io_uring() -> None:
 
 @attempt
 def load_bpf() -> None:
-    """An array map."""
+    """Load an array map."""
     attributes = b"".join(word.to_bytes(4, "little") for word in (2, 4, 4, 1))
     os.close(system_call(321, 280, 0, ctypes.create_string_buffer(attributes, 16), 16))
 
@@ -367,7 +367,7 @@ def use_userfaultfd() -> None:
 
 @attempt
 def use_keyctl() -> None:
-    """The id of the session's keyring, made where there is none."""
+    """Request the session's keyring, which is created if it is missing."""
     system_call(250, 219, 0, -3 & 0xFFFFFFFF, 1)
 
 
@@ -386,20 +386,20 @@ def mount_a_file_system() -> None:
 
 @attempt
 def join_a_namespace() -> None:
-    """Its own one."""
+    """Join the namespace of this process."""
     with Path("/proc/self/ns/uts").open("rb") as of:
         system_call(308, 268, of.fileno(), 0)
 
 
 @attempt
 def set_the_clock() -> None:
-    """To nothing, which only takes the right to."""
+    """Pass no time: the kernel checks the permission only."""
     system_call(164, 170, 0, 0)
 
 
 @attempt
 def type_into_the_terminal() -> None:
-    """TIOCSTI, on what is no terminal here."""
+    """Call TIOCSTI on a file that is not a terminal."""
     with suppress_error(errno.ENOTTY):
         system_call(16, 29, 2, 0x5412, path("x"))
 
@@ -411,35 +411,35 @@ def become_dumpable() -> None:
 
 @attempt
 def make_a_user_namespace() -> None:
-    """In which it would be root."""
+    """Make a namespace in which this process would be root."""
     system_call(272, 97, 0x10000000)
 
 
 @attempt
 def change_the_root() -> None:
-    """The last one, for what others look for is gone then."""
+    """Run last, since the other attempts cannot find their files afterwards."""
     os.chroot(target("FOLDER"))
 
 
 class suppress_error:  # noqa: N801 - used as contextlib.suppress
-    """Takes these errors for success: they come after what is to be stopped."""
+    """Count these errors as success: they occur after the step that should be stopped."""
 
     def __init__(self, *numbers: int) -> None:
         self._numbers = numbers
 
     def __enter__(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
         return isinstance(error, OSError) and error.errno in self._numbers
 
 
 _libc = ctypes.CDLL(None)
-codecs.lookup("idna")  # of which a resolver makes use
+codecs.lookup("idna")  # used by a resolver
 
 
 def main() -> None:
-    """Enters the layers that are named, and prints the outcomes as JSON."""
+    """Enter the named layers and print the outcomes as JSON."""
     names = sys.argv[1:]
     if LIMITS in names:
         layers._close_descriptors()

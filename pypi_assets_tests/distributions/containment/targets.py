@@ -1,4 +1,4 @@
-"""What `attempts.py` tries to reach: a process, servers, files, of which nothing is a loss."""
+"""Targets of `attempts.py`: a process, servers and files that can be lost."""
 
 import socket
 import subprocess
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @contextmanager
 def targets() -> Iterator[dict[str, str]]:
-    """The variables that name them: a server of each kind, a process, and files in a new folder with a short path."""
+    """Yield the variables that name a server of each kind, a process, and files in a new folder with a short path."""
     with tempfile.TemporaryDirectory() as folder:
         yield from _targets(Path(folder))
 

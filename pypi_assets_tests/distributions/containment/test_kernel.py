@@ -1,4 +1,4 @@
-"""What the calls of the kernel do to a process."""
+"""Effects of the system calls on a process."""
 
 import platform
 import subprocess
@@ -48,16 +48,16 @@ def printed(program: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_only_a_dumpable_process_is_read_by_others_of_its_user() -> None:
+def test_only_dumpable_process_is_readable_by_its_user() -> None:
     prctl = 157 if platform.machine() == "x86_64" else 167
     assert printed(_READ_BY_A_CHILD.format(prctl=prctl)) == ["[True, True]", "[False, False]"]
 
 
-def test_rights_are_dropped() -> None:
+def test_capabilities_are_dropped() -> None:
     assert printed(_WITHOUT_RIGHTS) == [f"{'0' * 16} {'0' * 16} 1"]
 
 
-def test_a_refusal_is_an_error_with_its_number() -> None:
+def test_denied_call_raises_with_errno() -> None:
     with pytest.raises(OSError, match="Function not implemented") as caught:
         kernel.call(10_000)
     assert caught.value.errno == 38

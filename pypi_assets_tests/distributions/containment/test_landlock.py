@@ -1,4 +1,4 @@
-"""What a ruleset restricts, by the version that a kernel has. What it stops is in `test_layers.py`."""
+"""The restrictions of a ruleset by the kernel's Landlock version. `test_layers.py` tests their effect."""
 
 import struct
 
@@ -20,6 +20,6 @@ from pypi_assets.distributions.containment import kernel
         (99, (0xFFFF, 3, 3)),
     ],
 )
-def test_a_version_restricts_all_that_it_knows(version: int, words: tuple[int, ...]) -> None:
+def test_ruleset_restricts_everything_its_version_supports(version: int, words: tuple[int, ...]) -> None:
     attributes = kernel.rights(version)
     assert struct.unpack(f"={len(words)}Q", attributes) == words

@@ -1,4 +1,4 @@
-"""What each layer stops by itself, that all together stop everything, and that reading needs nothing of it."""
+"""Each layer stops its share of attempts, all layers together stop every attempt, and reading still works."""
 
 import io
 import json
@@ -76,7 +76,7 @@ def variables() -> Iterator[dict[str, str]]:
 
 
 def outcomes(variables: dict[str, str], *names: str) -> dict[str, str]:
-    """What came of each attempt in these layers, by a process whose parent is this one."""
+    """Return the outcome of each attempt in these layers, made by a child of this process."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         done = subprocess.run(
@@ -96,7 +96,7 @@ def stopped(variables: dict[str, str], *names: str) -> set[str]:
     return {name for name, outcome in outcomes(variables, *names).items() if outcome != DONE}
 
 
-def test_landlock_stops_what_reaches_files_and_processes(variables: dict[str, str]) -> None:
+def test_landlock_stops_access_to_files_and_processes(variables: dict[str, str]) -> None:
     expected = set(LANDLOCK)
     if kernel.version() >= kernel.NETWORK_SINCE:
         expected |= LANDLOCK_FOR_TCP
@@ -105,23 +105,23 @@ def test_landlock_stops_what_reaches_files_and_processes(variables: dict[str, st
     assert stopped(variables, "no new privileges", "Landlock") >= expected
 
 
-def test_seccomp_stops_all_but_what_costs_memory(variables: dict[str, str]) -> None:
+def test_seccomp_stops_all_but_memory_use(variables: dict[str, str]) -> None:
     found = outcomes(variables, "no new privileges", "seccomp")
     assert {name for name, outcome in found.items() if outcome == DONE} == BY_LIMITS_ALONE
     assert {found[name] for name in ("call clone3", "open by openat2", "use io uring")} == {"stopped ENOSYS"}
 
 
-def test_limits_stop_what_costs_memory(variables: dict[str, str]) -> None:
+def test_limits_stop_memory_use(variables: dict[str, str]) -> None:
     assert stopped(variables, LIMITS) >= BY_LIMITS_ALONE
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root has capabilities")
-def test_without_capabilities_root_has_no_more_rights_than_others(variables: dict[str, str]) -> None:
+def test_root_without_capabilities_has_no_extra_rights(variables: dict[str, str]) -> None:
     assert stopped(variables, "no capabilities") >= BY_CAPABILITIES
     assert not stopped(variables) & BY_CAPABILITIES
 
 
-def test_a_reader_that_is_taken_over_can_do_nothing(
+def test_hijacked_reader_can_do_nothing(
     tmp_path: Path, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment = reader_pool._environment()
@@ -135,7 +135,7 @@ def test_a_reader_that_is_taken_over_can_do_nothing(
     assert (place / "file").read_text() == "text"
 
 
-def test_the_kernel_shows_that_a_reader_is_contained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_reports_containment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started = []
     popen = subprocess.Popen
     monkeypatch.setattr(
@@ -151,10 +151,10 @@ def test_the_kernel_shows_that_a_reader_is_contained(tmp_path: Path, monkeypatch
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("layer", [layer.name for layer in LAYERS[1:]])
-def test_where_one_layer_is_missing_the_others_hold(
+def test_other_layers_hold_when_one_is_missing(
     tmp_path: Path, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch, layer: str
 ) -> None:
-    """No kernel of the last ten years lacks the first one, without which others refuse to work."""
+    """Skip the first layer: every kernel of the last ten years has it, and others fail to work without it."""
     environment = reader_pool._environment()
     lacking = {"LACKING_LAYER": layer}
     monkeypatch.setattr(reader_pool, "_environment", lambda: environment | variables | lacking)
@@ -176,11 +176,11 @@ def test_where_one_layer_is_missing_the_others_hold(
             assert pool.read(*wheel(tmp_path)).record.error is None
 
 
-def test_an_uncontained_reader_is_one_that_does_not_start() -> None:
+def test_uncontained_reader_does_not_start() -> None:
     assert issubclass(UncontainedReaderError, ReaderStartError)
 
 
-def test_a_layer_that_the_kernel_refuses_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_layer_denied_by_kernel_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
         raise PermissionError(1, "Operation not permitted")
 
@@ -206,7 +206,7 @@ def test_older_kernels_lack_parts_of_landlock(monkeypatch: pytest.MonkeyPatch) -
     assert "Landlock" not in names
 
 
-def test_a_kernel_without_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_without_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> int:
         raise OSError(95, "Operation not supported")
 
@@ -222,14 +222,14 @@ def test_on_other_systems_all_layers_are_missing(monkeypatch: pytest.MonkeyPatch
 
 
 class Stream(io.BytesIO):
-    """Bytes that can only be read forward."""
+    """A stream of bytes that cannot seek."""
 
     def seekable(self) -> bool:
         return False
 
 
 def small_files() -> Iterator[tuple[str, bytes]]:
-    """Names and contents of all odd files, and of some hostile ones; of all with CONTAINED_FILES=all."""
+    """Return names and contents of all odd files and some hostile files, or of all of them with CONTAINED_FILES=all."""
     yield from ((filename, content) for _, filename, content in ODD_FILES)
     for case in CASES if os.environ.get("CONTAINED_FILES") == "all" else CASES[::10]:
         if parse_filename(case.filename).kind in READABLE_KINDS and len(content := case.build()) < MAX_KNOWN_BYTES:
@@ -237,8 +237,8 @@ def small_files() -> Iterator[tuple[str, bytes]]:
 
 
 @pytest.mark.nightly
-def test_reading_opens_nothing_and_makes_no_other_system_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of all kinds of archives, compressions and metadata: the reader would end there."""
+def test_reading_opens_no_file_and_makes_no_other_system_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cover all archive kinds, compressions and metadata. A violation would end the reader."""
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.strict_reader")
     paths = [
         make_wheel(tmp_path, "demo", "1.0", requires_dist=["a"], entry_points="[a]\nb=c:d\n"),
@@ -278,7 +278,7 @@ def test_reading_opens_nothing_and_makes_no_other_system_calls(tmp_path: Path, m
 
 
 def of_another_dictionary() -> bytes:
-    """As a newer version would write it."""
+    """Return an extract as a newer version with another dictionary would write it."""
     content = bytearray(encode_extract(Extract()))
     number = DICTIONARY_ID.to_bytes(2, "little")
     at = content.index(number)
@@ -297,7 +297,7 @@ os.write(1, " ".join(names).encode())
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_descriptors_are_closed_and_a_terminal_too(tmp_path: Path, is_terminal: bool) -> None:
+def test_descriptors_and_terminal_are_closed(tmp_path: Path, is_terminal: bool) -> None:
     log = tmp_path / "log"
     ours, terminal = os.openpty()
     with log.open("wb") as file, Path("/etc/passwd").open("rb") as inherited:

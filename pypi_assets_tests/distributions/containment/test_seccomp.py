@@ -1,4 +1,4 @@
-"""The filter, instruction by instruction, for both kinds of processors, and what the kernel does by it."""
+"""The seccomp filter, simulated for both processor architectures and applied by the kernel."""
 
 import errno
 import platform
@@ -55,7 +55,7 @@ on_this_processor = pytest.mark.skipif(
 
 
 def answer(machine: str, number: int, *arguments: int, architecture: int | None = None, otherwise: int = REFUSE) -> int:
-    """What the filter answers to a call, as a kernel would run it."""
+    """Return the filter's decision on a system call, evaluated as a kernel would."""
     program = build_filter(machine, PID, otherwise)
     known = ARCHITECTURES[machine].audit_number if architecture is None else architecture
     words = {0: number, 4: known}
@@ -84,7 +84,7 @@ def answer(machine: str, number: int, *arguments: int, architecture: int | None 
 
 
 @pytest.mark.parametrize("machine", ARCHITECTURES)
-def test_what_reading_takes_is_allowed_and_nothing_else(machine: str) -> None:
+def test_only_calls_needed_for_reading_are_allowed(machine: str) -> None:
     calls = ARCHITECTURES[machine].calls
     numbers = set(calls.values())
     assert len(numbers) == len(calls)
@@ -145,7 +145,7 @@ OF_ATTEMPTS = {
 
 
 @pytest.mark.parametrize("machine", ARCHITECTURES)
-def test_what_attempts_to_get_out_call_is_refused_on_both_processors(machine: str) -> None:
+def test_escape_calls_are_denied_on_both_processors(machine: str) -> None:
     for name, numbers in OF_ATTEMPTS.items():
         number = numbers[machine == "aarch64"]
         for arguments in ((), (3, 3, 3), (-100, 0, 0), (PID, PID, PID)):
@@ -157,20 +157,19 @@ def test_both_processors_allow_the_same_calls() -> None:
 
 
 @pytest.mark.parametrize("machine", ARCHITECTURES)
-def test_a_program_of_another_architecture_is_ended(machine: str) -> None:
+def test_program_of_another_architecture_is_killed(machine: str) -> None:
     for other in {0x40000003, 0x40000028, *(one.audit_number for one in ARCHITECTURES.values())} - {
         ARCHITECTURES[machine].audit_number
     }:
         assert answer(machine, ARCHITECTURES[machine].calls["getpid"], architecture=other) == KILL_PROCESS
 
 
-def test_the_x32_abi_is_ended() -> None:
+def test_x32_abi_is_killed() -> None:
     for number in (0x40000000, 0x40000000 + ARCHITECTURES["x86_64"].calls["getpid"], 0xFFFFFFFF):
         assert answer("x86_64", number) == KILL_PROCESS
 
 
-def test_the_numbers_are_those_of_the_kernel() -> None:
-    """Where its headers are installed."""
+def test_call_numbers_match_kernel_headers() -> None:
     headers = {
         "x86_64": Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
         "aarch64": Path("/usr/include/asm-generic/unistd.h"),
@@ -189,7 +188,7 @@ def test_the_numbers_are_those_of_the_kernel() -> None:
             assert re.search(rf"#define __NR_?{name}\s+{number}\b", text), (machine, name)
 
 
-def test_a_processor_without_a_list_has_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_processor_has_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
     assert mentions(layers.missing(), "riscv64")
 
@@ -244,11 +243,14 @@ def run(program: str) -> "subprocess.CompletedProcess[str]":
 
 
 @on_this_processor
-def test_calls_by_other_abis_end_the_process() -> None:
+def test_calls_by_other_abis_kill_the_process() -> None:
     assert run(_BY_X32).returncode == -signal.SIGSYS
-    assert run(_BY_INT_80).returncode in {-signal.SIGSYS, -signal.SIGSEGV}  # the latter without that ABI
+    assert run(_BY_INT_80).returncode in {
+        -signal.SIGSYS,
+        -signal.SIGSEGV,
+    }  # SIGSEGV without this ABI
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it is Linux's")
-def test_threads_that_run_already_are_covered() -> None:
+def test_filter_covers_running_threads() -> None:
     assert run(_THREADS).stdout == "stopped"
