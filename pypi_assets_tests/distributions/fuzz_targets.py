@@ -1,5 +1,6 @@
-"""What is fuzzed: for each kind of input honest seeds, a way to mutate them that keeps their structure, and what must
-hold whatever comes out. `fuzz.py` runs these for long, test_fuzz.py for moments.
+"""Fuzz targets: for each kind of input, valid seeds, mutations that keep their structure, and properties to check.
+
+`fuzz.py` runs them for a long time, test_fuzz.py briefly.
 """
 
 import configparser
@@ -77,7 +78,7 @@ Mutate = Callable[[bytes, Random], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`check` raises where what must hold does not; `mutate` changes an input, which may be any bytes, into another."""
+    """A kind of input. `check` raises if a property does not hold; `mutate` turns any bytes into a different input."""
 
     name: str
     seeds: Callable[[], list[bytes]]
@@ -85,23 +86,23 @@ class Target:
     check: Callable[[bytes], None]
 
 
-# What must hold
+# Properties
 
 
 def check_record(record: DistributionRecord) -> None:
-    """A record can be stored and shown, and its modules are dotted names."""
+    """Check that a record can be stored and shown, and that its modules are dotted names."""
     orjson.dumps(record_to_json(record))
     for names in (record.modules or (), record.stubs):
-        assert list(names) == sorted(set(names)), "modules are sorted and each is there once"
+        assert list(names) == sorted(set(names)), "modules are sorted and unique"
         assert all(part.isidentifier() for name in names for part in name.split(".")), "modules are dotted names"
     texts = [record.filename, record.project or "", record.version or "", record.metadata_version or ""]
     texts += [record.summary or "", record.requires_python or "", *(record.requires_dist or ()), *record.notes]
     texts += [*record.provides_extra, *record.declared, record.error.text if record.error else ""]
     lists = (record.license_classifiers, record.project_urls, record.import_names or (), record.start_up_paths)
     texts += [record.license_expression or "", record.license or "", *chain.from_iterable(lists)]
-    assert len((record.license or "").encode()) <= MAX_LICENSE_BYTES, "a licence's text is cut"
+    assert len((record.license or "").encode()) <= MAX_LICENSE_BYTES, "licence texts are cut"
     assert all(len(values) <= MAX_VALUES for values in lists), "lists are bounded"
-    assert max(map(len, chain.from_iterable(lists)), default=0) <= MAX_VALUE_CHARACTERS, "and so is each value"
+    assert max(map(len, chain.from_iterable(lists)), default=0) <= MAX_VALUE_CHARACTERS, "values are bounded"
     assert all(classifier.startswith("License ::") for classifier in record.license_classifiers)
     for group, entries in (record.entry_points or {}).items():
         texts += [group, *entries, *entries.values()]
@@ -109,16 +110,16 @@ def check_record(record: DistributionRecord) -> None:
     assert all(record.requires_dist or (True,)), "no requirement is empty"
     assert (record.modules_by is None) == (record.modules is None), "the rule for modules is named"
     assert (record.modules_grade is None) == (record.modules is None), "known modules have a grade"
-    assert record.error is None or record.modules_grade != "exact", "what was read in part is not exact"
+    assert record.error is None or record.modules_grade != "exact", "a partial read is not exact"
     assert (record.requires_by is None) == (record.requires_dist is None), "the rule for requirements is named"
     if record.entry_points is None:
         is_archive = record.kind in {DistributionKind.WHEEL, DistributionKind.EGG}
-        assert record.error or not is_archive, "a wheel or egg has its entry points in it"
-    assert record.entry_points != {} or record.error is None, "none is no conclusion from a part of a file"
+        assert record.error or not is_archive, "entry points of wheels and eggs are known"
+    assert record.entry_points != {} or record.error is None, "a partial read does not show that there are none"
 
 
 def check_reading(content: bytes, filename: str) -> Reading:
-    """The same bytes and the same extract give the same record."""
+    """Check that the same bytes and the same extract give the same record."""
     reading = read_distribution(io.BytesIO(content), filename, limits=SMALL)
     check_record(reading.record)
     check_extract(reading.extract, filename, reading.record)
@@ -129,9 +130,9 @@ def check_extract(extract: Extract, filename: str, record: DistributionRecord | 
     made = make_record(extract, filename)
     check_record(made)
     if record is not None:
-        assert made == replace(record, sha256=None, size=None), "a record is made of its extract alone"
+        assert made == replace(record, sha256=None, size=None), "a record depends on its extract only"
     stored = decode_extract(encode_extract(extract))
-    assert stored == extract, "a stored extract is what was stored"
+    assert stored == extract, "a stored extract survives a round trip"
     assert make_record(stored, filename) == made, "making a record changes nothing"
 
 
@@ -145,12 +146,12 @@ def timed(check: Callable[[bytes], object]) -> Callable[[bytes], None]:
 
 
 def check_zip(filename: str, content: bytes) -> None:
-    """In parts it gives the same, and where zipfile can list it, the names are those that zipfile lists."""
+    """Check that reading ranges gives the same record, and that the names match zipfile's list if it can make one."""
     reading = check_reading(content, filename)
     try:
         parts = read_distribution(SeekableFileSource(io.BytesIO(content)), filename, limits=SMALL)
-        if filename != ZIP_SDIST or content.startswith((b"PK\3\4", b"PK\5\6")):  # the first bytes are those of a zip
-            assert parts.extract == reading.extract, "in parts it gives the same extract"
+        if filename != ZIP_SDIST or content.startswith((b"PK\3\4", b"PK\5\6")):  # a zip begins with these bytes
+            assert parts.extract == reading.extract, "ranges give the same extract"
     except MismatchError:
         pass
     if reading.record.error is None:
@@ -168,14 +169,14 @@ def check_names(extract: Extract, names: Iterable[str]) -> None:
         for name in names
         if not name.startswith("/") and ".." not in name.split("/")
     }
-    assert set(extract.paths) == listed - {""}, "the names are those that the standard library lists"
+    assert set(extract.paths) == listed - {""}, "names match the standard library's list"
 
 
 OTHER_ARCHIVES = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x1f\x9d", b"\x28\xb5\x2f\xfd", b"PK", b"7z", b"Rar!")
 
 
 def check_tar(content: bytes) -> None:
-    """Compressed or not it gives the same, and pip unpacks what the record is made of, unless that is in doubt."""
+    """Check that compression changes nothing, and that pip unpacks the record's files unless the record has a doubt."""
     reading = check_reading(content, SDIST)
     if not content or content.startswith(OTHER_ARCHIVES):
         return
@@ -189,31 +190,31 @@ def check_tar(content: bytes) -> None:
 
 
 def check_metadata(content: bytes) -> None:
-    """It is what the standard library's reader makes of it, and the headers alone give what all gives."""
+    """Compare the fields with the standard library's, and those of the headers with those of the whole file."""
     parsed = core.parse_metadata(content, "METADATA")
     headers = core.parse_metadata(core.headers_of(content), "METADATA")
-    assert replace(headers, notes=parsed.notes) == parsed, "the headers are all that counts, but for notes on the rest"
+    assert replace(headers, notes=parsed.notes) == parsed, "only headers and notes matter"
     message = HeaderParser().parsestr(core.decode_text(content, "METADATA")[0])
     one_line = [(key.lower(), " ".join(blanked(str(value)).split())) for key, value in message.items()]
     for key, value in (("name", parsed.name), ("version", parsed.version), ("requires-python", parsed.requires_python)):
-        assert value == next((text for field, text in one_line if field == key and text), None), "fields are read right"
+        assert value == next((text for field, text in one_line if field == key and text), None), "fields match"
     for key, value in (("license-expression", parsed.license_expression), ("license", parsed.license)):
         text = next((text for field, text in one_line if field == key and text), None)
-        assert value == text or len(text) > 200, "the licence is read right"
+        assert value == text or len(text) > 200, "the licence matches"
     classifiers = dict.fromkeys(text for field, text in one_line if field == "classifier" and text[:10] == "License ::")
     if len(classifiers) < 100 and all(len(text) < 1000 for text in classifiers):
-        assert parsed.license_classifiers == tuple(classifiers), "classifiers are read right"
+        assert parsed.license_classifiers == tuple(classifiers), "classifiers match"
     names = [text for key in ("import-name", "import-namespace") for field, text in one_line if field == key]
-    assert (parsed.import_names is None) == (not names), "an empty import name is another thing than none"
-    assert set(parsed.import_names or ()) <= set(names), "import names are read right"
+    assert (parsed.import_names is None) == (not names), "an empty import name differs from a missing one"
+    assert set(parsed.import_names or ()) <= set(names), "import names match"
     requirements = tuple(text for field, text in one_line if field == "requires-dist" and text)
-    assert parsed.requires_dist == requirements, "requirements are read right"
+    assert parsed.requires_dist == requirements, "requirements match"
     checked = [(Requirement, text, core.requirement_notes([text], None)) for text in parsed.requires_dist]
     if parsed.requires_python is not None:
         checked.append((SpecifierSet, parsed.requires_python, core.requirement_notes([], parsed.requires_python)))
     for make, text, notes in checked:
         if len(text) <= core.MAX_CHECKED_CHARACTERS:
-            assert bool(notes) != is_valid(make, text), "notes are right"
+            assert bool(notes) != is_valid(make, text), "notes match"
     check_extract(extract_of(["demo-1.0.dist-info/METADATA"], {"demo-1.0.dist-info/METADATA": content}), WHEEL)
 
 
@@ -233,7 +234,7 @@ def is_valid(make: Callable[[str], object], text: str) -> bool:
 
 
 def check_requires_txt(content: bytes) -> None:
-    """Valid lines in valid sections are valid requirements, in PEP 508's way of writing them."""
+    """Check that valid lines in valid sections become valid PEP 508 requirements."""
     lines = [line.strip() for line in content.decode(errors="replace").splitlines()]
     sections = [SECTION.fullmatch(line) for line in lines if line.startswith("[")]
     if all(section and (section[2] is None or is_valid(Marker, section[2])) for section in sections):
@@ -243,29 +244,29 @@ def check_requires_txt(content: bytes) -> None:
             for line in required
         ):
             for requirement in core.parse_requires_txt(content)[0]:
-                assert is_valid(Requirement, requirement), "what is valid stays valid"
+                assert is_valid(Requirement, requirement), "valid requirements stay valid"
     files = {"EGG-INFO/PKG-INFO": STATIC_PKG_INFO.encode(), "EGG-INFO/requires.txt": content}
     files |= {"EGG-INFO/entry_points.txt": content, "EGG-INFO/top_level.txt": content}
     check_extract(extract_of(files, files), EGG)
 
 
 def check_setup_script(content: bytes) -> None:
-    """It is read, or has a problem, and so has a project that it is part of."""
+    """Check that a script is read or has a problem, alone and as part of a project."""
     arguments = read_setup_script(content)
     read_setup_script(b"from setup_helpers import *\n" + content, {"setup_helpers.py": content, "a_build.py": content})
     kept = kept_arguments(keep_arguments(content))
-    assert kept is None or kept == arguments, "what is kept is what was found"
+    assert kept is None or kept == arguments, "stored arguments match the script's"
     check_tree({"setup.py": content})
 
 
 def check_setup_cfg(content: bytes) -> None:
-    """Where configparser reads it without an error, the values are the same."""
+    """Check that the values match configparser's if it reads the file without an error."""
     text = core.decode_text(content, "setup.cfg")[0]
     parsed = parse_setup_cfg(text)
     check_tree({"setup.cfg": content, "setup.py": b"from setuptools import setup\nsetup()\n"})
     parser = configparser.ConfigParser(strict=False, default_section="no such section")
     try:
-        parser.read_file(io.StringIO(text, newline=None))  # with the line ends of a file
+        parser.read_file(io.StringIO(text, newline=None))  # with line ends as in a file
     except configparser.Error:
         return
     names = {section: {name: name.replace("-", "_") for name in parser[section]} for section in parser.sections()}
@@ -291,7 +292,7 @@ def nonblank(value: str) -> list[str]:
 
 
 def check_tree(files: dict[str, bytes]) -> None:
-    """An sdist of these files and some modules; what is kept of its setup.py changes nothing."""
+    """Check an sdist of these files and some modules. Stored setup.py arguments must not change its record."""
     members = [*files, "demo.py", "demo/__init__.py", "src/demo/a.py", "lib/x/y.py", "tests/test_a.py", "demo/b.so"]
     content = {f"demo-1.0/{name}": content for name, content in files.items()}
     extract = extract_of([f"demo-1.0/{name}" for name in dict.fromkeys(members)], content)
@@ -305,7 +306,7 @@ NEXT_FILE = b"\n>>>>"
 
 
 def joined_files(files: dict[str, bytes]) -> bytes:
-    """`files` as one input: each after the number of its name."""
+    """Return `files` as one input: each follows the number of its name."""
     return b"".join(b"%s%d\n%s" % (NEXT_FILE, FILES.index(name), content) for name, content in files.items())
 
 
@@ -323,7 +324,7 @@ def check_files(content: bytes) -> None:
 
 
 def check_filename(content: bytes) -> None:
-    """Any text, with any name of a project."""
+    """Check that any text is parsed, with any project name."""
     filename, _, project = content.decode("utf-8", "surrogatepass" if content.isascii() else "replace").partition("\n")
     for known in (None, project if project.isprintable() else None):
         parts = parse_filename(filename, known)
@@ -333,7 +334,7 @@ def check_filename(content: bytes) -> None:
 
 
 def check_decoding(content: bytes) -> None:
-    """Stored bytes are an extract or an ExtractError."""
+    """Check that stored bytes are decoded to an extract or raise ExtractError."""
     try:
         extract = decode_extract(content)
     except ExtractError:
@@ -342,14 +343,14 @@ def check_decoding(content: bytes) -> None:
         make_record(extract, filename)
 
 
-# How inputs are mutated
+# Mutations
 
 INTERESTING = (b"\0", b"\xff", b"\x7f", b"\x80", b"\n", b"\r", b" ", b"..", b"/", b"'", b'"', b"[", b"]", b"#", b"\\")
 NUMBERS = (0, 1, 2, 511, 512, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 2**63 - 1, 2**64 - 1)
 
 
 def mutate_bytes(content: bytes, random: Random, tokens: tuple[bytes, ...] = INTERESTING) -> bytes:
-    """A few random changes: bytes, numbers, tokens, and pieces left out, repeated or moved."""
+    """Make a few random changes: bytes, numbers, tokens, and pieces omitted, repeated or moved."""
     changed = bytearray(content)
     for _ in range(random.choice((1, 1, 1, 2, 4, 8))):
         start = random.randrange(len(changed) + 1)
@@ -375,7 +376,7 @@ def mutate_bytes(content: bytes, random: Random, tokens: tuple[bytes, ...] = INT
 
 
 def mutate_text(tokens: tuple[bytes, ...], content: bytes, random: Random, mutate: Mutate) -> bytes:
-    """Half of the changes know the words of the format."""
+    """Mutate a text. Half of the changes use words of the format."""
     if random.random() < 0.5:
         return mutate_bytes(content, random, tokens)
     return mutate(content, random)
@@ -397,7 +398,7 @@ NAMES += (b"demo-1.0.dist-info/METADATA", b"demo-1.0.dist-info/", b"demo-1.0.dat
 
 
 def mutate_zip(content: bytes, random: Random, mutate: Mutate) -> bytes:
-    """The raw bytes, those of the directory, or the members, which are then written again."""
+    """Change the raw bytes, the directory, or the members, which are then written again."""
     directory = content.find(b"PK\1\2")
     match random.randrange(4):
         case 0:
@@ -474,7 +475,7 @@ PAX_VALUES = (
 
 
 def mutate_tar(content: bytes, random: Random, mutate: Mutate) -> bytes:
-    """The raw bytes, one block as bytes, one header with its checksum put right, or blocks put in, out or elsewhere."""
+    """Change the raw bytes, one block, or one header with a correct checksum, or insert, delete or move blocks."""
     blocks = [content[start : start + BLOCK] for start in range(0, len(content), BLOCK)] or [b""]
     at = random.randrange(len(blocks))
     headers = [number for number, block in enumerate(blocks) if block[257:262] == b"ustar"]
@@ -519,7 +520,7 @@ def mutate_raw(content: bytes, random: Random, mutate: Mutate) -> bytes:
 
 
 def mutate_files(content: bytes, random: Random, mutate: Mutate) -> bytes:
-    """One of the files, by the words of its format."""
+    """Mutate one of the files with words of its format."""
     files = split_files(content)
     if not files or random.random() < 0.1:
         return mutate(content, random)
@@ -533,7 +534,7 @@ def mutate_files(content: bytes, random: Random, mutate: Mutate) -> bytes:
 
 
 def words(text: str, *others: bytes) -> tuple[bytes, ...]:
-    """The words of `text`, and `others`."""
+    """Return the words of `text`, and `others`."""
     return (*text.encode().split(), *others)
 
 
@@ -589,7 +590,7 @@ def built(make: Callable[..., Path], **arguments: object) -> bytes:
 
 
 def hostile_seeds(prefix: tuple[str, ...], start: bytes, inflate: bool = False) -> list[bytes]:
-    """What the hostile set has of this kind and is small."""
+    """Return the small files of this kind from the hostile set."""
     seeds = []
     for case in CASES:
         if case.name.startswith(prefix):
@@ -663,7 +664,7 @@ def file_seeds() -> list[bytes]:
 
 
 def real_seeds(folder: Path) -> dict[str, list[bytes]]:
-    """Of the real wheels and sdists in `folder` what is small, by the name of its target."""
+    """Return the small files from the real wheels and sdists in `folder`, by name of their target."""
     found: dict[str, list[bytes]] = {
         "wheel": [],
         "files of an sdist": [],

@@ -1,6 +1,6 @@
-"""Hostile and odd distributions, each made by a small generator, with the outcome that is due and what it may cost.
+"""Hostile and odd distributions, each built by a small generator, with the expected outcome and cost.
 
-Each is an error record or a correct one, in bounded time and memory. `CASES` is all of them.
+Each file gives an error record or a correct record, in bounded time and memory. `CASES` lists all of them.
 """
 
 import bz2
@@ -80,10 +80,10 @@ ANY = ...
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One file, and what reading it must give.
+    """One file and the expected record.
 
-    `expected` is the error's kind; without an error `modules` and `requires` are the record's, and each of `notes` is a
-    part of one of its notes. `seconds` is processor time, generous: a bound and no benchmark.
+    `expected` is the error's kind. Without an error, `modules` and `requires` are the record's values, and each text in
+    `notes` is part of one of its notes. `seconds` is processor time: a generous bound, not a benchmark.
     """
 
     name: str
@@ -97,11 +97,11 @@ class Case:
     seconds: float = 5.0
 
 
-# What the cases are made of
+# Parts of the cases
 
 
 def entries(*more: Entry, metadata: Entry | None = None, module: bytes = b"demo.py") -> list[Entry]:
-    """The members of an honest wheel, with `more` between the module and the metadata."""
+    """Return the members of a valid wheel, with `more` between the module and the metadata."""
     kept = metadata or Entry(f"{DIST_INFO}/METADATA".encode(), PKG_INFO.encode(), DEFLATED)
     return [Entry(module, b"x = 1\n", DEFLATED), *more, kept]
 
@@ -111,7 +111,7 @@ def metadata_entry(content: bytes = PKG_INFO.encode(), method: int = DEFLATED, *
 
 
 def wheel(metadata: Content = PKG_INFO, files: Mapping[str, Content] | None = None, **info: Content) -> bytes:
-    """A wheel with this METADATA; `info` are other files of its .dist-info, with `_` for the dot of their names."""
+    """Return a wheel with this METADATA. `info` are other .dist-info files, with `_` for the dot."""
     members: dict[str, Content] = dict(files) if files is not None else {"demo.py": "x = 1\n"}
     members |= {f"{DIST_INFO}/{name.replace('_txt', '.txt')}": content for name, content in info.items()}
     return zip_bytes(members | {f"{DIST_INFO}/METADATA": metadata})
@@ -127,7 +127,7 @@ def sdist(files: Mapping[str, Content], pkg_info: Content | None = PKG_INFO, suf
 
 
 def setup_sdist(setup_script: Content, **files: Content) -> bytes:
-    """An sdist whose setup.py alone declares what it requires and installs."""
+    """Return an sdist whose requirements and modules are declared in setup.py only."""
     members = {"setup.py": setup_script, "demo.py": "", "other/__init__.py": ""}
     return sdist(members | {name.replace("_cfg", ".cfg"): content for name, content in files.items()}, OLD_PKG_INFO)
 
@@ -145,7 +145,7 @@ SDIST_MODULE = tar_member(b"demo-1.0/demo.py", b"x = 1\n")
 
 
 def raw_sdist(*parts: bytes, start: bytes = SDIST_START, end: bytes = SDIST_MODULE + END_OF_TAR) -> bytes:
-    """A .tar.gz of tar blocks as they are given, between PKG-INFO and the module."""
+    """Return a .tar.gz of the given tar blocks, between PKG-INFO and the module."""
     return gzip.compress(start + b"".join(parts) + end, mtime=0)
 
 
@@ -156,7 +156,7 @@ PLAIN_TAR = SDIST_START + SDIST_MODULE + END_OF_TAR
 
 
 def nested_zips() -> bytes:
-    """Zips in zips in zips, after 42.zip: 16 of 16 of 16 of 16 MiB of zeros."""
+    """Return zips in zips in zips, like 42.zip: 16 of 16 of 16 of 16 MiB of zeros."""
     inner = raw_zip([Entry(b"0", data=deflated_zeros(16 * MIB), method=DEFLATED, size=16 * MIB, crc=0)])
     for _ in range(3):
         inner = zip_bytes({f"{number}.zip": inner for number in range(16)})
@@ -164,7 +164,7 @@ def nested_zips() -> bytes:
 
 
 def full_overlap() -> bytes:
-    """Thousands of names for one local header and one kernel of zeros (Fifield's full overlap)."""
+    """Return thousands of names for one local header and one kernel of zeros (Fifield's full overlap)."""
     kernel = Entry(b"0.py", data=deflated_zeros(16 * MIB), method=DEFLATED, size=16 * MIB, crc=0)
     start = local_header(kernel) + kernel.stored
     named = [
@@ -174,8 +174,10 @@ def full_overlap() -> bytes:
 
 
 def quoted_overlap(kernel: Entry) -> bytes:
-    """Each member is a stored deflate block that quotes the next one's local header; all end in the same kernel
-    (Fifield's quoted overlap)."""
+    """Return members that overlap (Fifield's quoted overlap).
+
+    Each member is a stored deflate block that quotes the next local header. All members end in the same kernel.
+    """
     chain = [kernel]
     body, content = local_header(kernel) + kernel.stored, kernel.content
     lengths = [len(body)]
@@ -187,7 +189,7 @@ def quoted_overlap(kernel: Entry) -> bytes:
         chain.append(quoting)
         body = local_header(quoting) + data
         lengths.append(len(body))
-    # each of them starts as far from the end as it is long
+    # each begins as far from the end as it is long
     overlapping = [
         Entry(
             entry.name, b"", DEFLATED, entry.stored, size=size_of(entry), crc=crc_of(entry), offset=len(body) - length
@@ -207,7 +209,7 @@ def crc_of(entry: Entry) -> int:
 
 
 def metadata_overlap() -> bytes:
-    """METADATA, entry_points.txt and top_level.txt are one and the same local header."""
+    """Return a wheel whose METADATA, entry_points.txt and top_level.txt share one local header."""
     kept = metadata_entry()
     start = local_header(kept) + kept.stored
     twins = [
@@ -218,7 +220,7 @@ def metadata_overlap() -> bytes:
 
 
 def many_members(count: int) -> bytes:
-    """A wheel with `count` more members, all of them empty, written without a look at each."""
+    """Return a wheel with `count` more members, all empty. It is assembled without handling each member."""
     honest = raw_zip(entries())
     directory = honest.index(b"PK\1\2")
     local = local_header(Entry(b"0000000"))[:30]
@@ -233,13 +235,13 @@ def many_members(count: int) -> bytes:
 
 
 def gzip_bomb(zeros: int, start: bytes = SDIST_START) -> bytes:
-    """PKG-INFO and then a member of `zeros` zeros (a multiple of 16 MiB)."""
+    """Return PKG-INFO and then a member of `zeros` zeros (a multiple of 16 MiB)."""
     big = tar_header(b"demo-1.0/zeros.bin", zeros)
     return gzip_of_pieces([(start + big, 1), (bytes(16 * MIB), zeros // (16 * MIB)), (END_OF_TAR, 1)])
 
 
 def million_members() -> bytes:
-    """A tar of a million empty members in a few kilobytes."""
+    """Return a tar of a million empty members in a few kilobytes."""
     piece = b"".join(tar_header(b"demo-1.0/%d.bin" % number) for number in range(1000))
     return gzip_of_pieces([(SDIST_START, 1), (piece, 1000), (END_OF_TAR, 1)])
 
@@ -252,7 +254,7 @@ def pax_chain(count: int) -> bytes:
 
 
 def with_directory_name(name: bytes, local: bytes) -> bytes:
-    """A wheel whose METADATA is called `name` in the directory and `local` in its own header."""
+    """Return a wheel whose METADATA is called `name` in the directory and `local` in its own header."""
     return raw_zip([Entry(b"demo.py"), Entry(name, PKG_INFO.encode(), DEFLATED, local_name=local)])
 
 
@@ -267,7 +269,7 @@ def duplicated_metadata() -> bytes:
 
 
 def zip64_wheel() -> bytes:
-    """All that zip64 has: an end record of its own, and a member whose sizes and offset are in an extra field."""
+    """Return a wheel with all zip64 features: an end record, and a member with sizes and offset in an extra field."""
     content = PKG_INFO.encode()
     first = Entry(b"demo.py", b"x = 1\n", STORED)
     offset = len(local_header(first)) + len(first.stored)
@@ -284,7 +286,7 @@ def zip64_wheel() -> bytes:
 
 
 def fake_end_in_comment() -> bytes:
-    """An archive whose comment ends in the end record of an empty one: what zipfile finds first, and others do not."""
+    """Return an archive whose comment ends with an empty archive's end record, which only zipfile finds first."""
     return raw_zip(entries(), comment=end_record(0, 0, 0))
 
 
@@ -568,14 +570,14 @@ ZIP_CASES = (
 
 
 def sparse_old_gnu(name: bytes, data: bytes, real_size: int, offset: int = 0) -> bytes:
-    """A sparse member of GNU's first kind: the map lies in the header. `data` lie at `offset` of `real_size` bytes."""
+    """Return an old GNU sparse member, with its map in the header. `data` start at `offset` of `real_size` bytes."""
     sparse_map = tar_number(offset, 12) + tar_number(len(data), 12) + bytes(24 * 3) + b"\0" + tar_number(real_size, 12)
-    tail = bytes(41) + sparse_map  # times, offset, long names and an unused byte come first
+    tail = bytes(41) + sparse_map  # preceded by times, offset, long names and an unused byte
     return tar_header(name, len(data), b"S", magic=b"ustar  \0", tail=tail) + padded(data)
 
 
 def sparse_pax(version: str, name: bytes, data: bytes, real_size: int) -> bytes:
-    """A sparse member of one of the three kinds that GNU tar writes into pax headers; `data` lie at its start."""
+    """Return a sparse member of one of the three kinds in GNU tar's pax headers. `data` are at its start."""
     size = b"%d" % real_size
     if version == "0.0":
         records = pax_record(b"GNU.sparse.size", size) + pax_record(b"GNU.sparse.numblocks", b"1")
@@ -600,7 +602,7 @@ def sparse_pkg_info(sparse: Callable[[bytes, bytes, int], bytes]) -> bytes:
 
 
 def member_kinds() -> bytes:
-    """Links, devices, fifos, and kinds that only their makers know. A link to a module is a module."""
+    """Return links, devices, fifos, and vendor-specific kinds. A link to a module is a module."""
     links = [tar_header(b"demo-1.0/l%d.py" % kind, kind=b"%d" % kind, link=b"/etc/passwd") for kind in (1, 2)]
     nodes = [tar_header(b"demo-1.0/n%d.py" % kind, kind=b"%d" % kind) for kind in (3, 4, 5, 6)]
     return raw_sdist(*links, *nodes, tar_header(b"volume.py", kind=b"V"), tar_header(b"demo-1.0/c.bin", kind=b"7"))
@@ -864,7 +866,7 @@ def optional_header_fields() -> bytes:
 
 
 def compress_bomb(compress: Callable[[bytes], bytes]) -> bytes:
-    """A gigabyte of zeros as many compressed parts behind PKG-INFO."""
+    """Return a gigabyte of zeros as many compressed parts after PKG-INFO."""
     start = SDIST_START + tar_header(b"demo-1.0/zeros.bin", 1024 * MIB)
     return compress(start) + compress(bytes(16 * MIB)) * 64
 
@@ -1150,7 +1152,7 @@ def pyproject_case(name: str, pyproject: Callable[[], Content]) -> Case:
 
 
 def many_patterns() -> bytes:
-    """1,500 patterns for 1,500 folders: their product is the work of whoever tries each on each."""
+    """Return 1,500 patterns for 1,500 folders. Matching each pattern with each folder costs their product."""
     patterns = [f"*x{number}y*" for number in range(1500)]
     return pyproject_sdist(
         setuptools_find(include=patterns, exclude=patterns), {f"p{number}/__init__.py": "" for number in range(1500)}
@@ -1200,7 +1202,7 @@ LINES = [f"r{number}" for number in range(2000)]
 
 
 def poetry_extras() -> str:
-    """Each of 500 extras has each of 500 requirements, whose markers name all extras that do."""
+    """Return 500 extras with the same 500 requirements, whose markers name all extras."""
     needs = "".join(f"r{number} = {{version = '1', optional = true}}\n" for number in range(500))
     extras = "".join(f"e{number} = {LINES[:500]}\n" for number in range(100))
     return f"[tool.poetry]\nname = 'demo'\n[tool.poetry.dependencies]\n{needs}[tool.poetry.extras]\n{extras}"
@@ -1312,7 +1314,7 @@ REPEATED_CASES = (
 
 
 def deep_names(count: int) -> list[str]:
-    """Modules with 30 packages of their own above each: names of 8 KB for one path of 500 characters."""
+    """Return modules that each have 30 parent packages: names of 8 KB for one path of 500 characters."""
     return [f"a{number:014d}/" + "bbbbbbbbbbbbbbb/" * 29 + "c.py" for number in range(count)]
 
 

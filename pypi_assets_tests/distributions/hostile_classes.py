@@ -1,9 +1,9 @@
-"""Count the hostile wheels and sdists of each class whose records differ from the files of pip: docs/reading.md.
+"""Count, by class, the hostile wheels and sdists whose records differ from pip's files. See docs/reading.md.
 
     python -m pypi_assets_tests.distributions.hostile_classes [PYTHON...]
 
-The pip of each PYTHON, by default this one, installs the wheels and unpacks the sdists in scratch folders. An error or
-a doubt counts as "here" where pip installs or unpacks the file all the same. Each such error is printed with its text.
+The pip of each PYTHON, by default the running one, installs the wheels and unpacks the sdists into scratch folders. An
+error or a doubt counts as "here" if pip still installs or unpacks the file. Each such error is printed with its text.
 """
 
 # ruff: noqa: T201 - it prints tables
@@ -34,7 +34,7 @@ COLUMNS = ("files", "silent differences", "pip refuses", "an error here", "a dou
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one file led to. `is_silent`: the record differs from what pip makes of the file, and has no sign of it."""
+    """The outcome for one file. `is_silent`: the record differs from pip's files without any sign of it."""
 
     name: str
     is_silent: bool

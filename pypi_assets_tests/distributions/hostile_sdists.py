@@ -1,4 +1,4 @@
-"""Further odd sdists: what links lead to, and what follows the compressed data."""
+"""More odd sdists: links, and data after the compressed stream."""
 
 import bz2
 import lzma
@@ -26,7 +26,7 @@ MORE = module(EVIL) + bytes(2 * BLOCK)
 
 
 def next_to_setup(top: bytes, *, kind: bytes, target: bytes) -> bytes:
-    """A link next to setup.py, in an archive whose names all begin with `top`."""
+    """Return a link next to setup.py in an archive whose names all begin with `top`."""
     return tar(link(top + b"evil.py", target, kind), start=tar_member(top + b"setup.py", SETUP), end=bytes(2 * BLOCK))
 
 
@@ -66,7 +66,7 @@ def _alone(content: bytes) -> bytes:
 def followed(
     name: str, outcome: str, compress: Callable[[bytes], bytes], suffix: str, rest: bytes
 ) -> tuple[TarCase, ...]:
-    """The same rest behind a whole tar, and behind one that goes on, so that Python reads the rest."""
+    """Return two cases with trailing data, after a whole tar and after an unfinished tar."""
     whole, part = compress(WITHOUT_END + bytes(2 * BLOCK)), compress(WITHOUT_END)
     filename = f"demo-1.0.tar.{suffix}"
     return (

@@ -1,6 +1,6 @@
-"""The text of hostile setup.py, pyproject.toml and setup.cfg files, by what is odd about them."""
+"""Texts of hostile setup.py, pyproject.toml and setup.cfg files, grouped by oddity."""
 
-# ruff: noqa: E501 - each file is best read in one piece
+# ruff: noqa: E501 - each file is easier to read in one piece
 
 from collections.abc import Callable
 

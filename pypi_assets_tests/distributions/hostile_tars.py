@@ -1,6 +1,6 @@
-"""Sdists that readers of archives see differently, each made by a small generator: names, links, headers, kinds.
+"""Sdists that archive readers see differently, each built by a small generator: names, links, headers, kinds.
 
-Each is compared with what pip unpacks of it. `outcome` is what the record must show: SAME is pip's tree without a
+Each is compared with the files that pip unpacks. `outcome` is the expected record: SAME means pip's tree without a
 doubt, DOUBT a note that begins with `ambiguous archive:`, ERROR an error.
 """
 
@@ -278,7 +278,7 @@ BROKEN = tar_header(TOP + b"a.py")
 
 
 def with_field(at: int, field: bytes) -> bytes:
-    """A header with other bytes at this place, and its right checksum."""
+    """Return a header with these bytes at this position, and a correct checksum."""
     header = bytearray(tar_header(TOP + b"evil.py"))
     header[at : at + len(field)] = field
     header[148:156] = b" " * 8
@@ -294,7 +294,7 @@ def signed(name: bytes) -> bytes:
 
 
 def padded_pax(content: bytes, behind: bytes) -> bytes:
-    """A pax header whose records go on behind its size."""
+    """Return a pax header whose records continue past its size."""
     return tar_header(b"x", len(content), b"x") + (content + behind).ljust(BLOCK, b"\0")
 
 

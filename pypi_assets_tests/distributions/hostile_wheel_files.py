@@ -1,6 +1,6 @@
-"""Wheels whose small files, schemes and trees mislead, each by a small generator: more of what hostile_wheels has.
+"""Wheels with misleading small files, schemes and trees, each built by a small generator. Extends hostile_wheels.
 
-`WHEEL_FILES` gives their content by class and name, as `hostile_wheels.WHEELS` does, with the same promise.
+`WHEEL_FILES` gives their content by class and name, like `hostile_wheels.WHEELS`, with the same promise.
 """
 
 import zlib
@@ -35,7 +35,7 @@ HEAD = b"Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n"
 
 
 def scripts(*lines: bytes, group: bytes = b"console_scripts") -> Build:
-    """A wheel with these lines in a group of entry points."""
+    """Return a wheel with these lines in a group of entry points."""
     return with_rest(entry_points_txt=b"[" + group + b"]\n" + b"\n".join(lines) + b"\n")
 
 

@@ -1,7 +1,7 @@
-"""Wheels that show one thing to some readers and another one to others, each made by a small generator.
+"""Wheels that readers see differently, each built by a small generator.
 
-`WHEELS` gives their content by class and name. All are called demo-1.0-py3-none-any.whl. For each of them the record is
-what pip installs and resolves, or it has an error, or a note that begins with `ambiguous archive:`.
+`WHEELS` gives their content by class and name. Each is called demo-1.0-py3-none-any.whl. Its record matches what pip
+installs and resolves, or has an error or a note that begins with `ambiguous archive:`.
 """
 
 import bz2
@@ -50,12 +50,12 @@ Build = Callable[[], bytes]
 
 
 def members(*more: Entry, metadata: Entry = METADATA_ENTRY, rest: Iterable[Entry] = REST) -> list[Entry]:
-    """The members of an honest wheel with `more` of them between."""
+    """Return the members of a valid wheel with `more` members inserted."""
     return [MODULE, metadata, *more, *rest]
 
 
 def with_files(*names: bytes) -> Build:
-    """A wheel with further files of these names."""
+    """Return a wheel with additional files of these names."""
     return lambda: raw_zip(members(*(Entry(name, b"x = 2\n") for name in names)))
 
 
@@ -64,7 +64,7 @@ def with_entries(*entries: Entry) -> Build:
 
 
 def after_all(*entries: Entry) -> Build:
-    """A wheel with further members behind all others."""
+    """Return a wheel with additional members after all others."""
     return lambda: raw_zip([*members(), *entries])
 
 
@@ -73,7 +73,7 @@ def with_metadata(content: bytes = METADATA, **fields: object) -> Build:
 
 
 def with_rest(**contents: bytes | None) -> Build:
-    """A wheel with other content in WHEEL, RECORD or entry_points.txt, or without one of them."""
+    """Return a wheel with WHEEL, RECORD or entry_points.txt replaced, or removed if None."""
     names = {"WHEEL": WHEEL_FILE, "entry_points_txt": ENTRY_POINTS, "RECORD": b"demo.py,,\n"} | contents
     rest = [
         Entry(INFO + name.replace("_txt", ".txt").encode(), content)
@@ -88,20 +88,20 @@ def info(name: bytes, content: bytes = b"") -> Entry:
 
 
 def unicode_path(name: bytes, raw: bytes, *, version: int = 1, cut: int = 100) -> bytes:
-    """An extra field that gives the member `raw` the name `name`."""
+    """Return an extra field that names the member `raw` as `name`."""
     value = (struct.pack("<BL", version, zlib.crc32(raw)) + name)[:cut]
     return struct.pack("<HH", 0x7075, len(value)) + value
 
 
 def lzma_member(content: bytes, dictionary: int = 2**16) -> bytes:
-    """LZMA data as a zip has them: version, length of the properties, properties."""
+    """Return LZMA data as stored in a zip: version, length of the properties, properties."""
     filters = [{"id": lzma.FILTER_LZMA1, "dict_size": 2**16}]
     data = lzma.compress(content, lzma.FORMAT_RAW, filters=filters)
     return b"\x09\x04\x05\x00" + b"\x5d" + struct.pack("<L", dictionary) + data
 
 
 def extensible_zip64(*, plain: bool = False, claimed: int | None = None, at_error: int = 0) -> Build:
-    """A zip64 end record with extensible data, which only newer Pythons read; with `plain` the other one is whole."""
+    """Return a zip64 end record with extensible data, which old Pythons ignore. With `plain` the other record is valid."""
 
     def build() -> bytes:
         whole = raw_zip(members())
@@ -119,7 +119,7 @@ def extensible_zip64(*, plain: bool = False, claimed: int | None = None, at_erro
 
 
 def two_zip64_records() -> bytes:
-    """Older Pythons take the record before the locator, newer ones that where the locator points."""
+    """Return a zip with two zip64 records. Old Pythons use the one before the locator, newer ones follow the locator."""
     first, second = raw_zip(members()), raw_zip([*members(), Entry(b"evil.py")])
     parts = []
     shift = 0
@@ -143,13 +143,13 @@ def two_zip64_records() -> bytes:
 
 
 def repeated_zip64() -> bytes:
-    """A size that is in the second of two zip64 fields, since the first one leaves it unset."""
+    """Return a member with its size in the second of two zip64 fields, since the first field leaves it unset."""
     extra = zip64_extra(MAX_32) + zip64_extra(len(METADATA))
     return with_metadata(size=MAX_32, extra=extra, local_extra=extra)()
 
 
 def at_limit(extra: int) -> Build:
-    """An end record with a comment that is longer than the format allows, or just as long."""
+    """Return an end record with a comment of the longest allowed length plus `extra`, which can be negative."""
     return lambda: raw_zip(members(), comment=b"c" * (0xFFFF + extra)) if extra <= 0 else _long_tail(extra)
 
 
@@ -158,7 +158,7 @@ def _long_tail(extra: int) -> bytes:
 
 
 def two_directories() -> bytes:
-    """The end record puts the directory elsewhere than right before itself, and there is one too."""
+    """Return a zip with two directories: one right before the end record, one where the end record points."""
     first, second = raw_zip([*members(), Entry(b"evil.py")]), raw_zip(members())
     end = second.rindex(b"PK\x05\x06")
     start = second.index(b"PK\x01\x02")
@@ -168,7 +168,7 @@ def two_directories() -> bytes:
 
 
 def shared_offset() -> bytes:
-    """Two members whose content is one and the same."""
+    """Return two members that share their content."""
     whole = [MODULE, METADATA_ENTRY, *REST]
     first = local_header(MODULE) + MODULE.stored
     return raw_zip(
@@ -179,7 +179,7 @@ def shared_offset() -> bytes:
 
 
 def long_directory() -> bytes:
-    """A last entry whose comment runs past the end of the directory."""
+    """Return a zip whose last entry has a comment that runs past the end of the directory."""
     whole = bytearray(raw_zip(members()))
     last = whole.rindex(b"PK\x01\x02")
     struct.pack_into("<H", whole, last + 32, 10)
@@ -187,7 +187,7 @@ def long_directory() -> bytes:
 
 
 def negative_shift() -> bytes:
-    """All offsets are 100 too large, the directory's own included."""
+    """Return a zip in which all offsets, including the directory's, are 100 too large."""
     whole = bytearray(raw_zip(members()))
     end = whole.rindex(b"PK\x05\x06")
     (position,) = struct.unpack_from("<L", whole, end + 16)

@@ -7,5 +7,5 @@ from pypi_assets.distributions.members import folders_of
 
 
 def extract_of(paths: Iterable[str], files: dict[str, bytes] | None = None) -> Extract:
-    """The extract of an archive with files at `paths`, each of them once. `files` are those that were kept."""
+    """Return the extract of an archive with one file at each of `paths`. `files` are the files with stored content."""
     return Extract(folders_of(paths), files or {})

@@ -1,9 +1,9 @@
-"""A reader process with the faults that native code can have: the name of the file chooses one.
+"""A reader process with the faults that native code can have. The name of the file selects the fault.
 
-A fault that is called `late_` comes when the record is made, after the extract. `once` is one that comes once: it
-leaves a mark in a folder, for which the reader is not contained. `attempts` are those to get out of its process. A
-setup.py that begins with the name of a fault has it when it is parsed. Started by the tests in place of the real
-program, whose every other part it is.
+A fault called `late_` occurs when the record is made, after the extract. `once` occurs a single time: it leaves a mark
+in a folder, so that reader is not contained. `attempts` tries to escape from the process. A setup.py that begins with
+the name of a fault triggers it when it is parsed. Tests start this program in place of the real reader; all other parts
+are the real reader's.
 """
 
 import contextlib
@@ -75,7 +75,7 @@ def misbehaving_extract(source: Any, parts: FilenameParts, limits: ReadLimits) -
         outcomes = try_all()
         done = [name for name, outcome in outcomes.items() if outcome == DONE]
         return Extract(notes=[f"{len(outcomes)} attempts", *done])
-    if parts.filename.startswith("request"):  # without end, and without its timer
+    if parts.filename.startswith("request"):  # hangs without its timer
         signal.signal(signal.SIGPROF, signal.SIG_IGN)
         while True:
             source.sidecar()

@@ -1,4 +1,4 @@
-"""pyproject.toml of projects that name a backend."""
+"""Builds pyproject.toml texts that name a backend."""
 
 
 def backend(name: str, more: str = "") -> str:

@@ -1,6 +1,6 @@
-"""Files that Pythons of different versions would read differently, if the reader left it to them.
+"""Files that Python versions would read differently if the reader relied on the standard library.
 
-`ODD_FILES` gives name, filename and content of each; nothing in them depends on the Python that makes them.
+`ODD_FILES` gives name, filename and content of each. Their content does not depend on the Python that builds them.
 """
 
 from collections.abc import Iterator, Mapping

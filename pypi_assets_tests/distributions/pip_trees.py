@@ -1,4 +1,4 @@
-"""What the pip of this interpreter unpacks of an sdist, in a scratch folder. Nothing of it is built or run."""
+"""Unpacks sdists into scratch folders with the pip of an interpreter. Nothing is built or run."""
 
 import json
 import logging
@@ -23,21 +23,21 @@ MAX_CONTENT = 1024**2
 
 @dataclass(frozen=True, slots=True)
 class PipTree:
-    """The files by their paths, with their content where it is small, or why pip refuses the archive."""
+    """The files by path, with content if small, or the reason why pip rejects the archive."""
 
     files: dict[str, bytes | None]
     refusal: str | None = None
 
 
 def unpacked_by_pip(content: bytes, filename: str) -> PipTree:
-    """The tree that pip makes of an archive with this content and name."""
+    """Return the tree that pip unpacks from an archive with this content and name."""
     with tempfile.TemporaryDirectory(prefix="pip-tree-") as scratch:
         archive, folder = Path(scratch) / filename, Path(scratch) / "tree"
         archive.write_bytes(content)
         logging.disable(logging.CRITICAL)
         try:
             unpack_file(str(archive), str(folder))
-        except Exception as error:  # noqa: BLE001 - any of them is a refusal
+        except Exception as error:  # noqa: BLE001 - any error is a rejection
             return PipTree({}, f"{type(error).__name__}: {error}")
         finally:
             logging.disable(logging.NOTSET)
@@ -45,7 +45,7 @@ def unpacked_by_pip(content: bytes, filename: str) -> PipTree:
 
 
 def unpacked_by_pips(archives: Mapping[str, tuple[bytes, str]], python: str) -> dict[str, PipTree]:
-    """By the names in `archives`, which have contents and filenames, the trees that the pip of `python` makes."""
+    """Return, by name, the trees that the pip of `python` unpacks. `archives` holds contents and filenames by name."""
     with tempfile.TemporaryDirectory(prefix="pip-trees-") as scratch:
         paths = {}
         for number, (name, (content, filename)) in enumerate(archives.items()):
@@ -90,7 +90,7 @@ def _files_below(root: str) -> list[tuple[str, bytes | None]]:
     found: list[tuple[str, bytes | None]] = []
     for folder, _, names in os.walk(root):
         for name in names:
-            path = os.path.join(folder, name)  # noqa: PTH118 - names need not be text
+            path = os.path.join(folder, name)  # noqa: PTH118 - names may not be valid text
             if os.path.isfile(path):  # noqa: PTH113
                 small = os.path.getsize(path) <= MAX_CONTENT  # noqa: PTH202
                 found.append((readable(os.path.relpath(path, root)), Path(path).read_bytes() if small else None))
@@ -98,7 +98,7 @@ def _files_below(root: str) -> list[tuple[str, bytes | None]]:
 
 
 def differences(extract: Extract, tree: PipTree) -> list[str]:
-    """In what `extract`, which is not condensed, differs from pip's tree, which lacks the one folder that all is in."""
+    """Return the differences between an uncondensed extract and pip's tree, which omits the single top folder."""
     if tree.refusal is not None:
         return [f"pip refuses it: {tree.refusal}"]
     tops = {path.partition("/")[0] if "/" in path else "" for path in extract.paths}
@@ -114,5 +114,5 @@ def differences(extract: Extract, tree: PipTree) -> list[str]:
 
 
 def silent_differences(extract: Extract, record: DistributionRecord, tree: PipTree) -> list[str]:
-    """The differences of which the record gives no sign."""
+    """Return the differences that the record does not report."""
     return [] if has_doubt(record) else differences(extract, tree)

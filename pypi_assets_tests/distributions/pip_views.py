@@ -1,7 +1,7 @@
-"""What real pip makes of many wheels, in one process: what its resolver reads, and what its installer writes.
+"""Runs real pip on many wheels in one process: the metadata that its resolver reads, and the files that it installs.
 
-Each wheel is installed by pip's own function into a scratch folder of its own; nothing of it is run. The answer is what
-`against_pip` compares with records.
+pip's own function installs each wheel into its own scratch folder. No code of a wheel is run. `against_pip` compares
+the result with records.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def pip_views(wheels: Mapping[str, bytes], folder: Path, python: str = sys.executable) -> dict[str, dict[str, Any]]:
-    """By the names in `wheels`, what pip makes of each content, all of them wheels of demo 1.0."""
+    """Return, by name, pip's view of each content in `wheels`. All are wheels of demo 1.0."""
     paths = {}
     for number, (name, content) in enumerate(wheels.items()):
         path = folder / str(number) / "wheel" / "demo-1.0-py3-none-any.whl"

@@ -1,4 +1,4 @@
-"""Wheels that tests give to readers, readers that leave marks, and readers whose stop is noticed at once."""
+"""Wheels for readers, readers that leave marks, and readers whose stop is noticed immediately."""
 
 import io
 import os
@@ -19,20 +19,20 @@ def wheel(folder: Path, name: str = "demo") -> tuple[io.BytesIO, str]:
 
 
 def far_wheel(name: str = "demo") -> tuple[io.BytesIO, str]:
-    """One whose METADATA lies far before its end, with which a reader begins."""
+    """Return a wheel with METADATA far from its end, so that a reader has to fetch it."""
     metadata = {f"{name}-1.0.dist-info/METADATA": core_metadata(name, "1.0")}
     content = zip_bytes(metadata | {f"{name}.py": "", f"{name}.bin": os.urandom(50_000)})
     return io.BytesIO(content), f"{name}-1.0-py3-none-any.whl"
 
 
 def let_readers_leave_marks(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Misbehaving readers that start from now on know `folder`, and may write there."""
+    """Let misbehaving readers that start from now on write marks to `folder`."""
     environment = reader_pool._environment()
     monkeypatch.setattr(reader_pool, "_environment", lambda: environment | {"MARKS_OF_READERS": str(folder)})
 
 
 class _AttentiveSocket(socket.socket):
-    """A channel to a reader: its time-out has passed as soon as a process of `started` is stopped."""
+    """A channel to a reader that times out as soon as a process of `started` is stopped."""
 
     started: "list[subprocess.Popen[bytes]]"
 
@@ -51,7 +51,7 @@ def _is_stopped(process: "subprocess.Popen[bytes]") -> bool:
 
 
 def notice_stopped_readers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a reader that is stopped count as silent for too long at once, and no other one however busy the machine."""
+    """Time out a stopped reader immediately, and no other reader however busy the machine is."""
     started: list[subprocess.Popen[bytes]] = []
     popen, socketpair = subprocess.Popen, socket.socketpair
 

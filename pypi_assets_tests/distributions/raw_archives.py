@@ -1,6 +1,7 @@
-"""Writes zips and tars field by field, so that each field can lie; the streams of bombs come out of small memory.
+"""Writes zips and tars field by field, so that each field can be wrong. Streams of bombs use little memory.
 
-What is merely unusual is made by builders.py with the standard library; here is what that refuses to write.
+Archives that are only unusual are built by builders.py with the standard library. This module writes those that the
+library rejects.
 """
 
 import bz2
@@ -22,7 +23,7 @@ def deflate(content: bytes) -> bytes:
 
 
 def deflated_zeros(size: int) -> bytes:
-    """A raw deflate stream of `size` zeros (a multiple of 16 MiB): one flushed piece, again and again."""
+    """Return a raw deflate stream of `size` zeros (a multiple of 16 MiB) by repeating one flushed piece."""
     piece = 16 * 1024**2
     compressor = zlib.compressobj(9, zlib.DEFLATED, -15)
     compressed = compressor.compress(bytes(piece)) + compressor.flush(zlib.Z_FULL_FLUSH)
@@ -31,10 +32,10 @@ def deflated_zeros(size: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One member of a zip. `data` are its bytes in the archive; what is None is the truth.
+    """One member of a zip. `data` are its bytes in the archive. Fields that are None get their true value.
 
-    The `local_` fields are those of the local header where they differ from the central directory's; an `offset` other
-    than None is what the directory claims, and then no local header is written.
+    The `local_` fields are used in the local header if they differ from the central directory. If `offset` is set, the
+    directory claims this offset and no local header is written.
     """
 
     name: bytes
@@ -111,7 +112,7 @@ def end_record(
 
 
 def zip64_end(count: int, size: int, offset: int, position: int) -> bytes:
-    """The zip64 end record, which lies at `position`, and its locator."""
+    """Return the zip64 end record at `position`, and its locator."""
     record = struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, count, count, size, offset)
     return record + struct.pack("<4sLQL", b"PK\x06\x07", 0, position, 1)
 
@@ -133,13 +134,16 @@ def raw_zip(
     zip64_offset: int | None = None,
     zip64_position: int | None = None,
 ) -> bytes:
-    """A zip of `entries`. Offsets don't count the `prefix` unless `prefix_counts`; with `zip64` the end record sends
-    its readers to a zip64 one, whose fields can lie too."""
+    """Return a zip of `entries`.
+
+    Offsets exclude the `prefix` unless `prefix_counts` is set. With `zip64`, the end record refers to a zip64 record,
+    whose fields can be wrong too.
+    """
     out = bytearray()
     directory = bytearray()
     shift = len(prefix) if prefix_counts else 0
     number = 0
-    for number, entry in enumerate(entries, 1):  # noqa: B007 - the last one is the count
+    for number, entry in enumerate(entries, 1):  # noqa: B007 - the last number is the count
         directory += central_header(entry, shift + len(out) if entry.offset is None else entry.offset)
         if entry.offset is None:
             out += local_header(entry) + entry.stored
@@ -167,7 +171,7 @@ def zip64_extra(*values: int) -> bytes:
 
 
 def tar_number(value: int, width: int) -> bytes:
-    """Octal, or base 256 as GNU writes it where the number is negative or too large."""
+    """Return octal digits, or GNU's base 256 if the number is negative or too large."""
     if 0 <= value < 8 ** (width - 1):
         return f"{value:0{width - 1}o}".encode() + b"\0"
     if value >= 0:
@@ -187,7 +191,7 @@ def tar_header(
     tail: bytes | None = None,
     checksum_error: int = 0,
 ) -> bytes:
-    """One header block; `size_field` replaces the size as written, `tail` what follows the device numbers."""
+    """Return one header block. `size_field` replaces the written size, `tail` the fields after the device numbers."""
     size_field = tar_number(size, 12) if size_field is None else size_field
     numbers = tar_number(0o644, 8) + tar_number(0, 8) * 2 + size_field.ljust(12, b"\0")[:12] + tar_number(0, 12)
     start = name.ljust(100, b"\0")[:100] + numbers
@@ -230,14 +234,14 @@ def gzip_member(
     crc: int | None = None,
     size: int | None = None,
 ) -> bytes:
-    """One gzip member; `header` are the optional fields that `flags` announces."""
+    """Return one gzip member. `header` holds the optional fields that `flags` announces."""
     fields = struct.pack("<2sBBLBB", b"\x1f\x8b", method, flags, 0, 2, 255) + header
     tail = (zlib.crc32(content) if crc is None else crc, (len(content) if size is None else size) & MAX_32)
     return fields + (deflate(content) if deflated is None else deflated) + struct.pack("<2L", *tail)
 
 
 def gzip_of_pieces(pieces: Iterable[tuple[bytes, int]]) -> bytes:
-    """A gzip member of pieces, each repeated; each piece is compressed once. Its CRC and size are wrong."""
+    """Return a gzip member of repeated pieces. Each piece is compressed once. CRC and size are wrong."""
     out = bytearray()
     for piece, times in pieces:
         compressor = zlib.compressobj(9, zlib.DEFLATED, -15)
@@ -246,7 +250,7 @@ def gzip_of_pieces(pieces: Iterable[tuple[bytes, int]]) -> bytes:
 
 
 def xz_with_dictionary(content: bytes, dictionary_bits: int) -> bytes:
-    """An xz stream whose header wants a dictionary of that size (40 is 4 GiB), whatever its data need."""
+    """Return an xz stream whose header requests a dictionary of that size (40 is 4 GiB), regardless of its data."""
     stream = bytearray(lzma.compress(content, preset=0))
     header_size = (stream[12] + 1) * 4  # the block header follows the stream header of 12 bytes
     position = stream.index(b"\x21\x01", 12) + 2  # the LZMA2 filter and the size of its properties

@@ -1,11 +1,11 @@
-"""Are the records of the same files the same on another Python? Mutates files here, and reads them again there.
+"""Check that another Python makes the same records of the same files: mutate files on one, re-read them on another.
 
     python3.11 -m pypi_assets_tests.distributions.same_records write FILE [--seconds N] [--seed N]
     python3.13 -m pypi_assets_tests.distributions.same_records compare FILE
 
-`write` mutates the odd files and what they are made of, and writes each file with its record. `compare` makes the
-records again and prints those that differ; it exits with 1 where there are any. `digests` writes the digests that
-test_same_records.py compares, after a change of what records contain.
+`write` mutates the odd files and their sources, and writes each file with its record. `compare` makes the records again
+and prints the ones that differ. It exits with 1 if there are any. `digests` writes the digests that
+test_same_records.py compares. Run it after changing the contents of records.
 """
 
 import argparse
@@ -113,7 +113,7 @@ _PIECES = (
 
 
 def content_of(filename: str, content: bytes) -> dict[str, object]:
-    """All values of the file's record but those that the compression of the file decides."""
+    """Return all values of the file's record except those that depend on the file's compression."""
     reading = read_distribution(io.BytesIO(content), filename, hash_content=False)
     values = record_to_json(reading.record) | {"metadata_version": reading.record.metadata_version}
     if reading.record.error is not None:
@@ -122,7 +122,7 @@ def content_of(filename: str, content: bytes) -> dict[str, object]:
 
 
 def mutated_files(random: Random) -> Iterator[tuple[str, bytes]]:
-    """Files without end, each a little different from a real or an odd one."""
+    """Yield real and odd files with small mutations, without end."""
     scripts = [*SCRIPTS.values(), IMPORTS + "setup(name='demo', packages=['demo'])\n"]
     headers = [f"Name: demo\nVersion: 1.0\nRequires-Dist: {each}\n" for each in REQUIREMENTS]
     while True:
@@ -143,7 +143,7 @@ def mutated_files(random: Random) -> Iterator[tuple[str, bytes]]:
 
 
 def with_pieces(text: str, random: Random) -> str:
-    """`text` with up to ten pieces put in, or cut out."""
+    """Return `text` with up to ten pieces inserted or removed."""
     for _ in range(random.randrange(1, 11)):
         at = random.randrange(len(text) + 1)
         cut = at + (random.randrange(4) if random.random() < 0.3 else 0)
@@ -166,7 +166,7 @@ def write(path: Path, seconds: float, seed: int) -> None:
 
 
 def compare(path: Path) -> int:
-    """How many of the records are others here."""
+    """Return the number of records that differ here."""
     count = different = 0
     with path.open("rb") as file:
         while size := file.read(4):
@@ -182,7 +182,7 @@ def compare(path: Path) -> int:
 
 
 def known_files(names: Container[str] | None = None) -> Iterator[tuple[str, str, bytes]]:
-    """Name, filename and content of the odd files, and of the hostile ones of these `names`, or else the small ones."""
+    """Yield name, filename and content of odd files, and of the hostile files with these `names` or else the small ones."""
     yield from ODD_FILES
     for case in CASES:
         if (names is None or case.name in names) and len(content := case.build()) < MAX_KNOWN_BYTES:
@@ -190,7 +190,7 @@ def known_files(names: Container[str] | None = None) -> Iterator[tuple[str, str,
 
 
 def digest_of(filename: str, content: bytes) -> str:
-    """A hash of all values of the file's record, in hex."""
+    """Return a hash of all values of the file's record, in hex."""
     values = json.dumps(content_of(filename, content), sort_keys=True)
     return hashlib.blake2b(values.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 

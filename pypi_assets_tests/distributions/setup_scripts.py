@@ -1,4 +1,4 @@
-"""What tests of setup.py's readers share: a script's start, and what is found in it."""
+"""Helpers for tests of setup.py: the start of a script, and the arguments found in it."""
 
 from pypi_assets.distributions.setup_script import SetupArguments, read_setup_script
 
@@ -16,7 +16,7 @@ def requires(script: str) -> tuple[str, ...] | None:
 
 
 def arguments_with(script: str, **files: str) -> SetupArguments:
-    """What setup() gets; `__` stands for a folder in the names of `files`, which lack their suffix."""
+    """Return the arguments of setup(). Names of `files` lack their suffix and have `__` for a slash."""
     contents = {f"{name.replace('__', '/')}.py": text.encode() for name, text in files.items()}
     arguments = read_setup_script(IMPORTS + script, contents)
     assert arguments.problem is None

@@ -1,6 +1,6 @@
-"""A reader process that ends at any system call that is not allowed, and at any file or module that it would open.
+"""A reader process that ends at any system call that is not allowed, and when it opens any file or module.
 
-The real one goes on with an error, so its records alone do not show what was not loaded before.
+The real reader continues with an error, so its records do not show a module that was loaded too late.
 """
 
 import os
@@ -22,7 +22,8 @@ def contain_and_watch(memory_bytes: int, file_bytes: int) -> list[MissingLayer]:
 
 def end_where_something_is_opened(event: str, arguments: tuple[object, ...]) -> None:
     if event == "open" and arguments[0] == "<unknown>":
-        raise PermissionError("of this file Python would show the line of a syntax error")  # which it goes without
+        # Python shows the line of a syntax error only if it can open the file
+        raise PermissionError("of this file Python would show the line of a syntax error")
     if event in _OPENING:
         os.write(2, f"{event}: {arguments}\n".encode())
         os._exit(9)

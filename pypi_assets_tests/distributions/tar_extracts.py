@@ -1,4 +1,4 @@
-"""What is taken out of a tar, which comes in small pieces."""
+"""Helpers that extract tars which arrive in small pieces."""
 
 import io
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from pypi_assets.distributions.tars import extract_tar
 
 
 class Dripping(io.BytesIO):
-    """A source that gives a few bytes at a time, so that headers lie across the pieces."""
+    """A source that returns a few bytes at a time, so that headers span several pieces."""
 
     def __init__(self, content: bytes, size: int) -> None:
         super().__init__(content)

@@ -1,4 +1,4 @@
-"""Members' names: safe ones, each once."""
+"""Names of archive members: safe and unique."""
 
 import io
 import zipfile
@@ -24,7 +24,7 @@ def stream(size: int) -> TarStream:
 
 
 @pytest.mark.parametrize("size", [1, 7, 500, 5000])
-def test_pieces_of_any_size_are_one_stream(size):
+def test_stream_pieces_of_any_size(size):
     tar = stream(size)
     assert tar.read(3) == CONTENT[:3]
     tar.skip(700)
@@ -34,19 +34,19 @@ def test_pieces_of_any_size_are_one_stream(size):
     assert tar.read(1) == b""
 
 
-def test_what_is_missing_is_an_error():
+def test_stream_that_ends_early_is_an_error():
     with pytest.raises(BadTarError, match=naming(2048)):
         stream(100).skip(len(CONTENT) + 1)
     with pytest.raises(BadTarError, match=naming(2048)):
         stream(100).read_padded(len(CONTENT) + 1)
 
 
-def test_whole_blocks():
+def test_read_whole_blocks():
     assert list(map(padded, (0, 1, 512, 513))) == [0, 512, 512, 1024]
 
 
 @pytest.mark.parametrize("build", [zip_bytes, tar_bytes])
-def test_names_that_lead_out_are_only_names(build, tmp_path, monkeypatch):
+def test_names_that_lead_outside_are_harmless(build, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     members = dict.fromkeys(
         ["/x/evil.py", "../evil.py", "demo-1.0/../../evil.py", "demo-1.0/a.py", "./demo-1.0/b.py"], ""
@@ -55,12 +55,12 @@ def test_names_that_lead_out_are_only_names(build, tmp_path, monkeypatch):
     record = read(build(members | {"demo-1.0/PKG-INFO": PKG_INFO}), filename)
     assert record.error is None
     assert record.modules == ("a", "b")
-    leaving = "3" if build is zip_bytes else "2"  # where tarfile takes absolute names for relative ones
+    leaving = "3" if build is zip_bytes else "2"  # tarfile makes absolute names relative
     assert any(f"{leaving} member names that lead out of the archive are ignored" in note for note in record.notes)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_of_repeated_members_the_last_counts():
+def test_last_of_repeated_members_wins():
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr(METADATA, core_metadata("demo", "1.0", requires_dist=["first"]))
@@ -98,7 +98,7 @@ NAMES = st.lists(st.sampled_from(PARTS), min_size=1, max_size=4).map("/".join)
 @given(names=st.lists(NAMES, max_size=6))
 @example(names=["demo/.hidden/a", "demo/a", "demo/"])
 @example(names=["demo/a", "demo/./a"])
-def test_all_names_at_once_are_as_one_after_the_other(kind, names):
+def test_adding_names_in_bulk_equals_one_by_one(kind, names):
     at_once, single = Extract(), Extract()
     fast, slow = kind(at_once, Budget(ReadLimits())), kind(single, Budget(ReadLimits()))
     fast.add_all(names, list(range(len(names))))

@@ -1,4 +1,4 @@
-"""The names of files that a setup.py may use, and how many of them are followed."""
+"""The files that a setup.py may use, and limits on their number and size."""
 
 import ast
 
@@ -27,7 +27,7 @@ from pypi_assets.distributions.build_scripts import (
         "src/demo/sub/setup_package.py",
     ],
 )
-def test_files_that_setup_py_may_use(name):
+def test_files_usable_by_setup_py(name):
     assert is_build_script(f"demo-1.0/{name}")
 
 
@@ -43,11 +43,11 @@ def test_files_that_setup_py_may_use(name):
         "a/b/c/d/e/f/setup_package.py",
     ],
 )
-def test_other_files(name):
+def test_unusable_files(name):
     assert not is_build_script(f"demo-1.0/{name}")
 
 
-def test_a_path_is_cleaned_and_looked_up():
+def test_path_is_normalized():
     scripts = BuildScripts({"src/a_build.py": b""})
     assert scripts.path("./src//a_build.py") == scripts.path("src\\a_build.py") == "src/a_build.py"
     assert scripts.path("../src/a_build.py") is None
@@ -63,12 +63,12 @@ def test_a_path_is_cleaned_and_looked_up():
         (b"setup()", set()),
     ],
 )
-def test_files_that_setup_py_names(source, expected):
+def test_files_named_in_setup_py(source, expected):
     scripts = {"setup_a.py": b"import demo.b_build", "demo/b_build.py": b"", "demo/setup_package.py": b"setup_package"}
     assert named_scripts(source, scripts) == expected
 
 
-def test_files_are_followed_up_to_a_number_and_a_size():
+def test_followed_files_are_limited_in_number_and_size():
     scripts = BuildScripts({"a": b"1", "b": b" " * MAX_FOLLOWED_BYTES}, lambda content: ast.parse(content.strip()))
     assert all(scripts.tree("a") for _ in range(MAX_FOLLOWED))
     assert scripts.tree("a") is None

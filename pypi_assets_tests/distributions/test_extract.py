@@ -1,4 +1,4 @@
-"""What is stored of a distribution comes back as it was, for ever, and damage is recognized."""
+"""Stored extracts are read back unchanged, also by later versions, and corruption is detected."""
 
 import hashlib
 import random
@@ -39,7 +39,7 @@ WHEEL = extract_of(
     ["demo/__init__.py", "demo-1.0.dist-info/METADATA"],
     {"demo-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n"},
 )
-STORED = (  # as it was encoded for the first time
+STORED = (  # encoded by the first version
     "28b52ffd26419c84950100c0960181bb64656d6f2d31c42e300a82a492a0a92f90c0c40008fca309a1b8f8188e5c79ec1271e739bc2bf27bb20bd4e8057d927ba3"
 )
 KEPT_DICTIONARIES = {40001: "7f2bfa8bec1a194ce523bd09f10970e3ff08f260f1f3505235dc7acd2dc6f8a2"}
@@ -51,31 +51,31 @@ def frame(packed: bytes) -> bytes:
 
 
 @given(EXTRACTS)
-def test_an_extract_comes_back_as_it_was(extract: Extract) -> None:
+def test_extract_round_trip(extract: Extract) -> None:
     assert decode_extract(encode_extract(extract)) == extract
 
 
 @pytest.mark.parametrize("paths", [[], [""], [".py"], ["a\nb"], ["a\n", "b"], ["a", "b"], ["a/ ", "a//b"], ["\0"]])
-def test_members_are_kept_apart_whatever_their_names(paths: list[str]) -> None:
+def test_members_with_any_names_stay_distinct(paths: list[str]) -> None:
     assert decode_extract(encode_extract(extract_of(paths))).paths == paths
 
 
-def test_the_same_extract_gives_the_same_bytes() -> None:
+def test_encoding_is_deterministic() -> None:
     assert encode_extract(WHEEL) == encode_extract(decode_extract(encode_extract(WHEEL)))
 
 
-def test_a_frame_names_its_size_and_dictionary_and_has_a_checksum() -> None:
+def test_frame_has_size_dictionary_and_checksum() -> None:
     frame = zstandard.get_frame_parameters(encode_extract(WHEEL))
 
     assert (frame.dict_id, frame.has_checksum) == (DICTIONARY_ID, True)
     assert frame.content_size == len(extract.pack(WHEEL))
 
 
-def test_a_wheel_of_two_files_takes_less_than_a_hundred_bytes() -> None:
+def test_small_wheel_takes_less_than_a_hundred_bytes() -> None:
     assert len(encode_extract(WHEEL)) < 100
 
 
-def test_any_damage_is_found() -> None:
+def test_any_corruption_is_detected() -> None:
     content = encode_extract(WHEEL)
     random.seed(1)
     for position in range(len(content)):
@@ -85,43 +85,43 @@ def test_any_damage_is_found() -> None:
             found = decode_extract(bytes(damaged))
         except ExtractError:
             continue
-        assert found == WHEEL  # an unused bit of the frame's header
+        assert found == WHEEL  # an unused bit in the frame header
 
 
 @pytest.mark.parametrize("content", [b"", b"not a frame", encode_extract(WHEEL)[:-5], encode_extract(WHEEL) + b"more"])
-def test_what_is_not_one_whole_frame_is_refused(content: bytes) -> None:
+def test_anything_but_one_whole_frame_is_rejected(content: bytes) -> None:
     with pytest.raises(ExtractError):
         decode_extract(content)
 
 
-def test_what_claims_to_be_huge_is_not_inflated() -> None:
+def test_frame_that_claims_to_be_huge_is_not_inflated() -> None:
     header = struct.pack("<IB", 0xFD2FB528, 0b1110_0000) + struct.pack("<Q", MAX_EXTRACT_BYTES + 1)
 
     with pytest.raises(ExtractError, match=naming(MAX_EXTRACT_BYTES + 1)):
         decode_extract(header + b"\0" * 20)
 
 
-def test_a_frame_without_its_size_is_refused() -> None:
+def test_frame_without_size_is_rejected() -> None:
     with pytest.raises(ExtractError, match=naming(18446744073709551615)):
         decode_extract(zstandard.ZstdCompressor(write_content_size=False).compress(b"x" * 1000))
 
 
-def test_other_content_in_a_sound_frame_is_refused() -> None:
+def test_foreign_content_in_a_valid_frame_is_rejected() -> None:
     with pytest.raises(ExtractError):
         decode_extract(frame(b"\x93\x01\x02\x03"))
 
 
-def test_dictionaries_are_kept_as_they_were() -> None:
+def test_dictionaries_are_unchanged() -> None:
     found = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in DICTIONARIES.iterdir()}
     assert found == {f"{id_}.zdict": sha256 for id_, sha256 in KEPT_DICTIONARIES.items()}
     assert max(KEPT_DICTIONARIES) == DICTIONARY_ID
 
 
-def test_an_extract_that_was_stored_long_ago() -> None:
+def test_old_extract_is_decoded() -> None:
     assert decode_extract(bytes.fromhex(STORED)) == WHEEL
 
 
-def test_a_dictionary_or_a_format_of_a_newer_version_is_named() -> None:
+def test_newer_dictionary_or_format_is_named() -> None:
     content = bytearray(encode_extract(WHEEL))
     offset = content.index(DICTIONARY_ID.to_bytes(2, "little"))
     content[offset : offset + 2] = (DICTIONARY_ID + 9).to_bytes(2, "little")
@@ -134,12 +134,12 @@ def test_a_dictionary_or_a_format_of_a_newer_version_is_named() -> None:
         decode_extract(frame(bytes(packed)))
 
 
-def test_half_a_surrogate_pair_cannot_be_stored() -> None:
+def test_lone_surrogate_cannot_be_stored() -> None:
     with pytest.raises(UnicodeEncodeError):
         encode_extract(extract_of(["\udc80"]))
 
 
-def test_threads_do_not_share_what_zstd_works_in() -> None:
+def test_threads_do_not_share_zstd_contexts() -> None:
     wrong: list[int] = []
 
     def work(seed: int) -> None:

@@ -1,4 +1,4 @@
-"""The same bytes give the same record as long as EXTRACTOR_VERSION is the same, which is what a reprocess goes by."""
+"""The same bytes give the same record while EXTRACTOR_VERSION is unchanged. Reprocessing relies on this."""
 
 import hashlib
 import json
@@ -218,7 +218,7 @@ def _pyproject(name: str, toml: str) -> str:
 
 
 def built(folder: Path) -> Iterator[Path]:
-    """Distributions of many sorts; they only ever grow in number together with the version."""
+    """Build distributions of many kinds. Add to them only together with a new version."""
     entry_points = "[console_scripts]\ndemo = demo:main [cli]\n[broken\nx\n"
     yield make_wheel(
         folder,
@@ -272,7 +272,7 @@ def read_with_served_metadata(path: Path) -> DistributionRecord:
 
 
 def content(record: DistributionRecord) -> dict[str, object]:
-    """All values of a record but those that the compression of the file decides."""
+    """Return all values of a record except those that depend on the file's compression."""
     return record_to_json(record) | {"sha256": None, "size": None, "metadata_version": record.metadata_version}
 
 
@@ -282,12 +282,12 @@ def test_records_change_only_with_the_version(tmp_path: Path) -> None:
     records += [content(read_with_served_metadata(path)) for path in both]
     digest = hashlib.sha256(json.dumps(records, sort_keys=True).encode()).hexdigest()
     assert digest == DIGESTS.get(EXTRACTOR_VERSION), (
-        "The records of the same bytes are others than before: raise EXTRACTOR_VERSION in distributions/record.py, so"
+        "The records of the same bytes have changed: raise EXTRACTOR_VERSION in distributions/record.py, so"
         f" that a reprocess finds what is stored, and add the new digest here: {EXTRACTOR_VERSION + 1}: {digest!r}"
     )
 
 
-def test_a_stored_extract_leads_to_the_very_record_that_was_read(tmp_path: Path) -> None:
+def test_stored_extract_gives_the_same_record(tmp_path: Path) -> None:
     for path in built(tmp_path):
         with path.open("rb") as file:
             reading = read_distribution(file, path.name, project="demo", hash_content=False)

@@ -1,4 +1,4 @@
-"""The parts of filenames, historic ones included."""
+"""The parts of filenames, including historic ones."""
 
 import pytest
 from hypothesis import given
@@ -25,7 +25,7 @@ def test_wheels(filename, expected):
     assert parse_filename(filename) == FilenameParts(filename, Kind.WHEEL, *expected)
 
 
-def test_a_variant_has_a_label_behind_the_platform(subtests: pytest.Subtests):
+def test_variant_wheel_has_a_label_after_the_platform(subtests: pytest.Subtests):
     cases = [
         ("demo-2.0-py3-none-any-x8664v3.whl", ("demo", "2.0", None, "py3", "none", "any", "x8664v3")),
         (
@@ -41,19 +41,19 @@ def test_a_variant_has_a_label_behind_the_platform(subtests: pytest.Subtests):
             assert parse_filename(filename) == FilenameParts(filename, Kind.WHEEL, *expected)
 
 
-def test_a_wheel_whose_name_no_standard_covers_has_no_version(subtests: pytest.Subtests):
+def test_nonstandard_wheel_name_has_no_version(subtests: pytest.Subtests):
     for stem in ("demo-2.0-foo-bar", "demo-2.0-x-py3-none-any", "demo-2.0-py3", "demo-2.0-py3-none-any-too-many"):
         with subtests.test(stem=stem):
             assert parse_filename(f"{stem}.whl", "demo").version is None
 
 
 @pytest.mark.parametrize("suffix", ["tar.gz", "tgz", "tar.bz2", "tar.xz", "tar.Z", "zip", "ZIP"])
-def test_each_suffix_of_an_sdist(suffix):
+def test_sdist_suffixes(suffix):
     parts = parse_filename(f"demo-1.0.{suffix}")
     assert (parts.kind, parts.project, parts.version) == (Kind.SDIST, "demo", "1.0")
 
 
-def test_the_dash_between_name_and_version(subtests: pytest.Subtests):
+def test_dash_between_name_and_version(subtests: pytest.Subtests):
     cases = [
         ("a-b-1.0", None, ("a-b", "1.0")),
         ("a-b-1.0", "a-b", ("a-b", "1.0")),
@@ -119,7 +119,7 @@ def test_other_kinds(subtests: pytest.Subtests):
 
 
 @pytest.mark.parametrize("filename", ["demo\x1b[2J-1.0.tar.gz", "../demo-1.0.tar.gz", "d-1\ud800.zip", "a\\b-1.whl"])
-def test_names_that_are_no_filename_are_unknown(filename):
+def test_invalid_filenames_are_unknown(filename):
     parts = parse_filename(filename)
     assert parts.kind is Kind.UNKNOWN
     assert parts.project is None
@@ -130,19 +130,19 @@ SUFFIXES = st.sampled_from([".whl", ".tar.gz", ".zip", ".egg", ".exe", ".msi", "
 
 
 @given(st.text() | st.text("ab-_.019+ \x00\x1f", max_size=40), SUFFIXES, st.none() | st.text(max_size=5))
-def test_never_raises_and_never_returns_control_characters(stem, suffix, project):
+def test_any_text_is_parsed_without_control_characters(stem, suffix, project):
     parts = parse_filename(stem + suffix, project)
     for name in FilenameParts.__slots__:
         value = getattr(parts, name)
         assert value is None or value.isprintable()
 
 
-def test_a_number_of_thousands_of_digits_is_no_version():
+def test_thousands_of_digits_are_not_a_version():
     assert parse_filename(f"demo-{'1' * 5000}.tar.gz").kind is Kind.UNKNOWN
     assert parse_filename(f"demo-{'1' * 900}.tar.gz").version == "1" * 900
 
 
-def test_wheels_that_some_pip_refuses_by_their_name(subtests: pytest.Subtests):
+def test_wheel_names_rejected_by_some_pip(subtests: pytest.Subtests):
     cases = [
         ("demo-1.0-py3-none-any.whl", False),
         ("De.mo_x-1!1.0+a.1-1x-cp39.cp310-abi3-manylinux_2_17_x86_64.manylinux2014_x86_64.whl", False),

@@ -1,4 +1,4 @@
-"""A moment of fuzzing for each target; `python -m pypi_assets_tests.fuzz` does it for long."""
+"""Fuzzes each target briefly. `python -m pypi_assets_tests.fuzz` does it for longer."""
 
 from random import Random
 
@@ -19,7 +19,7 @@ def target_and_seeds(request):
 
 
 @pytest.mark.nightly
-def test_seeds_keep_the_rules(target_and_seeds: tuple[Target, list[bytes]]):
+def test_seeds_pass_their_checks(target_and_seeds: tuple[Target, list[bytes]]):
     target, seeds = target_and_seeds
     assert seeds
     for seed in seeds:
@@ -29,7 +29,7 @@ def test_seeds_keep_the_rules(target_and_seeds: tuple[Target, list[bytes]]):
 @pytest.mark.nightly
 @settings(max_examples=examples(40))
 @given(number=st.integers(0, 2**32 - 1))
-def test_mutated_inputs_keep_the_rules(target_and_seeds: tuple[Target, list[bytes]], number: int):
+def test_mutated_inputs_pass_their_checks(target_and_seeds: tuple[Target, list[bytes]], number: int):
     target, seeds = target_and_seeds
     random = Random(number)
     content = random.choice(seeds)
@@ -38,7 +38,7 @@ def test_mutated_inputs_keep_the_rules(target_and_seeds: tuple[Target, list[byte
         target.check(content)
 
 
-def test_what_fuzzing_found_once(subtests: pytest.Subtests):
+def test_inputs_that_once_failed(subtests: pytest.Subtests):
     for name, content in KEPT:
         with subtests.test(name=name, content=content):
             BY_NAME[name].check(content)

@@ -1,4 +1,4 @@
-"""Each hostile or odd file gives an error record or a correct one, in bounded time and memory; nothing of it runs."""
+"""Each hostile or odd file gives an error record or a correct record, in bounded time and memory. None of it is run."""
 
 import io
 import os
@@ -30,7 +30,7 @@ PARTLY_READ = [case for case in CASES if case.name.startswith(("zip:", "egg:", "
 
 @contextmanager
 def processor_time(seconds: float) -> Iterator[None]:
-    """Fails what takes more processor time than `seconds`, and does so at once, so that a hang does not hang all."""
+    """Fail as soon as the block uses more processor time than `seconds`, so that a hang does not block all tests."""
 
     def stop(signum: int, frame: object) -> None:
         raise AssertionError(f"more than {seconds:g} seconds of processor time")
@@ -47,9 +47,7 @@ def processor_time(seconds: float) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("cases", slices(CASES, 16))
-def test_the_record_is_right_or_describes_what_is_wrong(
-    cases: list[Case], tmp_path, monkeypatch, subtests: pytest.Subtests
-):
+def test_record_is_correct_or_has_an_error(cases: list[Case], tmp_path, monkeypatch, subtests: pytest.Subtests):
     monkeypatch.chdir(tmp_path)
     for case in cases:
         with subtests.test(case.name):
@@ -75,7 +73,7 @@ def test_the_record_is_right_or_describes_what_is_wrong(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("cases", slices(PARTLY_READ, 3))
-def test_in_parts_it_gives_the_same_record_or_needs_the_whole(cases: list[Case], subtests: pytest.Subtests):
+def test_range_reads_give_the_same_record(cases: list[Case], subtests: pytest.Subtests):
     for case in cases:
         with subtests.test(case.name):
             content = case.build()
@@ -86,15 +84,17 @@ def test_in_parts_it_gives_the_same_record_or_needs_the_whole(cases: list[Case],
                 ).record
             except MismatchError:
                 continue
-            # an sdist's compression follows from its start
+            # an sdist's start determines its compression
             if content.startswith(b"PK") or whole.kind is not DistributionKind.SDIST:
                 assert parts == replace(whole, sha256=None, size=None)
 
 
 @pytest.mark.nightly
-def test_reading_any_of_them_takes_little_memory(tmp_path):
-    """In a process of its own, which reads the files of all generators one after the other. In memory, what making them
-    takes counts too."""
+def test_reading_takes_little_memory(tmp_path):
+    """Read the files of all generators one after the other in a separate process.
+
+    For files built in memory, the memory to build them counts too.
+    """
     done = subprocess.run(
         [sys.executable, "-c", _READ_ALL],
         cwd=tmp_path,
@@ -138,5 +138,5 @@ for name, filename, build, limits in files:
 """
 
 
-def test_each_case_has_a_name_of_its_own():
+def test_case_names_are_unique():
     assert len({case.name for case in CASES}) == len(CASES) >= 70

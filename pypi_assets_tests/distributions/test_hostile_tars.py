@@ -1,4 +1,4 @@
-"""What pip unpacks of an odd sdist is what its record is made of, or the record has a doubt or an error."""
+"""The record of an odd sdist matches the files that pip unpacks, or has a doubt or an error."""
 
 import io
 
@@ -19,7 +19,7 @@ CASES = (*hostile_tars.CASES, *hostile_sdists.CASES)
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("cases", slices(CASES, 4))
-def test_the_record_is_of_the_tree_that_pip_unpacks_or_has_a_doubt(cases: list[TarCase], subtests: pytest.Subtests):
+def test_record_matches_pip_tree_or_has_a_doubt(cases: list[TarCase], subtests: pytest.Subtests):
     for case in cases:
         with subtests.test(case.name):
             content = case.build()
@@ -33,12 +33,12 @@ def test_the_record_is_of_the_tree_that_pip_unpacks_or_has_a_doubt(cases: list[T
                 assert differences(extract, unpacked_by_pip(content, case.filename)) == []
 
 
-def test_each_case_has_a_name_of_its_own():
+def test_case_names_are_unique():
     assert len({case.name for case in CASES}) == len(CASES) >= 75
 
 
 @pytest.mark.nightly
-def test_a_million_keys_of_sparse_files_in_global_headers_are_dropped_as_they_come():
+def test_million_sparse_keys_in_global_headers_are_dropped():
     header = pax_header(b"".join(pax_record(b"GNU.sparse.%d" % number, b"") for number in range(40_000)), b"g")
     content = tar(*[header] * 25)
     extract = read_extract(io.BytesIO(content), parse_filename("demo-1.0.tar.gz"), ReadLimits(seconds=5))

@@ -1,4 +1,4 @@
-"""No wheel shows one thing in its record and installs another one: real pip installs all of the hostile ones."""
+"""Records of the hostile wheels match the files that real pip installs."""
 
 import io
 import time
@@ -59,14 +59,14 @@ def records(contents):
     return found
 
 
-def test_there_are_many_of_each_class():
+def test_each_class_has_many_wheels():
     assert len(ALL_WHEELS) >= 225
     counted = Counter(name.partition(":")[0] for name in ALL_WHEELS)
     assert all(counted[kind] >= 10 for kind in (*CLASSES, *FILE_CLASSES))
 
 
 @pytest.mark.nightly
-def test_no_record_differs_in_silence_from_what_pip_installs(contents, records, tmp_path):
+def test_records_never_differ_silently_from_pip_installs(contents, records, tmp_path):
     views = pip_views(contents, tmp_path)
     silent = {}
     refused_here = set()
@@ -83,12 +83,12 @@ def test_no_record_differs_in_silence_from_what_pip_installs(contents, records, 
     assert refused_here <= REFUSED_HERE.keys()
 
 
-def test_python_and_pip_find_the_distributions_that_notes_name(contents, tmp_path):
+def test_distributions_in_notes_are_found_by_python_and_pip(contents, tmp_path):
     wanted = {name: content for name, content in contents.items() if "distribution" in name or "direct_url" in name}
     views = pip_views(wanted, tmp_path)
     found = {name.partition(": ")[2]: view["distributions"] for name, view in views.items()}
     assert found.pop("its own direct_url.json") == [["demo", "https://elsewhere/evil.zip"]]
-    assert found.pop("another distribution in the prefix") == [["demo", None]]  # where Windows alone looks
+    assert found.pop("another distribution in the prefix") == [["demo", None]]  # only Windows searches this folder
     assert len(found) >= 7
     for name, distributions in found.items():
         assert min(distributions, key=str) == ["demo", None], name
@@ -96,7 +96,7 @@ def test_python_and_pip_find_the_distributions_that_notes_name(contents, tmp_pat
 
 
 def scripts_without_sign(record, outside):
-    """The scripts that pip made, and that are in no entry point and in no note; and those that it did not make."""
+    """Return the scripts that pip or the entry points lack, unless a note reports that scripts differ."""
     if any(note.startswith(SCRIPTS) for note in record.notes):
         return []
     groups = record.entry_points or {}
@@ -104,7 +104,7 @@ def scripts_without_sign(record, outside):
     return sorted(expected ^ {path for path in outside if path.startswith("bin/")})
 
 
-def test_what_readers_differ_about_is_an_error_that_describes_it(records, subtests: pytest.Subtests):
+def test_ambiguous_wheels_have_descriptive_errors(records, subtests: pytest.Subtests):
     for name in REFUSED_HERE:
         with subtests.test(name=name):
             error = records[name].record.error
@@ -112,7 +112,7 @@ def test_what_readers_differ_about_is_an_error_that_describes_it(records, subtes
             assert REFUSED_HERE[name] in error.text
 
 
-def test_what_pip_installs_without_doubt_is_read_so(records):
+def test_unambiguous_wheels_match_pip(records):
     expected = {
         "names: a parent in the middle": "evil",
         "names: a parent in a scheme": "evil",
@@ -140,7 +140,7 @@ def test_what_pip_installs_without_doubt_is_read_so(records):
         assert record.requires_dist == (() if "claims less" in name else ("a>=1",)), name
 
 
-def test_what_no_module_shows_is_noted(records, subtests: pytest.Subtests):
+def test_hidden_effects_are_noted(records, subtests: pytest.Subtests):
     cases = [
         ("importable: start-up code", "start-up code: evil.pth"),
         ("importable: start-up code in a scheme", "start-up code: evil.pth"),
@@ -246,7 +246,7 @@ def test_what_no_module_shows_is_noted(records, subtests: pytest.Subtests):
             assert note in records[name].record.notes
 
 
-def test_extracts_lead_to_the_same_records(records):
+def test_extracts_give_the_same_records(records):
     for name, reading in records.items():
         again = make_record(decode_extract(encode_extract(reading.extract)), WHEEL)
         assert (again.notes, again.error, again.modules) == (

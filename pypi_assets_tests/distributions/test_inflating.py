@@ -1,4 +1,4 @@
-"""Compressed streams: several parts, padding, damage and bombs."""
+"""Compressed streams: several parts, padding, corruption and bombs."""
 
 import bz2
 import gzip
@@ -22,7 +22,7 @@ from pypi_assets_tests.distributions.tar_extracts import extract
 from pypi_assets_tests.naming import mentions
 
 
-def test_several_gzip_parts_and_padding_are_one_stream():
+def test_gzip_parts_and_padding_are_one_stream():
     plain = tar_bytes({"demo-1.0/PKG-INFO": PKG_INFO, "demo-1.0/demo.py": ""}, format="tar")
     parts = gzip.compress(plain[:700]) + gzip.compress(plain[700:])
     assert read(parts + bytes(512), SDIST).error is None
@@ -40,7 +40,7 @@ def test_many_small_parts(subtests: pytest.Subtests):
                 assert extract(parts, drip=drip).files == {"a.txt": b"content" * 50}
 
 
-def test_a_gzip_header_with_a_checksum_of_its_own():
+def test_gzip_header_with_checksum():
     header = b"name\0"
     start = b"\x1f\x8b\x08\x0a" + bytes(4) + b"\x02\xff" + header
     checksum = (zlib.crc32(start) & 0xFFFF).to_bytes(2, "little")
@@ -49,7 +49,7 @@ def test_a_gzip_header_with_a_checksum_of_its_own():
 
 
 @pytest.mark.parametrize("suffix", ["tar.gz", "tar.bz2", "tar.xz"])
-def test_a_truncated_or_damaged_tar_keeps_what_came_before(suffix):
+def test_truncated_or_corrupt_tar_keeps_earlier_members(suffix):
     content = tar_bytes(
         {"demo-1.0/PKG-INFO": PKG_INFO, "demo-1.0/demo.py": "", "demo-1.0/x.bin": hashlib.shake_128().digest(600_000)},
         format=suffix,
@@ -64,7 +64,7 @@ def test_a_truncated_or_damaged_tar_keeps_what_came_before(suffix):
 
 
 @pytest.mark.parametrize("suffix", ["tar.gz", "tar.bz2", "tar.xz"])
-def test_a_bomb_ends_early(suffix):
+def test_bomb_ends_early(suffix):
     content = tar_bytes({"demo-1.0/zeros": bytes(16 * MIB)}, format=suffix)
     started = time.process_time()
     record = read(content, f"demo-1.0.{suffix}", ratio_free_bytes=MIB)

@@ -1,4 +1,4 @@
-"""A record says which installers do not take the file, as pip and uv were seen to do."""
+"""A record names the installers that reject the file. Expectations were observed with pip and uv."""
 
 from pathlib import Path
 
@@ -11,11 +11,11 @@ from pypi_assets_tests.builders import make_sdist, make_wheel
 
 
 def actions(refusals: tuple[str, ...]) -> list[str]:
-    """What each installer does, without the reason."""
+    """Return the action of each installer, without the reason."""
     return [one.partition(":")[0] for one in refusals]
 
 
-def test_a_wheel_is_taken_if_its_metadata_and_its_name_agree(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_wheel_is_installable_if_metadata_matches_its_name(tmp_path: Path, subtests: pytest.Subtests) -> None:
     by_pip = ["pip skips"]
     ends = ["pip fails", "uv skips"]
     cases = [
@@ -39,7 +39,7 @@ def test_a_wheel_is_taken_if_its_metadata_and_its_name_agree(tmp_path: Path, sub
             assert (found["installable"], found["refusals"]) == (not expected, list(record.refusals))
 
 
-def test_a_wheel_with_a_requirement_that_is_none_is_skipped(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_wheel_with_invalid_requirement_is_skipped(tmp_path: Path, subtests: pytest.Subtests) -> None:
     cases = [
         ("a ; python_version > '3'", [], 0),
         ("a (>=1.0)", [], 0),
@@ -47,7 +47,7 @@ def test_a_wheel_with_a_requirement_that_is_none_is_skipped(tmp_path: Path, subt
         ("a ; foo == '1'", ["pip skips"], 1),
         ("a >= 1.0.*", ["pip skips"], 1),
         ("", [], 1),
-        ("a ; os_name ~= 'x'", [], 1),  # pip ends with an exception
+        ("a ; os_name ~= 'x'", [], 1),  # pip fails with an exception
     ]
     for number, (requirement, expected, notes) in enumerate(cases):
         with subtests.test(requirement=requirement):
@@ -58,7 +58,7 @@ def test_a_wheel_with_a_requirement_that_is_none_is_skipped(tmp_path: Path, subt
             assert sum(note.startswith(AMBIGUOUS) for note in record.notes) == notes
 
 
-def test_a_wheel_whose_name_no_standard_covers_is_skipped(tmp_path: Path) -> None:
+def test_nonstandard_wheel_name_is_skipped(tmp_path: Path) -> None:
     path = make_wheel(tmp_path, "demo", "2.0")
     for name in ("demo-2.0-py3-none-any-x8664v3.whl", "demo-2.0-x-py3-none-any.whl"):
         path = path.rename(tmp_path / name)
@@ -67,13 +67,13 @@ def test_a_wheel_whose_name_no_standard_covers_is_skipped(tmp_path: Path) -> Non
     assert read_path(path.rename(tmp_path / "demo-2.0-py3-none-any-cu128.whl")).variant == "cu128"
 
 
-def test_an_sdist_is_skipped_if_its_static_metadata_contradict_its_name(tmp_path: Path) -> None:
+def test_sdist_is_skipped_if_static_metadata_contradict_its_name(tmp_path: Path) -> None:
     for number, (metadata, expected) in enumerate(
         [
             ("Metadata-Version: 2.2\nName: demo\nVersion: 1.0", []),
             ("Metadata-Version: 2.2\nName: demo\nVersion: 1.0.1", ["pip skips", "uv skips"]),
             ("Metadata-Version: 2.4\nName: other\nVersion: 1.0", ["pip skips", "uv skips"]),
-            ("Metadata-Version: 2.1\nName: demo\nVersion: 1.0.1", []),  # a build decides
+            ("Metadata-Version: 2.1\nName: demo\nVersion: 1.0.1", []),  # only a build can decide
         ]
     ):
         folder = tmp_path / str(number)

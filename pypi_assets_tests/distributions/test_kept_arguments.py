@@ -1,4 +1,4 @@
-"""The arguments of a setup.py are kept as long as the rules that follow it are the same, and change no record."""
+"""Stored setup.py arguments are used while the rules for following scripts are unchanged, and do not alter records."""
 
 import hashlib
 from dataclasses import replace
@@ -202,7 +202,7 @@ SOURCES = (*WHOLE, *(FRAME % statement.replace("$", "\n") for statement in STATE
 
 
 def built(*scripts: str) -> Extract:
-    """Of an sdist, or of several in one archive, with modules that scripts may name."""
+    """Return the extract of one or more sdists in one archive, with modules that scripts may name."""
     files = {}
     for number, script in enumerate(scripts):
         top = "demo-1.0" if not number else f"other{number}"
@@ -211,13 +211,13 @@ def built(*scripts: str) -> Extract:
     return extract_of(files, {name: content for name, content in files.items() if name.endswith("setup.py")})
 
 
-def test_the_arguments_of_a_setup_py_change_only_with_the_version() -> None:
+def test_arguments_change_only_with_the_version() -> None:
     found = [msgspec.structs.astuple(read_setup_script(START + source)) for source in SOURCES]
     ordered = [[sorted(value) if isinstance(value, frozenset) else value for value in values] for values in found]
     digest = hashlib.sha256(msgspec.json.encode(ordered)).hexdigest()
     assert digest == DIGESTS.get(SETUP_SCRIPT_VERSION), (
-        "The same setup.py leads to other arguments than before: raise SETUP_SCRIPT_VERSION in"
-        " distributions/setup_script.py, so that what extracts keep counts no more, and add the new digest here:"
+        "The same setup.py gives different arguments: raise SETUP_SCRIPT_VERSION in"
+        " distributions/setup_script.py, so that stored arguments are ignored, and add the new digest here:"
         f" {SETUP_SCRIPT_VERSION + 1}: {digest!r}"
     )
 
@@ -228,7 +228,7 @@ def test_the_arguments_of_a_setup_py_change_only_with_the_version() -> None:
     st.lists(st.sampled_from(ARGUMENTS), max_size=4, unique_by=lambda each: each.partition("=")[0]),
 )
 @settings(max_examples=examples(200), deadline=None)
-def test_a_record_is_the_same_with_and_without_what_is_kept(before, call, arguments) -> None:
+def test_stored_arguments_do_not_change_the_record(before, call, arguments) -> None:
     source = START + "\n".join([*before, call.format("\n    ".join(sorted(arguments, key="**x".__eq__)))])
     plain = built(source)
     read = built(source)
@@ -239,7 +239,7 @@ def test_a_record_is_the_same_with_and_without_what_is_kept(before, call, argume
     assert make_record(decode_extract(encode_extract(read)), "demo-1.0.zip") == make_record(plain, "demo-1.0.zip")
 
 
-def test_no_more_is_kept_than_was_read(subtests: pytest.Subtests) -> None:
+def test_stored_arguments_are_not_longer_than_the_script(subtests: pytest.Subtests) -> None:
     for name in SETUP_SCRIPTS:
         with subtests.test(name=name):
             source = SETUP_SCRIPTS[name]()
@@ -248,7 +248,7 @@ def test_no_more_is_kept_than_was_read(subtests: pytest.Subtests) -> None:
             assert len(keep_arguments(content)) <= len(content)
 
 
-def test_lists_that_are_longer_than_their_script_are_not_kept() -> None:
+def test_lists_longer_than_their_script_are_not_stored() -> None:
     script = START + "a = ['x', 'y', 'z', 'v']\n{}setup(packages=a)\n"
 
     assert keep_arguments(script.format("a += a\n" * 3).encode()) != b""
@@ -258,12 +258,12 @@ def test_lists_that_are_longer_than_their_script_are_not_kept() -> None:
 @pytest.mark.parametrize(
     "source", ["x = 1", "setup(", "f = 1 ? setup()", f"{START}setup(packages=" + "-" * 9999 + "1)"]
 )
-def test_a_problem_is_not_kept(source) -> None:
+def test_problems_are_not_stored(source) -> None:
     assert read_setup_script(source).problem is not None
     assert keep_arguments(source.encode()) == b""
 
 
-def test_an_sdist_that_is_read_keeps_the_arguments_of_its_setup_py(tmp_path: Path, monkeypatch) -> None:
+def test_sdist_extract_stores_setup_arguments(tmp_path: Path, monkeypatch) -> None:
     script = START + "setup(name='demo', version='1.0', packages=['demo'], install_requires=['a'])\n"
     path = make_sdist(tmp_path, "demo", "1.0", files={"setup.py": script, "demo/__init__.py": ""}, pkg_info=False)
     with path.open("rb") as file:
@@ -278,25 +278,25 @@ def test_an_sdist_that_is_read_keeps_the_arguments_of_its_setup_py(tmp_path: Pat
     assert reading.record.requires_dist == ("a",)
 
 
-def test_arguments_by_other_rules_do_not_count(monkeypatch) -> None:
+def test_arguments_of_other_rules_are_ignored(monkeypatch) -> None:
     script = START + "setup(name='demo', py_modules=['one'])\n"
     read = built(script)
     monkeypatch.setattr(kept_rules, "SETUP_SCRIPT_VERSION", SETUP_SCRIPT_VERSION + 1)
     stale = replace(read, setup_arguments=keep_arguments(script.replace("one", "wrong").encode()))
-    assert make_record(stale, "demo-1.0.zip").modules == ()  # by the rules that made it, so it counts
+    assert make_record(stale, "demo-1.0.zip").modules == ()  # made by the same rules, so it is used
     monkeypatch.undo()
 
     assert make_record(stale, "demo-1.0.zip").modules == ("one",)
 
 
-def test_of_several_scripts_none_is_kept() -> None:
+def test_arguments_of_several_scripts_are_not_stored() -> None:
     read = built(START + "setup(name='demo', py_modules=['one'])", START + "setup(name='other', py_modules=['b'])")
     sdists.condense(read)
 
     assert read.setup_arguments == b""
 
 
-def test_the_same_script_gives_the_same_bytes() -> None:
+def test_stored_bytes_are_deterministic() -> None:
     source = f"{START}setup({', '.join(f'{name}={name!r}' for name in 'zyxwvutsrqponmlkjihgfedcba')})\n".encode()
 
     assert keep_arguments(source) == keep_arguments(source)

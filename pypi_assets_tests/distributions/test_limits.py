@@ -38,7 +38,7 @@ def test_each_limit(subtests: pytest.Subtests):
                     assert (record.sha256 is None) == ("max_file_bytes" in limits)
 
 
-def test_a_zip_directory_has_a_limit():
+def test_zip_directory_size_is_limited():
     error = error_of(read(big_wheel(), WHEEL, max_directory_bytes=2000))
     assert error.kind is ErrorKind.LIMIT_EXCEEDED
     assert mentions(error.text, 2000)

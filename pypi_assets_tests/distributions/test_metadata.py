@@ -1,4 +1,4 @@
-"""The small metadata files, as broken as they come."""
+"""Small metadata files, including broken ones."""
 
 from email.parser import HeaderParser
 
@@ -23,7 +23,7 @@ from pypi_assets.distributions.metadata import (
 from pypi_assets_tests.examples import examples
 
 
-def test_fields_of_core_metadata():
+def test_core_metadata_fields():
     metadata = parse_metadata(
         b"Metadata-Version: 2.5\nName: Demo\nVersion: 1.0\nSummary: One\n  two\nRequires-Python: >=3.11\n"
         b"Requires-Dist: a>=1\nRequires-Dist: b ; extra == 'x'\nProvides-Extra: x\nDynamic: License\n"
@@ -72,12 +72,12 @@ def test_licence_and_links():
         (b"Import-Namespace: a\n", ("a",), ("a",)),
     ],
 )
-def test_an_empty_import_name_is_none_at_all_and_a_missing_one_is_unknown(content, names, declared):
+def test_empty_import_name_means_none_and_missing_means_unknown(content, names, declared):
     assert (facts(content).import_names, facts(content).declared_names) == (names, declared)
 
 
 @pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
-def test_the_quick_and_the_thorough_way_find_the_same_facts(line_end):
+def test_fast_and_thorough_parsing_agree(line_end):
     content = (
         b"LICENSE: a\x1b[1mb\nclassifier: License :: A\nclassifier: License\x1b:: B\nHOME-PAGE: x\nDownload-URL: y\n"
         b"Import-Name: \x00\nProject-Url: a, b\nLicense-File: no\n"
@@ -108,7 +108,7 @@ def test_hostile_facts_stay_bounded():
     ]
 
 
-def test_wrong_encodings_nul_bytes_and_control_characters_are_replaced_and_noted():
+def test_invalid_characters_are_replaced_and_noted():
     metadata = parse_metadata(b"Metadata-Version: 2.1\nName: d\0emo\nSummary: caf\xe9 \x1b[1m\n", "METADATA")
     assert (metadata.name, metadata.summary) == ("demo", "caf\ufffd [1m")
     assert metadata.notes == (
@@ -127,11 +127,11 @@ def test_repeated_fields_and_broken_headers_are_noted():
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00\x01\x02", b"<html>\n<body>", b"\n\nName: x"])
-def test_what_is_no_metadata_is_empty(content):
+def test_invalid_metadata_are_empty(content):
     assert parse_metadata(content, "METADATA").is_empty
 
 
-def test_legacy_requirements_are_accepted_and_broken_ones_noted():
+def test_legacy_requirements_are_accepted_and_invalid_ones_noted():
     assert requirement_notes(("foo (>=1)", "bar[x]>=2 ; python_version < '3'"), ">=3") == ()
     assert requirement_notes(("foo >=2.7.*x", "?"), "3.x") == (
         "not a requirement: foo >=2.7.*x",
@@ -182,7 +182,7 @@ wincertstore==0.1
         ("a", "os_name == 'x' or os_name == 'y'", "e", {"os_name": "x", "extra": "e"}, True),
     ],
 )
-def test_conditions_are_joined_as_they_are_meant(requirement, marker, extra, environment, applies):
+def test_conditions_are_joined_with_correct_precedence(requirement, marker, extra, environment, applies):
     joined = Requirement(conditional(requirement, marker, extra))
     assert joined.marker is not None
     assert joined.marker.evaluate(environment) is applies
@@ -199,7 +199,7 @@ def test_top_level():
     assert parse_top_level(b"demo\n\n_demo\r\ndemo\n") == ("demo", "_demo")
 
 
-# Bytes that headers are made of, and those that break them.
+# Bytes of headers, and bytes that break them.
 PIECES = st.sampled_from(
     b"Name|name|Requires-Dist|Summary|X-Y|: |:| |\t|\n|\n|\n\n|\r\n|\r|demo|a>=1|From |\0|\x0c|\x1c|\x85|\xe9|\xc3\xa9"
     b"|\xe2\x80\xa8|\xef\xbb\xbf".split(b"|")
@@ -208,7 +208,7 @@ HEADERS = st.lists(PIECES, max_size=30).map(b"".join)
 
 
 def parsed_the_long_way(content):
-    """The fields as the standard library's reader has them, as an installer would."""
+    """Parse the fields with the standard library, as an installer would."""
     text, _ = decode_text(content, "METADATA")
     message = HeaderParser().parsestr(text)
     values = {
@@ -224,7 +224,7 @@ def parsed_the_long_way(content):
 @example(b"\nName: a")
 @example(b"Name: a\r\0\nSummary: b")
 @example(b"\xef\xbb\xbfName: a\n\n")
-def test_headers_are_those_that_the_standard_library_reads(content):
+def test_headers_match_the_standard_library(content):
     expected, has_defects = parsed_the_long_way(content)
     metadata = parse_metadata(content, "METADATA")
     assert metadata.name == next(iter(expected["Name"]), None)
@@ -235,21 +235,21 @@ def test_headers_are_those_that_the_standard_library_reads(content):
 
 @settings(max_examples=examples(300))
 @given(HEADERS)
-def test_headers_alone_give_the_same_as_the_whole_file(content):
+def test_headers_give_the_same_fields_as_the_whole_file(content):
     headers = headers_of(content)
     assert content.startswith(headers)
     assert parse_metadata(headers, "METADATA") == parse_metadata(content, "METADATA")
     assert headers_of(headers) == headers
 
 
-def test_the_description_is_no_header():
+def test_description_is_not_read_as_headers():
     assert headers_of(b"Name: a\n\nText\n\nmore") == b"Name: a\n\n"
     assert headers_of(b"Name: a\r\n\r\nText") == b"Name: a\r\n\r\n"
     assert headers_of(b"Name: a\nno header\n\nText") == b"Name: a\nno header\n\n"
 
 
 @pytest.mark.nightly
-def test_headers_of_megabytes_cost_little():
+def test_megabytes_of_headers_cost_little():
     many = parse_metadata(b"Name: demo\n" + b"X:\n" * 750_000 + b"Version: 1\n", "METADATA")
     assert (many.name, many.version, many.notes) == ("demo", "1", ())
     odd = parse_metadata(b"Name: demo\r" + b"X:\n" * 750_000 + b"Version: 1\n", "METADATA")
@@ -264,13 +264,13 @@ NEAR_REQUIREMENTS = st.from_regex(plain_requirement()[0], fullmatch=True, alphab
 
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(NEAR_REQUIREMENTS)
-def test_what_passes_as_a_plain_requirement_packaging_accepts(requirement):
+def test_plain_requirements_are_valid_for_packaging(requirement):
     Requirement(requirement)
 
 
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
 @given(st.from_regex(plain_requirement()[1], fullmatch=True, alphabet=st.characters(codec="ascii")))
-def test_what_passes_as_plain_specifiers_packaging_accepts(specifiers):
+def test_plain_specifiers_are_valid_for_packaging(specifiers):
     SpecifierSet(specifiers)
 
 
@@ -286,6 +286,6 @@ def test_what_passes_as_plain_specifiers_packaging_accepts(specifiers):
     ],
 )
 def test_common_requirements_are_plain(requirement):
-    """So that they take the short way."""
+    """Check that common requirements take the fast path."""
     assert plain_requirement()[0].fullmatch(requirement)
     assert requirement_notes((requirement,), None) == ()

@@ -1,4 +1,4 @@
-"""Modules: what `import` finds."""
+"""The names of the modules that `import` finds."""
 
 import importlib.machinery
 import tempfile
@@ -21,7 +21,7 @@ def modules_of(paths: list[str]) -> ModuleNames:
     return find_modules(by_folder(paths))
 
 
-def test_modules_of_paths(subtests: pytest.Subtests):
+def test_modules_from_paths(subtests: pytest.Subtests):
     cases = [
         (["six.py"], ("six",)),
         (["a/__init__.py", "a/_b.py", "a/c/__init__.py"], ("a", "a._b", "a.c")),
@@ -48,14 +48,14 @@ ABI_TAGS = (
 )
 
 
-def test_an_abi_tag_is_no_part_of_the_name(subtests: pytest.Subtests):
+def test_abi_tag_is_removed_from_the_name(subtests: pytest.Subtests):
     for tag in ["", *ABI_TAGS.split()]:
         with subtests.test(tag=tag):
             for suffix in ("so", "pyd"):
                 assert modules_of([f"m/_s{tag}.{suffix}", "m/__init__.py"]).names == ("m", "m._s")
 
 
-def test_another_dot_is_no_abi_tag():
+def test_other_dots_are_not_abi_tags():
     found = modules_of(["m/_s.debug.so", "m/a.b.py", "m/c.cpython-311.pyc"])
     assert (found.names, found.unnameable) == ((), 3)
 
@@ -71,39 +71,39 @@ def test_another_dot_is_no_abi_tag():
         (["my-app/x.pyi", "foo/a-b.pyi", "__init__.pyi", "foo/__pycache__/x.pyi", "foo-stubs/py.typed"], ()),
     ],
 )
-def test_stubs_are_listed_by_the_module_that_they_describe(paths, stubs):
+def test_stubs_are_listed_by_their_module(paths, stubs):
     found = modules_of(paths)
     assert found.stubs == stubs
     assert found.unnameable == 0
 
 
-def test_a_folder_may_be_there_again():
+def test_repeated_folders_are_merged():
     found = find_modules([*by_folder(["a.py", "p/__init__.py", "p/b.py"]), *by_folder(["c.py", "p/b.pyi", "p/d.pyi"])])
     assert (found.names, found.stubs) == (("a", "c", "p", "p.b"), ("p.d",))
 
 
-def test_what_has_no_dotted_name_is_counted():
+def test_unnameable_modules_are_counted():
     found = modules_of(["2to3.py", "my-app/x.py", "numpy.libs/libfoo-0cf9.so.3", "numpy.libs/libbar-a1.so", "ok.py"])
     assert found.names == ("ok",)
     assert found.unnameable == 3
 
 
-def test_names_of_absurd_depth_or_length_are_left_out():
+def test_very_deep_or_long_names_are_skipped():
     found = modules_of(["/".join("a" * 32) + "/b.py", "x" * 501 + ".py", "/".join("a" * 31) + "/b.py"])
     assert found.names[-1] == ".".join("a" * 31) + ".b"
     assert found.unnameable == 2
 
 
-def test_a_module_hides_the_folder_of_its_name():
+def test_module_hides_folder_of_the_same_name():
     found = modules_of(["a.py", "a/b.py", "c.py", "c/__init__.py", "c/d.py"])
     assert found.names == ("a", "c", "c.d")
     assert found.notes == ("1 module files are left out: a module of the same name as their folder hides them",)
 
 
 def importable(root: Path, prefix: str = "") -> set[str]:
-    """The modules that the import system itself finds under `root`, without running any.
+    """Return the modules that the import system finds below `root`, without running any.
 
-    A namespace counts where a module is found below it.
+    A namespace package counts if it contains a module.
     """
     found = set()
     names = {path.name.partition(".")[0] for path in root.iterdir()} - {"__pycache__", "__init__"}
@@ -126,7 +126,7 @@ SUFFIXES = st.sampled_from([".py", ".py", ".pyi", EXTENSION_SUFFIX, ".abi3.so", 
 
 @st.composite
 def trees(draw):
-    """Paths of files, none of which is also a folder."""
+    """Draw paths of files, none of which is also a folder."""
     return draw(
         st.lists(
             st.builds(
@@ -143,7 +143,7 @@ def trees(draw):
 
 @settings(max_examples=examples(60), deadline=None)
 @given(trees())
-def test_modules_of_a_wheel_are_those_that_import_finds(paths):
+def test_wheel_modules_match_the_import_system(paths):
     with tempfile.TemporaryDirectory() as folder:
         wheel = make_wheel(Path(folder), "demo", "1.0", files=dict.fromkeys(paths, b""))
         record = read_path(wheel)

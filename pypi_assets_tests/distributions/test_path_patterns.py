@@ -1,4 +1,4 @@
-"""Patterns of build backends match as git, and as glob, match them."""
+"""Patterns of build backends match like git's ignore patterns and like globs."""
 
 import fnmatch
 import time
@@ -50,11 +50,11 @@ def test_patterns(subtests: pytest.Subtests):
 
 
 @given(st.text("ab*?[]!^\\.&|~\n", max_size=8), st.text("ab]![^.\\\n", max_size=6))
-def test_without_ranges_it_is_fnmatch(pattern, name):
+def test_patterns_without_ranges_match_like_fnmatch(pattern, name):
     assert matches_glob(name, pattern) == fnmatch.fnmatchcase(name, pattern)
 
 
-def test_many_stars_take_no_time():
+def test_many_stars_are_fast():
     started = time.process_time()
     assert not matches_glob("a" * 4000, "*a" * 60 + "b")
     assert time.process_time() - started < 2
@@ -106,42 +106,42 @@ def test_globs(pattern, below_folders, files_alone):
     assert matching_paths(PATHS, [pattern], Patterns.FILE_GLOB, Effort()) == files_alone
 
 
-def test_without_leaves_the_others_in_their_order():
+def test_without_keeps_the_order():
     files = by_folder(PATHS)
     assert paths_of(without(files, ["a"], Patterns.GLOB, Effort())) == ["a.py", "x/a/b.py"]
     assert without(files, [], Patterns.GLOB, Effort()) == files
 
 
-def test_many_stars_take_no_time_without_end():
+def test_many_stars_take_bounded_time():
     path = "/".join(["a"] * 300)
     assert matching_paths([path], ["**/a/" * 300 + "b"], Patterns.GITIGNORE, Effort()) == []
 
 
-def test_too_many_patterns_are_refused():
+def test_too_many_patterns_are_rejected():
     with pytest.raises(LimitExceededError):
         matching_paths(["a"] * 10_000, ["a*"] * (MAX_STEPS // 10_000 + 1), Patterns.GLOB, Effort())
 
 
-def test_patterns_that_can_match_in_many_ways_are_refused():
+def test_patterns_with_many_possible_matches_are_rejected():
     with pytest.raises(LimitExceededError):
         matching_paths(["a/" * 1000 + "b"] * 20, ["**/a*/" * 600 + "c"], Patterns.GITIGNORE, Effort())
     with pytest.raises(LimitExceededError):
         matching_paths(["a"], ["a" * 5000], Patterns.GLOB, Effort())
 
 
-def test_matchings_with_one_effort_are_bounded_together():
+def test_effort_limit_is_shared_by_matchings():
     effort = Effort()
     matching_paths(["a", "b"] * 500, ["a*b"] * (MAX_STEPS // 4000), Patterns.GLOB, effort)
     with pytest.raises(LimitExceededError):
         matching_paths(["a", "b"] * 500, ["a*b"] * (MAX_STEPS // 4000), Patterns.GLOB, effort)
 
 
-def test_what_patterns_cost_to_prepare_counts():
+def test_preparing_patterns_costs_effort():
     with pytest.raises(LimitExceededError):
         matching_paths(["a"], [f"b{number}" for number in range(20_000)], Patterns.GLOB, Effort())
 
 
-def test_a_pattern_of_many_parts_costs_more():
+def test_longer_patterns_cost_more_effort():
     with pytest.raises(LimitExceededError):
         matching_paths(["a/" * 2000 + "b"] * 100, ["**/" + "a*/" * 300 + "b"], Patterns.GLOB, Effort())
 
@@ -155,7 +155,7 @@ SOME_PATHS = st.lists(PARTS, min_size=1, max_size=5).map("/".join)
 
 
 @given(PATTERNS, SOME_PATHS, st.sampled_from(Patterns))
-def test_simple_patterns_match_as_all_others_do(pattern: str, path: str, kind: Patterns):
+def test_simple_patterns_match_like_the_general_case(pattern: str, path: str, kind: Patterns):
     compiled = path_patterns._compiled_pattern(pattern, kind)
     if compiled.segments:
         matches = path.startswith(compiled.start) and path_patterns._matches(compiled, path, Effort())
@@ -163,7 +163,7 @@ def test_simple_patterns_match_as_all_others_do(pattern: str, path: str, kind: P
 
 
 @given(st.lists(PATTERNS, max_size=3), st.lists(SOME_PATHS, unique=True), st.sampled_from(Patterns))
-def test_files_in_folders_match_as_their_paths_do(patterns: list[str], paths: list[str], kind: Patterns):
+def test_files_in_folders_match_like_their_paths(patterns: list[str], paths: list[str], kind: Patterns):
     files = by_folder(paths)
     paths = paths_of(files)
     named = matching_paths(paths, patterns, kind, Effort())

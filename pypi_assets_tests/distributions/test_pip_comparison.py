@@ -1,4 +1,4 @@
-"""The comparison with pip finds what differs, and nothing where the record is right."""
+"""The comparison with pip reports all differences, and none for a correct record."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ FILES = {"demo/__init__.py": "", "demo/part.py": "", "start.pth": "import demo\n
 ENTRY_POINTS = "[console_scripts]\ndemo = demo:main\n[group]\nname = demo.part\n"
 
 
-def test_an_honest_wheel_has_no_difference(tmp_path):
+def test_valid_wheel_has_no_difference(tmp_path):
     path = make_wheel(
         tmp_path,
         "demo",
@@ -38,7 +38,7 @@ def test_an_honest_wheel_has_no_difference(tmp_path):
     assert found.pip_version[0].isdigit()
 
 
-def test_a_record_of_other_content_differs_in_each_field(tmp_path, monkeypatch):
+def test_record_of_other_content_differs_in_each_field(tmp_path, monkeypatch):
     path = make_wheel(tmp_path, "demo", "1.0", files=FILES, requires_dist=["a"], entry_points=ENTRY_POINTS)
     other = tmp_path / "other"
     other.mkdir()
@@ -59,7 +59,7 @@ def test_a_record_of_other_content_differs_in_each_field(tmp_path, monkeypatch):
 
 
 @pytest.mark.nightly
-def test_what_pip_refuses_has_its_reason(tmp_path):
+def test_wheel_rejected_by_pip_has_a_reason(tmp_path):
     found = compare_wheel(make_wheel(tmp_path, "demo", "1.0", files={"../evil.py": ""}), shared_readers())
     assert found.refusal is not None
     assert "outside the target directory" in found.refusal
@@ -70,7 +70,7 @@ def test_what_pip_refuses_has_its_reason(tmp_path):
     assert (found.differences, found.is_silent) == ((), False)
 
 
-def test_a_script_that_old_versions_of_pip_write_elsewhere_is_not_tried(tmp_path):
+def test_script_written_elsewhere_by_old_pip_is_not_compared(tmp_path):
     found = compare_wheel(
         make_wheel(tmp_path, "demo", "1.0", entry_points="[console_scripts]\n../../x = demo:main\n"), shared_readers()
     )
@@ -79,7 +79,7 @@ def test_a_script_that_old_versions_of_pip_write_elsewhere_is_not_tried(tmp_path
     assert "../../x" in found.refusal
 
 
-def test_a_python_without_pip_is_named(tmp_path):
+def test_python_without_pip_is_named(tmp_path):
     path = make_wheel(tmp_path, "demo", "1.0")
     script = tmp_path / "python"
     script.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
@@ -88,7 +88,7 @@ def test_a_python_without_pip_is_named(tmp_path):
         compare_wheel(path, shared_readers(), python=str(script))
 
 
-def test_an_honest_sdist_has_no_difference(tmp_path):
+def test_valid_sdist_has_no_difference(tmp_path):
     path = make_sdist(
         tmp_path, "demo", "1.0", files={"setup.py": "from setuptools import setup\nsetup()\n", "demo.py": ""}
     )
@@ -102,7 +102,7 @@ def test_an_honest_sdist_has_no_difference(tmp_path):
     assert compare(path, shared_readers()) == found
 
 
-def test_a_record_of_another_sdist_differs(tmp_path, monkeypatch):
+def test_record_of_another_sdist_differs(tmp_path, monkeypatch):
     path = tmp_path / "demo-1.0.tar.gz"
     path.write_bytes(tar(tar_member(b"demo-1.0/evil.py", b"")))
     other = tmp_path / "other" / path.name
@@ -116,7 +116,7 @@ def test_a_record_of_another_sdist_differs(tmp_path, monkeypatch):
     assert found.is_silent
 
 
-def test_an_sdist_that_pip_refuses_has_its_reason(tmp_path):
+def test_sdist_rejected_by_pip_has_a_reason(tmp_path):
     path = tmp_path / "demo-1.0.tar.gz"
     path.write_bytes(tar(link(b"demo-1.0/evil.py", b"/etc/passwd")))
     found = compare_sdist(path, shared_readers())
@@ -130,7 +130,7 @@ def test_other_kinds_are_named(tmp_path):
         compare(tmp_path / "demo-1.0.exe", shared_readers())
 
 
-def test_pip_gets_no_setting_and_no_password(tmp_path, monkeypatch):
+def test_pip_gets_no_settings_and_no_passwords(tmp_path, monkeypatch):
     names = ("PYPI_ASSETS_DATABASE_URL", "HTTPS_PROXY", "PIP_INDEX_URL", "HOME", "SECRET")
     for name in names:
         monkeypatch.setenv(name, "password")
@@ -147,7 +147,7 @@ def test_pip_gets_no_setting_and_no_password(tmp_path, monkeypatch):
         ("import os; os.kill(os.getpid(), 9)", 60, "pip died: signal SIGKILL"),
     ],
 )
-def test_a_pip_that_does_not_end_by_itself_refuses(tmp_path, monkeypatch, driver, seconds, refusal):
+def test_hanging_pip_counts_as_rejection(tmp_path, monkeypatch, driver, seconds, refusal):
     monkeypatch.setattr(pip_comparison, "PIP_SECONDS", seconds)
     monkeypatch.setattr(pip_comparison, "_DRIVER", driver)
     monkeypatch.setattr(pip_comparison, "_UNPACKING", driver)
@@ -169,12 +169,12 @@ def test_readers_make_the_records(tmp_path, monkeypatch, make):
     assert found.differences != ()
 
 
-def test_toml_that_looks_like_json_is_broken(tmp_path):
+def test_toml_that_looks_like_json_is_invalid(tmp_path):
     path = make_sdist(tmp_path, "demo", "1.0", files={"pyproject.toml": '{"project": {"name": "evil"}}', "demo.py": ""})
     assert compare_sdist(path, shared_readers()).differences == ()
 
 
-def test_of_small_files_that_pip_unpacks_as_many_are_read_as_in_an_archive(tmp_path):
+def test_unpacked_small_files_are_read_up_to_the_archive_limit(tmp_path):
     for name in ("setup.py", "setup_a.py", "setup_b.py"):
         (tmp_path / name).write_text("x" * 100)
     extract = pip_comparison._extract_of(tmp_path, 250)
@@ -182,7 +182,7 @@ def test_of_small_files_that_pip_unpacks_as_many_are_read_as_in_an_archive(tmp_p
     assert sorted(extract.paths) == ["setup.py", "setup_a.py", "setup_b.py"]
 
 
-def test_no_file_that_pip_writes_is_larger_than_the_limit(tmp_path):
+def test_files_written_by_pip_are_limited_in_size(tmp_path):
     wheel = make_wheel(tmp_path, "demo", "1.0", files={"large.py": "x" * MIB})
     sdist = make_sdist(tmp_path, "demo", "1.0", files={"large.txt": "x" * MIB})
     with ReaderPool(ReadLimits(max_inflated_bytes=MIB // 2), size=1) as readers:

@@ -1,4 +1,4 @@
-"""Poetry's own requirements become the PEP 508 that its wheels have."""
+"""Poetry requirements are converted to the PEP 508 requirements of Poetry's wheels."""
 
 import pytest
 import tomli
@@ -93,7 +93,7 @@ def test_details(subtests: pytest.Subtests):
             assert converted(f"a = {details}") == [requirement]
 
 
-def test_what_cannot_be_converted_leaves_all_unknown(subtests: pytest.Subtests):
+def test_unconvertible_requirement_makes_all_unknown(subtests: pytest.Subtests):
     cases = [
         'a = "^1 || ^3"',
         'a = {path = "../a"}',

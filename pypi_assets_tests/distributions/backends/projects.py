@@ -45,9 +45,7 @@ CMAKE_FILES = {
 
 
 def files(*paths: str, **contents: str) -> dict[str, str]:
-    """Return empty files at `paths` and files with content: `pyproject`, `setup_py` and `setup_cfg` stand for file
-    names.
-    """
+    """Return empty files at `paths`, and `contents` by name: `pyproject`, `setup_py` or `setup_cfg`."""
     names = {"pyproject": "pyproject.toml", "setup_py": "setup.py", "setup_cfg": "setup.cfg"}
     return dict.fromkeys(paths, "") | {names[key]: content for key, content in contents.items()}
 
