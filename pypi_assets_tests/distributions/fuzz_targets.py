@@ -70,7 +70,7 @@ SMALL = ReadLimits(
     max_file_bytes=4 * MIB, max_metadata_bytes=MIB, max_inflated_bytes=32 * MIB, max_members=2000, seconds=2.0
 )
 MAX_SECONDS = 2.0
-"""Of processor time, for one input of some kilobytes."""
+"""Processor time for one input of a few kilobytes."""
 MAX_INPUT_BYTES = 64 * 1024
 
 Mutate = Callable[[bytes, Random], bytes]
@@ -190,7 +190,7 @@ def check_tar(content: bytes) -> None:
 
 
 def check_metadata(content: bytes) -> None:
-    """Compare the fields with the standard library's, and those of the headers with those of the whole file."""
+    """Compare the fields with the standard library's, and the headers' fields with the whole file's."""
     parsed = core.parse_metadata(content, "METADATA")
     headers = core.parse_metadata(core.headers_of(content), "METADATA")
     assert replace(headers, notes=parsed.notes) == parsed, "only headers and notes matter"
@@ -776,4 +776,4 @@ KEPT: tuple[tuple[str, bytes], ...] = (
         + END_OF_TAR,
     ),
 )
-"""Inputs that broke a rule once, of the reader or of the check, by the name of their target."""
+"""Inputs that once failed a check, because of the reader or of the check, by name of their target."""

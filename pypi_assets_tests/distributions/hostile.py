@@ -75,7 +75,7 @@ END_OF_TAR = bytes(2 * BLOCK)
 
 
 ANY = ...
-"""Stands for a value that the case leaves open."""
+"""Stands for any value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ def quoted_overlap(kernel: Entry) -> bytes:
         chain.append(quoting)
         body = local_header(quoting) + data
         lengths.append(len(body))
-    # each begins as far from the end as it is long
+    # an entry's length is its distance from the end
     overlapping = [
         Entry(
             entry.name, b"", DEFLATED, entry.stored, size=size_of(entry), crc=crc_of(entry), offset=len(body) - length
@@ -1232,7 +1232,7 @@ REPEATED: dict[str, Callable[[], dict[str, Content]]] = {
         + "]"
     },
 }
-"""Small files of which one part is repeated by all others: what they make must not be their product."""
+"""Small files in which one part is repeated by all others: the work must not be their product."""
 
 
 def repeated_case(name: str, files: Callable[[], dict[str, Content]], expected: ErrorKind | None) -> Case:
@@ -1271,7 +1271,7 @@ FOLDERS: dict[str, Callable[[], dict[str, Content]]] = {
         | {"setup.py": "setup()", "demo.egg-info/top_level.txt": "".join(f"x{number}\n" for number in range(TIMES))}
     ),
 }
-"""Settings that name the same folders again and again: TIMES the files."""
+"""Settings that name the same folders repeatedly: TIMES the files."""
 BUILD_FILES: dict[str, Callable[[], dict[str, Content]]] = {
     "CMake's variables": lambda: (
         built("scikit_build_core.build")

@@ -45,7 +45,7 @@ class TarCase:
     build: Callable[[], bytes]
     filename: str = TAR
     modules: tuple[str, ...] | None = None
-    """What the record must have, where that is known whatever the outcome."""
+    """The expected modules, if they are known for every outcome."""
     requires: tuple[str, ...] | None = None
 
 

@@ -101,7 +101,7 @@ def lzma_member(content: bytes, dictionary: int = 2**16) -> bytes:
 
 
 def extensible_zip64(*, plain: bool = False, claimed: int | None = None, at_error: int = 0) -> Build:
-    """Return a zip64 end record with extensible data, which old Pythons ignore. With `plain` the other record is valid."""
+    """Return a zip64 record with extensible data, which old Pythons ignore. `plain` makes the other record valid."""
 
     def build() -> bytes:
         whole = raw_zip(members())
@@ -119,7 +119,7 @@ def extensible_zip64(*, plain: bool = False, claimed: int | None = None, at_erro
 
 
 def two_zip64_records() -> bytes:
-    """Return a zip with two zip64 records. Old Pythons use the one before the locator, newer ones follow the locator."""
+    """Return a zip with two zip64 records. Old Pythons use the one before the locator, others the one it names."""
     first, second = raw_zip(members()), raw_zip([*members(), Entry(b"evil.py")])
     parts = []
     shift = 0

@@ -27,7 +27,7 @@ from pypi_assets.distributions.record import FilenameParts
 from pypi_assets_tests.distributions.containment.attempts import DONE, try_all
 
 MARKS = "MARKS_OF_READERS"
-"""The variable with the folder; tests add it to what readers inherit."""
+"""The variable that names the folder. Tests add it to the environment of readers."""
 
 keep_arguments = sdists.keep_arguments
 make_parsed_record = reader_process.make_parsed_record

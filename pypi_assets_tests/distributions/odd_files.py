@@ -18,7 +18,7 @@ NEW = {
     "Sidetic of 17.0": "\U00010940",
     "no character": "\U0003fffe",
 }
-"""Characters that are new, or got new properties, after Unicode 14.0."""
+"""Characters that were added, or changed their properties, after Unicode 14.0."""
 OLD = {"Arabic digit": "\u0661", "superscript": "\xb2", "Kelvin": "\u212a", "long s": "\u017f", "dotted I": "\u0130"}
 HEADERS = {
     "a first line that goes on": " x\nName: demo\nVersion: 1.0\n",

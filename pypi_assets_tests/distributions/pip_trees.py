@@ -18,7 +18,7 @@ from pypi_assets.distributions.record import DistributionRecord
 from pypi_assets.distributions.sdist_names import readable
 
 MAX_CONTENT = 1024**2
-"""Of larger files, such as sparse ones, the content is not compared."""
+"""The content of larger files, such as sparse ones, is not compared."""
 
 
 @dataclass(frozen=True, slots=True)

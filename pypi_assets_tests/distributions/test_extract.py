@@ -43,7 +43,7 @@ STORED = (  # encoded by the first version
     "28b52ffd26419c84950100c0960181bb64656d6f2d31c42e300a82a492a0a92f90c0c40008fca309a1b8f8188e5c79ec1271e739bc2bf27bb20bd4e8057d927ba3"
 )
 KEPT_DICTIONARIES = {40001: "7f2bfa8bec1a194ce523bd09f10970e3ff08f260f1f3505235dc7acd2dc6f8a2"}
-"""By id, their sha256. A dictionary that extracts were stored with never changes and never goes."""
+"""The SHA-256 by id. A dictionary that stored extracts need is never changed or removed."""
 
 
 def frame(packed: bytes) -> bytes:

@@ -23,7 +23,7 @@ DIGESTS = {
     10: "1dcb887dd97761760268455580eeb2c6d2d524edbd5dc2995b8c32b6be25fc52",
     11: "37730f16fba615e3e1df752af758cbb6d54f495c831c3a6dccefedafc46f5a9f",
 }
-"""By version, of all the records. Those of older versions are kept, so that no version is used twice."""
+"""The digest of all records by version. Old digests stay, so that no version is used twice."""
 
 BACKENDS = {
     "setuptools": """

@@ -38,7 +38,7 @@ REFUSED_HERE = {
     "zip: two members in one place": "overlap",
     "zip: a directory with a long last entry": "the last entry of the directory is cut off",
 }
-"""What some pip may install and is an error here, with its reason: readers differ, or look for the rest elsewhere."""
+"""Wheels that some pip may install but that are an error here, with the reason: readers disagree on them."""
 
 
 ALL_WHEELS = WHEELS | WHEEL_FILES

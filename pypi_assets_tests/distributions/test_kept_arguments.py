@@ -34,7 +34,7 @@ DIGESTS = {
     2: "e4392cfb42b94c29d070bb88f2faff6bae352d757b7f08febdfffb27c3bc1cfb",
     1: "8f8b40b443da38b817456b0833b1cc2464c2568c258d1de2d9d3ef508d4f6d96",
 }
-"""By version, of the arguments in all of SOURCES. Older ones are kept, so that no version is used twice."""
+"""The digest of the arguments in all of SOURCES by version. Old digests stay, so that no version is used twice."""
 
 START = "import os, sys\nfrom setuptools import Extension, find_packages, setup\n"
 WHOLE = (
@@ -190,7 +190,7 @@ d["extra_path"] = "a,b"
 d["extra_path"] = (s, u)
 import sys; sys.argv.append("--x"); x = [x, d]["--x" in sys.argv]
 """.strip()
-"""One a line, `$` for a line's end: what they change is looked at for each alone."""
+"""One statement per line, `$` for a line's end. The effect of each is checked separately."""
 FRAME = """
 import setuptools
 s, x, d, m = "a", ["a"], {"k": "a"}, [Extension("c", ["c.c"])]
@@ -198,7 +198,7 @@ s, x, d, m = "a", ["a"], {"k": "a"}, [Extension("c", ["c.c"])]
 setup(name=s, version="1" + s, packages=x, py_modules=x, install_requires=["r", s], package_dir=d, ext_modules=m, **d)
 """
 SOURCES = (*WHOLE, *(FRAME % statement.replace("$", "\n") for statement in STATEMENTS.splitlines()))
-"""They only ever grow in number together with the version."""
+"""Add to them only together with a new version."""
 
 
 def built(*scripts: str) -> Extract:

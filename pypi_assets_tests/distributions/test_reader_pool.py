@@ -1,4 +1,4 @@
-"""A file costs its reader process at most; what comes of honest files is what a direct read gives."""
+"""A bad file costs at most its reader process. For valid files, records equal the records of a direct read."""
 
 import errno
 import hashlib
@@ -38,7 +38,7 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the kernel show
 
 
 class Stream(io.BytesIO):
-    """Bytes that can only be read forward."""
+    """A stream of bytes that cannot seek."""
 
     def seekable(self) -> bool:
         return False
@@ -48,12 +48,12 @@ class Stream(io.BytesIO):
 
 
 class NetworkError(Exception):
-    """What a source raises."""
+    """An error that a source raises."""
 
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list["subprocess.Popen[bytes]"]:
-    """The processes that are started, in their order."""
+    """Return the reader processes that are started, in order."""
     processes: list[subprocess.Popen[bytes]] = []
 
     class Recorded(subprocess.Popen):  # type: ignore[type-arg]
@@ -73,7 +73,7 @@ def pool() -> Iterator[ReaderPool]:
 
 @pytest.fixture
 def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[ReaderPool]:
-    """A pool whose readers misbehave as a file's name demands, and may take 0.1 seconds of processor time."""
+    """Yield a pool whose readers misbehave as the file's name demands and may use 0.1 seconds of processor time."""
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
     notice_stopped_readers(monkeypatch)
     with ReaderPool(ReadLimits(seconds=0.1), size=1) as pool:
@@ -100,7 +100,7 @@ def direct(path: Path) -> DistributionRecord:
         return read_distribution(file, path.name, project="Demo", hash_content=False).record
 
 
-def test_records_are_those_of_a_direct_read(tmp_path: Path, pool: ReaderPool) -> None:
+def test_records_equal_those_of_a_direct_read(tmp_path: Path, pool: ReaderPool) -> None:
     for path in distributions(tmp_path):
         expected = direct(path)
         assert expected.error is None, path
@@ -113,7 +113,7 @@ def test_records_are_those_of_a_direct_read(tmp_path: Path, pool: ReaderPool) ->
             assert make_record(decode_extract(finished.extract), path.name, project="Demo") == expected
 
 
-def test_files_read_together_are_read_as_each_alone(
+def test_reading_together_equals_reading_alone(
     tmp_path: Path, pool: ReaderPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = [*distributions(tmp_path), tmp_path / "demo-2.0-py3-none-any.whl", tmp_path / "demo-2.0.exe"]
@@ -133,7 +133,7 @@ def test_files_read_together_are_read_as_each_alone(
 
 
 @pytest.mark.parametrize("number", [0, 1, 4])
-def test_a_range_source_is_read_in_parts(tmp_path: Path, pool: ReaderPool, number: int) -> None:
+def test_range_source_is_read_in_parts(tmp_path: Path, pool: ReaderPool, number: int) -> None:
     path = distributions(tmp_path)[number]
     with path.open("rb") as file:
         assert pool.read(SeekableFileSource(file), path.name, project="Demo").record == direct(path)
@@ -141,7 +141,7 @@ def test_a_range_source_is_read_in_parts(tmp_path: Path, pool: ReaderPool, numbe
 
 @dataclass
 class Indexed(SeekableFileSource):
-    """A wheel as an index serves it, with its METADATA next to it."""
+    """A wheel as an index serves it, with METADATA as a sidecar."""
 
     content: bytes
     metadata: bytes | None
@@ -154,7 +154,7 @@ class Indexed(SeekableFileSource):
         return self.metadata
 
 
-def test_a_sidecar_is_read_and_must_match(tmp_path: Path, started: list["subprocess.Popen[bytes]"]) -> None:
+def test_sidecar_is_read_and_must_match(tmp_path: Path, started: list["subprocess.Popen[bytes]"]) -> None:
     metadata = core_metadata("demo", "1.0", requires_dist=["attrs"]).encode()
     filler = {"demo.bin": os.urandom(50_000), "demo-1.0.dist-info/entry_points.txt": ""}
     content = zip_bytes({"demo-1.0.dist-info/METADATA": metadata, **filler})
@@ -170,7 +170,7 @@ def test_a_sidecar_is_read_and_must_match(tmp_path: Path, started: list["subproc
     assert len(started) == 1
 
 
-def test_broken_files_have_the_errors_of_a_direct_read(tmp_path: Path, pool: ReaderPool) -> None:
+def test_broken_files_have_errors_of_a_direct_read(tmp_path: Path, pool: ReaderPool) -> None:
     for path in distributions(tmp_path):
         path.write_bytes(path.read_bytes()[:-30])
         with path.open("rb") as file:
@@ -178,7 +178,7 @@ def test_broken_files_have_the_errors_of_a_direct_read(tmp_path: Path, pool: Rea
 
 
 @pytest.mark.parametrize("filename", ["demo-1.0.win32.exe", "demo\udc80-1.0.tar.gz"])
-def test_what_is_not_read_needs_no_reader(
+def test_unsupported_files_start_no_reader(
     pool: ReaderPool, started: list["subprocess.Popen[bytes]"], filename: str
 ) -> None:
     finished = pool.read(io.BytesIO(b"MZ"), filename)
@@ -188,13 +188,13 @@ def test_what_is_not_read_needs_no_reader(
     assert started == []
 
 
-def test_the_limits_hold(tmp_path: Path) -> None:
+def test_limits_apply(tmp_path: Path) -> None:
     source, filename = wheel(tmp_path)
     with ReaderPool(ReadLimits(max_members=2), size=1) as pool:
         assert pool.read(source, filename).record.error == ReadError(ErrorKind.LIMIT_EXCEEDED, "more than 2 members")
 
 
-def test_a_stream_is_read_to_its_end_since_an_archive_can_follow(tmp_path: Path, pool: ReaderPool) -> None:
+def test_stream_is_read_to_its_end(tmp_path: Path, pool: ReaderPool) -> None:
     stream = Stream(make_sdist(tmp_path, "demo", "1.0").read_bytes() + bytes(10) + b"x" * 10**6)
     notes = pool.read(stream, "demo-1.0.tar.gz").record.notes
     assert notes == (f"{AMBIGUOUS} bytes after the end of the compressed data are ignored",)
@@ -214,7 +214,7 @@ def test_a_stream_is_read_to_its_end_since_an_archive_can_follow(tmp_path: Path,
         pytest.param("fill", ErrorKind.LIMIT_EXCEEDED, "reading takes too much memory", marks=linux_only),
     ],
 )
-def test_a_misbehaving_reader_costs_one_record(
+def test_misbehaving_reader_costs_one_record(
     tmp_path: Path, faulty: ReaderPool, fault: str, kind: ErrorKind, text: str
 ) -> None:
     finished = faulty.read(*wheel(tmp_path, fault), project="Fault")
@@ -248,7 +248,7 @@ def test_a_misbehaving_reader_costs_one_record(
         assert (record.filename, record.error) == (name, None)
 
 
-def test_a_reader_that_is_silent_for_too_long_is_ended(
+def test_silent_reader_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list["subprocess.Popen[bytes]"]
 ) -> None:
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
@@ -261,7 +261,7 @@ def test_a_reader_that_is_silent_for_too_long_is_ended(
 
 
 @pytest.mark.nightly
-def test_of_many_extracts_only_those_that_kill_have_no_record(tmp_path: Path, faulty: ReaderPool) -> None:
+def test_only_extracts_that_kill_a_reader_have_no_record(tmp_path: Path, faulty: ReaderPool) -> None:
     projects = ["exit", "exit", "demo", "raise", "demo", "excess", "demo", "demo", "exit"]
     content = finished_extract(tmp_path)
     records = faulty.judge([StoredExtract(f"{name}-{at}.tar.gz", None, content) for at, name in enumerate(projects)])
@@ -271,7 +271,7 @@ def test_of_many_extracts_only_those_that_kill_have_no_record(tmp_path: Path, fa
     assert kinds == [ErrorKind.READER_FAILURE] * 5
 
 
-def test_a_reader_that_dies_and_then_not_costs_no_record(
+def test_reader_that_dies_once_costs_no_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faulty: ReaderPool, started: list["subprocess.Popen[bytes]"]
 ) -> None:
     let_readers_leave_marks(monkeypatch, tmp_path)
@@ -290,7 +290,7 @@ def test_a_reader_that_dies_and_then_not_costs_no_record(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("fault", ["crash", "raise", "stop", pytest.param("fill", marks=linux_only)])
-def test_the_extract_outlives_a_reader_that_fails_at_the_record(tmp_path: Path, faulty: ReaderPool, fault: str) -> None:
+def test_extract_survives_a_failure_while_making_the_record(tmp_path: Path, faulty: ReaderPool, fault: str) -> None:
     source, filename = wheel(tmp_path, f"late_{fault}")
     died = fault in {"crash", "stop"}
     finished = faulty.read(source, filename)
@@ -305,9 +305,7 @@ def test_the_extract_outlives_a_reader_that_fails_at_the_record(tmp_path: Path, 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("fault", ["crash", "raise", "stop", pytest.param("fill", marks=linux_only)])
-def test_what_was_taken_out_outlives_a_reader_that_fails_at_a_setup_py(
-    tmp_path: Path, faulty: ReaderPool, fault: str
-) -> None:
+def test_extract_survives_a_failure_while_parsing_setup_py(tmp_path: Path, faulty: ReaderPool, fault: str) -> None:
     script = f"{fault}-1\nsetup(py_modules=['one'])\n"
     path = make_sdist(tmp_path, "demo", "1.0", files={"setup.py": script, "one.py": ""})
     died = fault in {"crash", "stop"}
@@ -330,9 +328,7 @@ def finished_extract(folder: Path) -> bytes:
         return encode_extract(read_distribution(file, path.name).extract)
 
 
-def test_the_signal_of_too_much_processor_time_is_a_limit(
-    pool: ReaderPool, started: list["subprocess.Popen[bytes]"]
-) -> None:
+def test_processor_time_signal_is_a_limit_error(pool: ReaderPool, started: list["subprocess.Popen[bytes]"]) -> None:
     class Overdrawn(SeekableFileSource):
         def sidecar(self) -> None:
             started[0].send_signal(signal.SIGXCPU)
@@ -344,10 +340,10 @@ def test_the_signal_of_too_much_processor_time_is_a_limit(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("fault", ["spin", "backtrack", "late_spin"])
-def test_the_kernel_ends_what_takes_too_much_processor_time(
+def test_kernel_kills_reader_over_processor_time(
     tmp_path: Path, faulty: ReaderPool, started: list["subprocess.Popen[bytes]"], fault: str
 ) -> None:
-    """In C too, which never returns to the interpreter; and what took too long is not read again."""
+    """Cover C code that never returns to the interpreter. A file that took too long is not read again."""
     source, filename = wheel(tmp_path, fault)
     finished = faulty.read(source, filename)
     assert finished.record.error == ReadError(ErrorKind.LIMIT_EXCEEDED, "reading takes more than 0.1 seconds")
@@ -355,7 +351,7 @@ def test_the_kernel_ends_what_takes_too_much_processor_time(
     assert started[0].wait() == -signal.SIGPROF
 
 
-def test_of_several_files_the_slow_one_is_read_alone_once(
+def test_slow_file_of_a_batch_is_read_alone_once(
     tmp_path: Path, faulty: ReaderPool, started: list["subprocess.Popen[bytes]"]
 ) -> None:
     filenames = [wheel(tmp_path, name)[1] for name in ("demo", "spin", "demo")]
@@ -367,7 +363,7 @@ def test_of_several_files_the_slow_one_is_read_alone_once(
     assert [process.poll() for process in started] == [-signal.SIGPROF, -signal.SIGPROF, None]
 
 
-def test_of_several_extracts_the_slow_one_fails_after_its_time(
+def test_slow_extract_of_a_batch_fails_after_its_time(
     tmp_path: Path, faulty: ReaderPool, started: list["subprocess.Popen[bytes]"]
 ) -> None:
     content = finished_extract(tmp_path)
@@ -381,7 +377,7 @@ def test_of_several_extracts_the_slow_one_fails_after_its_time(
 
 @pytest.mark.nightly
 @linux_only
-def test_a_reader_that_escapes_from_its_timer_is_ended_by_the_time_that_the_kernel_counts(
+def test_reader_that_disables_its_timer_is_killed_by_the_kernel(
     tmp_path: Path, faulty: ReaderPool, started: list["subprocess.Popen[bytes]"]
 ) -> None:
     finished = faulty.read(far_wheel("request")[0], far_wheel("request")[1])
@@ -390,7 +386,7 @@ def test_a_reader_that_escapes_from_its_timer_is_ended_by_the_time_that_the_kern
     assert started[0].wait() == -signal.SIGKILL
 
 
-def test_what_the_source_raises_comes_up_and_the_reader_stays(
+def test_source_errors_propagate_and_keep_the_reader(
     tmp_path: Path, pool: ReaderPool, started: list["subprocess.Popen[bytes]"]
 ) -> None:
     for raised in (
@@ -432,7 +428,7 @@ def test_what_the_source_raises_comes_up_and_the_reader_stays(
     assert len(started) == 1
 
 
-def test_a_full_disk_is_no_property_of_the_file(
+def test_full_disk_is_not_blamed_on_the_file(
     tmp_path: Path, faulty: ReaderPool, started: list["subprocess.Popen[bytes]"]
 ) -> None:
     with pytest.raises(OSError, match="No space left on device") as caught:
@@ -442,7 +438,7 @@ def test_a_full_disk_is_no_property_of_the_file(
     assert len(started) == 1
 
 
-def test_a_failing_file_raises_its_own_error(tmp_path: Path, pool: ReaderPool) -> None:
+def test_file_errors_propagate(tmp_path: Path, pool: ReaderPool) -> None:
     raised = OSError("disk")
 
     class Failing(io.BytesIO):
@@ -455,7 +451,7 @@ def test_a_failing_file_raises_its_own_error(tmp_path: Path, pool: ReaderPool) -
     assert caught.value is raised
 
 
-def test_a_reader_that_dies_while_the_source_fails_is_replaced(
+def test_reader_that_dies_while_the_source_fails_is_replaced(
     pool: ReaderPool, started: list["subprocess.Popen[bytes]"]
 ) -> None:
     class Failing(SeekableFileSource):
@@ -470,7 +466,7 @@ def test_a_reader_that_dies_while_the_source_fails_is_replaced(
     assert len(started) == 2
 
 
-def test_a_reader_that_died_idle_costs_nothing(
+def test_reader_that_died_idle_costs_nothing(
     tmp_path: Path, pool: ReaderPool, started: list["subprocess.Popen[bytes]"]
 ) -> None:
     pool.read(*wheel(tmp_path))
@@ -498,9 +494,7 @@ def test_memory_is_limited(
 
 
 @linux_only
-def test_a_reader_is_limited_by_the_kernel(
-    tmp_path: Path, pool: ReaderPool, started: list["subprocess.Popen[bytes]"]
-) -> None:
+def test_reader_has_kernel_limits(tmp_path: Path, pool: ReaderPool, started: list["subprocess.Popen[bytes]"]) -> None:
     pool.read(*wheel(tmp_path))
     limits = {
         what: resource.prlimit(started[0].pid, what)[0]
@@ -517,7 +511,7 @@ def test_a_reader_is_limited_by_the_kernel(
 
 
 @pytest.mark.parametrize("together_s", [0, 60])
-def test_extracts_are_judged_in_their_order(
+def test_extracts_are_judged_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pool: ReaderPool, together_s: float
 ) -> None:
     monkeypatch.setattr(reader_pool, "TOGETHER_S", together_s)
@@ -536,7 +530,7 @@ def test_extracts_are_judged_in_their_order(
     assert pool.judge([]) == []
 
 
-def test_a_wheel_is_amended_by_what_is_served_next_to_it(tmp_path: Path, pool: ReaderPool) -> None:
+def test_wheel_is_amended_with_served_metadata(tmp_path: Path, pool: ReaderPool) -> None:
     reading = pool.read(io.BytesIO((path := distributions(tmp_path)[0]).read_bytes()), path.name)
     assert reading.extract is not None
     headers = b"Metadata-Version: 2.1\nName: demo\nVersion: 1.0\nRequires-Dist: other\n\n"
@@ -553,7 +547,7 @@ def test_a_wheel_is_amended_by_what_is_served_next_to_it(tmp_path: Path, pool: R
     assert (broken.record.error.kind, broken.extract) == (ErrorKind.READER_FAILURE, b"no extract")
 
 
-def test_a_reader_that_dies_once_while_it_amends_costs_nothing(
+def test_reader_that_dies_once_while_amending_costs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faulty: ReaderPool
 ) -> None:
     let_readers_leave_marks(monkeypatch, tmp_path)
@@ -567,12 +561,12 @@ def test_a_reader_that_dies_once_while_it_amends_costs_nothing(
 
 
 def failure_of(content: bytes) -> str:
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever it is, the record repeats it
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - the record repeats any error
         decode_extract(content)
     return f"the reader failed: {caught.type.__name__}: {caught.value}"
 
 
-def test_threads_share_the_readers(tmp_path: Path, started: list["subprocess.Popen[bytes]"]) -> None:
+def test_threads_share_readers(tmp_path: Path, started: list["subprocess.Popen[bytes]"]) -> None:
     paths = distributions(tmp_path) * 10
     expected = {path: direct(path) for path in paths}
     with ReaderPool(ReadLimits(), size=2) as pool, ThreadPoolExecutor(8) as threads:
@@ -585,16 +579,14 @@ def test_threads_share_the_readers(tmp_path: Path, started: list["subprocess.Pop
         assert 1 <= len(started) <= 2
 
 
-def test_the_first_reader_is_used_as_long_as_it_is_free(
-    tmp_path: Path, started: list["subprocess.Popen[bytes]"]
-) -> None:
+def test_free_reader_is_reused(tmp_path: Path, started: list["subprocess.Popen[bytes]"]) -> None:
     with ReaderPool(ReadLimits(), size=3) as pool:
         for _ in range(3):
             pool.read(*wheel(tmp_path))
     assert len(started) == 1
 
 
-def test_a_zip_s_end_is_fetched_before_a_reader_is_taken(
+def test_end_of_zip_is_fetched_before_a_reader_is_reserved(
     tmp_path: Path, pool: ReaderPool, started: list["subprocess.Popen[bytes]"]
 ) -> None:
     class ReadsAnother(SeekableFileSource):
@@ -607,9 +599,7 @@ def test_a_zip_s_end_is_fetched_before_a_reader_is_taken(
     assert len(started) == 1
 
 
-def test_one_reader_is_started_for_each_source_that_has_to_be_waited_for(
-    tmp_path: Path, started: list["subprocess.Popen[bytes]"]
-) -> None:
+def test_each_waiting_source_has_its_own_reader(tmp_path: Path, started: list["subprocess.Popen[bytes]"]) -> None:
     everyone = threading.Barrier(3)
 
     class Waits(SeekableFileSource):
@@ -622,7 +612,7 @@ def test_one_reader_is_started_for_each_source_that_has_to_be_waited_for(
     assert len(started) == 3
 
 
-def test_a_call_that_waits_for_a_reader_fails_when_the_pool_is_closed() -> None:
+def test_call_that_waits_for_a_reader_fails_on_close() -> None:
     pool = ReaderPool(ReadLimits(), size=1)
     waits, may_end = threading.Event(), threading.Event()
 
@@ -643,8 +633,8 @@ def test_a_call_that_waits_for_a_reader_fails_when_the_pool_is_closed() -> None:
         assert first.result().record.error is None
 
 
-def test_closing_leaves_nothing(tmp_path: Path, started: list["subprocess.Popen[bytes]"]) -> None:
-    open_before = set(os.listdir("/dev/fd"))  # noqa: PTH208 - no folder of files
+def test_close_leaves_no_processes_and_descriptors(tmp_path: Path, started: list["subprocess.Popen[bytes]"]) -> None:
+    open_before = set(os.listdir("/dev/fd"))  # noqa: PTH208 - not a folder of files
     pool = ReaderPool(ReadLimits(), size=2)
     source, filename = far_wheel()
 
@@ -661,7 +651,7 @@ def test_closing_leaves_nothing(tmp_path: Path, started: list["subprocess.Popen[
 
 
 @pytest.mark.parametrize("executable", ["/bin/false", "/nonexistent/python"])
-def test_a_reader_that_does_not_start_condemns_no_file(
+def test_reader_that_does_not_start_is_not_blamed_on_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pool: ReaderPool, executable: str
 ) -> None:
     with monkeypatch.context() as patched:
@@ -673,7 +663,7 @@ def test_a_reader_that_does_not_start_condemns_no_file(
     assert pool.read(*wheel(tmp_path)).record.error is None
 
 
-def test_a_reader_inherits_no_secrets(
+def test_reader_inherits_no_secrets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list["subprocess.Popen[bytes]"]
 ) -> None:
     environments: list[dict[str, str]] = []
@@ -698,7 +688,7 @@ def read_one(path: Path) -> None:
         assert pool.read(file, path.name, project="Demo").record == direct(path)
 
 
-def test_a_daemonic_process_can_have_readers(tmp_path: Path) -> None:
+def test_daemonic_process_can_start_readers(tmp_path: Path) -> None:
     step = multiprocessing.get_context("spawn").Process(
         target=read_one, args=[make_wheel(tmp_path, "demo", "1.0")], daemon=True
     )

@@ -1,4 +1,4 @@
-"""A reader's process: what it prints, and that it ends with its parent."""
+"""A reader's process: its output, and its end together with the parent process."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ PROGRAMS = ["pypi_assets.distributions.reader_process", "pypi_assets_tests.distr
 
 
 def parent(path: Path, program: str) -> "subprocess.Popen[str]":
-    """A program with a reader, which shares its stderr: that one ends when both have."""
+    """Run a program with a reader that shares its stderr, so that stderr ends when both processes have ended."""
     pipe = subprocess.PIPE
     command = [sys.executable, "-W", "error", "-c", PARENT, program, str(path)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -46,14 +46,14 @@ def stored_far_wheel(folder: Path) -> Path:
     return folder / filename
 
 
-def test_nothing_is_printed_where_warnings_are_errors(tmp_path: Path) -> None:
+def test_nothing_is_printed_if_warnings_are_errors(tmp_path: Path) -> None:
     with parent(stored_far_wheel(tmp_path), PROGRAMS[0]) as program:
         stdout, stderr = program.communicate("\n" * 9, timeout=60)
     assert (set(stdout.splitlines()), stderr) == ({"reading", "('demo',)"}, "")
     assert program.returncode == 0
 
 
-def test_a_killed_parent_leaves_no_waiting_reader(tmp_path: Path) -> None:
+def test_killed_parent_leaves_no_waiting_reader(tmp_path: Path) -> None:
     with parent(stored_far_wheel(tmp_path), PROGRAMS[0]) as program:
         assert program.stdout is not None
         assert program.stdout.readline() == "reading\n"
@@ -62,7 +62,7 @@ def test_a_killed_parent_leaves_no_waiting_reader(tmp_path: Path) -> None:
     assert program.returncode == -signal.SIGKILL
 
 
-def test_a_killed_parent_leaves_no_hanging_reader(tmp_path: Path) -> None:
+def test_killed_parent_leaves_no_hanging_reader(tmp_path: Path) -> None:
     with parent(make_wheel(tmp_path, "spin", "1.0"), PROGRAMS[1]) as program:
         assert program.stderr is not None
         assert program.stderr.readline() == "spinning\n"

@@ -1,4 +1,4 @@
-"""Records put together from a filename, an extract and metadata, within the limits of a record."""
+"""Records built from a filename, an extract and metadata, within the limits of a record."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ from pypi_assets_tests.builders import make_egg, zip_bytes
 
 
 @pytest.mark.parametrize("text", [None, "", "MIT", "x" * MAX_LICENSE_BYTES, "é" * (MAX_LICENSE_BYTES // 2)])
-def test_a_licence_within_the_limit_stays_as_it_is(text):
+def test_licence_within_the_limit_is_unchanged(text):
     assert cut_license(text) == text
 
 
@@ -34,7 +34,7 @@ def test_a_licence_within_the_limit_stays_as_it_is(text):
         ("x" * (MAX_LICENSE_BYTES - 1) + " y", "x" * (MAX_LICENSE_BYTES - 1)),
     ],
 )
-def test_a_longer_licence_is_cut_between_two_characters(text, cut):
+def test_long_licence_is_cut_between_characters(text, cut):
     assert cut_license(text) == cut
 
 
@@ -49,13 +49,11 @@ def test_a_longer_licence_is_cut_between_two_characters(text, cut):
         (["no label"], "UNKNOWN", "UNKNOWN", ["no label"]),
     ],
 )
-def test_home_page_and_download_url_are_links_unless_one_of_them_is_the_same(
-    written, home_page, download_url, expected
-):
+def test_home_page_and_download_url_become_links_unless_duplicate(written, home_page, download_url, expected):
     assert join_urls(written, home_page, download_url) == expected
 
 
-def test_what_is_too_long_or_too_much_is_left_out_and_noted():
+def test_too_long_or_too_many_values_are_omitted_and_noted():
     assert bounded(["b", "a", "b"], "X") == (("b", "a"), ())
     kept, notes = bounded(["x" * 2001, *map(str, range(1500))], "X")
     assert kept == tuple(map(str, range(1000)))
@@ -76,7 +74,7 @@ METADATA = CoreMetadata(metadata_version="2.1", name="demo", version="1.0")
         (replace(METADATA, requires_python="3.x"), "not a version specifier: Requires-Python: 3.x"),
     ],
 )
-def test_what_does_not_fit_is_noted(metadata, note):
+def test_omitted_values_are_noted(metadata, note):
     record = build_record(PARTS, None, Extract(), metadata)
     assert record.notes == (note,)
     assert (record.project, record.version) == (metadata.name or "demo", metadata.version or "1.0")
@@ -90,7 +88,7 @@ def test_notes_are_bounded_distinct_and_printable():
     assert len(record.notes) <= MAX_NOTES + 1
 
 
-def test_a_rule_without_a_result_is_not_named():
+def test_rule_without_a_result_is_not_named():
     record = build_record(PARTS, None, Extract(), METADATA, modules_by="a rule", requires_by="a rule")
     assert (record.modules, record.modules_by, record.requires_dist, record.requires_by) == (None, None, None, None)
 
@@ -99,11 +97,11 @@ def test_a_rule_without_a_result_is_not_named():
     ("one", "other", "expected"),
     [("1.0", "1.0.0", True), ("1.0+local_1", "1.0+local.1", True), ("1.0_1", "1.0-1", True), ("1.0", "1.1", False)],
 )
-def test_versions_that_are_written_in_two_ways(one, other, expected):
+def test_equal_versions_in_different_spellings(one, other, expected):
     assert same_version(one, other) is expected
 
 
-def test_a_digest_is_of_all_values():
+def test_digest_covers_all_values():
     record = build_record(PARTS, None, Extract(), METADATA)
     assert record_digest(record) == record_digest(replace(record))
     for change in (
@@ -134,7 +132,7 @@ def test_unknown_and_none_differ_in_json():
     assert known["entry_points"] == {}
 
 
-def test_an_error_leaves_open_what_was_not_found():
+def test_error_makes_missing_values_unknown():
     extract = Extract()
     extract.fail(ErrorKind.CORRUPT_ARCHIVE, "it is cut")
     found = {"console_scripts": {"demo": "demo:main"}}
@@ -142,7 +140,7 @@ def test_an_error_leaves_open_what_was_not_found():
     assert build_record(PARTS, None, extract, METADATA, entry_points=found).entry_points == found
 
 
-def test_a_whole_egg(tmp_path):
+def test_egg(tmp_path):
     path = make_egg(
         tmp_path,
         "my-demo",
@@ -170,11 +168,11 @@ def test_a_whole_egg(tmp_path):
     assert record.notes == ()
 
 
-def test_an_egg_without_requires_txt_requires_nothing(tmp_path):
+def test_egg_without_requires_txt_has_no_requirements(tmp_path):
     assert read_path(make_egg(tmp_path, "demo", "1.0")).requires_dist == ()
 
 
-def test_an_egg_without_pkg_info_keeps_its_modules(tmp_path):
+def test_egg_without_pkg_info_keeps_its_modules(tmp_path):
     path = tmp_path / "demo-1.0-py2.7.egg"
     path.write_bytes(zip_bytes({"demo.py": ""}))
     record = read_path(path)

@@ -1,4 +1,4 @@
-"""What packaging decides of texts is the same on each Python, and of any text it decides something."""
+"""Parsing of packaging's texts gives the same result on each Python, and some result for any text."""
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from pypi_assets.distributions.requirement_names import parse_requirement, requi
 from pypi_assets.distributions.requirements import comparable_version, is_requirement, is_specifier, is_version
 
 
-def test_the_name_and_the_condition(subtests: pytest.Subtests) -> None:
+def test_name_and_condition(subtests: pytest.Subtests) -> None:
     cases = [
         ("requests", ("requests", 0)),
         (" Zope.Interface_x[a, b] >= 1 , <2", ("zope-interface-x", 0)),
@@ -47,7 +47,7 @@ markers = st.sampled_from(["", "; os_name == 'nt'", ' ;extra=="extra"', "; pytho
 
 @pytest.mark.nightly
 @given(st.builds("{}{}{}{}".format, names, extras, versions, markers) | st.text(max_size=20))
-def test_it_agrees_with_packaging(text: str) -> None:
+def test_parsing_agrees_with_packaging(text: str) -> None:
     parsed = parse_requirement(text)
     try:
         requirement = Requirement(text)
@@ -57,7 +57,7 @@ def test_it_agrees_with_packaging(text: str) -> None:
     assert parsed == (canonicalize_name(requirement.name), condition)
 
 
-def test_what_requires_least_counts() -> None:
+def test_least_condition_of_a_project_wins() -> None:
     requirements = ["a; extra == 'x'", "A>1; os_name == 'nt'", "b", "b; extra == 'x'", "???", "c; extra == 'x'"]
     assert required_projects(requirements) == {"a": 1, "b": 0, "c": 2}
 
@@ -68,11 +68,11 @@ def test_versions(text):
 
 
 @pytest.mark.parametrize("text", ["", "a", "1.0.po\u017ft1", "\u0661.0", "1" * 5000, "1.0\xa0", "1.x"])
-def test_what_is_no_version(text):
+def test_invalid_versions(text):
     assert not is_version(text)
 
 
-def test_versions_that_are_equal_compare_equal():
+def test_equal_versions_compare_equal():
     assert comparable_version("1.0.0") == comparable_version("1") == "1"
     for text in ("\u0661.0", "1" * 5000, "no version"):
         assert comparable_version(text) == text
@@ -106,7 +106,7 @@ def test_requirements(text):
         f"demo ; {'(' * 51}os_name == 'x'{')' * 51}",
     ],
 )
-def test_what_is_no_requirement(text):
+def test_invalid_requirements(text):
     assert not is_requirement(text)
 
 
@@ -117,6 +117,6 @@ def test_specifiers():
 
 
 @given(st.text("abc10.*=<>~!()[];@ '\"\\\xe9\u200d\n", max_size=40))
-def test_any_text_is_decided(text):
+def test_any_text_is_parsed_or_rejected(text):
     for decide in (is_version, is_requirement, is_specifier):
         assert decide(text) in {True, False}

@@ -1,4 +1,4 @@
-"""setuptools' requires.txt becomes what setuptools itself writes as Requires-Dist and Provides-Extra."""
+"""setuptools' requires.txt is converted to the Requires-Dist and Provides-Extra that setuptools writes."""
 
 import pytest
 from packaging.requirements import Requirement
@@ -48,7 +48,7 @@ def test_sections(subtests: pytest.Subtests):
                 Requirement(requirement)
 
 
-def test_all_conditions_hold_together():
+def test_conditions_are_joined():
     joined = Requirement(conditional("a; python_version > '2' or os_name == 'nt'", "os_name == 'posix'", "x")).marker
     assert joined is not None
     for os_name, version, extra, expected in [

@@ -1,7 +1,7 @@
-"""What is read of a file depends on its bytes, and not on the Python that reads it.
+"""The record of a file depends on its bytes, not on the Python that reads it.
 
-The records of odd and hostile files are held to digests that one Python wrote and each Python must give. And no code of
-the reader uses what changes between versions of Python, outside of the modules that replace it.
+Records of odd and hostile files are compared with digests that one Python wrote and every Python must reproduce. The
+reader's code uses nothing that changes between versions of Python, except in the modules that replace it.
 """
 
 import ast
@@ -21,32 +21,32 @@ READING = [
     *sorted((PACKAGE / "leveldbs" / "datasets").rglob("*.py")),
 ]
 NAMES = [*READING, PACKAGE / "index" / "pages.py"]
-"""Modules that decide which files and names there are."""
+"""Modules that determine the files and names."""
 
 UNICODE_METHODS = {
     *("isidentifier", "isprintable", "isalpha", "isalnum", "isdigit", "isdecimal", "isnumeric", "islower", "isupper"),
     *("istitle", "casefold", "title", "swapcase", "capitalize"),
 }
-"""They read the interpreter's Unicode tables. So do lower and upper, which the datasets use for what is ASCII."""
+"""Methods that use the interpreter's Unicode tables. The datasets also use lower and upper, for ASCII texts."""
 MODULES = {
     *("html", "tarfile", "zipfile", "email", "configparser", "unicodedata", "keyword", "tokenize", "token", "fnmatch"),
     *("glob", "shlex", "textwrap", "csv", "urllib", "posixpath", "locale", "tomllib", "gzip", "optparse", "inspect"),
 }
 ALLOWED = {
-    "distributions/setup_script.py": {"ast.parse"},  # of what script_text.py leaves
-    "distributions/setup_functions.py": {"title", "lower", "upper"},  # of a text that is ASCII
+    "distributions/setup_script.py": {"ast.parse"},  # in the output of script_text.py
+    "distributions/setup_functions.py": {"title", "lower", "upper"},  # for texts that are ASCII
     "distributions/requirements.py": {"packaging"},  # for texts that are ASCII
-    "distributions/requirement_names.py": {"packaging"},  # for a name that is ASCII
-    "leveldbs/datasets/hashes/hash_records.py": {"lower"},  # of a hash
-    "leveldbs/datasets/provided_names.py": {"upper"},  # of the name of a kind
-    "leveldbs/datasets/depgraph/depgraph_records.py": {"packaging", "upper"},  # of hex digits
+    "distributions/requirement_names.py": {"packaging"},  # for names that are ASCII
+    "leveldbs/datasets/hashes/hash_records.py": {"lower"},  # for a hash
+    "leveldbs/datasets/provided_names.py": {"upper"},  # for the name of a kind
+    "leveldbs/datasets/depgraph/depgraph_records.py": {"packaging", "upper"},  # for hex digits
 }
 PATTERN_FUNCTIONS = {"compile", "match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
 UNICODE_CLASS = re.compile(r"\\\\[wWdDbB]")
 
 
 def used(path: Path) -> Iterator[str]:
-    """What a module uses that other versions of Python have differently."""
+    """Return the version-dependent functions that a module uses."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         match node:
             case ast.Import(names=names):
@@ -66,7 +66,7 @@ def changing() -> set[str]:
 
 
 def is_unicode_pattern(call: ast.Call) -> bool:
-    """Whether the pattern is a text (and not bytes) that needs re.ASCII, and the call has it not."""
+    """Check whether the pattern is a text, not bytes, and lacks the re.ASCII that it needs."""
     pattern = call.args[0]
     texts = [each.value for each in ast.walk(pattern) if isinstance(each, ast.Constant) and isinstance(each.value, str)]
     flags = {each.attr for argument in call.args[1:] for each in ast.walk(argument) if isinstance(each, ast.Attribute)}
@@ -75,7 +75,7 @@ def is_unicode_pattern(call: ast.Call) -> bool:
     return not is_ascii and ("IGNORECASE" in flags or any(map(UNICODE_CLASS.search, texts)))
 
 
-def test_nothing_is_used_that_changes_between_versions(subtests: pytest.Subtests):
+def test_reader_uses_no_version_dependent_functions(subtests: pytest.Subtests):
     for path in NAMES:
         with subtests.test(path=path):
             found = set(used(path))
@@ -84,7 +84,7 @@ def test_nothing_is_used_that_changes_between_versions(subtests: pytest.Subtests
             assert found <= ALLOWED.get(str(path.relative_to(PACKAGE)), set())
 
 
-def test_what_is_used_is_found(tmp_path):
+def test_uses_are_detected(tmp_path):
     module = tmp_path / "module.py"
     module.write_text(
         "import html\nfrom email.parser import HeaderParser\nx = 'a'.isidentifier()\ny = map(str.casefold, x)\n"
@@ -103,6 +103,6 @@ def test_known_files_have_the_same_records_on_each_python():
     assert sorted(known) == sorted(expected)
     different = [name for name, file in known.items() if digest_of(*file) != expected[name]]
     assert different == [], (
-        f"{content_of(*known[different[0]])}: if what records contain was changed, write the digests again with"
+        f"{content_of(*known[different[0]])}: if the contents of records were changed, write the digests again with"
         " `python -m pypi_assets_tests.distributions.same_records digests`"
     )

@@ -1,4 +1,4 @@
-"""A setup.py is decoded and rewritten so that each Python parses it alike."""
+"""A setup.py is decoded and rewritten so that every Python parses it alike."""
 
 import ast
 
@@ -30,7 +30,7 @@ def formatted(*texts: str) -> Field:
     return Field(texts, is_plain=False)
 
 
-def test_parts(subtests: pytest.Subtests):
+def test_f_string_parts(subtests: pytest.Subtests):
     cases = [
         ("", []),
         ("a", ["a"]),
@@ -56,7 +56,7 @@ def test_parts(subtests: pytest.Subtests):
             assert split_f_string(content) == parts
 
 
-def test_what_is_no_f_string(subtests: pytest.Subtests):
+def test_texts_that_are_not_f_strings(subtests: pytest.Subtests):
     cases = [
         "{",
         "}",
@@ -82,7 +82,7 @@ def test_what_is_no_f_string(subtests: pytest.Subtests):
 
 @given(st.text("ab{}()[]:!=r's,. ", max_size=12))
 @settings(max_examples=examples(1000))
-def test_an_f_string_of_this_python_is_split(content):
+def test_f_string_of_this_python_is_split(content):
     try:
         tree = ast.parse(f'f"{content}"', mode="eval").body
     except SyntaxError:
@@ -90,7 +90,7 @@ def test_an_f_string_of_this_python_is_split(content):
     try:
         found = split_f_string(content)
     except NoFStringError:
-        return  # what Python 3.11 refuses and a later one accepts
+        return  # rejected by Python 3.11, accepted by later versions
     if isinstance(tree, ast.JoinedStr):
         fields = [each for each in found if isinstance(each, Field)]
         assert len(fields) == sum(isinstance(value, ast.FormattedValue) for value in tree.values)
@@ -115,7 +115,7 @@ def test_decoding(subtests: pytest.Subtests):
             assert decode_script(content) == text
 
 
-def test_what_each_python_parses_alike_stays(subtests: pytest.Subtests):
+def test_portable_scripts_are_unchanged(subtests: pytest.Subtests):
     cases = [
         "",
         "a = 'b' \"c\" '''d\n''' # e'",
@@ -136,7 +136,7 @@ def test_what_each_python_parses_alike_stays(subtests: pytest.Subtests):
             ast.parse(text)
 
 
-def test_what_is_rewritten_means_the_same(subtests: pytest.Subtests):
+def test_rewritten_scripts_mean_the_same(subtests: pytest.Subtests):
     cases = [
         ("f'a'", "a"),
         ("f'a{b}c'", "aBc"),
@@ -167,13 +167,13 @@ def test_what_is_rewritten_means_the_same(subtests: pytest.Subtests):
 @pytest.mark.parametrize(
     "text", ["f'{b!r}'", "f'{b:>3}'", "f'{b=}'", "f'{b:{d}}'", "f'\\{b}'", "rf'\\{b}'", "fr'''\"{b}'''"]
 )
-def test_a_text_that_is_formatted_is_no_literal(text):
+def test_formatted_text_is_not_a_literal(text):
     tree = ast.parse(common_script(f"x = {text}")).body[0].value
     assert isinstance(tree, ast.BinOp)
     assert any(isinstance(node, ast.List) for node in tree.right.elts) or "'''" in text
 
 
-def test_what_some_python_refuses_is_refused(subtests: pytest.Subtests):
+def test_scripts_rejected_by_some_python_are_rejected(subtests: pytest.Subtests):
     cases = [
         "type A = int",
         "if a: type A = int",
@@ -233,12 +233,12 @@ def test_what_some_python_refuses_is_refused(subtests: pytest.Subtests):
         "f'{" + "(" * MAX_BRACKETS + "a" + ")" * MAX_BRACKETS + "}'",
     ],
 )
-def test_what_is_too_deep_is_refused(text):
+def test_too_deep_nesting_is_rejected(text):
     with pytest.raises(TooLongError):
         common_script(text)
 
 
-def test_what_is_just_not_too_deep_is_parsed(subtests: pytest.Subtests):
+def test_deepest_allowed_nesting_is_parsed(subtests: pytest.Subtests):
     cases = [
         "(" * MAX_BRACKETS + "1" + ")" * MAX_BRACKETS,
         "{1: [f(a=" * (MAX_BRACKETS // 3) + "1" + ")]}" * (MAX_BRACKETS // 3),
@@ -294,7 +294,7 @@ PIECES = (
 
 @given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
 @settings(max_examples=examples(2000))
-def test_any_text_is_read_or_refused(text):
+def test_any_text_is_parsed_or_rejected(text):
     try:
         rewritten = common_script(text)
     except (NoScriptError, TooLongError):

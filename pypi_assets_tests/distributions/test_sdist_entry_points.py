@@ -1,4 +1,4 @@
-"""Sdists: the entry points that each kind of file declares, and where they are unknown."""
+"""Entry points of sdists, by the file that declares them, and when they are unknown."""
 
 import pytest
 
@@ -128,7 +128,7 @@ BACKEND = '[build-system]\nbuild-backend = "{}"\n'
 FLIT = '[tool.flit.metadata]\nmodule = "demo"\n'
 
 
-def test_none_are_declared(tmp_path, subtests: pytest.Subtests):
+def test_no_entry_points_declared(tmp_path, subtests: pytest.Subtests):
     cases = [
         {"demo.egg-info/PKG-INFO": core_metadata("demo", "1.0"), "setup.py": "exec(x)"},
         {"demo.egg-info/PKG-INFO": core_metadata("demo", "1.0"), "demo.egg-info/entry_points.txt": "\n"},
@@ -153,7 +153,7 @@ def test_none_are_declared(tmp_path, subtests: pytest.Subtests):
             assert read_path(make_sdist(tmp_path, "demo", "1.0", files=files)).entry_points == {}
 
 
-def test_what_pip_builds_from_counts_where_an_egg_info_differs(tmp_path, subtests: pytest.Subtests):
+def test_build_settings_override_a_different_egg_info(tmp_path, subtests: pytest.Subtests):
     pkg_info = {"demo.egg-info/PKG-INFO": core_metadata("demo", "1.0")}
     egg_info = pkg_info | {"demo.egg-info/entry_points.txt": "[console_scripts]\na=demo:a [x]\n"}
     a, b = {"console_scripts": {"a": "demo:a [x]"}}, {"console_scripts": {"b": "demo:b"}}
@@ -183,7 +183,7 @@ def test_what_pip_builds_from_counts_where_an_egg_info_differs(tmp_path, subtest
             assert any(note.startswith(AMBIGUOUS) for note in record.notes) is has_note
 
 
-def test_they_are_unknown(tmp_path, subtests: pytest.Subtests):
+def test_unknown_entry_points(tmp_path, subtests: pytest.Subtests):
     cases = [
         {"demo.py": ""},
         {"setup.py": f"{SETUP}setup(entry_points=unknown)"},
@@ -220,8 +220,8 @@ def test_they_are_unknown(tmp_path, subtests: pytest.Subtests):
             assert read_path(make_sdist(tmp_path, "demo", "1.0", files=files)).entry_points is None
 
 
-def test_a_part_of_an_sdist_does_not_show_that_there_are_none(tmp_path):
-    """An archive that is cut may have had entry_points.txt after what is left."""
+def test_truncated_sdist_has_unknown_entry_points(tmp_path):
+    """Cut an archive: entry_points.txt may have been in the missing part."""
     members = {"demo.egg-info/PKG-INFO": core_metadata("demo", "1.0"), "setup.py": "", "more.bin": "x" * 100_000}
     path = make_sdist(tmp_path, "demo", "1.0", files=members, format="tar")
     path.write_bytes(path.read_bytes()[:60_000])

@@ -1,4 +1,4 @@
-"""The kind of an sdist, the Pythons it is built on, and its files as build backends look at them."""
+"""The kind of an sdist, the Pythons that it supports, and its file tree as seen by build backends."""
 
 import bz2
 import gzip
@@ -30,7 +30,7 @@ ZIP = zip_bytes({"demo-1.0/setup.py": ""})
 COMPRESSED = {"gzip": gzip.compress(TAR), "bzip2": bz2.compress(TAR), "xz": lzma.compress(TAR), "none": TAR}
 
 
-def test_a_name_has_its_compression(subtests: pytest.Subtests):
+def test_filename_determines_compression(subtests: pytest.Subtests):
     cases = [
         (".tar.gz", {"gzip"}),
         (".TGZ", {"gzip"}),
@@ -52,7 +52,7 @@ def test_a_name_has_its_compression(subtests: pytest.Subtests):
                 assert is_tar(content[:512])
 
 
-def test_a_zip_is_none_of_them():
+def test_zip_is_not_a_compressed_tar():
     assert not is_tar(ZIP)
     assert not is_read_as_tar("demo-1.0.tar.gz", ZIP)
     assert kind_notes("demo-1.0.zip", ZIP[:512], ZIP) == []
@@ -61,7 +61,7 @@ def test_a_zip_is_none_of_them():
     assert "starts like a tar" in kind_notes("demo-1.0.zip", COMPRESSED["gzip"], ZIP)[0]
 
 
-def test_what_ends_in_a_zip_is_what_zipfile_takes_for_one(subtests: pytest.Subtests):
+def test_ends_in_zip_agrees_with_zipfile(subtests: pytest.Subtests):
     cases = [
         b"",
         ZIP,
@@ -80,7 +80,7 @@ def test_what_ends_in_a_zip_is_what_zipfile_takes_for_one(subtests: pytest.Subte
             assert ends_in_zip(content[-70_000:]) is zipfile.is_zipfile(io.BytesIO(content))
 
 
-def test_compressions_that_are_not_read_are_named():
+def test_unsupported_compressions_are_named():
     assert unread_compression(b"\x28\xb5\x2f\xfd....") == "zstd"
     assert unread_compression(b"\x1f\x9d") == "compress"
     assert unread_compression(b"\x1f\x8b") is None
@@ -96,7 +96,7 @@ def setup_py(arguments: str) -> dict[str, str]:
     return {"setup.py": f"{SETUP}setup({arguments})"}
 
 
-def test_what_pip_builds_from_counts(tmp_path, subtests: pytest.Subtests):
+def test_requires_python_of_the_build_wins(tmp_path, subtests: pytest.Subtests):
     options = "[options]\npython_requires = >=3.8\n"
     cases = [
         (STATIC, ">=3.7", {"pyproject.toml": f'{PROJECT}requires-python = ">=3.8"'}, ">=3.8", True),
@@ -164,7 +164,7 @@ def test_what_pip_builds_from_counts(tmp_path, subtests: pytest.Subtests):
             assert any(note.startswith(AMBIGUOUS) for note in record.notes) is has_note
 
 
-def test_the_same_in_other_words_has_no_note(tmp_path, subtests: pytest.Subtests):
+def test_equivalent_requires_python_has_no_note(tmp_path, subtests: pytest.Subtests):
     cases = [
         (">=3.8,<4", setup_py("python_requires='>= 3.8, < 4'")),
         ("<4,>=3.8", {"pyproject.toml": f'{PROJECT}requires-python = ">=3.8.0, <4.0"'}),
@@ -204,22 +204,22 @@ def test_packages_and_folders_have_modules():
         ("no", []),
     ],
 )
-def test_what_lies_at_a_path(path, found):
+def test_tree_at_path(path, found):
     assert sorted(paths_of(source_tree(files(*PATHS)).at(path))) == found
 
 
 @pytest.mark.parametrize(("name", "path"), [("demo", "demo"), ("other", "Other.py"), ("docs", None), ("DEMO", "demo")])
-def test_the_case_of_a_name_counts_only_where_it_has_to(name, path):
+def test_exact_case_is_preferred(name, path):
     assert source_tree(files(*PATHS)).named("", name) == path
 
 
-def test_files_of_a_large_folder_are_found():
+def test_files_in_a_large_folder_are_found():
     tree = source_tree(files(*(f"demo/module_{number}.py" for number in range(500))))
     assert tree.has_file("demo/module_499.py")
     assert not tree.has_file("demo/module_500.py")
 
 
-def test_moved_files_keep_their_place_below_the_folder():
+def test_moved_files_keep_relative_paths():
     found = by_folder(["src/demo/a.py", "src/b.py"])
     assert sorted(paths_of(moved(found, "src"))) == ["b.py", "demo/a.py"]
     assert sorted(paths_of(moved(found, "src", "new/place"))) == ["new/place/b.py", "new/place/demo/a.py"]
@@ -239,7 +239,7 @@ MEMBERS = st.lists(st.lists(NAMES, min_size=1, max_size=3).map("/".join), max_si
 
 
 @given(MEMBERS)
-def test_what_is_put_by_folder_comes_back(paths: list[str]) -> None:
+def test_by_folder_round_trip(paths: list[str]) -> None:
     files = by_folder(paths)
     assert sorted(paths_of(files)) == sorted(paths)
     assert list(dict(files)) == list(dict.fromkeys(path.rpartition("/")[0] for path in paths))
@@ -249,21 +249,21 @@ def test_what_is_put_by_folder_comes_back(paths: list[str]) -> None:
 
 
 @given(MEMBERS, MEMBERS)
-def test_merged_files_are_there_once(some: list[str], more: list[str]) -> None:
+def test_merged_files_are_unique(some: list[str], more: list[str]) -> None:
     some, more = list(dict.fromkeys(some)), list(dict.fromkeys(more))
     files = merged(by_folder(some) + by_folder(more))
     assert sorted(paths_of(files)) == sorted({*some, *more})
     assert len(dict(files)) == len(files)
 
 
-def test_a_part_of_a_name_is_not_in_a_folder() -> None:
+def test_partial_name_is_not_in_folder() -> None:
     (_, inside), *_ = by_folder(["long.py", "other.so", "x.py"])
     assert inside == Folder("long/x/", "other.so/")
     for name in ("ong.py", "lon.py", "long", "ther.so", "other", "long.py/x.py", ".py", ""):
         assert name not in inside
 
 
-def test_what_can_be_no_module_is_seen_at_once() -> None:
+def test_data_files_are_recognized() -> None:
     assert Folder("", "data.json/py.typed/").others_are_data
     for name in ("a.py", "a.pyi", "a.pyc", "a.pyx", "a.pyd", "a.abi3.so"):
         inside = by_folder([name])[0][1]

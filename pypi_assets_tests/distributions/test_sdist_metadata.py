@@ -1,4 +1,4 @@
-"""Sdists: which file the metadata come from."""
+"""The files that an sdist's metadata come from."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_metadata_without_pkg_info(tmp_path, files, source):
     assert f"metadata by: {source}" in record.notes
 
 
-def test_poetrys_own_tables_name_the_project(tmp_path):
+def test_poetry_tables_name_the_project(tmp_path):
     pyproject = '[tool.poetry]\nname = "Demo"\nversion = "1.0"\n[tool.poetry.dependencies]\na = "*"'
     record = read_path(make_sdist(tmp_path, "demo", "1.0", pkg_info=False, files={"pyproject.toml": pyproject}))
     assert record.error is None
@@ -38,7 +38,7 @@ def test_poetrys_own_tables_name_the_project(tmp_path):
 
 
 @pytest.mark.parametrize("value", ["attr: demo.__version__", "file: VERSION"])
-def test_what_setup_cfg_looks_up_elsewhere_is_not_taken_for_the_version(tmp_path, value):
+def test_dynamic_version_of_setup_cfg_is_not_used(tmp_path, value):
     files = {"setup.cfg": f"[metadata]\nname = Demo\nversion = {value}\n"}
     record = read_path(make_sdist(tmp_path, "demo", "1.0", pkg_info=False, files=files))
     assert (record.project, record.version) == ("Demo", "1.0")
@@ -107,7 +107,7 @@ def test_import_names_can_be_declared_as_none(tmp_path):
     assert record.import_names == ()
 
 
-def test_pkg_info_counts_before_all_others(tmp_path):
+def test_pkg_info_comes_first(tmp_path):
     record = read_path(make_sdist(tmp_path, "demo", "1.0", files={"pyproject.toml": PROJECT, "setup.cfg": SETUP_CFG}))
     assert (record.license_expression, record.license, record.license_classifiers) == (None, None, ())
     assert (record.project_urls, record.import_names) == ((), None)

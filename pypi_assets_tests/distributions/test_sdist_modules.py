@@ -1,4 +1,4 @@
-"""Which rule finds the modules of an sdist: its backend's, the declared import names, or the layout."""
+"""The rule that finds an sdist's modules: its backend's rule, the declared import names, or the layout."""
 
 import json
 
@@ -26,7 +26,7 @@ from pypi_assets_tests.distributions.named_backends import backend
         (files("lib/demo/x.py", "demo/__init__.py", pyproject=backend("unknown")), ("demo", "demo.x"), "lib layout"),
     ],
 )
-def test_layouts_of_unknown_backends_and_of_none(contents, expected, by):
+def test_layout_of_unknown_or_missing_backend(contents, expected, by):
     found = find_sdist_modules(source_tree(contents))
     assert (found.names, found.by, found.grade) == (expected, by, "guessed")
 
@@ -90,7 +90,7 @@ def test_each_backend_has_its_rule(subtests: pytest.Subtests):
         ),
     ],
 )
-def test_backends_of_the_sdist_itself_and_unknown_ones(contents, expected, by):
+def test_in_tree_and_unknown_backends(contents, expected, by):
     found = find_sdist_modules(source_tree(contents))
     assert (found.names, found.by) == (expected, by)
 
@@ -109,30 +109,30 @@ def test_backends_of_the_sdist_itself_and_unknown_ones(contents, expected, by):
         (files("x.py", "a.py", pyproject=backend("maturin", '[tool.maturin]\nbindings = "bin"\n')), (), "maturin"),
     ],
 )
-def test_where_the_named_backend_finds_nothing_no_module_is_made_up(contents, expected, by):
+def test_backend_without_result_adds_no_modules(contents, expected, by):
     found = find_sdist_modules(source_tree(contents))
     assert (found.names, found.by) == (expected, by)
     declared = find_sdist_modules(source_tree(contents, declared=("x",)))
     assert declared.by in {by, "Import-Name"}
 
 
-def test_no_module_found_is_unknown_and_not_none():
+def test_missing_modules_are_unknown():
     assert find_sdist_modules(source_tree(files("README"))) == SdistModules()
     assert find_sdist_modules(source_tree(files("README", pyproject=backend("hatchling.build")))).names is None
 
 
-def test_a_list_without_packages_is_none():
+def test_empty_package_list_means_no_modules():
     found = find_sdist_modules(source_tree(files("demo.py", pyproject="[tool.setuptools]\npackages = []\n")))
     assert (found.names, found.by) == ((), "pyproject.toml packages")
 
 
-def test_the_record_of_an_sdist_names_the_rule(tmp_path):
+def test_record_of_sdist_names_the_rule(tmp_path):
     contents = files("src/demo-stubs/__init__.pyi", "src/demo-stubs/x.pyi", pyproject=backend("uv_build"))
     record = read_path(make_sdist(tmp_path, "demo-stubs", "1.0", files=contents))
     assert (record.modules, record.modules_by, record.stubs) == ((), "uv module", ("demo", "demo.x"))
 
 
-def test_a_backend_whose_name_begins_like_another_has_no_rule(tmp_path, subtests: pytest.Subtests):
+def test_backend_name_with_known_prefix_has_no_rule(tmp_path, subtests: pytest.Subtests):
     names = (
         "flit_evil.build",
         "flit_core.buildapi2",
@@ -162,7 +162,7 @@ def test_a_backend_whose_name_begins_like_another_has_no_rule(tmp_path, subtests
             assert find_sdist_modules(source_tree(with_settings)).grade is ModulesGrade.GUESSED
 
 
-def test_a_followed_backend_has_no_note_about_it(tmp_path, subtests: pytest.Subtests):
+def test_known_backend_has_no_doubt(tmp_path, subtests: pytest.Subtests):
     for name in (*BACKENDS.values(), "setuptools.build_meta:__legacy__"):
         with subtests.test(name=name):
             path = make_sdist(tmp_path, "demo", "1.0", files=files(*DEMO, pyproject=backend(name, NAME)))
@@ -193,7 +193,7 @@ VALUES = ("1", '"x"', "[1]", "{a = 1}", '["x"]', "[{include = 1, path = 1}]", '{
 
 
 @pytest.mark.parametrize("tool", BACKENDS)
-def test_settings_of_any_type_do_no_harm(tool):
+def test_settings_of_any_type_are_handled(tool):
     for key in KEYS.split():
         for value in VALUES:
             text = backend(BACKENDS[tool], f"[tool.{tool}]\n{key} = {value}\n[project]\nname = 1\n")
@@ -214,7 +214,7 @@ GLOBS = [f"**/m*{number}*x?" for number in range(1000)]
 
 
 def tool_settings(tool: str, settings: object) -> str:
-    """pyproject.toml of a project that the tool builds; inline tables and arrays are JSON with `=`."""
+    """Return the pyproject.toml of a project that uses the tool. Inline tables and arrays are JSON with `=`."""
     return backend(BACKENDS[tool], "[tool]\n" + f"{tool} = {json.dumps(settings, separators=(',', '='))}\n")
 
 
@@ -237,7 +237,7 @@ def tool_settings(tool: str, settings: object) -> str:
         ("setuptools", {"package-dir": dict.fromkeys(OFTEN, "d")}),
     ],
 )  # fmt: skip
-def test_settings_that_name_the_whole_tree_again_and_again_are_refused(tool, settings):
+def test_settings_that_repeat_the_whole_tree_are_rejected(tool, settings):
     with pytest.raises(LimitExceededError):
         find_sdist_modules(source_tree(files(*MANY, pyproject=tool_settings(tool, settings))))
 
@@ -250,21 +250,21 @@ def test_settings_that_name_the_whole_tree_again_and_again_are_refused(tool, set
         ("scikit-build", {"wheel": {"packages": ["d"] * 1000}}),
     ],
 )
-def test_what_settings_repeat_counts_once(tool, settings):
+def test_repeated_settings_count_once(tool, settings):
     tree = source_tree(files(*MANY, pyproject=tool_settings(tool, settings)))
     assert len(find_sdist_modules(tree).names or ()) == len(MANY) + 1
     tree.effort.spend(MAX_STEPS // 2)
 
 
-def test_many_sources_for_many_folders_are_refused():
+def test_many_sources_for_many_folders_are_rejected():
     settings = {"build": {"packages": ["d"], "sources": dict.fromkeys(OFTEN, "d")}}
     paths = [f"d/p{number}/m.py" for number in range(3000)]
     with pytest.raises(LimitExceededError):
         find_sdist_modules(source_tree(files(*paths, pyproject=tool_settings("hatch", settings))))
 
 
-def test_large_projects_take_a_small_part_of_the_effort():
-    """As many modules in as many folders as the largest real projects have."""
+def test_large_projects_take_little_effort():
+    """Use as many modules and folders as the largest real projects."""
     paths = [f"demo/p{package}/{name}.py" for package in range(700) for name in ("__init__", *"abcdefghi")]
     for tool in BACKENDS:
         text = backend(BACKENDS[tool], '[tool.uv.build-backend]\nmodule-root = ""\n')
@@ -277,7 +277,7 @@ PROJECT = '[project]\nname = "demo"\nversion = "1"\n'
 MODULE = ("demo/__init__.py", "demo/core.py")
 
 
-def test_the_grade_is_of_how_the_modules_were_found(subtests: pytest.Subtests):
+def test_grade_depends_on_how_modules_were_found(subtests: pytest.Subtests):
     cases = [
         (files(*MODULE, pyproject=PROJECT + backend("flit_core.buildapi")), "exact"),
         (files(*MODULE, pyproject=PROJECT + backend("hatchling.build")), "exact"),
@@ -309,14 +309,14 @@ def test_the_grade_is_of_how_the_modules_were_found(subtests: pytest.Subtests):
             assert (None if found.names is None else found.grade.value) == expected
 
 
-def test_a_backend_in_the_sdist_may_do_anything():
+def test_in_tree_backend_lowers_the_grade():
     named = '[build-system]\nrequires = []\nbuild-backend = "own"\nbackend-path = ["."]\n'
     contents = files(*MODULE, setup_py="setup(packages=['demo'])", pyproject=named)
     found = find_sdist_modules(source_tree(contents | {"demo.egg-info/top_level.txt": "demo\n"}))
     assert (found.by, found.grade) == ("setup.py packages", "derived")
 
 
-def test_no_modules_next_to_packages_is_a_guess():
+def test_empty_declaration_next_to_packages_is_a_guess():
     contents = files(*MODULE, setup_py="setup(packages=[])")
     found = find_sdist_modules(source_tree(contents))
     assert (found.names, found.grade) == ((), "guessed")

@@ -1,4 +1,4 @@
-"""Names of an sdist's members: usual ones stay as they are, all others go the way of pip."""
+"""Names of an sdist's members: usual names are used as they are, all others are handled like in pip."""
 
 import io
 import zipfile
@@ -68,7 +68,7 @@ PARTS = (
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.lists(st.lists(st.sampled_from(PARTS), min_size=1, max_size=4), min_size=1, max_size=3))
-def test_a_name_with_an_odd_part_is_not_usual(names):
+def test_name_with_odd_part_is_not_usual(names):
     is_ascii = all(part.isascii() for parts in names for part in parts)
     longest = 255 if is_ascii else 63
     has_odd = any(part in {"", ".", ".."} or len(part) > longest for parts in names for part in parts)
@@ -77,21 +77,21 @@ def test_a_name_with_an_odd_part_is_not_usual(names):
         assert are_usual([], list(map("/".join, names)))
 
 
-def test_files_and_folders_that_exclude_each_other_are_not_usual():
+def test_conflicting_files_and_folders_are_not_usual():
     assert are_usual(["a/b", "a/c"], ["a"])
     assert not are_usual(["a/b", "a"], [])
     assert not are_usual(["a/b/c/d", "a/b"], [])
     assert not are_usual(["a"], ["a/b"])
 
 
-def test_the_common_top():
+def test_common_top():
     assert common_top(["a/b", "a/c/d"], ["a"]) == "a"
     assert common_top(["a/b"], ["b"]) is None
     assert common_top(["a", "a/b"], []) is None
     assert common_top([], []) is None
 
 
-def test_wrong_bytes_are_replaced():
+def test_invalid_bytes_are_replaced():
     assert readable(b"\xff\xe9a".decode(errors="surrogateescape")) == "\ufffd\ufffda"
     assert readable("é") == "é"
 
@@ -103,7 +103,7 @@ def collected(*names: str, **limits: int) -> tuple[Extract, SdistNames]:
     return extract, found
 
 
-def test_names_of_a_zip_have_the_place_of_the_last_one():
+def test_last_member_of_a_name_wins():
     extract, found = collected("demo-1.0/a.py", "demo-1.0/x/", "demo-1.0/x/../a.py", "demo-1.0/b.py")
     assert found.places == {"demo-1.0/a.py": 2, "demo-1.0/b.py": 3}
     found.finish()
@@ -111,14 +111,14 @@ def test_names_of_a_zip_have_the_place_of_the_last_one():
     assert extract.notes == ["1 member names occur again; the last one counts"]
 
 
-def test_a_name_ends_at_its_nul_as_in_zipfile():
+def test_name_ends_at_nul_as_in_zipfile():
     extract, found = collected("demo-1.0/a.py\0.txt", "demo-1.0/b.py")
     found.finish()
     assert extract.paths == ["demo-1.0/a.py", "demo-1.0/b.py"]
     assert zipfile.ZipInfo("a.py\0.txt").filename == "a.py"
 
 
-def test_limits_of_names():
+def test_name_limits():
     with pytest.raises(LimitExceededError):
         collected("a", "b", max_members=1)
     extract, found = collected(*["a/../" * 800 + str(number) for number in range(2000)])
@@ -127,7 +127,7 @@ def test_limits_of_names():
     assert io.StringIO(extract.error.text).read().startswith("the members' names have more than")
 
 
-def test_many_deep_folders_are_not_usual_so_that_they_take_no_memory():
+def test_many_deep_folders_are_not_usual():
     deep = "/".join(["xx"] * 280)
     assert are_usual([f"{number}/{deep}" for number in range(40)], [])
     assert not are_usual([f"{number}/{deep}" for number in range(400)], [])

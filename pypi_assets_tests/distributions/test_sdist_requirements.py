@@ -1,4 +1,4 @@
-"""Which file of an sdist declares what it requires, and where that stays unknown, which is not the same as none."""
+"""The file of an sdist that declares its requirements, and when they are unknown, which differs from none."""
 
 import pytest
 
@@ -30,9 +30,9 @@ def read(folder, files: dict[str, str], **arguments) -> DistributionRecord:
     return record
 
 
-def test_the_first_file_with_requirements_decides(tmp_path, subtests: pytest.Subtests):
+def test_first_file_with_requirements_wins(tmp_path, subtests: pytest.Subtests):
     cases = [
-        # PKG-INFO since 2.2 comes first, unless it declares that it may change
+        # PKG-INFO since 2.2 comes first, unless it declares them as dynamic
         (
             {"metadata_version": "2.2", "requires_dist": ["p"]},
             {"pyproject.toml": f'{PROJECT}dependencies = ["p"]'},
@@ -101,7 +101,7 @@ def test_the_first_file_with_requirements_decides(tmp_path, subtests: pytest.Sub
         ({}, {**NO_REQUIRES, "setup.py": f"{SETUP}setup(install_requires=r)"}, (), ".egg-info without requires.txt"),
         ({"requires_dist": ["p"]}, NO_REQUIRES, ("p",), "PKG-INFO"),
         ({}, {"demo.egg-info/SOURCES.txt": ""}, None, None),
-        # PKG-INFO from before 2.2, alone
+        # PKG-INFO before 2.2, alone
         ({"requires_dist": ["p"]}, {}, ("p",), "PKG-INFO"),
         ({"requires_dist": ["p"]}, {"setup.py": f"{SETUP}setup(name='demo')"}, ("p",), "PKG-INFO"),
         ({"requires_dist": ["p"]}, {"setup.py": f"{SETUP}setup(install_requires=[])"}, (), "setup.py"),
@@ -114,7 +114,7 @@ def test_the_first_file_with_requirements_decides(tmp_path, subtests: pytest.Sub
             assert (record.requires_dist, record.requires_by) == (requires_dist, rule)
 
 
-def test_setuptools_without_an_egg_info(tmp_path, subtests: pytest.Subtests):
+def test_setuptools_without_egg_info(tmp_path, subtests: pytest.Subtests):
     cases = [
         ({"setup.cfg": "[options]\ninstall_requires =\n    a>1\n    # no\n    b\n"}, ("a>1", "b"), "setup.cfg"),
         ({"setup.cfg": "[options]\ninstall_requires = a>1; b\n"}, ("a>1", "b"), "setup.cfg"),
@@ -223,7 +223,7 @@ def test_setuptools_without_an_egg_info(tmp_path, subtests: pytest.Subtests):
         ({"setup.py": f"{SETUP}setup(extras_require={{'T_t': []}})"}, ("t-t",)),
     ],
 )
-def test_extras_are_those_of_the_rule(tmp_path, files, extras):
+def test_extras_come_from_the_same_rule(tmp_path, files, extras):
     assert read(tmp_path, files).provides_extra == extras
 
 
@@ -231,7 +231,7 @@ def test_extras_of_pkg_info(tmp_path):
     assert read(tmp_path, {}, metadata_version="2.2", provides_extra=["A_b"]).provides_extra == ("A_b",)
 
 
-def test_what_no_line_can_hold_is_replaced(tmp_path):
+def test_control_characters_are_replaced(tmp_path):
     files = {
         "setup.py": f"{SETUP}extras = {{':os_name==\"\\0\"': ['b']}}\n"
         "setup(install_requires=['a\\0>1\\x1b'], extras_require=extras)"
@@ -240,7 +240,7 @@ def test_what_no_line_can_hold_is_replaced(tmp_path):
     assert read(tmp_path, {"pyproject.toml": f'{PROJECT}dependencies = ["a\\u0000"]'}).requires_dist == ("a",)
 
 
-def test_a_stored_extract_gives_the_same_record(tmp_path):
+def test_stored_extract_gives_the_same_record(tmp_path):
     files = {"pyproject.toml": f'{PROJECT}dependencies = ["é"]\ndate = 2020-01-01\n[tool.x]\n"a.b" = [1.5, nan]\n'}
     path = make_sdist(tmp_path, "demo", "1.0", files=files)
     with path.open("rb") as source:
@@ -250,13 +250,13 @@ def test_a_stored_extract_gives_the_same_record(tmp_path):
 
 
 @pytest.mark.parametrize("content", ['{"project": {"name": "x", "dependencies": ["a"]}}', "a = [", "n = " + "9" * 40])
-def test_a_pyproject_that_is_no_toml_counts_for_nothing(tmp_path, content):
+def test_invalid_pyproject_is_ignored(tmp_path, content):
     record = read(tmp_path, {"pyproject.toml": content})
     assert record.requires_dist is None
     assert any("pyproject.toml is broken" in note for note in record.notes) is not content.startswith("n")
 
 
-def test_what_pip_builds_from_counts_where_the_metadata_differ(tmp_path, subtests: pytest.Subtests):
+def test_build_settings_override_different_metadata(tmp_path, subtests: pytest.Subtests):
     static = {"metadata_version": "2.2", "requires_dist": ["benign"]}
     setup_py = {"setup.py": f"{SETUP}setup(install_requires=['evil'])"}
     requires_txt = {**NO_REQUIRES, "demo.egg-info/requires.txt": "benign\n"}
@@ -281,14 +281,14 @@ def test_what_pip_builds_from_counts_where_the_metadata_differ(tmp_path, subtest
             assert len([note for note in record.notes if note.startswith(AMBIGUOUS)]) == 1
 
 
-def test_what_a_plugin_may_give_is_no_difference(tmp_path):
+def test_possible_plugin_output_is_not_a_difference(tmp_path):
     files = {**NO_REQUIRES, "demo.egg-info/requires.txt": "a\n", "setup.py": f"{SETUP}setup(name='demo')"}
     record = read(tmp_path, files)
     assert (record.requires_dist, record.requires_by) == (("a",), "requires.txt")
     assert not [note for note in record.notes if note.startswith(AMBIGUOUS)]
 
 
-def test_the_same_requirements_in_other_words_have_no_note(tmp_path, subtests: pytest.Subtests):
+def test_equivalent_requirements_have_no_note(tmp_path, subtests: pytest.Subtests):
     written = ["Foo_bar (>=1.0,<2)", "b ; (python_version < '3')", 'c[y,X]; extra == "t"', "d @ https://example.org/d"]
     declared = ["foo-bar<2.0.0, >=1", 'b; python_version<"3"', "d@ https://example.org/d"]
     pyproject = f'{PROJECT}dependencies = {declared}\n[project.optional-dependencies]\nt = ["c[x, Y]"]\n'
@@ -297,7 +297,7 @@ def test_the_same_requirements_in_other_words_have_no_note(tmp_path, subtests: p
     assert not [note for note in record.notes if note.startswith(AMBIGUOUS)]
 
 
-def test_an_egg_info_of_another_project_is_ignored(tmp_path, subtests: pytest.Subtests):
+def test_egg_info_of_another_project_is_ignored(tmp_path, subtests: pytest.Subtests):
     for name, expected in (("demo", ("c",)), ("Other", None)):
         with subtests.test(name=name):
             files = {"x.egg-info/PKG-INFO": core_metadata(name, "1.0"), "x.egg-info/requires.txt": "c\n"}
@@ -306,7 +306,7 @@ def test_an_egg_info_of_another_project_is_ignored(tmp_path, subtests: pytest.Su
             assert bool([note for note in record.notes if note.startswith(AMBIGUOUS)]) is (name != "demo")
 
 
-def test_plugins_that_lie_in_the_sdist_have_a_note(tmp_path, subtests: pytest.Subtests):
+def test_in_tree_plugins_are_noted(tmp_path, subtests: pytest.Subtests):
     cases = [
         ("setuptools.finalize_distribution_options", "setuptools.build_meta", True),
         ("distutils.commands", "setuptools.build_meta", True),
@@ -324,7 +324,7 @@ def test_plugins_that_lie_in_the_sdist_have_a_note(tmp_path, subtests: pytest.Su
             assert (record.modules_grade is ModulesGrade.EXACT) is not has_note
 
 
-def test_hooks_that_lie_in_the_sdist_have_a_note(tmp_path, subtests: pytest.Subtests):
+def test_in_tree_hooks_are_noted(tmp_path, subtests: pytest.Subtests):
     custom = "[tool.hatch.metadata.hooks.custom]\n"
     cases = [
         ("pdm.backend", PROJECT, {"pdm_build.py": ""}, True),
@@ -343,7 +343,7 @@ def test_hooks_that_lie_in_the_sdist_have_a_note(tmp_path, subtests: pytest.Subt
             assert any(note.startswith(AMBIGUOUS) for note in record.notes) is has_note
 
 
-def test_extras_of_the_project_itself_stand_for_what_they_require(tmp_path, subtests: pytest.Subtests):
+def test_self_referencing_extras_are_expanded(tmp_path, subtests: pytest.Subtests):
     backend = '[build-system]\nrequires = []\nbuild-backend = "hatchling.build"\n'
     extras = 'A_b = ["b>1; os_name == \'nt\'", "c"]\nall = ["Demo[a-b, d]; python_version > \'3\'", "e"]\nd = ["f"]\n'
     written = ['b>1; os_name == "nt" and extra == "a-b"', 'c; extra == "a-b"', 'f; extra == "d"', 'e; extra == "all"']
@@ -373,14 +373,14 @@ def test_extras_of_the_project_itself_stand_for_what_they_require(tmp_path, subt
             assert any(note.startswith(AMBIGUOUS) for note in record.notes) is has_note
 
 
-def test_many_extras_of_the_project_itself_stay_as_written():
+def test_many_self_referencing_extras_are_not_expanded():
     chain = {f"e{number}": [f"demo[e{number + 1}]", f"x{number}"] for number in range(400)} | {"e400": []}
     assert with_own_extras("demo", chain) == chain
     many = {f"e{number}": ["demo[e0]"] for number in range(501)}
     assert with_own_extras("demo", many) == many
 
 
-def test_poetry_reads_its_own_table_where_project_has_no_requirements(tmp_path, subtests: pytest.Subtests):
+def test_poetry_table_is_used_if_project_has_no_requirements(tmp_path, subtests: pytest.Subtests):
     own = '[tool.poetry.dependencies]\npython = ">=3.9"\nevil = "*"\n'
     optional = '[project.optional-dependencies]\nx = ["b"]\n'
     cases = [
@@ -402,7 +402,7 @@ def test_poetry_reads_its_own_table_where_project_has_no_requirements(tmp_path, 
     assert read(tmp_path, {"pyproject.toml": old + PROJECT + tables}).requires_dist == ("evil",)
 
 
-def test_fields_that_a_backend_fills_in_are_resolved_or_unknown(tmp_path, subtests: pytest.Subtests):
+def test_backend_placeholders_are_resolved_or_unknown(tmp_path, subtests: pytest.Subtests):
     cases = [
         ("a; python_version > '3'", "hatchling.build", ("a; python_version > '3'",)),
         ("a{{x}}", "hatchling.build", ("a{x}",)),

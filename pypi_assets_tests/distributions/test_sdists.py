@@ -21,7 +21,7 @@ def tree(*paths):
     return dict.fromkeys(paths, "")
 
 
-def test_without_any_metadata_it_is_an_error_that_keeps_the_modules(tmp_path):
+def test_sdist_without_metadata_is_an_error_with_modules(tmp_path):
     record = read_path(make_sdist(tmp_path, "demo", "1.0", pkg_info=False))
     assert record.error is not None
     assert record.error.kind is ErrorKind.NO_METADATA
@@ -46,20 +46,20 @@ def test_files_outside_the_top_folder_are_noted(tmp_path):
     assert "1 files outside of demo-1.0/ are ignored" in record.notes
 
 
-def test_an_egg_info_of_test_data_does_not_count(tmp_path):
+def test_egg_info_in_test_data_is_ignored(tmp_path):
     files = tree("demo.py") | {"tests/data/other.egg-info/requires.txt": "x\n", "a/b.egg-info/requires.txt": "y\n"}
     record = read_path(make_sdist(tmp_path, "demo", "1.0", files=files))
     assert record.requires_dist is None
     assert "2 .egg-info folders, none of them named like the project: all are ignored" in record.notes
 
 
-def test_the_project_splits_the_filename(tmp_path):
+def test_project_name_splits_the_filename(tmp_path):
     path = make_sdist(tmp_path, "a-2", "b1", pkg_info=False, filename="a-2-b1.tar.gz", top="x")
     assert read_path(path, project="a-2").version == "b1"
 
 
 @pytest.mark.parametrize("suffix", ["tar.gz", "zip"])
-def test_setup_py_may_use_files_next_to_it_as_far_as_they_are_small(tmp_path, suffix):
+def test_small_files_next_to_setup_py_are_used(tmp_path, suffix):
     setup = "from setuptools import setup\nfrom setup_helpers import names\nsetup(name='demo', packages=names())\n"
     helpers = "def names():\n    return ['demo.sub']\n"
     files = {"setup.py": setup, "setup_helpers.py": helpers, "demo/sub/__init__.py": ""}
@@ -85,7 +85,7 @@ def test_setup_py_may_use_files_next_to_it_as_far_as_they_are_small(tmp_path, su
         (None, []),
     ],
 )
-def test_an_extract_has_those_files_that_setup_py_names(setup, expected):
+def test_extract_has_files_named_in_setup_py(setup, expected):
     files = {"setup.py": setup, "setup_helpers.py": "x = 1\n", "demo/sub_build.py": "", "demo/__init__.py": ""}
     contents = {f"demo-1.0/{name}": text.encode() for name, text in files.items() if text is not None}
     extract = extract_of(contents, contents)
@@ -94,7 +94,7 @@ def test_an_extract_has_those_files_that_setup_py_names(setup, expected):
     assert sorted(name.removeprefix("demo-1.0/") for name in extract.files) == expected
 
 
-def test_files_of_hatchling_are_kept_for_projects_that_name_it(tmp_path, subtests: pytest.Subtests):
+def test_hatchling_files_are_kept_for_hatchling_projects(tmp_path, subtests: pytest.Subtests):
     cases = [("hatchling.build", ("demo", "demo.a"), {"hatch.toml", ".gitignore"}), ("flit_core.buildapi", None, set())]
     for backend, modules, kept in cases:
         with subtests.test(backend=backend):
@@ -111,7 +111,7 @@ def test_files_of_hatchling_are_kept_for_projects_that_name_it(tmp_path, subtest
             record = read_path(path)
             assert record.modules_grade is ModulesGrade.EXACT
             assert record.modules == (modules or ("demo", "demo.a", "demo.b"))
-            for name in kept:  # as earlier versions kept none
+            for name in kept:  # earlier versions kept none
                 del extract.files[f"demo-1.0/{name}"]
             older = make_record(extract, path.name)
             assert older.modules_grade is (ModulesGrade.GUESSED if kept else ModulesGrade.EXACT)

@@ -1,4 +1,4 @@
-"""Rendered metadata are what an installer reads in the file itself, or there are none."""
+"""Rendered metadata equal what an installer reads in the file, or are not rendered."""
 
 import hashlib
 from email import message_from_bytes
@@ -34,7 +34,7 @@ ROW: dict[str, Any] = {
 
 
 def row_of(path: Path, release: str = "1.0") -> dict[str, Any]:
-    """The row of a dump of the file at `path`, as far as metadata need it."""
+    """Return the row of a dump for the file at `path`, with the columns that metadata need."""
     record = read_path(path)
     return {
         "project": record.project,
@@ -58,7 +58,7 @@ def fields(content: bytes) -> dict[str, list[str] | None]:
     }
 
 
-def test_metadata_of_a_wheel_have_the_fields_of_its_own(tmp_path: Path) -> None:
+def test_wheel_metadata_have_the_original_fields(tmp_path: Path) -> None:
     own = core_metadata(
         "Demo.Pkg", "1.0", requires_dist=REQUIRES, requires_python=">=3.9", provides_extra=["a", "b"], summary="x"
     )
@@ -71,7 +71,7 @@ def test_metadata_of_a_wheel_have_the_fields_of_its_own(tmp_path: Path) -> None:
     assert set(row) == set(METADATA_COLUMNS)
 
 
-def test_metadata_of_an_sdist_are_rendered_where_it_declares_them_as_static(tmp_path: Path) -> None:
+def test_static_sdist_metadata_are_rendered(tmp_path: Path) -> None:
     static = row_of(make_sdist(tmp_path, "demo", "1.0", metadata_version="2.2", requires_dist=["other>=2"]))
     content = metadata_of_row(static)
     assert content is not None
@@ -84,7 +84,7 @@ def test_metadata_of_an_sdist_are_rendered_where_it_declares_them_as_static(tmp_
         assert metadata_of_row(row_of(path)) is None
 
 
-def test_none_are_rendered_of_what_installers_may_read_otherwise(subtests: pytest.Subtests) -> None:
+def test_doubtful_metadata_are_not_rendered(subtests: pytest.Subtests) -> None:
     cases = [
         {"outcome": "error"},
         {"outcome": "pending"},
@@ -119,7 +119,7 @@ def test_none_are_rendered_of_what_installers_may_read_otherwise(subtests: pytes
         ["the .dist-info folder does not fit the filename: x.dist-info"],
     ],
 )
-def test_other_notes_do_not_matter(notes: list[str] | None) -> None:
+def test_harmless_notes_do_not_prevent_rendering(notes: list[str] | None) -> None:
     assert metadata_of_row({**ROW, "notes": notes}) is not None
 
 
@@ -136,11 +136,11 @@ def test_other_notes_do_not_matter(notes: list[str] | None) -> None:
         ("demo-1!2.0-py3-none-any.whl", "1!2.0", "1!2.0"),
     ],
 )
-def test_the_version_is_that_of_the_filename(filename: str, release: str, version: str) -> None:
+def test_version_comes_from_the_filename(filename: str, release: str, version: str) -> None:
     assert file_version(filename, release, filename.partition("-1")[0].partition("-2")[0]) == version
 
 
-def test_the_same_values_give_the_same_bytes() -> None:
+def test_rendering_is_deterministic() -> None:
     assert render_metadata("Demo", "1.0", ">=3.9", ["b", "a"], ["x"]) == (
         b"Metadata-Version: 2.2\nName: Demo\nVersion: 1.0\nRequires-Python: >=3.9\n"
         b"Requires-Dist: b\nRequires-Dist: a\nProvides-Extra: x\n"

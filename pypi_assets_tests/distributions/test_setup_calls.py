@@ -1,4 +1,4 @@
-"""Statements of a setup.py, followed to its calls of setup()."""
+"""Following the statements of a setup.py to its calls of setup()."""
 
 import pytest
 
@@ -63,7 +63,7 @@ def test_statements_are_followed(subtests: pytest.Subtests):
             assert requires(script) == expected
 
 
-def test_what_is_not_given_and_what_is_not_known_differ():
+def test_missing_and_unknown_arguments_differ():
     assert arguments_of("setup(name='x')").is_complete
     assert not arguments_of("setup(name='x', **unknown)").is_complete
     assert not arguments_of("k = {}\nk.update(y)\nsetup(**k)").is_complete
@@ -76,12 +76,12 @@ def test_what_is_not_given_and_what_is_not_known_differ():
 @pytest.mark.parametrize(
     "call", ["setuptools.setup(name='a')", "distutils.core.setup(name='a')", "s(name='a')", "setup (name='a')"]
 )
-def test_ways_to_call_setup(call):
+def test_setup_call_variants(call):
     imports = "import setuptools, distutils.core\nfrom setuptools import setup as s\n"
     assert arguments_of(imports + call).name == "a"
 
 
-def test_a_return_outside_of_a_function_keeps_the_calls_before_it():
+def test_return_outside_function_keeps_earlier_calls():
     assert read_setup_script("setup(name='a')\nreturn\n").name == "a"
 
 
@@ -140,7 +140,7 @@ EXTENSIONS = "from setuptools import Extension, setup\nimport sys, os\n"
         ("e = [Extension('a', [])]\nif x: e.clear()\nsetup(ext_modules=e)", None, None, set()),
     ],
 )
-def test_what_a_condition_decides_is_listed_as_uncertain(script, packages, extensions, uncertain):
+def test_conditional_arguments_are_uncertain(script, packages, extensions, uncertain):
     found = arguments_of(EXTENSIONS + script)
     assert (found.packages, found.ext_modules, found.uncertain) == (packages, extensions, uncertain)
 
@@ -158,12 +158,12 @@ def test_what_a_condition_decides_is_listed_as_uncertain(script, packages, exten
         ("sys.version_info == (3,)", None),
     ],
 )
-def test_conditions_on_the_version_are_those_of_python_3(condition, expected):
+def test_version_conditions_assume_python_3(condition, expected):
     script = f"if {condition}: where = {{'': 'new'}}\nelse: where = {{'': 'old'}}\nsetup(package_dir=where)"
     assert arguments_of(EXTENSIONS + script).package_dir == expected
 
 
-def test_no_variable_of_the_environment_is_set(subtests: pytest.Subtests):
+def test_environment_variables_are_assumed_unset(subtests: pytest.Subtests):
     cases = [
         ("os.environ.get('FULL')", False),
         ("os.environ.get('FULL', 'False').upper() in ('1', 'TRUE')", False),
@@ -195,18 +195,18 @@ def test_no_variable_of_the_environment_is_set(subtests: pytest.Subtests):
                 assert "environment" in found.uncertain
 
 
-def test_what_stands_behind_an_unknown_condition_may_not_be_done():
+def test_call_after_unknown_condition_is_uncertain():
     found = arguments_of("names = ['a']\nfound() and names.append('b')\nsetup(packages=names)")
     assert (found.packages, found.uncertain) == (("a", "b"), {"packages"})
 
 
-def test_what_may_not_be_imported_is_called_all_the_same():
+def test_optional_import_is_assumed_to_succeed():
     script = "try: from Cython.Build import cythonize\nexcept ImportError: cythonize = None\n"
     found = arguments_of(f"{EXTENSIONS}{script}setup(ext_modules=cythonize([Extension('a.b', ['a/b.pyx'])]))")
     assert (found.ext_modules, found.partial) == (("a.b",), frozenset())
 
 
-def test_ext_package_stands_before_the_names_of_extension_modules():
+def test_ext_package_prefixes_extension_modules():
     script = "e = [Extension('b', ['b.pyx']), Extension('c', [])]\nsetup(ext_modules=e, ext_package={})"
     found = arguments_of(EXTENSIONS + script.format("'a'"))
     assert (found.ext_modules, found.cython_modules, found.ext_package) == (("a.b", "a.c"), {"a.b"}, "a")
@@ -214,12 +214,12 @@ def test_ext_package_stands_before_the_names_of_extension_modules():
     assert arguments_of(EXTENSIONS + script.format(f"'{'a' * 300}'")).ext_modules == ("b", "c")
 
 
-def test_a_script_for_python_2_alone_is_followed():
+def test_python_2_only_script_is_followed():
     script = "if sys.version_info[0] >= 3:\n  print('no')\n  sys.exit(1)\nsetup(packages=['a'])"
     assert arguments_of(EXTENSIONS + script).packages == ("a",)
 
 
-def test_requirements_of_one_version_are_not_those_of_all():
+def test_version_specific_requirements_are_unknown():
     script = "r = ['a']\nif sys.version_info < (3,): r.append('b')\nsetup(install_requires=r)"
     assert requires(EXTENSIONS + script) == ("a",)
     script = "if sys.version_info < (3,): setup(install_requires=['b'])\nelse: setup(install_requires=['a'])"
@@ -234,6 +234,6 @@ def test_requirements_of_one_version_are_not_those_of_all():
         "import x\nmade = x.AExtension if cuda else x.BExtension\n",
     ],
 )
-def test_whichever_class_makes_a_module_it_has_the_name(script):
+def test_extension_name_is_known_for_any_class(script):
     found = arguments_of(f"{script}setup(packages=['a'], ext_modules=[made('a.b', sources=found())])")
     assert (found.ext_modules, found.uncertain) == (("a.b",), frozenset())

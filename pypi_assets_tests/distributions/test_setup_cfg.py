@@ -1,4 +1,4 @@
-"""setup.cfg reads as configparser reads it."""
+"""setup.cfg is parsed like configparser does."""
 
 import configparser
 import io
@@ -33,7 +33,7 @@ packages = other
 """
 
 
-def test_sections_options_and_values_of_several_lines():
+def test_sections_options_and_multiline_values():
     assert parse_setup_cfg(TEXT) == {
         "metadata": {"name": "demo", "summary": "a = b"},
         "options": {
@@ -64,12 +64,12 @@ REFERENCES = st.sampled_from(["[DEFAULT]", "u = %(x)s", "  %(Z)s%%", "x = %(u)s%
 
 
 @given(st.lists(st.one_of(LINES, REFERENCES, ODD)))
-def test_like_configparser(lines):
+def test_parsing_agrees_with_configparser(lines):
     text = "[top]\n" + "\n".join(lines)
     parser = configparser.ConfigParser(strict=False, empty_lines_in_values=True)
     try:
         parser.read_file(io.StringIO(text, newline=None))
-    except configparser.ParsingError:  # lines that belong to nothing
+    except configparser.ParsingError:  # lines outside any option
         return
 
     def value(section: str, option: str) -> str:
@@ -85,7 +85,7 @@ def test_like_configparser(lines):
     assert parse_setup_cfg(text) == expected
 
 
-def test_values_that_name_others():
+def test_interpolated_values():
     text = "[DEFAULT]\nroot = src\n[options]\npackage-dir = = %(root)s/%(SUB)s\nsub = a%%b\nodd = %(what)s\n"
     assert parse_setup_cfg(text)["options"] == {
         "root": "src",
@@ -95,7 +95,7 @@ def test_values_that_name_others():
     }
 
 
-def test_names_of_options_have_small_letters_of_all_alphabets_and_lines_end_as_in_files():
+def test_option_names_are_lowercase_and_line_ends_universal():
     text = "[options]\rpac\u212aages = a\x0bb\r\n\u00c9 = 1\n\u00e9 = 2\n[] = 3\n"
     assert parse_setup_cfg(text) == {"options": {"packages": "a\x0bb", "\u00e9": "2", "[]": "3"}}
 
@@ -113,7 +113,7 @@ DOUBLED = "".join(f"o{number} = {f'%(o{number + 1})s' * 10}\n" for number in ran
         + "".join(f"[s{n}]\n" for n in range(1000)),
     ],
 )
-def test_values_without_end_are_refused(text):
+def test_endless_interpolation_is_rejected(text):
     with pytest.raises(LimitExceededError):
         parse_setup_cfg(text)
 

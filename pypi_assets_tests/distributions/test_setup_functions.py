@@ -1,4 +1,4 @@
-"""Functions that a setup.py calls: find_packages(), Extension() and the like."""
+"""Functions that a setup.py calls, such as find_packages() and Extension()."""
 
 import pytest
 
@@ -19,7 +19,7 @@ from pypi_assets_tests.distributions.setup_scripts import arguments_of, requires
         ("['{:>999999999}'.format('a')]", None),
     ],
 )
-def test_values_of_methods(expression, expected):
+def test_method_values(expression, expected):
     script = f"version = '1.5'\nmore = ['m']\ntable = {{'k': ['t']}}\nsetup(install_requires={expression})"
     assert requires(script) == expected
 
@@ -32,7 +32,7 @@ def test_values_of_methods(expression, expected):
         ("sum([more, ['b']], [])", ("m", "b")),
     ],
 )
-def test_values_of_functions(expression, expected):
+def test_function_values(expression, expected):
     script = f"version = '1.5'\nmore = ['m']\ntable = {{'k': ['t']}}\nsetup(install_requires={expression})"
     assert requires(script) == expected
 
@@ -63,7 +63,7 @@ def test_found_and_listed_packages_are_joined():
     assert arguments_of("setup(packages=find_packages() + ['b'])").packages == (FindPackages(), "b")
 
 
-def test_a_find_packages_of_the_scripts_own_is_unknown():
+def test_redefined_find_packages_is_unknown():
     fallback = "try: from setuptools import find_packages\nexcept ImportError:\n  def find_packages(): return ['a']\n"
     assert arguments_of(f"{fallback}setup(packages=find_packages())").packages is None
 
@@ -78,12 +78,12 @@ def test_a_find_packages_of_the_scripts_own_is_unknown():
         "find_packages = setuptools.PEP420PackageFinder.find",
     ],
 )
-def test_a_find_packages_of_another_module_is_unknown(imports):
+def test_find_packages_of_another_module_is_unknown(imports):
     assert arguments_of(f"{imports}\nsetup(packages=find_packages())").packages is None
     assert arguments_of("import build_utils\nsetup(packages=build_utils.find_packages())").packages is None
 
 
-def test_what_is_among_found_packages_is_unknown():
+def test_membership_in_found_packages_is_unknown():
     script = "names = find_packages()\nif 'demo' not in names:\n  names.append('demo')\nsetup(packages=names)"
     found = arguments_of(script)
     assert (found.packages, found.uncertain) == ((FindPackages(), "demo"), {"packages"})

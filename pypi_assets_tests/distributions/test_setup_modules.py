@@ -1,4 +1,4 @@
-"""Files that a setup.py imports or runs, followed as it is."""
+"""Following the files that a setup.py imports or runs."""
 
 import time
 
@@ -22,13 +22,13 @@ BUILDER = "from cffi import FFI\nffi = FFI()\nffi.cdef('int f();')\nffi.set_sour
         ("setup(cffi_modules=['demo/one_build.py:gone', 'gone_build.py:ffi'])", None),
     ],
 )
-def test_modules_that_cffi_builds(script, expected):
+def test_cffi_modules(script, expected):
     make = "\ndef make():\n    return ffi\n"
     files = {"demo__one_build": BUILDER.format("one"), "demo__two_build": BUILDER.format("two") + make}
     assert arguments_with(script, **files).ext_modules == expected
 
 
-def test_extension_modules_of_each_package():
+def test_extension_modules_per_package():
     files = {
         f"demo__{name}__setup_package": "from setuptools import Extension\nROOT = os.path.dirname(__file__)\n"
         f"def get_extensions():\n    return [Extension('demo.{name}._c', [os.path.join(ROOT, 'c.c')])]\n"
@@ -63,12 +63,12 @@ class own(install_lib):
         ("own().run()\nsetup(cmdclass={'sdist': own})", ()),
     ],
 )
-def test_folders_that_commands_copy(script, expected):
+def test_folders_copied_by_commands(script, expected):
     assert arguments_with(COMMAND + script).copied == expected
     assert arguments_with("from setup_own import *\n" + script, setup_own="import os\n" + COMMAND).copied == expected
 
 
-def test_only_some_folders_are_copied():
+def test_number_of_copied_folders_is_limited():
     script = COMMAND.replace('"demo/more"', ", ".join(f"'demo/{n}'" for n in range(2 * MAX_COPIED)))
     assert len(arguments_with(script + "setup(cmdclass={'install': own})").copied) == MAX_COPIED
 
@@ -104,7 +104,7 @@ def extensions():
 """
 
 
-def test_names_of_a_file_next_to_setup_py(subtests: pytest.Subtests):
+def test_names_from_a_file_next_to_setup_py(subtests: pytest.Subtests):
     cases = [
         ("import setup_helpers\nsetup(packages=setup_helpers.PACKAGES)", ("demo",)),
         ("import setup_helpers as h\nsetup(packages=h.more('x'))", ("demo", "sub", "x")),
@@ -127,33 +127,33 @@ def test_names_of_a_file_next_to_setup_py(subtests: pytest.Subtests):
             assert arguments_with(here + script, setup_helpers=HELPERS).packages == expected
 
 
-def test_a_file_in_a_package():
+def test_file_in_a_package():
     script = "from demo.__pkginfo__ import modname, version\nsetup(packages=[modname], version=version)"
     arguments = read_setup_script(IMPORTS + script, {"demo/__pkginfo__.py": b"modname = 'demo'\nversion = '1.0'\n"})
     assert (arguments.packages, arguments.version) == (("demo",), "1.0")
 
 
-def test_extension_modules_of_a_function_elsewhere():
+def test_extension_modules_from_an_imported_function():
     script = "import setup_helpers as h\ne = []\nif os.name == 'x': e.append(h.extension())\nsetup(ext_modules=e)"
     arguments = arguments_with(script, setup_helpers=HELPERS)
     assert arguments.ext_modules == ("demo._core",)
     assert "ext_modules" in arguments.uncertain
 
 
-def test_items_that_a_function_yields():
+def test_items_yielded_by_a_function():
     script = "from itertools import chain\nfrom setup_helpers import extensions\n"
     script += "setup(ext_modules=list(chain(extensions())))"
     assert arguments_with(script, setup_helpers=HELPERS).ext_modules == ("demo._a", "demo._b")
 
 
-def test_a_plain_build_has_no_options():
+def test_command_line_options_are_assumed_unset():
     script = "from setup_helpers import has_option\nsetup(packages=['a'] if has_option('x') else ['b'])"
     arguments = arguments_with(script, setup_helpers=HELPERS)
     assert arguments.packages == ("b",)
     assert "environment" in arguments.uncertain
 
 
-def test_files_that_import_each_other_or_run_themselves():
+def test_circular_imports_and_recursive_runs():
     files = {"setup_a": "import setup_b\nX = ['a']\n", "setup_b": "import setup_a\nY = setup_a.X\nX = ['b']\n"}
     assert arguments_with("import setup_a, setup_b\nsetup(packages=setup_a.X + setup_b.X)", **files).packages == (
         "a",
@@ -164,13 +164,13 @@ def test_files_that_import_each_other_or_run_themselves():
 
 
 @pytest.mark.parametrize("content", ["def f(:", "x = " + "(" * 500, "x = 1\n" * 20_000])
-def test_a_file_that_cannot_be_followed_leaves_what_setup_py_has(content):
+def test_unparseable_file_keeps_values_of_setup_py(content):
     script = "import setup_helpers\nsetup(packages=['a'], py_modules=setup_helpers.x)"
     arguments = arguments_with(script, setup_helpers=content)
     assert (arguments.packages, arguments.py_modules) == (("a",), None)
 
 
-def test_what_is_known_without_the_files_stays_known():
+def test_imported_files_keep_known_values():
     helpers = "def change(names, more):\n    for name in more: names.append(name.x)\n"
     script = "from setup_helpers import change\np = ['a']\nd = dict(packages=['a'])\nchange([], p)\nsetup(packages=p)"
     assert arguments_with(script, setup_helpers=helpers).packages is not None
@@ -185,7 +185,7 @@ def test_what_is_known_without_the_files_stays_known():
         "open('" + "x/" * 30_000 + "')\n" * 2,
     ],
 )
-def test_files_take_no_time_without_end(script):
+def test_following_files_takes_bounded_time(script):
     files = {
         f"setup_{name}": f"import setup_{following}\n" * 500 for name, following in zip("abcd", "bcda", strict=True)
     }
@@ -197,7 +197,7 @@ def test_files_take_no_time_without_end(script):
     assert arguments.problem or arguments.packages == ("a",)
 
 
-def test_no_more_files_are_followed_than_the_limit():
+def test_number_of_followed_files_is_limited():
     chain = {f"setup_{n}.py": f"from setup_{n + 1} import X\n".encode() for n in range(MAX_FOLLOWED + 5)}
     chain[f"setup_{MAX_FOLLOWED + 5}.py"] = b"X = ['a']\n"
     assert read_setup_script(IMPORTS + "from setup_0 import X\nsetup(packages=X)", chain).packages is None

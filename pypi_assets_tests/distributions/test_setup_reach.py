@@ -1,4 +1,4 @@
-"""Whatever changes a value in a way that is not followed leaves it unknown."""
+"""A value that is changed in a way that cannot be followed becomes unknown."""
 
 import pytest
 
@@ -226,7 +226,7 @@ CHANGING: dict[str, list[str]] = {
     "def f(a,b=[]):\n  b.append(a)\n  return b\nreq=f('evil')\nreq=f('x')": ["evil", "x"],
     "a=b=['benign']\nif True:\n  b=a\nb.append('evil')\nreq=a": ["benign", "evil"],
 }
-"""Code between START and END, and the requirements that Python hands to setup() then."""
+"""Code between START and END, and the requirements that setup() then gets from Python."""
 READING = (
     "print(req, len(req), ', '.join(req))",
     "other = [name for name in req]",
@@ -263,19 +263,19 @@ def requires(script: str) -> list[str] | None:
     return None if arguments.install_requires is None else list(arguments.install_requires)
 
 
-def test_what_changes_a_value_leaves_it_unknown_or_is_followed(subtests: pytest.Subtests):
+def test_changes_are_followed_or_make_values_unknown(subtests: pytest.Subtests):
     for script, truth in CHANGING.items():
         with subtests.test(script=script):
             assert requires(START + script + END) in (None, truth)
 
 
-def test_what_only_reads_leaves_a_value_known(subtests: pytest.Subtests):
+def test_reads_keep_values_known(subtests: pytest.Subtests):
     for script in READING:
         with subtests.test(script=script):
             assert requires(START + script + END) == ["benign"]
 
 
-def test_another_setup_gets_arguments_that_are_unknown(subtests: pytest.Subtests):
+def test_replaced_setup_has_unknown_arguments(subtests: pytest.Subtests):
     scripts = (
         "from conf import setup",
         "import setuptools\nsetuptools.setup = other",
@@ -297,7 +297,7 @@ def test_another_setup_gets_arguments_that_are_unknown(subtests: pytest.Subtests
             assert (found.packages, found.install_requires, found.is_complete) == (None, None, False)
 
 
-def test_a_class_of_its_own_that_makes_the_metadata_is_seen(subtests: pytest.Subtests):
+def test_custom_class_that_changes_metadata_is_detected(subtests: pytest.Subtests):
     for argument, changes in (
         ("distclass=D", True),
         ("cmdclass={'egg_info': D}", True),

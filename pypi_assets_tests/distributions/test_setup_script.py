@@ -1,4 +1,4 @@
-"""setup.py read as syntax: what is literal is found, what isn't is unknown, and nothing is run."""
+"""setup.py parsed as syntax: literal values are found, other values are unknown, and nothing is run."""
 
 import builtins
 import warnings
@@ -51,7 +51,7 @@ def test_encodings_and_newlines(start, newline):
     assert read_setup_script(b"# \xe4 without a cookie" + newline.encode() + b"setup(name='a')").name == "a"
 
 
-def test_python_2():
+def test_python_2_syntax():
     script = """
 import os
 print "hello"
@@ -80,11 +80,11 @@ setup(name='a')
         (b"setup(name='a')" + b" " * MAX_SOURCE_BYTES, f"setup.py is larger than {MAX_SOURCE_BYTES} bytes"),
     ],
 )
-def test_what_cannot_be_read_is_a_problem(source, problem):
+def test_unreadable_script_is_a_problem(source, problem):
     assert read_setup_script(source) == SetupArguments(problem=problem)
 
 
-def test_no_warning_of_the_parser_comes_through():
+def test_parser_warnings_are_suppressed():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert arguments_of("x = '\\d'\nif 1is 1: pass\nsetup(name='a')").name == "a"
@@ -237,7 +237,7 @@ CALLS = (
 
 
 class _Manager:
-    """What a script has for `x`: a context manager with a truth of its own."""
+    """The value of `x` in a script: a context manager with a chosen truth value."""
 
     def __init__(self, truth: bool) -> None:
         self.truth = truth
@@ -258,7 +258,7 @@ class _Manager:
 
 
 def run(source: str, truth: bool) -> list[dict]:
-    """The arguments that setup() gets when the script is run, call by call; the calls before it fails, if it fails."""
+    """Return the arguments of each setup() call when the script is run, up to the first error."""
     calls = []
 
     def found(name):
@@ -286,7 +286,7 @@ def run(source: str, truth: bool) -> list[dict]:
 
     names = {"__builtins__": vars(builtins) | {"__import__": imported}, "x": _Manager(truth), "change": dict}
     names |= {"__name__": "__main__"}
-    # "import *" would need real modules.
+    # "import *" needs real modules.
     stars = {
         f"from {name} import *": "".join(f"from {name} import {each}\n" for each in vars(module))
         for name, module in modules.items()
@@ -308,7 +308,7 @@ def as_list(value):
     st.lists(st.sampled_from(ARGUMENTS), max_size=3, unique_by=lambda each: each.partition("=")[0]),
 )
 @settings(max_examples=examples(600), deadline=None)
-def test_the_arguments_are_those_that_setup_gets(before, call, arguments):
+def test_arguments_match_those_of_a_run(before, call, arguments):
     source = "\n".join(
         [
             "import setuptools",
@@ -331,7 +331,7 @@ def test_the_arguments_are_those_that_setup_gets(before, call, arguments):
                 assert got.keys() <= found.given
 
 
-def test_python_2_is_read_over(subtests: pytest.Subtests):
+def test_python_2_statements_are_skipped(subtests: pytest.Subtests):
     cases = [
         'print "a", "b" % c,',
         'print """a\nb"""',

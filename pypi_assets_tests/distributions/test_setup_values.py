@@ -1,4 +1,4 @@
-"""Values, expressions and operators of a setup.py, and how many steps following it may take."""
+"""Values, expressions and operators of a setup.py, and limits on the steps of following it."""
 
 import pytest
 
@@ -19,7 +19,7 @@ from pypi_assets.distributions.setup_values import (
 from pypi_assets_tests.distributions.setup_scripts import requires
 
 
-def test_a_spoilt_container_is_unknown_for_all_who_hold_it():
+def test_spoiled_container_is_unknown_for_all_references():
     listed, table = ["a"], {"k": "a"}
     others = (listed, table)
     spoil(listed)
@@ -40,7 +40,7 @@ def test_a_spoilt_container_is_unknown_for_all_who_hold_it():
         (UNKNOWN, UNKNOWN, False),
     ],
 )
-def test_only_known_scalars_of_one_type_are_the_same(one, other, expected):
+def test_only_known_scalars_of_one_type_are_equal(one, other, expected):
     assert is_same_scalar(one, other) is expected
 
 
@@ -48,23 +48,23 @@ def test_only_known_scalars_of_one_type_are_the_same(one, other, expected):
     ("value", "text"),
     [("a", "a"), (1, "1"), (True, "True"), (None, UNKNOWN), (["a"], UNKNOWN), (1 << 62, UNKNOWN), (1.5, UNKNOWN)],
 )
-def test_texts_of_values(value, text):
+def test_values_as_text(value, text):
     assert as_text(value) == text
 
 
-def test_half_of_a_surrogate_pair_is_no_text_of_a_file():
+def test_lone_surrogate_is_not_encodable():
     assert is_encodable("caf\xe9 \U0001f600")
     assert not is_encodable("\ud800")
 
 
-def test_texts_are_lists_and_tuples_of_nothing_else():
+def test_is_texts_accepts_lists_and_tuples_of_texts():
     assert is_texts([])
     assert is_texts(("a", "b"))
     assert not is_texts(["a", 1])
     assert not is_texts("ab")
 
 
-def test_values_of_expressions(subtests: pytest.Subtests):
+def test_expression_values(subtests: pytest.Subtests):
     cases = [
         ("['a', *more]", ("a", "m")),
         ("[f'a=={version}']", ("a==1.5",)),
@@ -100,12 +100,12 @@ def test_values_of_expressions(subtests: pytest.Subtests):
         ("['%999999999d' % 1]", None),
     ],
 )
-def test_values_of_operations(expression, expected):
+def test_operation_values(expression, expected):
     script = f"version = '1.5'\nmore = ['m']\ntable = {{'k': ['t']}}\nsetup(install_requires={expression})"
     assert requires(script) == expected
 
 
-def test_a_long_template_takes_linear_time():
+def test_long_template_takes_linear_time():
     values = ", ".join(["'a'"] * 15_000)
     assert requires(f"r = '{'%s' * 15_000}' % ({values})\nsetup(install_requires=[r])") == ("a" * 15_000,)
 
@@ -119,5 +119,5 @@ def test_a_long_template_takes_linear_time():
         b"setup()\n" * 30,
     ],
 )
-def test_scripts_that_take_too_many_steps_or_calls_are_a_problem(source):
+def test_too_many_steps_or_calls_are_a_problem(source):
     assert read_setup_script(source) == SetupArguments(problem="setup.py is too long or too deep")

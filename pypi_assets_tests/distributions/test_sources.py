@@ -1,4 +1,4 @@
-"""Sources of bytes, by what they can do, and what fails below the archive."""
+"""Sources of bytes, their capabilities, and failures below the archive."""
 
 import hashlib
 import io
@@ -24,7 +24,7 @@ from pypi_assets_tests.served_index import shared_readers
 
 
 class OneWay(io.RawIOBase):
-    """A source that can only be read forward, a few bytes at a time, like a network stream."""
+    """A forward-only source that returns a few bytes at a time, like a network stream."""
 
     def __init__(self, content: bytes) -> None:
         self._rest = content
@@ -39,7 +39,7 @@ class OneWay(io.RawIOBase):
 
 
 @pytest.mark.parametrize("make", [make_wheel, make_sdist, make_egg])
-def test_a_source_that_is_not_seekable_gives_the_same_record(tmp_path, make):
+def test_unseekable_source_gives_the_same_record(tmp_path, make):
     path = make(tmp_path, "demo", "1.0")
     record = read_distribution(OneWay(path.read_bytes()), path.name).record
     assert record.error is None
@@ -47,7 +47,7 @@ def test_a_source_that_is_not_seekable_gives_the_same_record(tmp_path, make):
     assert record == read_path(path)
 
 
-def test_a_failing_source_is_no_property_of_the_file(tmp_path):
+def test_source_errors_propagate(tmp_path):
     class Failing(io.BytesIO):
         def read(self, size=-1):
             if self.tell() > 100:
@@ -60,7 +60,7 @@ def test_a_failing_source_is_no_property_of_the_file(tmp_path):
             read_distribution(Failing(path.read_bytes()), path.name)
 
 
-def test_a_zip_that_comes_as_a_stream_is_kept_within_a_limit(tmp_path):
+def test_spooled_zip_size_is_limited(tmp_path):
     content = make_wheel(tmp_path, "demo", "1.0").read_bytes()
     size = len(content)
     for limit, text in ((size, None), (size - 1, f"a zip of unknown size is larger than {size - 1} bytes")):
@@ -69,7 +69,7 @@ def test_a_zip_that_comes_as_a_stream_is_kept_within_a_limit(tmp_path):
         assert record.error == (text and ReadError(ErrorKind.LIMIT_EXCEEDED, text))
 
 
-def test_a_spool_gives_back_what_it_was_given_and_leaves_nothing():
+def test_spool_returns_its_content_and_leaves_no_descriptors():
     opened = set(Path("/dev/fd").iterdir())
     with Spool() as spool:
         for piece in (b"", b"0123", b"456789"):
@@ -82,13 +82,13 @@ def test_a_spool_gives_back_what_it_was_given_and_leaves_nothing():
 
 
 class Stream(io.BytesIO):
-    """Bytes that can only be read forward."""
+    """A stream of bytes that cannot seek."""
 
     def seekable(self) -> bool:
         return False
 
 
-def test_what_can_be_sought_in_is_a_range_source_where_it_is_a_zip() -> None:
+def test_seekable_zip_is_a_range_source() -> None:
     zipped, other = zip_bytes({"a": b""}), b"no zip"
     ranges = SeekableFileSource(io.BytesIO(zipped))
     assert as_ranges(ranges, "demo-1.0-py3-none-any.whl", DistributionKind.WHEEL) is ranges
@@ -106,7 +106,7 @@ def test_what_can_be_sought_in_is_a_range_source_where_it_is_a_zip() -> None:
         assert is_zip or file.tell() == 0
 
 
-def test_each_source_answers_the_questions_of_its_kind() -> None:
+def test_sources_answer_questions_of_their_kind() -> None:
     ranges = SeekableFileSource(io.BytesIO(b"0123456789"))
     stream = io.BytesIO(b"abc")
     answers = [
@@ -122,7 +122,7 @@ def test_each_source_answers_the_questions_of_its_kind() -> None:
         assert answer_from(stream, of, wrong) is None
 
 
-def test_where_the_end_fails_the_source_s_own_error_comes_up() -> None:
+def test_source_error_while_fetching_the_end_propagates() -> None:
     class Failing(SeekableFileSource):
         def read_at(self, offset: int, size: int) -> bytes:
             raise RangeSourceError(OSError("disk"))
@@ -147,7 +147,7 @@ def files(folder: Path) -> list[Path]:
     return made
 
 
-def test_the_record_is_that_of_a_direct_read(tmp_path: Path) -> None:
+def test_local_record_equals_a_direct_read(tmp_path: Path) -> None:
     for path in files(tmp_path):
         finished = read_local(path, shared_readers())
         assert finished.record == read_path(path)
@@ -158,7 +158,7 @@ def test_the_record_is_that_of_a_direct_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_a_pipe_is_read_once(tmp_path: Path, number: int) -> None:
+def test_pipe_is_read_once(tmp_path: Path, number: int) -> None:
     path = files(tmp_path)[number]
     pipe = tmp_path / "pipe" / path.name
     pipe.parent.mkdir()
@@ -169,7 +169,7 @@ def test_a_pipe_is_read_once(tmp_path: Path, number: int) -> None:
     writer.join()
 
 
-def test_the_limits_are_those_of_the_readers(tmp_path: Path) -> None:
+def test_limits_of_the_readers_apply(tmp_path: Path) -> None:
     limits = ReadLimits(max_file_bytes=1000)
     with ReaderPool(limits, size=1) as readers:
         for path in files(tmp_path)[:-2]:
@@ -180,7 +180,7 @@ def test_the_limits_are_those_of_the_readers(tmp_path: Path) -> None:
             assert (finished.record.error.kind, finished.record.sha256) == (ErrorKind.LIMIT_EXCEEDED, None)
 
 
-def test_a_crash_costs_one_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crash_costs_one_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
     paths = [make_wheel(tmp_path, name, "1.0") for name in ("crash", "demo")]
     with ReaderPool(ReadLimits(), size=1) as readers:
@@ -191,7 +191,7 @@ def test_a_crash_costs_one_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert honest == read_path(paths[1])
 
 
-def test_what_cannot_be_read_is_an_error_of_the_machine(tmp_path: Path) -> None:
+def test_unreadable_file_raises(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_local(tmp_path / "demo-1.0.tar.gz", shared_readers())
     with pytest.raises(IsADirectoryError):

@@ -1,6 +1,6 @@
-"""Headers of tars in any sequence: names, kinds, offsets and content as tarfile has them, or a doubt, or an error.
+"""Tar headers in any sequence: names, kinds, offsets and content match tarfile, or there is a doubt or an error.
 
-`TAR_HEADER_SECONDS` makes the comparison run for that long, in processor time.
+`TAR_HEADER_SECONDS` sets the processor time of the comparison.
 """
 
 import io
@@ -58,7 +58,7 @@ def drawn_pax(random: Random) -> bytes:
 
 
 def sparse_records(random: Random) -> bytes:
-    """The records of an honest sparse file, of which some may lack, in any order."""
+    """Return the records of a valid sparse file in any order. Some records may be missing."""
     fields = [(b"major", b"1"), (b"minor", b"0"), (b"name", b"s/p"), (b"realsize", b"700"), (b"size", b"700")]
     fields += [(b"map", b"0,5,600,9"), (b"offset", b"3"), (b"numbytes", b"4")]
     chosen = random.sample(fields, random.randrange(len(fields) + 1))
@@ -90,7 +90,7 @@ def drawn_header(random: Random) -> bytes:
 
 
 def drawn_tar(random: Random) -> bytes:
-    """Headers in any order, honest for the most part, and now and then cut or with something in between."""
+    """Return headers in any order, mostly valid, occasionally cut or with foreign blocks between them."""
     parts = []
     for _ in range(random.randrange(1, 7)):
         for _ in range(random.choice((0, 0, 0, 1, 1, 2))):
@@ -107,7 +107,7 @@ def drawn_tar(random: Random) -> bytes:
 
 
 def by_tarfile(content: bytes) -> list[tuple[object, ...]]:
-    """Name, kind, offset, target and content of each member, as pip's call of tarfile has them."""
+    """Return name, kind, offset, target and content of each member, read by tarfile as pip calls it."""
     found = []
     with tarfile.open(fileobj=io.BytesIO(content), mode="r:", encoding="utf-8") as archive:
         for info in archive.getmembers():
@@ -119,7 +119,7 @@ def by_tarfile(content: bytes) -> list[tuple[object, ...]]:
 
 
 def _written(archive: tarfile.TarFile, info: tarfile.TarInfo) -> bytes:
-    """What tarfile's makefile writes."""
+    """Return the content that tarfile's makefile writes."""
     source = archive.fileobj
     assert source is not None
     source.seek(info.offset_data)
@@ -144,7 +144,7 @@ def as_read(content: bytes) -> tuple[list[tuple[object, ...]], Doubts]:
 
 
 def start_of(member: TarMember, content: bytes) -> int:
-    """Where tarfile has the content: behind the map that lies before it."""
+    """Return the offset of the content in tarfile: after the sparse map."""
     if not member.has_map:
         return member.start
     count = int(content[member.start :].partition(b"\n")[0])
@@ -153,7 +153,7 @@ def start_of(member: TarMember, content: bytes) -> int:
 
 
 def check(seed: int) -> str:
-    """How both readings of one drawn tar compare; raises AssertionError where they differ without a sign."""
+    """Compare both readings of a drawn tar. Raise AssertionError if they differ without a doubt or an error."""
     content = drawn_tar(Random(seed))
     try:
         found, doubts = as_read(content)
@@ -170,18 +170,18 @@ def check(seed: int) -> str:
 
 
 @pytest.mark.nightly
-def test_drawn_headers_are_read_as_tarfile_reads_them_or_there_is_a_sign():
+def test_drawn_headers_match_tarfile_or_are_in_doubt():
     first = int(os.environ.get("TAR_HEADER_SEED", str(Random().randrange(2**40))))
     started = time.process_time()
     counts = dict.fromkeys(("same", "doubt", "error"), 0)
     seed = first
-    while time.process_time() - started < SECONDS or min(counts.values()) < 20:  # until each kind was drawn often
+    while time.process_time() - started < SECONDS or min(counts.values()) < 20:  # until each kind is frequent
         counts[check(seed)] += 1
         seed += 1
-    print(counts, first)  # noqa: T201 - what a long run shows
+    print(counts, first)  # noqa: T201 - the result of a long run
 
 
-def test_the_same_drawn_headers_each_time(subtests: pytest.Subtests):
+def test_drawn_headers_are_deterministic(subtests: pytest.Subtests):
     for seed in range(200):
         with subtests.test(seed=seed):
             check(seed)

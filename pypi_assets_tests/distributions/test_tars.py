@@ -1,4 +1,4 @@
-"""Tars: what tarfile writes and what it reads are the measure, and whatever is broken keeps what came before it."""
+"""Tars: members match tarfile's, and a broken archive keeps the members before the error."""
 
 import gzip
 import hashlib
@@ -44,7 +44,7 @@ def error_text(found: Extract) -> str:
 
 
 def by_tarfile(content: bytes) -> tuple[list[str], dict[str, bytes]]:
-    """Names and contents of regular files."""
+    """Return names and contents of regular files, read by tarfile."""
     files = {}
     with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as archive:
         for info in archive:
@@ -54,7 +54,7 @@ def by_tarfile(content: bytes) -> tuple[list[str], dict[str, bytes]]:
 
 
 def members_by_tarfile(content: bytes) -> list[tuple[object, ...]]:
-    """Name, kind, target and content of each member."""
+    """Return name, kind, target and content of each member, read by tarfile."""
     with tarfile.open(fileobj=io.BytesIO(content), mode="r:", errors="surrogateescape") as archive:
         return [
             (info.name, KINDS.get(info.type), info.linkname, archive.extractfile(info).read() if info.isreg() else None)  # type: ignore[union-attr]
@@ -63,7 +63,7 @@ def members_by_tarfile(content: bytes) -> list[tuple[object, ...]]:
 
 
 def members_read(content: bytes, drip: int) -> list[tuple[object, ...]]:
-    """The same as they are read here."""
+    """Return the same, read by the tar reader."""
     tar = TarStream(iter([content[at : at + drip] for at in range(0, len(content), drip)]))
     found = []
     for member in read_members(tar, Doubts()):
@@ -115,14 +115,14 @@ def members(draw: st.DrawFn) -> tuple[tarfile.TarInfo, bytes]:
     st.dictionaries(st.sampled_from(["comment", "atime", "x.y"]), segments, max_size=2),
     st.sampled_from([1, 7, 100, 511, 512, 513, 10_000, MIB]),
 )
-def test_what_tarfile_writes_is_read_as_tarfile_reads_it(format_name, written, shared_pax, drip):
+def test_tars_of_tarfile_are_read_like_tarfile(format_name, written, shared_pax, drip):
     buffer = io.BytesIO()
     pax = shared_pax if format_name == "pax" else None
     try:
         with tarfile.open(fileobj=buffer, mode="w", format=FORMATS[format_name], pax_headers=pax) as archive:
             for info, content in written:
                 archive.addfile(info, io.BytesIO(content))
-    except ValueError:  # ustar has no room for it
+    except ValueError:  # ustar has no space for it
         reject()
     content = buffer.getvalue()
     assert members_read(content, drip) == members_by_tarfile(content)
@@ -132,7 +132,7 @@ def test_what_tarfile_writes_is_read_as_tarfile_reads_it(format_name, written, s
 
 
 def sparse_by_extensions(name: bytes, regions: list[tuple[int, bytes]], size: int) -> bytes:
-    """An old GNU sparse member of `count` regions, whose map goes on after the header."""
+    """Return an old GNU sparse member of `count` regions, with a map that continues after the header."""
     pairs = [tar_number(offset, 12) + tar_number(len(data), 12) for offset, data in regions]
     data = b"".join(data for _, data in regions)
     start, rest = pairs[:4], pairs[4:]
@@ -153,7 +153,7 @@ def sparse_by_extensions(name: bytes, regions: list[tuple[int, bytes]], size: in
     ],
     ids=["old", "old, extended", "0.0", "0.1", "1.0"],
 )
-def test_sparse_files_have_their_holes(sparse):
+def test_sparse_files_have_holes(sparse):
     content = sparse + tar_member(b"b.txt", b"after")
     expected = by_tarfile(content)
     assert len(expected[1]["a.txt"]) in {5000, 40_000}
@@ -178,13 +178,13 @@ SPARSE_1_0 = pax_record(b"GNU.sparse.major", b"1") + pax_record(b"GNU.sparse.min
         pax_header(SPARSE_1_0) + tar_member(b"a.txt", b""),
     ],
 )
-def test_maps_of_holes_that_do_not_fit(sparse):
+def test_invalid_sparse_maps(sparse):
     found = extract(sparse + tar_member(b"b.txt"))
     assert (found.paths, found.files) == (["a.txt"], {})
     assert error_text(found).startswith("BadTarError: ")
 
 
-def test_maps_of_holes_have_a_limit():
+def test_sparse_maps_are_limited():
     regions = [(number, b"") for number in range(tar_headers.MAX_REGIONS + 30)]
     many = b",".join([b"0"] * 2 * (tar_headers.MAX_REGIONS + 2))
     for content in (
@@ -199,13 +199,13 @@ def test_maps_of_holes_have_a_limit():
 
 
 def with_signed_checksum(name: bytes) -> bytes:
-    """A header as the tars of some old systems wrote it: they summed signed bytes."""
+    """Return a header as some old systems wrote it, with a checksum of signed bytes."""
     header = tar_header(name)
     signed = sum(memoryview(header).cast("b")) - sum(header[148:156]) + 8 * 32
     return header[:148] + b"%06o\0 " % signed + header[156:]
 
 
-def test_the_name_and_where_the_next_member_lies(subtests: pytest.Subtests):
+def test_member_name_and_next_member(subtests: pytest.Subtests):
     cases = [
         (tar_header(b"demo.py", magic=bytes(8)), "demo.py"),
         (tar_header(b"demo.py", kind=b"\0", magic=bytes(8)), "demo.py"),
@@ -237,7 +237,7 @@ def test_the_name_and_where_the_next_member_lies(subtests: pytest.Subtests):
             assert "".join(found.paths).encode()
 
 
-def test_a_global_header_names_all_that_follow_and_moves_none():
+def test_global_header_renames_all_following_members():
     shared = pax_header(pax_record(b"size", b"4") + pax_record(b"path", b"demo/a.txt"), b"g")
     content = shared + tar_member(b"x", b"1234") + tar_member(b"y", b"567890")
     found = extract(content)
@@ -245,14 +245,14 @@ def test_a_global_header_names_all_that_follow_and_moves_none():
     assert any(note.startswith("ambiguous archive: 1 global headers") for note in found.notes)
 
 
-def test_folders_devices_and_unknown_types_are_no_files_but_regular_ones_are():
+def test_only_regular_types_are_files():
     headers = [tar_header(b"x%d" % kind, kind=b"%d" % kind) for kind in (3, 4, 5, 6)]
     unknown = tar_member(b"volume", b"its data", kind=b"V")
     folders = tar_header(b"old/", 100, b"\0") + tar_header(b"new/")
     assert extract(b"".join(headers) + unknown + folders + tar_header(b"a.txt")).paths == ["new", "a.txt"]
 
 
-def test_broken_in_the_middle(subtests: pytest.Subtests):
+def test_broken_member_keeps_earlier_members(subtests: pytest.Subtests):
     cases_of_broken = [
         (tar_header(b"x", checksum_error=1), "BadTarError: a broken header at 1024"),
         (tar_header("é".encode(), checksum_error=1), "BadTarError: a broken header at 1024"),
@@ -283,14 +283,14 @@ def test_broken_in_the_middle(subtests: pytest.Subtests):
                 assert found.files["a.txt"] == b"kept"
 
 
-def test_the_end():
+def test_end_of_tar():
     member = tar_member(b"a.txt", b"content")
     for end in (b"", bytes(BLOCK), bytes(2 * BLOCK), bytes(700), bytes(BLOCK) + tar_member(b"b.txt") + b"rubbish"):
         assert extract(member + end) == extract_of(["a.txt"], {"a.txt": b"content"})
     assert error_text(extract(b""))
 
 
-def test_long_headers_have_a_limit():
+def test_long_headers_are_limited():
     for content in (
         tar_header(b"x", 4 * 1024 * MIB, b"x"),
         long_name(b"x" * (tar_headers.MAX_EXTENSION_BYTES + 1)),
@@ -302,13 +302,13 @@ def test_long_headers_have_a_limit():
         assert "1048576" in error.text
 
 
-def test_global_headers_may_be_many():
+def test_many_global_headers_are_allowed():
     shared = b"".join(pax_header(pax_record(b"key%d" % number, b"x"), b"g") for number in range(500))
     assert extract(shared + tar_header(b"a.txt")).paths == ["a.txt"]
 
 
 @pytest.mark.parametrize("suffix", ["tar", "tar.gz"])
-def test_a_hash_is_made_on_request(suffix):
+def test_hash_is_computed_on_request(suffix):
     content = tar_bytes({"demo-1.0/PKG-INFO": PKG_INFO, "demo-1.0/demo.py": ""}, format=suffix)
     for hash_content in (True, False):
         record = read_distribution(Dripping(content, 99), SDIST, hash_content=hash_content).record

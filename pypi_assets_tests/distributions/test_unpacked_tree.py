@@ -1,4 +1,4 @@
-"""The tree of an archive's members: the same as pip writes, and a doubt wherever versions of Python may not."""
+"""The tree of an archive's members equals pip's, or has a doubt if versions of Python differ."""
 
 import io
 import tarfile
@@ -29,7 +29,7 @@ TYPES = {FILE: tarfile.REGTYPE, FOLDER: tarfile.DIRTYPE, SYMBOLIC: tarfile.SYMTY
 
 
 def as_tar(members: list[Member]) -> bytes:
-    """A tar of `members`; the content of each file is its number."""
+    """Return a tar of `members`. The content of each file is its number."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as archive:
         for number, member in enumerate(members):
@@ -51,7 +51,7 @@ drawn = st.lists(st.builds(Member, names, kinds, st.just(0), targets), min_size=
 
 @settings(max_examples=examples(120), deadline=None)
 @given(drawn)
-def test_without_a_doubt_pip_unpacks_the_same_tree(members):
+def test_tar_tree_without_doubt_equals_pip_tree(members):
     members = [member._replace(place=number) for number, member in enumerate(members)]
     members = [each if each.kind in {SYMBOLIC, HARD} else each._replace(target="") for each in members]
     doubts = Doubts()
@@ -67,7 +67,7 @@ def test_without_a_doubt_pip_unpacks_the_same_tree(members):
 
 @settings(max_examples=examples(80), deadline=None)
 @given(st.lists(names, min_size=1, max_size=6))
-def test_without_a_doubt_pip_unpacks_the_same_tree_of_a_zip(written):
+def test_zip_tree_without_doubt_equals_pip_tree(written):
     doubts = Doubts()
     last = {name: number for number, name in enumerate(written)}
     tree = unpacked_zip([Member(name, FILE, last[name]) for name in written], doubts)
@@ -92,11 +92,11 @@ def test_without_a_doubt_pip_unpacks_the_same_tree_of_a_zip(written):
         ("", ("", "")),
     ],
 )
-def test_the_leading_folder_is_split_off_as_pip_does(name, expected):
+def test_leading_folder_is_removed_like_in_pip(name, expected):
     assert split_leading_folder(name) == expected == tuple(split_leading_dir(name))
 
 
-def test_the_leading_folder_is_that_of_all():
+def test_leading_folder_is_common_to_all_members():
     assert leading_folder(["a/b", "a\\c", "/a"]) == "a"
     assert leading_folder(["a/b", "b"]) is None
     assert leading_folder(["a/b", ""]) is None
@@ -104,14 +104,14 @@ def test_the_leading_folder_is_that_of_all():
 
 
 @pytest.mark.nightly
-def test_many_names_have_a_limit():
+def test_number_of_names_is_limited():
     members = [Member("a/" * 2000, FOLDER)] * 1600
     with pytest.raises(LimitExceededError, match=naming(3000000)):
         unpacked_tar(members, Doubts())
     assert unpacked_tar(members[:100], Doubts()).files == {}
 
 
-def test_many_folders_have_a_limit():
+def test_number_of_folders_is_limited():
     deep = "/x" * 350
     members = [Member(f"./{number}{deep}", FOLDER) for number in range(300)]
     with pytest.raises(LimitExceededError, match=naming(100000)):

@@ -1,4 +1,4 @@
-"""Destinations: those that pip computes with os.path, and what pip refuses is refused."""
+"""Destinations of wheel members equal those that pip computes with os.path. Names that pip rejects are rejected."""
 
 import os.path
 
@@ -27,7 +27,7 @@ INFO = "demo-1.0.dist-info/"
 UNREADABLE = "WHEEL has no Wheel-Version that all readers accept"
 
 
-def test_versions_of_wheels(subtests: pytest.Subtests):
+def test_wheel_versions(subtests: pytest.Subtests):
     cases = [
         (b"Wheel-Version: 1.0\nTag: a\n", None),
         (b"Tag: a\nwheel-version:1.9 \n", None),
@@ -47,7 +47,7 @@ def test_versions_of_wheels(subtests: pytest.Subtests):
             assert wheel_problem(content) == problem
 
 
-def test_a_usual_wheel_file_is_not_kept():
+def test_usual_wheel_file_is_not_kept():
     extract = Extract()
     for name, content in (("WHEEL", b"Wheel-Version: 1.0\n"), ("METADATA", b"Name: a\n\n\xff"), ("RECORD", b"x")):
         keep_member(extract, INFO + name, content, Budget(ReadLimits()))
@@ -59,7 +59,7 @@ def test_a_usual_wheel_file_is_not_kept():
     assert f"{INFO}WHEEL" in extract.files
 
 
-def test_headers_that_pip_refuses(subtests: pytest.Subtests):
+def test_headers_rejected_by_pip(subtests: pytest.Subtests):
     cases = [
         (b"Name: a\nRequires-Dist: b\n >=1\n", 1),
         (b"requires-dist: b\r\n\t>=1\r\n", 1),
@@ -81,7 +81,7 @@ def test_headers_that_pip_refuses(subtests: pytest.Subtests):
             assert len(list(metadata_problems(content))) == count
 
 
-def test_records_of_files_that_pip_refuses(subtests: pytest.Subtests):
+def test_record_files_rejected_by_pip(subtests: pytest.Subtests):
     cases = [
         (b"a,,\nb,,\n", None),
         (b"a,,\r\nb,,\r\n", None),
@@ -103,7 +103,7 @@ def test_byte_order_marks():
     assert (has_bom(b"\xef\xbb\xbfName: a"), has_bom(b"Name: a")) == (True, False)
 
 
-def test_lines_of_start_up_files():
+def test_startup_file_lines():
     assert start_up_lines(b"# import x\n\nimport a; b()\nsub/c \n") == (True, ["sub/c"])
     assert start_up_lines(b"important\n import a\n") == (False, ["important", " import a"])
     assert start_up_lines(b"import\tos\n") == (True, [])
@@ -113,7 +113,7 @@ PATHS = st.lists(st.sampled_from(["a", "b.py", ".", "..", "", "x.data", "purelib
 
 
 def as_pip_computes(path):
-    """The path from site-packages, or scheme and path, by the very calls that pip makes; None where it refuses."""
+    """Return the path from site-packages, or scheme and path, by the same calls as pip, or None if pip rejects it."""
     normal = os.path.normpath(path)
     top = path.split("/", 1)[0]
     if top.endswith(".data"):
@@ -121,7 +121,7 @@ def as_pip_computes(path):
         if len(parts) < 3 or parts[1] not in {"purelib", "platlib", "headers", "scripts", "data"}:
             return None
         return f"{top}/{parts[1]}/{parts[2]}"
-    inside = os.path.abspath(os.path.join("/site", normal))  # noqa: PTH100, PTH118 - as pip has it
+    inside = os.path.abspath(os.path.join("/site", normal))  # noqa: PTH100, PTH118 - the same calls as in pip
     return inside.removeprefix("/site/") if inside.startswith("/site/") else None
 
 
@@ -130,7 +130,7 @@ def as_pip_computes(path):
 @example("x.data/purelib/x/../evil.py")
 @example("x.data/a/../../y/purelib/evil.py")
 @example("//x/evil.py")
-def test_destinations_are_those_of_pip(path):
+def test_destinations_equal_those_of_pip(path):
     try:
         found = destination(path)
     except RefusedNameError:
@@ -149,7 +149,7 @@ def collected(*names):
     return wheel_names, extract
 
 
-def test_clean_names_stay_and_the_last_of_two_spellings_counts():
+def test_last_spelling_of_a_name_wins():
     names, extract = collected("a.py", "x/../b.py", "./a.py", "d/", "x.data/purelib/c.py", "b.py")
     assert names.places == {"a.py": 2, "b.py": 5, "x.data/purelib/c.py": 4}
     assert extract.notes == ["2 member names occur again; the last one counts"]
@@ -168,34 +168,34 @@ def test_clean_names_stay_and_the_last_of_two_spellings_counts():
         ("", "have no name of a file"),
     ],
 )
-def test_what_pip_refuses_is_left_out_and_noted(name, reason):
+def test_names_rejected_by_pip_are_omitted_and_noted(name, reason):
     _, extract = collected(name, "a.py")
     assert extract.paths == ["a.py"]
     assert extract.notes == [f"ambiguous archive: pip refuses it: 1 member names that {reason}: {name}"]
 
 
 @pytest.mark.parametrize("name", ["d-1.dist-info/./METADATA", "d-1.dist-info/METADATA/", "d-1.dist-info/RECORD/."])
-def test_another_spelling_never_replaces_what_pip_reads(name):
+def test_other_spelling_never_replaces_metadata_files(name):
     names, extract = collected("d-1.dist-info/METADATA", "d-1.dist-info/RECORD", name)
     assert names.places == {"d-1.dist-info/METADATA": 0, "d-1.dist-info/RECORD": 1}
     assert extract.error is not None
 
 
 @pytest.mark.parametrize("name", ["e-1.dist-info", "e-1.dist-info/", "e-1.dist-info/sub/"])
-def test_a_second_dist_info_is_an_error_even_where_it_is_empty(name):
+def test_second_dist_info_is_an_error_even_if_empty(name):
     _, extract = collected("d-1.dist-info/METADATA", name)
     assert extract.error is not None
     assert mentions(extract.error.text, 2, ".dist-info")
     assert collected("d-1.dist-info/METADATA", "d-1.dist-info/", "x/e-1.dist-info/")[1].error is None
 
 
-def test_names_that_no_file_system_has():
+def test_names_too_long_for_file_systems():
     _, extract = collected("a" * 252 + ".py", "b/" * 200 + "c.py")
     assert extract.notes == []
     _, extract = collected("a" * 253 + ".py", "d/" + "é" * 128 + "/e.py")
     assert extract.notes == ["ambiguous archive: pip refuses it on usual file systems: names in 2 folders are too long"]
 
 
-def test_places_in_site_packages():
+def test_site_folders():
     folders = ["", "a/b", "x.data/purelib", "x.data/platlib/a", "x.data/scripts", "x.data/data/a", "x-1.dist-info/a"]
     assert [site_folder(folder) for folder in folders] == ["", "a/b", "", "a", None, None, None]

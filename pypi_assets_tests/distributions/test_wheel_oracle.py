@@ -1,4 +1,4 @@
-"""The modules read from wheels are those that pip installs: wheels made to be hard, walked after their installation."""
+"""Modules read from difficult wheels equal the modules that pip installs."""
 
 import importlib.machinery
 
@@ -11,7 +11,7 @@ from pypi_assets_tests.installed_tree import install, installed_modules
 EXTENSION = importlib.machinery.EXTENSION_SUFFIXES[0]
 PKGUTIL = "__path__ = __import__('pkgutil').extend_path(__path__, __name__)\n"
 
-# Each wheel has top-level names of its own, so that one installation holds all.
+# Each wheel has unique top-level names, so that one installation holds all wheels.
 WHEELS = {
     "plain": ["plain/__init__.py", "plain/_private.py", "plain/sub/__init__.py", "plain/sub/deep.py", "plain/x.txt"],
     "compiled": [f"compiled/_a{EXTENSION}", "compiled/_b.abi3.so", "compiled/c.so", "compiled/__init__.py"],
@@ -65,7 +65,7 @@ WHEELS = {
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """The wheels, and the modules that one installation of all of them offers."""
+    """Return the wheels, and the modules found in one installation of all of them."""
     folder = tmp_path_factory.mktemp("wheels")
     files = {name: dict.fromkeys(paths, PKGUTIL if name == "pkgutil-style" else "") for name, paths in WHEELS.items()}
     wheels = {name: make_wheel(folder, name, "1.0", files=contents) for name, contents in files.items()}
@@ -73,15 +73,15 @@ def installed(tmp_path_factory):
     return wheels, installed_modules(folder / "installed")
 
 
-def test_the_wheels_provide_what_is_read_from_them(installed):
+def test_installed_modules_equal_those_read_from_wheels(installed):
     wheels, modules = installed
     records = [read_path(path) for path in wheels.values()]
     assert [record.error for record in records] == [None] * len(records)
     assert {name for record in records for name in record.modules} == modules
-    assert sum(len(record.modules) for record in records) == len(modules) + 1  # only "space" is of two wheels
+    assert sum(len(record.modules) for record in records) == len(modules) + 1  # only "space" is in two wheels
 
 
-def test_files_that_are_no_modules_are_left_out(installed):
+def test_files_that_are_not_modules_are_skipped(installed):
     wheels, modules = installed
     assert read_path(wheels["stubs"]).stubs == ("stubbed", "stubbed.x", "typed.only")
     assert read_path(wheels["unnameable"]).left_out == 5

@@ -1,4 +1,4 @@
-"""Trees of wheels: what is run or found by import though no module shows it, and what no file system can have."""
+"""Trees of wheels: code that runs or is imported without appearing as a module, and impossible paths."""
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +16,7 @@ def notes(*paths, modules=(), **files):
     return list(tree_notes(extract, installed_tree(extract.members), modules))
 
 
-def test_the_tree_is_that_of_site_packages():
+def test_tree_equals_site_packages():
     tree = installed_tree(folders_of(["a/b.py", "x.data/purelib/c.py", "x.data/scripts/d", "x-1.dist-info/RECORD"]))
     assert [(place, inside.names) for place, inside in tree] == [("a", ["b.py"]), ("", ["c.py"])]
 
@@ -26,7 +26,7 @@ def problems_of(paths):
     return tree_problems(members, installed_tree(members))
 
 
-def test_what_is_a_file_and_a_folder(subtests: pytest.Subtests):
+def test_paths_that_are_file_and_folder(subtests: pytest.Subtests):
     cases = [
         (["a", "a/b.py"], ["a is a file and a folder"]),
         (["a", "a/b/c/d.py"], ["a is a file and a folder"]),
@@ -54,24 +54,24 @@ PATHS = st.lists(st.sampled_from(("a", "b", "a.py", "c.txt")), min_size=1, max_s
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.lists(PATHS, unique=True, max_size=8))
-def test_each_path_that_is_a_file_and_a_folder_is_named(paths):
+def test_each_path_that_is_file_and_folder_is_named(paths):
     folders = {"/".join(path.split("/")[:depth]) for path in paths for depth in range(1, path.count("/") + 1)}
     found = list(problems_of(paths))
     assert sorted(found) == sorted(f"{path} is a file and a folder" for path in folders & set(paths))
 
 
-def test_deep_folders_take_no_memory_without_end():
+def test_deep_folders_take_bounded_memory():
     paths = [f"a{number}/" + "b/" * 1500 + "c.py" for number in range(1000)]
     with pytest.raises(LimitExceededError):
         list(problems_of(paths))
 
 
-def test_a_hundred_thousand_folders_take_no_time_without_end():
+def test_hundred_thousand_folders_take_bounded_time():
     paths = [*(f"f{number}" for number in range(50_000)), *(f"g{number}/a" for number in range(50_000))]
     assert list(problems_of(paths)) == []
 
 
-def test_the_prefix_is_a_place_of_modules_on_windows():
+def test_windows_imports_modules_from_the_prefix():
     assert notes("x.data/data/a/b.py", "x.data/data/c.so", "x.data/data/share/d.py") == [
         "ambiguous archive: modules on Windows alone, by the data scheme: a, a.b"
     ]
@@ -95,13 +95,13 @@ def test_the_prefix_is_a_place_of_modules_on_windows():
         ("lib/other.zip", False),
     ],
 )
-def test_files_that_decide_where_python_looks(path, is_deciding):
+def test_files_that_change_the_module_search_path(path, is_deciding):
     found = [note for note in notes(f"x.data/data/{path}") if "decide" in note]
     text = f"ambiguous archive: files that decide where some Pythons look for modules: {path}"
     assert found == ([text] if is_deciding else [])
 
 
-def test_windows_has_modules_of_its_own():
+def test_windows_only_modules():
     assert notes("a\\b.py", "c.pyw") == ["ambiguous archive: modules on Windows alone: a, a.b, c"]
     assert notes("a\\b.txt") == [
         "ambiguous archive: names in 1 folders have a backslash, which parts folders on Windows alone"
@@ -125,7 +125,7 @@ def test_windows_has_modules_of_its_own():
         ("lib/python3.11-config", False),
     ],
 )
-def test_the_data_scheme_leads_into_the_site_packages_of_some_pythons(folder, is_site):
+def test_data_scheme_reaches_site_packages_of_some_pythons(folder, is_site):
     every = notes(f"x.data/data/{folder}/a.py", f"x.data/data/{folder}/b.pth")
     found = [note for note in every if "with some Pythons" in note]
     assert found == (
@@ -147,7 +147,7 @@ def test_scripts_and_metadata_in_schemes():
     assert note.endswith(" and 82 more")
 
 
-def test_start_up_files():
+def test_startup_files():
     content = b"import a\nsub\n../up\n/abs\nC:\\x\n"
     assert notes("sub/secret.py", "sub/in/more.py", "e.pth", modules=["sub", "sub.secret"], e_pth=content) == [
         "start-up code: e.pth",

@@ -1,4 +1,4 @@
-"""Wheels: what is in the archive is the truth."""
+"""Wheels: records describe the contents of the archive."""
 
 import hashlib
 import importlib.metadata
@@ -21,7 +21,7 @@ LINES = st.sampled_from(
 
 
 @given(st.lists(LINES, max_size=8).map("\n".join))
-def test_entry_points_are_those_of_importlib(text):
+def test_entry_points_match_importlib(text):
     groups, problems, doubts = installed_entry_points(text.encode())
     try:
         found = list(importlib.metadata.EntryPoints._from_text(text))
@@ -55,7 +55,7 @@ def test_entry_points_are_those_of_importlib(text):
         ("[console_scripts]\na = b:c [d]\n", None),
     ],
 )
-def test_entry_points_that_pip_refuses(text, problem):
+def test_entry_points_rejected_by_pip(text, problem):
     assert installed_entry_points(text.encode()).problems == ([problem] if problem else [])
 
 
@@ -63,25 +63,25 @@ def test_entry_points_that_pip_refuses(text, problem):
     "line",
     ["a = b:c", "a-b.c=b.d:e.f", "a = b:c [x]", "a = b:c [x-y,z=1]", "a.exe = b:c", "\u00e9 = b:c"],
 )
-def test_lines_of_which_pip_makes_the_script_that_they_name(line):
+def test_lines_with_the_expected_script(line):
     assert installed_entry_points(f"[console_scripts]\n{line}\n".encode()).doubts == []
 
 
 @pytest.mark.parametrize(
     "line", ["a b = b:c", "[a = b:c", "a = b : c", "a = b:c:d", "a = b:c()", "a = b:c [", "a = b:c [x y]", "a = :c"]
 )
-def test_lines_of_which_pip_makes_another_script_or_none(line):
+def test_lines_with_another_script_or_none(line):
     name = line.partition(" =")[0]
     assert installed_entry_points(f"[console_scripts]\n{line}\n".encode()).doubts == [
         f"pip refuses 1 scripts, or makes others of their lines: {name}"
     ]
 
 
-def test_other_groups_have_references_of_any_form():
+def test_other_groups_allow_any_reference():
     assert installed_entry_points(b"[g]\na b = c d\n").doubts == []
 
 
-def test_what_is_replaced_or_left_out_is_named():
+def test_replaced_or_omitted_entry_points_are_named():
     found = installed_entry_points(b"[g]\na = b  c\nd =\n= e\n")
     assert found.groups == {"g": {"a": "b c"}}
     assert found.doubts == [
@@ -90,7 +90,7 @@ def test_what_is_replaced_or_left_out_is_named():
     ]
 
 
-def test_scripts_that_pip_names_by_its_python_too():
+def test_scripts_that_pip_also_writes_with_a_version_suffix():
     content = b"[console_scripts]\npip = a:b\n"
     assert len(installed_entry_points(content, "demo").doubts) == 1
     assert installed_entry_points(content, "pip").doubts == []
@@ -100,7 +100,7 @@ REFUSED = "ambiguous archive: pip refuses it:"
 OF_ANOTHER = "METADATA is of another project than the file"
 
 
-def test_a_whole_wheel(tmp_path):
+def test_wheel(tmp_path):
     path = make_wheel(
         tmp_path,
         "Demo.Pkg",
@@ -163,11 +163,11 @@ def test_a_whole_wheel(tmp_path):
     }
 
 
-def test_a_wheel_without_requirements_requires_nothing(tmp_path):
+def test_wheel_without_requirements(tmp_path):
     assert read_path(make_wheel(tmp_path, "demo", "1.0")).requires_dist == ()
 
 
-def test_without_metadata_the_modules_are_kept(tmp_path):
+def test_wheel_without_metadata_keeps_its_modules(tmp_path):
     path = tmp_path / "demo-1.0-py3-none-any.whl"
     path.write_bytes(zip_bytes({"demo.py": "", "demo-1.0.dist-info/WHEEL": ""}))
     record = read_path(path)
@@ -191,7 +191,7 @@ def test_without_metadata_the_modules_are_kept(tmp_path):
         ([], ErrorKind.NO_METADATA, "1.0"),
     ],
 )
-def test_the_dist_info_of_its_own_counts(tmp_path, folders, kind, version):
+def test_matching_dist_info_is_used(tmp_path, folders, kind, version):
     path = tmp_path / "demo-1.0-py3-none-any.whl"
     members = {f"{folder}/METADATA": core_metadata(*folder.removesuffix(".dist-info").split("-")) for folder in folders}
     path.write_bytes(zip_bytes({"demo.py": ""} | members))
@@ -203,7 +203,7 @@ def test_the_dist_info_of_its_own_counts(tmp_path, folders, kind, version):
     assert is_noted == ("vendored-2.dist-info" in folders)
 
 
-def test_a_single_dist_info_of_another_name_is_used_and_noted(tmp_path):
+def test_single_dist_info_of_another_name_is_used_and_noted(tmp_path):
     path = make_wheel(tmp_path, "other", "2.0", filename="demo-1.0-py3-none-any.whl")
     record = read_path(path)
     assert record.error is None
@@ -225,7 +225,7 @@ def test_metadata_without_name_and_version_fall_back_to_the_filename(tmp_path):
     assert len(record.notes) == 3
 
 
-def test_metadata_that_are_none_are_an_error(tmp_path):
+def test_invalid_metadata_are_an_error(tmp_path):
     record = read_path(make_wheel(tmp_path, "demo", "1.0", metadata=b"\x80\x00garbage"))
     assert record.error is not None
     assert record.error.kind is ErrorKind.BAD_METADATA
@@ -233,7 +233,7 @@ def test_metadata_that_are_none_are_an_error(tmp_path):
     assert record.requires_dist is None
 
 
-def test_broken_requirements_are_kept_and_noted(tmp_path):
+def test_invalid_requirements_are_kept_and_noted(tmp_path):
     record = read_path(make_wheel(tmp_path, "demo", "1.0", requires_dist=["good", "bad >= x.y"], requires_python="3.x"))
     assert record.error is None
     assert record.requires_dist == ("good", "bad >= x.y")
@@ -244,7 +244,7 @@ def test_broken_requirements_are_kept_and_noted(tmp_path):
     )
 
 
-def test_stubs_and_files_that_no_import_can_name_are_recorded(tmp_path):
+def test_stubs_and_unimportable_files_are_recorded(tmp_path):
     files = dict.fromkeys(["foo-stubs/__init__.pyi", "foo-stubs/x.pyi", "2to3.py", "lib.libs/libz-1a2b.so"], "")
     files |= dict.fromkeys(["demo-1.0.data/purelib/pure-stubs/a.pyi", "demo-1.0.data/scripts/b.py", "ok.py"], "")
     record = read_path(make_wheel(tmp_path, "demo", "1.0", files=files))
@@ -254,21 +254,21 @@ def test_stubs_and_files_that_no_import_can_name_are_recorded(tmp_path):
     assert record.notes == ("installs scripts: b.py",)
 
 
-def test_names_are_declared_by_top_level_and_by_import_fields(tmp_path):
+def test_names_declared_by_top_level_and_import_fields(tmp_path):
     headers = [("Import-Name", "a.b"), ("Import-Name", "_c; private"), ("Import-Namespace", "space")]
     record = read_path(make_wheel(tmp_path, "demo", "1.0", top_level=["demo", "a"], extra_headers=headers))
     assert record.declared == ("_c", "a", "a.b", "demo", "space")
     assert record.modules == ("demo",)
 
 
-def test_the_extract_holds_no_description(tmp_path):
+def test_extract_omits_the_description(tmp_path):
     path = make_wheel(tmp_path, "demo", "1.0", metadata=core_metadata("demo", "1.0", description="x" * 10_000))
     with path.open("rb") as source:
         extract = read_distribution(source, path.name).extract
     assert extract.files == {"demo-1.0.dist-info/METADATA": core_metadata("demo", "1.0").encode()}
 
 
-def test_start_up_files_are_those_that_come_right_into_site_packages(tmp_path):
+def test_startup_files_are_those_at_the_top_of_site_packages(tmp_path):
     files = dict.fromkeys(["a.pth", "sub/b.pth", "demo-1.0.data/purelib/c.pth", "demo-1.0.data/platlib/a.pth"], "")
     files |= dict.fromkeys(
         ["demo-1.0.data/data/d.pth", "demo-1.0.dist-info/e.pth", "x.pth.txt", "demo.py", ".f.pth"], ""
@@ -277,14 +277,14 @@ def test_start_up_files_are_those_that_come_right_into_site_packages(tmp_path):
     assert record.start_up_paths == (".f.pth", "a.pth", "c.pth")
 
 
-def test_thousands_of_start_up_files_stay_bounded_and_are_noted(tmp_path):
+def test_thousands_of_startup_files_are_bounded_and_noted(tmp_path):
     record = read_path(make_wheel(tmp_path, "demo", "1.0", files={f"{n:04}\x1b.pth": "" for n in range(1200)}))
     assert record.start_up_paths[0] == "0000\ufffd.pth"
     assert len(record.start_up_paths) == 1000
     assert any(note.startswith(".pth files: 200 values are left out") for note in record.notes)
 
 
-def test_each_file_with_start_up_code_has_a_note(tmp_path, subtests: pytest.Subtests):
+def test_each_file_with_startup_code_is_noted(tmp_path, subtests: pytest.Subtests):
     harmless = {f"a{number:03}.pth": "x\n" for number in range(100)}
     cases = [
         ({f"a{number:02}.pth": "x\n" for number in range(20)} | {"z.pth": "import os\n"}, {"z.pth"}),
@@ -306,7 +306,7 @@ def test_each_file_with_start_up_code_has_a_note(tmp_path, subtests: pytest.Subt
             assert set(record.start_up_paths) == at_root
 
 
-def test_many_other_notes_hide_no_start_up_code(tmp_path):
+def test_other_notes_do_not_hide_startup_code(tmp_path):
     files = {f"a{number:02}.pth": "x\ny\n" for number in range(30)} | {"z.start": "demo:main\n"}
     requirements = [("Requires-Dist", f"no requirement {number} !") for number in range(60)]
     record = read_path(make_wheel(tmp_path, "demo", "1.0", files=files, extra_headers=requirements))
@@ -314,7 +314,7 @@ def test_many_other_notes_hide_no_start_up_code(tmp_path):
     assert [note for note in record.notes if note.startswith(START_UP_CODE) and "z.start" in note]
 
 
-def test_requirements_and_names_at_which_pip_refuses_a_wheel_have_a_note(tmp_path, subtests: pytest.Subtests):
+def test_requirements_and_names_rejected_by_pip_are_noted(tmp_path, subtests: pytest.Subtests):
     cases = [
         ("ev\u0456l", True),
         ("=?utf-8?q?evil?=", True),

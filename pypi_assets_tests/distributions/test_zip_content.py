@@ -1,4 +1,4 @@
-"""What a member holds: as zipfile reads it, and with a note where other readers would see something else."""
+"""The content of a zip member: equal to zipfile's, with a note if other readers would see something else."""
 
 import bz2
 import zlib
@@ -16,7 +16,7 @@ CONTENT = bytes(range(256)) * 20
 
 
 def read(written, *, flags=None, **changes):
-    """The content of an entry that a zip has as `written`, with its notes; `changes` are those of the directory."""
+    """Return content and notes of an entry stored as `written`. `changes` are fields of the directory."""
     local = raw_archives.local_header(written)
     data = written.stored
     values = {
@@ -34,7 +34,7 @@ def read(written, *, flags=None, **changes):
     return inflate(ZipEntry(**values | changes), local + data, Budget(ReadLimits()), notes), notes
 
 
-def test_all_methods_of_zipfile(subtests: pytest.Subtests):
+def test_all_compression_methods_of_zipfile(subtests: pytest.Subtests):
     cases_of_method = [
         (STORED, CONTENT),
         (DEFLATED, deflate(CONTENT)),
@@ -50,12 +50,12 @@ def test_all_methods_of_zipfile(subtests: pytest.Subtests):
 
 
 @pytest.mark.parametrize(("method", "data"), [(STORED, CONTENT), (DEFLATED, deflate(CONTENT))])
-def test_the_size_in_the_directory_cuts_and_does_not_fill(method, data):
+def test_size_in_the_directory_truncates_but_does_not_pad(method, data):
     written = raw_archives.Entry(b"name", CONTENT, method, data)
     for size in (1, 100, 4097):
         content, notes = read(written, size=size, crc=zlib.crc32(CONTENT[:size]))
         assert content == CONTENT[:size]
-        assert len(notes) == 1  # the local header has another one
+        assert len(notes) == 1  # the local header has a different size
     content, notes = read(written, size=len(CONTENT) + 9)
     assert content == CONTENT
     assert notes[0] == "ambiguous archive: name claims 5129 bytes and has 5120"
@@ -74,7 +74,7 @@ def test_the_size_in_the_directory_cuts_and_does_not_fill(method, data):
         {"method": DEFLATED},
     ],
 )
-def test_what_zipfile_refuses(changes):
+def test_entries_rejected_by_zipfile(changes):
     with pytest.raises(BadZipError):
         read(raw_archives.Entry(b"name", CONTENT), **changes)
 
@@ -82,13 +82,13 @@ def test_what_zipfile_refuses(changes):
 @pytest.mark.parametrize(
     ("method", "data"), [(BZIP2, bz2.compress(CONTENT)[:-9] + b"x" * 9), (LZMA, lzma_member(CONTENT)[:30] + b"x" * 99)]
 )
-def test_data_that_are_broken_behind_the_size_are_refused(method, data):
+def test_broken_data_after_the_size_are_rejected(method, data):
     for size in (0, 10):
         with pytest.raises(BadZipError):
             read(raw_archives.Entry(b"name", CONTENT, method, data), size=size, crc=zlib.crc32(CONTENT[:size]))
 
 
-def test_a_local_name_that_runs_into_the_next_member_is_refused():
+def test_local_name_that_overlaps_the_next_member_is_rejected():
     local = bytearray(raw_archives.local_header(raw_archives.Entry(b"name", b"")))
     local[26] = 99
     entry = ZipEntry("name", b"name", 0x800, STORED, 0, 0, 0, 0, len(local))
@@ -96,7 +96,7 @@ def test_a_local_name_that_runs_into_the_next_member_is_refused():
         inflate(entry, bytes(local), Budget(ReadLimits()), [])
 
 
-def test_a_name_is_compared_as_zipfile_decodes_it():
+def test_names_are_compared_as_decoded_by_zipfile():
     written = raw_archives.Entry("é".encode(), CONTENT, flags=0x800)
     assert read(written)[0] == CONTENT
     assert read(written, raw_name=b"\x82", flags=0)[0] == CONTENT
@@ -107,6 +107,6 @@ def test_a_name_is_compared_as_zipfile_decodes_it():
 @pytest.mark.parametrize(
     "properties", [b"\x09\x04", b"\x09\x04\x06\x00" + bytes(20), b"\x09\x04\x05\x00" + b"\xff" * 20]
 )
-def test_broken_lzma_is_broken_data_or_none(properties):
+def test_broken_lzma_is_rejected(properties):
     with pytest.raises(BadZipError):
         read(raw_archives.Entry(b"name", CONTENT, LZMA, properties))

@@ -1,4 +1,4 @@
-"""The central directory and its entries: as each Python finds them, or refused."""
+"""The central directory and its entries: found where every Python finds them, or rejected."""
 
 import io
 import os
@@ -25,7 +25,7 @@ def found(content, start=0, **limits):
     return find_directory(window, Budget(ReadLimits(**limits)), notes), notes
 
 
-def test_a_window_widens_to_the_front_and_peeks_without_that():
+def test_window_grows_for_reads_but_not_for_peeks():
     window = TailWindow(SeekableFileSource(io.BytesIO(b"0123456789")), 6)
     assert (window.peek(2, 3), window.start, window.peek(8, 9)) == (b"234", 6, b"89")
     assert (window.at(4, 8), window.start) == (b"4567", 4)
@@ -35,14 +35,14 @@ def test_a_window_widens_to_the_front_and_peeks_without_that():
 
 @pytest.mark.parametrize("zip64", [False, True])
 @pytest.mark.parametrize("prefix", [b"", b"#!/bin/sh\n" * 9])
-def test_the_directory_lies_before_its_end_records(zip64, prefix):
+def test_directory_precedes_its_end_records(zip64, prefix):
     content = raw_zip([Entry(b"a.py", b"x")], zip64=zip64, prefix=prefix)
     directory, notes = found(content)
     start = content.index(b"PK\x01\x02")
     assert (directory.start, directory.shift, directory.entries, notes) == (start, len(prefix), 1, [])
 
 
-def test_what_readers_find_in_different_places_is_refused(subtests: pytest.Subtests):
+def test_ambiguous_directories_are_rejected(subtests: pytest.Subtests):
     cases = [
         ("two zip64 records", True),
         ("zip64 with extensible data, and a whole plain record", True),
@@ -69,28 +69,28 @@ def test_what_readers_find_in_different_places_is_refused(subtests: pytest.Subte
         ("a zip64 locator that points nowhere", "ambiguous archive: newer Pythons refuse it: the zip64 locator"),
     ],
 )
-def test_what_some_pythons_alone_find_is_read_and_noted(name, note):
+def test_directories_that_only_some_pythons_find_are_noted(name, note):
     directory, notes = found(ZIPS[name]())
     assert directory.entries == 5
     assert len(notes) == 1
     assert notes[0].startswith(note)
 
 
-def test_a_comment_may_be_as_long_as_the_format_allows():
+def test_longest_allowed_comment():
     content = ZIPS["an end record at the limit"]()
     assert found(content, len(content) - 100)[0].entries == 5
     with pytest.raises(BadZipError):
         found(raw_zip([Entry(b"a")])[:-1] + b"", 0)
 
 
-def test_a_directory_above_the_limit_and_an_empty_one():
+def test_too_large_and_empty_directories():
     with pytest.raises(LimitExceededError, match=naming(10)):
         found(raw_zip([Entry(b"a")]), max_directory_bytes=10)
     assert found(end_record(0, 0, 0))[0].content == b""
 
 
 SECONDS = float(os.environ.get("ZIP_SECONDS", "5"))
-"""How long zips are drawn: `ZIP_SECONDS=1800` for a hunt."""
+"""Seconds of drawing zips. Set `ZIP_SECONDS=1800` for a long search."""
 
 
 def walked(*entries, size=1000):
@@ -102,14 +102,14 @@ def walked(*entries, size=1000):
 
 
 @pytest.mark.nightly
-def test_drawn_zips_have_no_silent_difference():
+def test_drawn_zips_never_differ_silently():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = [(problem, content.hex()) for content, problem, _ in drawn_differences(SECONDS, seed=7) if problem]
     assert found == []
 
 
-def test_the_comparison_finds_differences(monkeypatch):
+def test_comparison_finds_differences(monkeypatch):
     content = next(content for content, problem, reason in drawn_differences(5, seed=3) if problem is reason is None)
     monkeypatch.setattr(
         "pypi_assets_tests.distributions.zip_differences.by_zipfile", lambda content: ([("other", 0)], {"other": b""})
@@ -118,7 +118,7 @@ def test_the_comparison_finds_differences(monkeypatch):
     assert content
 
 
-def test_names_come_in_the_order_of_the_directory_and_neighbours_only_where_it_has_another():
+def test_names_are_in_directory_order():
     names, extract, neighbours = walked(Entry(b"b"), Entry("é".encode()), Entry(b"a\0b"))
     assert (names, extract.notes, extract.error, neighbours) == (["b", "é", "a"], [], None, None)
     _, _, neighbours = walked(Entry(b"b"), Entry(b"a"), size=1000)
@@ -138,7 +138,7 @@ def test_names_come_in_the_order_of_the_directory_and_neighbours_only_where_it_h
         ),
     ],
 )
-def test_a_member_that_installers_refuse_is_an_error_and_the_others_are_read(entry, text):
+def test_member_rejected_by_installers_is_an_error(entry, text):
     names, extract, _ = walked(entry, Entry(b"other"))
     assert names == ["a", "other"]
     assert extract.error is not None
@@ -146,17 +146,17 @@ def test_a_member_that_installers_refuse_is_an_error_and_the_others_are_read(ent
 
 
 @pytest.mark.parametrize("entry", [Entry(b"a", flags=1), Entry(b"a/", b"x", flags=1), Entry(b"a", method=93)])
-def test_what_is_never_opened_may_be_of_any_kind(entry):
+def test_members_that_are_never_opened_may_be_of_any_kind(entry):
     assert walked(entry)[1].error is None
 
 
 @pytest.mark.parametrize("extra", [b"\x99\x99\xff\xff", zip64_extra(1)[:-1] + b"", b"\x01\x00\x04\x00abcd"])
-def test_a_broken_extra_field_ends_the_walk(extra):
+def test_broken_extra_field_ends_the_walk(extra):
     with pytest.raises(BadZipError):
         walked(Entry(b"a", size=MAX_32, extra=extra))
 
 
-def test_a_broken_unicode_path_is_refused_by_newer_pythons_alone():
+def test_broken_unicode_path_is_rejected_only_by_newer_pythons():
     _, extract, _ = walked(
         Entry(b"a", extra=unicode_path(b"\xff", b"a")), Entry(b"b", extra=unicode_path(b"", b"b", cut=2))
     )
@@ -164,7 +164,7 @@ def test_a_broken_unicode_path_is_refused_by_newer_pythons_alone():
     assert extract.notes == ["ambiguous archive: newer Pythons refuse it: 2 broken Unicode Path extra fields"]
 
 
-def test_each_zip64_field_replaces_what_is_still_unset():
+def test_zip64_fields_replace_unset_values():
     extra = zip64_extra(MAX_32, 5) + zip64_extra(7)
     entry = central_header(Entry(b"a", size=MAX_32, compressed_size=MAX_32, extra=extra), 9)
     assert sizes_at(entry, 0) == (7, 5, 9)

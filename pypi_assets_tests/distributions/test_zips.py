@@ -1,4 +1,4 @@
-"""The zip reader: what zipfile reads, in few pieces; what two readers could see differently is corrupt."""
+"""The zip reader: reads the same as zipfile, in few ranges. A zip that two readers could see differently is corrupt."""
 
 import hashlib
 import io
@@ -39,7 +39,7 @@ WANTED = Entry(METADATA.encode(), CONTENT, DEFLATED)
 
 
 class Ranges:
-    """A file in memory that records what is requested of it, like an index."""
+    """A file in memory that records the requested ranges, like an index."""
 
     def __init__(self, content, *, metadata_sha256=None, sidecar_content=None):
         self.content = content
@@ -68,7 +68,7 @@ def extract(content, wanted=(METADATA,), **limits):
 
 
 def noise(size, seed=0):
-    """Bytes that do not compress, and hold no signature of a zip's."""
+    """Return incompressible bytes without any zip signature."""
     return random.Random(seed).randbytes(size).replace(b"PK", b"kp")
 
 
@@ -78,24 +78,24 @@ def error_of(extracted):
     return extracted.error.text
 
 
-# reading in pieces
+# Reading in ranges
 
 
-def test_a_small_file_is_read_whole_and_once():
+def test_small_file_is_read_whole_and_once():
     source = Ranges(zip_bytes({"a.py": "", METADATA: CONTENT}))
     extracted = extract(source)
     assert (extracted.paths, extracted.files, extracted.error) == (["a.py", METADATA], {METADATA: HEADERS}, None)
     assert source.requested == [(0, source.size)]
 
 
-def test_of_a_large_wheel_the_tail_is_read():
+def test_only_the_tail_of_a_large_wheel_is_read():
     source = Ranges(zip_bytes({"lib.so": noise(MIB), METADATA: CONTENT}))
     assert extract(source).files == {METADATA: HEADERS}
     assert len(source.requested) == 1
     assert source.bytes <= 32 * 1024
 
 
-def test_a_large_directory_takes_one_more_read_and_no_byte_twice():
+def test_large_directory_takes_one_more_read():
     names = {f"{'package' * 10}/module{number}.py": noise(300, number) for number in range(2000)}
     source = Ranges(zip_bytes(names | {METADATA: CONTENT}))
     extracted = extract(source)
@@ -105,21 +105,21 @@ def test_a_large_directory_takes_one_more_read_and_no_byte_twice():
     assert (tail + tail_size, start + size) == (source.size, tail)
 
 
-def test_members_far_from_the_end_take_a_range_of_their_own():
+def test_distant_members_take_separate_ranges():
     source = Ranges(zip_bytes({METADATA: CONTENT, "top": "x", "lib.so": noise(MIB)}))
     assert extract(source, [METADATA, "top"]).files == {METADATA: HEADERS, "top": b"x"}
     assert len(source.requested) == 2
     assert source.bytes < 40_000
 
 
-def test_neighbours_come_in_one_piece_and_strangers_in_two():
+def test_adjacent_members_are_read_in_one_range():
     members = {"a": "1", "between": noise(10_000), "b": "2", "far": noise(MIB), "c": "3", "end": noise(MIB, 1)}
     source = Ranges(zip_bytes(members))
     assert extract(source, "abc").files == {"a": b"1", "b": b"2", "c": b"3"}
     assert len(source.requested) == 3
 
 
-def test_a_file_of_which_most_is_needed_is_read_whole():
+def test_mostly_needed_file_is_read_whole():
     members = {}
     for number in range(6):
         members |= {f"wanted{number}": noise(200_000, number), f"other{number}": noise(70_000, number)}
@@ -130,7 +130,7 @@ def test_a_file_of_which_most_is_needed_is_read_whole():
     assert source.bytes == source.size
 
 
-def test_metadata_in_a_thousand_places_is_refused():
+def test_metadata_in_a_thousand_ranges_is_rejected():
     members = {}
     for number in range(60):
         members |= {f"wanted{number}": "", f"other{number}": noise(70_000, number)}
@@ -140,7 +140,7 @@ def test_metadata_in_a_thousand_places_is_refused():
     assert extracted.error.kind is ErrorKind.LIMIT_EXCEEDED
 
 
-def test_the_sidecar_is_requested_where_nothing_but_metadata_is_missing():
+def test_sidecar_is_requested_if_only_metadata_are_missing():
     content = zip_bytes({METADATA: CONTENT, "lib.so": noise(MIB)})
     source = Ranges(content, sidecar_content=CONTENT)
     assert extract(source).files == {METADATA: HEADERS}
@@ -155,7 +155,7 @@ def test_the_sidecar_is_requested_where_nothing_but_metadata_is_missing():
         extract(Ranges(content, sidecar_content=CONTENT + b"x"))
 
 
-def test_metadata_that_the_index_does_not_promise_is_no_property_of_the_file():
+def test_metadata_with_another_hash_than_promised_raises():
     content = zip_bytes({METADATA: CONTENT})
     promised = hashlib.sha256(CONTENT).hexdigest()
     assert extract(Ranges(content, metadata_sha256=promised)).files == {METADATA: HEADERS}
@@ -163,7 +163,7 @@ def test_metadata_that_the_index_does_not_promise_is_no_property_of_the_file():
         extract(Ranges(content, metadata_sha256="0" * 64))
 
 
-def test_what_a_source_raises_comes_up():
+def test_source_errors_propagate():
     class Failing(Ranges):
         def read_at(self, offset, size):
             raise ConnectionResetError("gone")
@@ -172,7 +172,7 @@ def test_what_a_source_raises_comes_up():
         extract(Failing(b"PK"))
 
 
-# what zipfile reads
+# Agreement with zipfile
 
 
 NAMES = st.lists(st.sampled_from("abcé/._-PK\x01\x02 \n\\"), min_size=1, max_size=8).map("".join)
@@ -183,10 +183,10 @@ NAMES = st.lists(st.sampled_from("abcé/._-PK\x01\x02 \n\\"), min_size=1, max_si
     st.dictionaries(NAMES, st.binary(max_size=300), max_size=12).filter(lambda members: are_distinct(members)),
     st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2]),
     st.binary(max_size=40).filter(lambda comment: b"PK\x05\x06" not in comment),
-    st.binary(max_size=40).filter(lambda prefix: b"PK\x06\x07" not in prefix),  # zipfile takes it for a locator
+    st.binary(max_size=40).filter(lambda prefix: b"PK\x06\x07" not in prefix),  # zipfile reads it as a locator
     st.booleans(),
 )
-def test_it_reads_what_zipfile_reads(members, method, comment, prefix, zip64):
+def test_content_equals_zipfile(members, method, comment, prefix, zip64):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, content in members.items():
@@ -204,7 +204,7 @@ def test_it_reads_what_zipfile_reads(members, method, comment, prefix, zip64):
 
 
 def are_distinct(names):
-    """Whether no two are one file: zipfile takes `a` and `./a` for two, of which an installer leaves the last."""
+    """Check that no two names are one file. zipfile keeps `a` and `./a` apart, but an installer keeps only the last."""
     cleaned = ["/".join(part for part in name.split("/") if part not in {"", "."}) for name in names]
     return len(set(cleaned)) == len(cleaned)
 
@@ -224,7 +224,7 @@ def is_clean(name):
         {"zip64": True, "prefix": b"start" * 100},
     ],
 )
-def test_what_is_around_a_zip_does_not_matter(changes):
+def test_data_around_a_zip_are_ignored(changes):
     for filling in (b"", noise(100_000)):
         extracted = extract(raw_zip([Entry(b"a.py", filling), WANTED], **changes))
         assert (extracted.paths, extracted.files) == (["a.py", METADATA], {METADATA: HEADERS})
@@ -238,14 +238,14 @@ def test_methods_and_data_descriptors(method, flags):
     assert extract(raw_zip([entry, Entry(b"z.py")])).files == {METADATA: HEADERS}
 
 
-def test_a_member_with_its_sizes_in_a_zip64_field():
+def test_member_with_sizes_in_zip64_field():
     compressed = len(WANTED.stored)
     extra = zip64_extra(len(CONTENT), compressed)
     entry = replace(WANTED, size=MAX_32, compressed_size=MAX_32, extra=extra, local_extra=extra)
     assert extract(raw_zip([Entry(b"a.py"), entry])).files == {METADATA: HEADERS}
 
 
-def test_a_directory_in_another_order():
+def test_directory_in_another_order():
     first, second = Entry(b"a", b"1"), Entry(b"b", b"2")
     straight = raw_zip([first, second])
     directory = straight.index(b"PK\x01\x02")
@@ -258,7 +258,7 @@ def test_a_directory_in_another_order():
     assert (extracted.paths, extracted.files, extracted.error) == (["b", "a"], {"a": b"1", "b": b"2"}, None)
 
 
-# names
+# Names
 
 
 def test_names(subtests: pytest.Subtests):
@@ -292,7 +292,7 @@ def test_names(subtests: pytest.Subtests):
             assert extracted.error is None
 
 
-def test_of_the_same_name_the_last_counts_and_case_is_noted():
+def test_last_of_equal_names_wins_and_case_is_noted():
     extracted = extract(raw_zip([Entry(b"a", b"1"), Entry(b"a", b"2"), Entry(b"A"), Entry(b"b")]), "a")
     assert (extracted.paths, extracted.files) == (["a", "A", "b"], {"a": b"2"})
     assert extracted.notes == [
@@ -301,16 +301,16 @@ def test_of_the_same_name_the_last_counts_and_case_is_noted():
     ]
 
 
-def test_a_link_is_read_as_the_file_that_pip_makes_of_it():
+def test_link_is_read_as_a_file_like_in_pip():
     extracted = extract(raw_zip([replace(WANTED, external_attr=0o120777 << 16)]))
     assert (extracted.paths, extracted.files, extracted.error) == ([METADATA], {METADATA: HEADERS}, None)
     assert extracted.notes == [f"ambiguous archive: {METADATA} has the mode of a symbolic link, and pip writes a file"]
 
 
-# lies
+# False claims
 
 
-def test_a_member_that_lies_leaves_the_others(subtests: pytest.Subtests):
+def test_member_with_false_headers_keeps_the_others(subtests: pytest.Subtests):
     cases = [
         (replace(WANTED, crc=1), "wrong CRC"),
         (replace(WANTED, size=len(CONTENT) - 1), "wrong CRC"),
@@ -349,17 +349,17 @@ def test_a_member_that_lies_leaves_the_others(subtests: pytest.Subtests):
         ),
     ],
 )
-def test_a_directory_that_lies(changes, text):
+def test_false_directories(changes, text):
     assert error_of(extract(raw_zip([Entry(b"a.py", b"1" * 50), WANTED], **changes))).startswith(f"BadZipFile: {text}")
 
 
-def test_a_wrong_count_is_noted():
+def test_wrong_count_is_noted():
     extracted = extract(raw_zip([WANTED], count=7))
     assert (extracted.error, extracted.files) == (None, {METADATA: HEADERS})
     assert extracted.notes == ["the zip's directory counts 7 entries and has 1"]
 
 
-def test_a_zip64_record_that_contradicts_the_other_one_is_corrupt():
+def test_contradicting_zip64_record_is_corrupt():
     content = bytearray(raw_zip([WANTED], zip64=True))
     end = content.rindex(b"PK\x05\x06")
     content[end + 12 : end + 16] = struct.pack("<L", 60)
@@ -367,25 +367,25 @@ def test_a_zip64_record_that_contradicts_the_other_one_is_corrupt():
 
 
 @pytest.mark.parametrize("offset", [0, 10, 31])
-def test_members_that_overlap_are_corrupt(offset):
+def test_overlapping_members_are_corrupt(offset):
     twin = Entry(b"b", b"1" * 20, offset=offset)
     extracted = extract(raw_zip([Entry(b"a", b"1" * 20), twin, Entry(b"c")]), "ab")
     assert error_of(extracted)
     assert (extracted.paths, extracted.files) == (["a", "b", "c"], {})
 
 
-def test_a_member_that_reaches_into_the_directory_is_corrupt():
+def test_member_that_overlaps_the_directory_is_corrupt():
     last = Entry(b"b", b"1" * 20, compressed_size=40, size=40)
     assert error_of(extract(raw_zip([Entry(b"a"), last]), "a"))
 
 
 @pytest.mark.parametrize("cut", [1, 10, 22, 60, 200])
-def test_a_truncated_zip_is_corrupt(cut):
+def test_truncated_zip_is_corrupt(cut):
     content = raw_zip([WANTED, Entry(b"a.py")])
     assert error_of(extract(content[:-cut]))
 
 
-def test_a_source_that_is_shorter_than_its_size_is_corrupt():
+def test_source_shorter_than_its_size_is_corrupt():
     source = Ranges(raw_zip([WANTED]))
     source.size += 10
     assert error_of(extract(source))

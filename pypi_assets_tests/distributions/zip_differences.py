@@ -1,9 +1,9 @@
-"""Draws zips of odd headers, and compares what is read of each with what Python's zipfile reads.
+"""Draws zips with odd headers and compares each read with Python's zipfile.
 
     python -m pypi_assets_tests.distributions.zip_differences [--seconds 60] [--seed 0]
 
-Whatever zipfile sees is seen, or there is an error or a note of doubt; whatever zipfile refuses has one too. What
-zipfile reads and has an error here is counted by its text.
+Everything that zipfile reads is read here, or there is an error or a note of doubt. So there is for everything that
+zipfile rejects. Zips that zipfile reads but that have an error here are counted by error text.
 """
 
 import argparse
@@ -46,7 +46,7 @@ METHODS = (STORED, STORED, DEFLATED, DEFLATED, BZIP2, LZMA, 9, 93)
 
 
 class AllNames:
-    """Collects names as they are, up to a NUL."""
+    """Collects names unchanged up to a NUL."""
 
     def __init__(self, extract: Extract, budget: Budget) -> None:
         self.names: list[str] = []
@@ -60,7 +60,7 @@ class AllNames:
         self.places |= dict(zip(cut, places, strict=True))
 
     def finish(self) -> None:
-        """Nothing is due: the names are compared as they are."""
+        """Do nothing: names are compared unchanged."""
 
 
 def drawn_entry(random: Random) -> Entry:
@@ -123,18 +123,20 @@ def drawn_zip(random: Random) -> bytes:
 
 
 def by_zipfile(content: bytes) -> tuple[list[tuple[str, int]], dict[str, bytes | None]] | None:
-    """Names with the places of their members, and their contents; None where zipfile refuses the zip, and as the
-    content of what it refuses."""
+    """Return names with the offsets of their members, and contents.
+
+    The result is None if zipfile rejects the zip. The content of a rejected member is None.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             contents: dict[str, bytes | None] = {}
             for name in archive.namelist():
                 try:
                     contents[name] = archive.read(name)
-                except Exception:  # noqa: BLE001 - whatever it raises, an installer ends there
+                except Exception:  # noqa: BLE001 - an installer fails at any error
                     contents[name] = None
             return [(info.filename, info.header_offset) for info in archive.infolist()], contents
-    except Exception:  # noqa: BLE001 - the same
+    except Exception:  # noqa: BLE001 - as above
         return None
 
 
@@ -154,7 +156,7 @@ def by_us(content: bytes) -> tuple[list[tuple[str, int]], Extract]:
 
 
 def difference(content: bytes) -> tuple[str | None, str | None]:
-    """In what the two differ in silence, if they do; and why there is an error here of what zipfile reads wholly."""
+    """Return the silent difference, if any, and the error here if zipfile reads the whole zip."""
     theirs = by_zipfile(content)
     places, extract = by_us(content)
     has_doubt = extract.error is not None or any(note.startswith(AMBIGUOUS) for note in extract.notes)

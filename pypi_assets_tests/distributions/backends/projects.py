@@ -14,7 +14,7 @@ FLAT = ("demo/__init__.py", "demo/core.py", "demo/data/x.py", "demo/tests/test_x
 SRC = tuple(f"src/{path}" for path in FLAT[:4])
 WHOLE = ["demo", "demo.core", "demo.data", "demo.data.x", "demo.tests", "demo.tests.test_x"]
 NAME = '[project]\nname = "demo"\n'
-"""A package with files next to it, the same in a source folder, its modules, and a [project] table of its name."""
+"""A package with files next to it, the same in a source folder, its modules, and a matching [project] table."""
 
 TREE = (
     "demo/__init__.py",
@@ -31,8 +31,7 @@ TREE = (
 SRC_TREE = tuple(f"src/{path}" for path in TREE)
 LIBRARY = ["demo", "demo.core", "demo.sub", "demo.sub.deep"]
 NO_DATA = "[tool.setuptools]\ninclude-package-data = false\n"
-"""A package with subpackages and folders next to it, the same in a source folder, the modules of its packages but for
-tests, and settings of setuptools by which packages have no data."""
+"""Packages with other folders next to them, at the top and below src, their modules, and settings without data."""
 
 CMAKE_FILES = {
     "CMakeLists.txt": "project(demo)\nadd_subdirectory(src/native)\nadd_subdirectory(${CMAKE_SOURCE_DIR}/more)\n",
@@ -41,7 +40,7 @@ CMAKE_FILES = {
     "more/CMakeLists.txt": "make_module(_more b.c)\nmake_other(_other c.c)\nadd_subdirectory(..)\n",
     "unread/CMakeLists.txt": "make_module(_unread b.c)\n",
 }
-"""A build in several folders, with a function of its own: `_fast` is installed, `_more` goes where a backend has it."""
+"""A build in several folders with its own function: `_fast` is installed, `_more` is placed by the backend."""
 
 
 def files(*paths: str, **contents: str) -> dict[str, str]:

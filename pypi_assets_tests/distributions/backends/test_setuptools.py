@@ -18,7 +18,7 @@ from pypi_assets_tests.distributions.backends.projects import (
 SETTINGS = "[tool.setuptools]\n"
 
 ALL_SOURCES = {"demo.egg-info/SOURCES.txt": "\n".join((*TREE, "demo/tests/project/x.py"))}
-"""Names all files of the small projects, as that of an sdist does."""
+"""Names all files of the small projects, like an sdist's SOURCES.txt."""
 
 
 def test_modules(subtests: pytest.Subtests):

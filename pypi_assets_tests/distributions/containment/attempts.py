@@ -25,11 +25,11 @@ _X86 = platform.machine() == "x86_64"
 STOPPED = "stopped"
 DONE = "done"
 LIMITS = "limits"
-"""The name of the limits on resources among the layers."""
+"""The layer name of the resource limits."""
 ATTEMPTS: dict[str, Callable[[], object]] = {}
 _AT_FDCWD = -100
 _PARENT = os.getppid()
-"""Which a process without new rights may still know."""
+"""A process may know this id even without permissions."""
 
 
 def attempt(of: Callable[[], object]) -> Callable[[], object]:
@@ -169,7 +169,7 @@ def open_netlink() -> None:
 
 @attempt
 def pass_a_descriptor() -> None:
-    """Send it to the parent, where it would arrive with the next message."""
+    """Send it to the parent along with the next message."""
     with socket.socket(fileno=os.dup(0)) as channel:
         socket.send_fds(channel, [], [1])
 

@@ -60,13 +60,13 @@ LANDLOCK = {
     "start a program",
     "mount a file system",
 }
-"""What Landlock stops of any version."""
+"""Attempts that every version of Landlock stops."""
 LANDLOCK_FOR_TCP = {"connect by tcp", "listen on tcp"}
 LANDLOCK_FOR_SIGNALS = {"signal parent", "signal another process", "connect to an abstract socket"}
 BY_LIMITS_ALONE = {"take much memory", "write a large file", "open many files"}
-"""What costs memory. seccomp allows the calls themselves."""
+"""Attempts that use memory. seccomp allows the calls themselves."""
 BY_CAPABILITIES = {"mount a file system", "join a namespace", "set the clock", "load bpf"}
-"""What takes the rights of root."""
+"""Attempts that need root's permissions."""
 
 
 @pytest.fixture

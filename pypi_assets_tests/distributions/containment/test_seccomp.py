@@ -141,7 +141,7 @@ OF_ATTEMPTS = {
     "keyctl": (250, 219),
     "io_uring_setup": (425, 425),
 }
-"""What attempts to get out call, with its numbers on x86-64 and AArch64."""
+"""The system calls of escape attempts, with their numbers on x86-64 and AArch64."""
 
 
 @pytest.mark.parametrize("machine", ARCHITECTURES)
