@@ -1,4 +1,4 @@
-"""Packs for the tests of what is kept of distributions, and where the catalog says that extracts lie."""
+"""Packs for tests of stored extracts, and the catalog's locations of extracts."""
 
 from sqlalchemy import select
 
@@ -25,7 +25,7 @@ def stored(storage: Storage) -> set[str]:
 
 
 def places(catalog: Catalog) -> dict[str, tuple[str, int, int]]:
-    """Where the extract of each distribution lies: pack, offset, length."""
+    """Return the location of each distribution's extract: pack, offset, length."""
     with catalog.read() as connection:
         rows = connection.execute(
             select(

@@ -1,4 +1,4 @@
-"""What was read is kept in packs: stored before the catalog points to them, found again."""
+"""Extracts are stored in packs before the catalog refers to them, and are read back."""
 
 import threading
 import time
@@ -34,7 +34,7 @@ def later(catalog: Catalog, by: timedelta = timedelta(hours=25)) -> Catalog:
     return Catalog(catalog.engine, lambda: time.time() + by.total_seconds())
 
 
-def test_packs_without_use_are_deleted_after_a_day(index: ServedIndex, catalog: Catalog):
+def test_orphaned_packs_are_deleted_after_a_day(index: ServedIndex, catalog: Catalog):
     index.raw("one-1.0.tar.gz", b"no archive")
     crawler = index.crawler(catalog)
     crawl_full(crawler)
@@ -58,9 +58,7 @@ def test_packs_without_use_are_deleted_after_a_day(index: ServedIndex, catalog: 
     assert clean_packs(later(catalog), index.storage).deleted == ()
 
 
-def test_a_pack_that_comes_into_use_while_others_are_deleted_is_kept(
-    index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
-):
+def test_pack_referenced_during_deletion_is_kept(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
     crawler = index.crawler(catalog)
     index.wheel("one", "1.0")
     crawl_full(crawler)
@@ -69,7 +67,7 @@ def test_a_pack_that_comes_into_use_while_others_are_deleted_is_kept(
     crawl_incremental(crawler)
     everything = stored(index.storage)
     assert len(everything) == 2
-    # as it was a moment ago
+    # the state a moment ago
     monkeypatch.setattr(
         "pypi_assets.extracts.packs.used_packs", lambda _connection, after, _limit: [] if after else [first]
     )
@@ -77,8 +75,8 @@ def test_a_pack_that_comes_into_use_while_others_are_deleted_is_kept(
     assert stored(index.storage) == everything
 
 
-def test_packs_that_may_be_needed_are_kept(index: ServedIndex, catalog: Catalog):
-    """An extract of what the catalog does not know, or has no extract of, and a pack that is damaged."""
+def test_possibly_needed_packs_are_kept(index: ServedIndex, catalog: Catalog):
+    """Keep packs with an extract that the catalog does not know or has no location for, and corrupt packs."""
     known, unread = index.wheel("one", "1.0"), index.raw("two-1.0.win32.exe", b"MZ")
     crawl_full(index.crawler(catalog))
     of_known = PackedExtract("one", known, None, b"one")
@@ -93,7 +91,7 @@ def test_packs_that_may_be_needed_are_kept(index: ServedIndex, catalog: Catalog)
     assert stored(index.storage) == everything - {pack_path(waste)}
 
 
-def test_another_catalogs_packs_are_not_waste(
+def test_packs_of_another_catalog_are_not_orphaned(
     index: ServedIndex, catalog: Catalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ):
     assert clean_packs(later(catalog), storage).packs == 0
@@ -102,7 +100,7 @@ def test_another_catalogs_packs_are_not_waste(
     waste = put(index.storage, [PackedExtract("one", names[0], None, b"one")])
     with pytest.raises(CatalogError, match=naming(1)):
         clean_packs(later(catalog), index.storage)
-    crawl_full(index.crawler(catalog, in_flight=1))  # each file has a pack of its own
+    crawl_full(index.crawler(catalog, in_flight=1))  # one pack per file
     in_use = sorted({pack for pack, _, _ in places(catalog).values()})
     assert len(in_use) == 2
     for dry_run in (False, True):
@@ -117,7 +115,7 @@ def test_another_catalogs_packs_are_not_waste(
     assert clean_packs(later(catalog), index.storage).deleted == (waste,)
 
 
-def test_a_pack_has_an_index_of_what_is_in_it(storage: Storage):
+def test_pack_has_an_index(storage: Storage):
     name = put(storage)
     pack = read_pack(storage, name)
     assert [(entry.project, entry.filename, entry.sha256) for entry in pack.entries] == [
@@ -129,11 +127,11 @@ def test_a_pack_has_an_index_of_what_is_in_it(storage: Storage):
     assert stored(storage) == {f"extracts/{name[:2]}/{name}.pack"}
 
 
-def test_no_two_packs_are_the_same():
+def test_packs_are_unique():
     assert make_pack(EXTRACTS).name != make_pack(EXTRACTS).name
 
 
-def test_extracts_are_found_in_whatever_order(storage: Storage):
+def test_extracts_are_read_in_any_order(storage: Storage):
     pack = make_pack(EXTRACTS)
     storage.put(pack_path(pack.name), pack.content)
     wanted = [(entry.offset, entry.length) for entry in reversed(pack.entries)]
@@ -142,14 +140,14 @@ def test_extracts_are_found_in_whatever_order(storage: Storage):
 
 
 @pytest.mark.parametrize("damage", [lambda content: content[:-1], lambda content: content[:60] + b"x" + content[61:]])
-def test_a_damaged_pack_is_named(storage: Storage, damage):
+def test_corrupt_pack_is_named(storage: Storage, damage):
     pack = make_pack(EXTRACTS)
     storage.put(pack_path(pack.name), damage(pack.content))
     with pytest.raises(PackError, match=naming(pack.name)):
         read_pack(storage, pack.name)
 
 
-def test_a_missing_or_shortened_pack_is_named(storage: Storage):
+def test_missing_or_truncated_pack_is_named(storage: Storage):
     with pytest.raises(PackError, match=naming("0" * 64)):
         read_pack(storage, "0" * 64)
     with pytest.raises(PackError, match=naming("0" * 64)):
@@ -160,10 +158,8 @@ def test_a_missing_or_shortened_pack_is_named(storage: Storage):
         read_extracts(storage, pack.name, len(pack.content), [(39, 3)])
 
 
-def test_a_crawl_keeps_what_it_read(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(
-        "pypi_assets.crawl.reading._COMMIT_EVERY_S", 600.0
-    )  # on a busy machine there could be two packs
+def test_crawl_stores_extracts(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("pypi_assets.crawl.reading._COMMIT_EVERY_S", 600.0)  # a busy machine may write two packs
     wheel, sdist = index.wheel("one", "1.0"), index.sdist("two", "1.0")
     broken, unread = index.raw("three-1.0.tar.gz", b"no archive"), index.raw("four-1.0.win32.exe", b"MZ")
     crawl_full(index.crawler(catalog))
@@ -179,7 +175,7 @@ def test_a_crawl_keeps_what_it_read(index: ServedIndex, catalog: Catalog, monkey
     assert "one_module/__init__.py" in extract.paths
 
 
-def test_a_pack_that_cannot_be_stored_stops_the_crawl_before_the_catalog_refers_to_it(
+def test_failing_pack_stops_the_crawl_before_the_commit(
     index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ):
     index.wheel("one", "1.0")
@@ -205,7 +201,7 @@ def test_reads_are_committed_every_few_seconds(index: ServedIndex, catalog: Cata
     committed = threading.Event()
 
     def wait_for_the_others(request):
-        """The last file comes once what was read before is committed."""
+        """Serve the last file after the earlier reads are committed."""
         if "/packages/" in request.url.path and "project3" in request.url.path:
             while not places(catalog) and not committed.wait(0.02):
                 pass
@@ -215,7 +211,7 @@ def test_reads_are_committed_every_few_seconds(index: ServedIndex, catalog: Cata
     assert len({pack for pack, _, _ in places(catalog).values()}) > 1
 
 
-def test_what_is_read_again_points_to_its_new_extract_or_to_none(index: ServedIndex, catalog: Catalog):
+def test_reread_file_refers_to_its_new_extract_or_none(index: ServedIndex, catalog: Catalog):
     filename = index.raw("one-1.0.tar.gz", b"no archive")
     crawler = index.crawler(catalog)
     crawl_full(crawler)

@@ -1,4 +1,4 @@
-"""What was read once is judged again from its extracts alone: no request, nothing lost, and changes are reported."""
+"""Stored extracts are judged again without a request. Nothing is lost, and changes are reported."""
 
 import json
 import sys
@@ -34,7 +34,7 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the kernel limi
 
 @pytest.fixture
 def crawled(index: ServedIndex, catalog: Catalog) -> ServedIndex:
-    """An index of six files that was crawled, and that refuses every request since."""
+    """Return an index of six files that was crawled and rejects every later request."""
     index.wheel("one", "1.0", requires_dist=["two>=1"])
     index.wheel("one", "2.0")
     index.sdist("one", "2.0")
@@ -62,7 +62,7 @@ def content(catalog: Catalog) -> list[dict[str, object]]:
 
 
 def change(catalog: Catalog, filename: str | None = None, **values: object) -> None:
-    """Stores `values` for one distribution, or for all, as an older extractor might have."""
+    """Store `values` for one distribution, or for all, as an older extractor might have."""
     lists = {name: value for name, value in values.items() if isinstance(value, tuple)}
     chosen = select(distributions.c.id).where(distributions.c.filename == filename)
     with catalog.write() as connection:
@@ -77,7 +77,7 @@ def change(catalog: Catalog, filename: str | None = None, **values: object) -> N
 WHEEL, NEW_WHEEL, SDIST = "one-1.0-py3-none-any.whl", "one-2.0-py3-none-any.whl", "one-2.0.tar.gz"
 
 
-def test_records_of_older_rules_are_made_again_without_a_request(crawled: ServedIndex, catalog: Catalog):
+def test_records_of_older_rules_are_remade_without_a_request(crawled: ServedIndex, catalog: Catalog):
     before = content(catalog)
     change(catalog, modules_id=("wrong", "one_module"))
     change(catalog, WHEEL, requires_dist_id=None)
@@ -90,7 +90,7 @@ def test_records_of_older_rules_are_made_again_without_a_request(crawled: Served
     result = run(crawled, catalog)
 
     unread = [row["extractor_version"] for row in content(catalog) if row["pack_id"] is None]
-    assert unread == [0]  # the one of a kind that is not read
+    assert unread == [0]  # the file of an unsupported kind
     change(catalog, "four-1.0.win32.exe", extractor_version=EXTRACTOR_VERSION, modules_id=None)
     assert content(catalog) == before
     assert (result.looked_at, result.changed, result.unread, result.overtaken) == (5, 5, 0, 0)
@@ -106,7 +106,7 @@ def test_records_of_older_rules_are_made_again_without_a_request(crawled: Served
 
 
 @pytest.mark.nightly
-def test_the_next_full_dump_publishes_it(crawled: ServedIndex, catalog: Catalog):
+def test_next_full_dump_has_the_new_record(crawled: ServedIndex, catalog: Catalog):
     change(catalog, WHEEL, modules_id=("wrong",), details="{}")
     run(crawled, catalog)
     rows = {row["filename"]: row for row in map(as_dumped, full_dump_rows(catalog, open_full_dump(catalog, 1), 0))}
@@ -114,7 +114,7 @@ def test_the_next_full_dump_publishes_it(crawled: ServedIndex, catalog: Catalog)
     assert (rows[WHEEL]["requires_by"], rows[WHEEL]["stubs"], rows[WHEEL]["left_out"]) == ("METADATA", [], 0)
 
 
-def test_records_that_stay_only_get_the_new_version(crawled: ServedIndex, catalog: Catalog):
+def test_unchanged_records_get_the_new_version(crawled: ServedIndex, catalog: Catalog):
     before = content(catalog)
     change(catalog)
     result = run(crawled, catalog)
@@ -125,7 +125,7 @@ def test_records_that_stay_only_get_the_new_version(crawled: ServedIndex, catalo
     assert run(crawled, catalog).looked_at == 0
 
 
-def test_what_no_list_shows_is_reported_too(crawled: ServedIndex, catalog: Catalog):
+def test_changes_of_other_columns_are_reported(crawled: ServedIndex, catalog: Catalog):
     with catalog.read() as connection:
         details = connection.scalar(select(DATA.details).join(distributions).where(distributions.c.filename == WHEEL))
     change(catalog, WHEEL, details=json.dumps(json.loads(str(details)) | {"summary": "old"}), requires_python=">=2")
@@ -137,7 +137,7 @@ def test_what_no_list_shows_is_reported_too(crawled: ServedIndex, catalog: Catal
 
 
 @pytest.mark.nightly
-def test_which_records_are_made_again_can_be_chosen(crawled: ServedIndex, catalog: Catalog):
+def test_reprocess_of_selected_records(crawled: ServedIndex, catalog: Catalog):
     change(catalog, WHEEL, modules_id=("wrong",))
     change(catalog, SDIST, modules_id=("wrong",), extractor_version=EXTRACTOR_VERSION)
     assert run(crawled, catalog, project="Two").looked_at == 0
@@ -150,9 +150,7 @@ def test_which_records_are_made_again_can_be_chosen(crawled: ServedIndex, catalo
 
 
 @pytest.mark.nightly
-def test_a_stopped_reprocess_goes_on_where_it_was(
-    crawled: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
-):
+def test_stopped_reprocess_resumes(crawled: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(reprocessing, "_BATCH", 2)
     before = content(catalog)
     change(catalog, WHEEL, modules_id=("wrong",))
@@ -175,7 +173,7 @@ def test_a_stopped_reprocess_goes_on_where_it_was(
 @pytest.mark.parametrize(
     "damage", [None, lambda content: content[:-1], lambda content: content[:45] + b"?" + content[46:]]
 )
-def test_where_a_pack_is_missing_or_damaged_nothing_is_lost(
+def test_missing_or_corrupt_pack_loses_no_record(
     crawled: ServedIndex,
     catalog: Catalog,
     monkeypatch: pytest.MonkeyPatch,
@@ -203,8 +201,8 @@ def test_where_a_pack_is_missing_or_damaged_nothing_is_lost(
     assert run(crawled, catalog).looked_at == result.unread
 
 
-def test_what_no_extract_supplies_is_counted_named_and_read_again(crawled: ServedIndex, catalog: Catalog):
-    """Files without an extract, and those whose pack is missing; not those of a kind that is never read."""
+def test_files_without_extract_are_counted_named_and_reread(crawled: ServedIndex, catalog: Catalog):
+    """Count files without an extract and files whose pack is missing, but not files of unsupported kinds."""
     change(catalog)
     with catalog.write() as connection:
         of_new = select(distributions.c.id).where(distributions.c.filename == NEW_WHEEL)
@@ -235,7 +233,7 @@ def pack_names(catalog: Catalog) -> list[str]:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("fault", ["late_stop", "late_raise", pytest.param("late_fill", marks=linux_only)])
-def test_where_the_reader_fails_the_record_stays(
+def test_record_stays_if_the_reader_fails(
     index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, fault: str
 ):
     index.wheel(fault, "1.0")
@@ -258,7 +256,7 @@ def test_where_the_reader_fails_the_record_stays(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("overtaken_by", ["a read", "a newer page"])
-def test_a_crawl_that_reads_a_distribution_meanwhile_wins(
+def test_concurrent_crawl_of_a_distribution_wins(
     crawled: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, overtaken_by: str
 ):
     change(catalog, WHEEL, modules_id=("wrong",))
@@ -279,7 +277,7 @@ def test_a_crawl_that_reads_a_distribution_meanwhile_wins(
     assert [row["extractor_version"] for row in content(catalog)].count(-1) == 2
 
 
-def test_the_record_of_a_stored_extract(crawled: ServedIndex, catalog: Catalog):
+def test_record_of_a_stored_extract(crawled: ServedIndex, catalog: Catalog):
     [(place, record)] = stored_records(catalog, crawled.storage, shared_readers(), WHEEL)
     assert (place.project, place.filename, record.modules) == ("one", WHEEL, ("one_module",))
     assert stored_records(catalog, crawled.storage, shared_readers(), WHEEL, "One") == [(place, record)]
@@ -300,7 +298,7 @@ def test_the_record_of_a_stored_extract(crawled: ServedIndex, catalog: Catalog):
 
 
 @pytest.mark.nightly
-def test_a_stored_extract_that_kills_its_reader_has_one_error(
+def test_stored_extract_that_kills_its_reader_has_one_error(
     index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ):
     filename = index.wheel("crash", "1.0")
