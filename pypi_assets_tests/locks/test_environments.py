@@ -1,4 +1,4 @@
-"""Markers hold, and wheels fit, as installers decide it; what is not known decides nothing."""
+"""Markers and wheels are evaluated like installers do. Unknown values decide nothing."""
 
 import pytest
 from hypothesis import given
@@ -28,12 +28,12 @@ markers = st.recursive(
 
 
 @given(markers)
-def test_a_marker_of_what_is_known_is_what_packaging_evaluates(marker: str) -> None:
+def test_marker_of_known_values_agrees_with_packaging(marker: str) -> None:
     assert WHOLE.holds(marker) == Marker(marker).evaluate(dict(WHOLE.variables))
 
 
 @given(markers)
-def test_what_is_decided_with_less_knowledge_is_decided_alike_with_more(marker: str) -> None:
+def test_partial_knowledge_never_contradicts_full_knowledge(marker: str) -> None:
     for partly in (ANY_ENVIRONMENT, named_environment("3.12"), named_environment(platform="linux")):
         assert partly.holds(marker) in {None, WHOLE.holds(marker)}
 
@@ -42,7 +42,7 @@ def test_what_is_decided_with_less_knowledge_is_decided_alike_with_more(marker: 
     ("marker", "expected"),
     [(None, True), ("extra == 'x'", None), ("extra == 'x' and os_name == 'nt'", False), ("'a' in extras", None)],
 )
-def test_extras_are_never_known(marker: str | None, expected: bool | None) -> None:
+def test_extras_are_unknown(marker: str | None, expected: bool | None) -> None:
     assert WHOLE.holds(marker) is expected
 
 
@@ -71,7 +71,7 @@ WHEELS = [
         ("3.9", "linux", [0]),
     ],
 )
-def test_an_installer_takes_the_wheel_of_the_least_rank(python: str, platform: str, fitting: list[int]) -> None:
+def test_wheel_of_least_rank_is_installed(python: str, platform: str, fitting: list[int]) -> None:
     ranks = named_environment(python, platform).ranks(WHEELS)
     assert sorted(ranks, key=ranks.__getitem__) == [WHEELS[number] for number in fitting]
 
@@ -80,17 +80,17 @@ def test_an_installer_takes_the_wheel_of_the_least_rank(python: str, platform: s
     ("python", "platform", "fitting"),
     [("3.12", None, [0, 1, 2, 3, 4, 5, 6]), (None, "windows", [0, 5, 7, 8]), (None, None, list(range(9)))],
 )
-def test_what_is_not_known_excludes_no_wheel(python: str | None, platform: str | None, fitting: list[int]) -> None:
+def test_unknown_values_exclude_no_wheel(python: str | None, platform: str | None, fitting: list[int]) -> None:
     assert sorted(named_environment(python, platform).ranks(WHEELS)) == sorted(WHEELS[number] for number in fitting)
 
 
-def test_requires_python_excludes_what_is_known() -> None:
+def test_requires_python_excludes_known_versions() -> None:
     assert not WHOLE.allows("<3.12")
     assert all(WHOLE.allows(text) for text in (">=3.8", None, "no specifier"))
     assert ANY_ENVIRONMENT.allows("<3")
 
 
-def test_what_is_no_environment_is_refused(subtests: pytest.Subtests) -> None:
+def test_invalid_environment_is_rejected(subtests: pytest.Subtests) -> None:
     cases = [
         ("3", None),
         ("2.7", None),
@@ -111,7 +111,7 @@ def test_what_is_no_environment_is_refused(subtests: pytest.Subtests) -> None:
             assert (platform or python or "")[:5] in str(caught.value)
 
 
-def test_short_names_stand_for_platforms(subtests: pytest.Subtests) -> None:
+def test_platform_aliases(subtests: pytest.Subtests) -> None:
     for platform in PLATFORMS:
         with subtests.test(platform=platform):
             environment = named_environment("3.12", platform)

@@ -1,4 +1,4 @@
-"""Bytes and values of locks in TOML, their entries, and pins of one version."""
+"""Bytes and values of TOML locks, their entries, and the pins of one version."""
 
 import tomllib
 from pathlib import Path
@@ -27,19 +27,19 @@ from pypi_assets_tests.counted_steps import growth
 from pypi_assets_tests.naming import mentions, naming
 
 
-def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
+def test_too_large_file_is_rejected_before_reading(tmp_path: Path) -> None:
     (tmp_path / "uv.lock").write_text("abcd")
     with pytest.raises(LockError, match=naming("uv.lock", 4, 3)):
         read_bytes(tmp_path / "uv.lock", 3)
 
 
-def test_what_is_no_toml_is_refused(tmp_path: Path) -> None:
+def test_invalid_toml_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "uv.lock").write_bytes(b"\xff\xfe")
     with pytest.raises(LockError, match=naming("uv.lock")):
         read_toml(tmp_path / "uv.lock")
 
 
-def test_values_have_the_type_that_is_expected_or_are_named() -> None:
+def test_values_of_unexpected_types_are_named() -> None:
     content = {"text": "a", "texts": ["a", "b"], "table": {"b": 1}, "tables": [{"c": 1}], "number": 3}
     assert text_at(content, "text", "") == "a"
     assert text_at(content, "none", "") is None
@@ -52,25 +52,25 @@ def test_values_have_the_type_that_is_expected_or_are_named() -> None:
             read(content, "number", "package 3: ")
 
 
-def test_more_entries_than_any_lock_has_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_entries_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock_content, "MOST_ENTRIES", 1)
     with pytest.raises(LockError, match=naming("package", 2, 1)):
         tables_at({"package": [{}, {}]}, "package", "")
 
 
-def test_long_values_are_cut() -> None:
+def test_long_values_are_truncated() -> None:
     assert len(shown("x" * 10_000)) < 100
 
 
 @pytest.mark.parametrize("marker", ["python_version < ", "(" * 10_000 + "os_name == 'x'" + ")" * 10_000, "\0"])
-def test_a_broken_marker_is_refused(marker: str) -> None:
+def test_invalid_marker_is_rejected(marker: str) -> None:
     assert checked_marker("os_name == 'nt'", "x: ") == "os_name == 'nt'"
     assert checked_marker(None, "x: ") is None
     with pytest.raises(LockError, match=naming("x")):
         checked_marker(marker, "x: ")
 
 
-def test_a_broken_version_is_refused() -> None:
+def test_invalid_version_is_rejected() -> None:
     assert checked_version("1.0+cu1", "") == "1.0+cu1"
     for version in ("1.*", "", "1" * 10_000):
         with pytest.raises(LockError, match=naming("x")):
@@ -78,7 +78,7 @@ def test_a_broken_version_is_refused() -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_any_text_is_read_back(text: str):
+def test_any_text_survives_a_round_trip(text: str):
     assert tomllib.loads(f"text = {toml_text(text)}") == {"text": text}
 
 
@@ -93,11 +93,11 @@ def test_any_text_is_read_back(text: str):
         ("", None),
     ],
 )
-def test_the_name_of_the_file_of_a_url(url: str, filename: str | None) -> None:
+def test_filename_of_url(url: str, filename: str | None) -> None:
     assert file_of_url(url) == filename
 
 
-def test_hashes_are_in_lower_case_or_refused() -> None:
+def test_hashes_are_lowercased_or_rejected() -> None:
     assert hashes_of("SHA256:AB", "x") == {"sha256": "ab"}
     assert hashes_of(None, "x") == {}
     for text in ("ab", ":ab", "sha256:"):
@@ -105,7 +105,7 @@ def test_hashes_are_in_lower_case_or_refused() -> None:
             hashes_of(text, "x")
 
 
-def test_a_package_without_a_name_is_refused() -> None:
+def test_package_without_a_name_is_rejected() -> None:
     assert required_name({"name": "a"}, "x") == "a"
     with pytest.raises(LockError, match=naming("x")):
         required_name({"name": ""}, "x")
@@ -124,21 +124,21 @@ def test_files_and_markers_of_one_version_are_joined() -> None:
     assert [remark.kind for remark in remarks] == [RemarkKind.REPEATED]
 
 
-def test_what_is_for_all_environments_once_is_for_all() -> None:
+def test_pin_without_marker_absorbs_markers() -> None:
     assert [one.marker for one in merged([pin(marker="x"), pin()])[0]] == [None]
 
 
-def test_a_repeated_pin_has_a_remark() -> None:
+def test_repeated_pin_has_a_remark() -> None:
     [remark] = merged([pin(), pin(where="line 2")])[1]
     assert remark.kind is RemarkKind.REPEATED
     assert mentions(remark.text, "line 2", "A==1", "line 1")
 
 
-def test_pins_are_in_order_of_names_and_versions() -> None:
+def test_pins_are_sorted_by_name_and_version() -> None:
     assert [one.version for one in merged([pin("2"), pin("1")])[0]] == ["1", "2"]
 
 
-def test_any_number_of_markers_is_joined_flat_in_work_that_grows_with_it_alone() -> None:
+def test_markers_are_joined_flat_in_linear_time() -> None:
     def pins_of(count: int) -> list[Pin]:
         return [pin(marker=f"python_full_version < '3.{number}'", sha256=f"{number:x}") for number in range(count)]
 

@@ -1,4 +1,4 @@
-"""Whatever kind a lock is of, its pins are read, and all else of it is refused or named."""
+"""Pins of every lock format are read. All other content is rejected or named."""
 
 import os
 import tempfile
@@ -44,7 +44,7 @@ def read(folder: Path, filename: str, text: str) -> list[str]:
         ("requirements.lock.txt", "a==1\nb @ https://example.org/b.zip", ["a==1"], ["b"]),
     ],
 )
-def test_each_entry_is_a_pin_or_a_remark(
+def test_every_entry_is_a_pin_or_a_remark(
     tmp_path: Path, filename: str, text: str, pins: list[str], elsewhere: list[str]
 ) -> None:
     assert read(tmp_path, filename, text) == pins
@@ -53,14 +53,14 @@ def test_each_entry_is_a_pin_or_a_remark(
     assert {remark.kind for remark in remarks} == {RemarkKind.ELSEWHERE}
 
 
-def test_an_entry_that_is_there_twice_is_one_pin_and_named(tmp_path: Path) -> None:
+def test_duplicate_entry_is_one_pin_and_named(tmp_path: Path) -> None:
     assert read(tmp_path, "r.txt", "a==1\nA==1\n") == ["a==1"]
     [remark] = read_lock(tmp_path / "r.txt").remarks
     assert remark.kind is RemarkKind.REPEATED
     assert mentions(remark.text, "r.txt:2", "A==1", f"{tmp_path}/r.txt:1")
 
 
-def test_what_is_no_lock_is_refused_with_its_place(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_invalid_lock_is_rejected_with_its_position(tmp_path: Path, subtests: pytest.Subtests) -> None:
     cases = [
         ("Pipfile.lock", "{}", ["Pipfile.lock", "uv.lock", "pylock.toml"]),
         ("pyproject.toml", "", ["pyproject.toml", "uv.lock"]),
@@ -86,7 +86,7 @@ def test_what_is_no_lock_is_refused_with_its_place(tmp_path: Path, subtests: pyt
             read(tmp_path, filename, text)
 
 
-def test_what_is_not_there_or_no_file_is_named(tmp_path: Path) -> None:
+def test_missing_or_irregular_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(LockError, match=naming("none.txt")):
         read_lock(tmp_path / "none.txt")
     with pytest.raises(LockError, match=naming(tmp_path)):
@@ -95,7 +95,7 @@ def test_what_is_not_there_or_no_file_is_named(tmp_path: Path) -> None:
         read_lock(Path("a\0b"))
 
 
-def test_names_decide_which_files_are_toml() -> None:
+def test_filename_determines_toml() -> None:
     assert [entries_reader(name) is None for name in (*NAMES, "pylock.a.b.toml", "Pipfile.lock")] == [
         *(False, False, False, True),
         *(True, True),
@@ -103,13 +103,13 @@ def test_names_decide_which_files_are_toml() -> None:
 
 
 @given(st.sampled_from(NAMES), st.binary(max_size=60), st.integers(0, 400), st.integers(0, 40))
-def test_a_spoiled_lock_is_read_or_refused(filename: str, spoiled: bytes, place: int, cut: int) -> None:
+def test_mutated_lock_is_read_or_rejected(filename: str, spoiled: bytes, place: int, cut: int) -> None:
     content = SAMPLES[filename].encode()
     with tempfile.TemporaryDirectory() as folder, suppress(LockError):
         path = Path(folder) / filename
         path.write_bytes(content[:place] + spoiled + content[place + cut :])
         previous = Path.cwd()
-        os.chdir(folder)  # what a requirements file may include is looked for here alone
+        os.chdir(folder)  # keeps included files within the folder
         try:
             read_lock(path)
         finally:
@@ -133,7 +133,7 @@ values = st.recursive(
 
 
 @given(st.sampled_from(NAMES[:3]), values, st.sampled_from(["package", "packages", "metadata", "version"]))
-def test_values_of_any_type_are_read_or_refused(filename: str, value: object, key: str) -> None:
+def test_values_of_any_type_are_read_or_rejected(filename: str, value: object, key: str) -> None:
     reader = entries_reader(filename)
     assert reader is not None
     content = {"version": 1, "lock-version": "1.0", "created-by": "x", "metadata": {"lock-version": "2.0"}, key: value}

@@ -34,12 +34,12 @@ def test_entries_have_markers_and_files() -> None:
         (BASE | {"packages": [{"name": "a", "marker": "(" * 5000 + "x"}]}, ["packages[0].marker"]),
     ],
 )
-def test_another_format_is_refused_by_its_key(content: dict[str, Any], values: list[str]) -> None:
+def test_other_format_is_rejected_by_its_key(content: dict[str, Any], values: list[str]) -> None:
     with pytest.raises(LockError, match=naming(*values)):
         list(pylock_entries(content))
 
 
-def test_a_package_without_version_has_that_of_its_files(subtests: pytest.Subtests) -> None:
+def test_package_without_version_gets_its_files_version(subtests: pytest.Subtests) -> None:
     def packages(*files: str) -> dict[str, Any]:
         hashes = {"sha256": "0" * 64}
         tables = [{"name": name, "url": f"https://example.org/{name}", "hashes": hashes} for name in files]
@@ -69,7 +69,7 @@ def test_entries_of_poetry_have_markers_and_files() -> None:
     assert entries["forked"].elsewhere == "git"
 
 
-def test_entries_have_files_markers_and_the_index() -> None:
+def test_entries_have_files_markers_and_index() -> None:
     entries = {(entry.name, entry.version): entry for entry in uv_entries(tomllib.loads(samples.UV))}
     assert entries["extra-dep", "1.0"].files == (LockedFile("extra_dep-1.0.tar.gz", {"sha256": "aa"}),)
     assert entries["yamlish", "1.0+cu12"].files == (
@@ -81,7 +81,7 @@ def test_entries_have_files_markers_and_the_index() -> None:
     assert entries["tool", "1.0"].elsewhere == "git"
 
 
-def test_the_graph_begins_at_the_members_of_the_workspace() -> None:
+def test_graph_starts_at_workspace_members() -> None:
     graph = uv_graph(tomllib.loads(samples.UV))
     assert graph is not None
     assert graph.roots == (("app", "0.1"),)
@@ -94,7 +94,7 @@ def test_the_graph_begins_at_the_members_of_the_workspace() -> None:
     assert graph.versions["six"] == (("six", "1.0"), ("six", "2.0"))
 
 
-def test_the_lock_of_a_script_has_no_graph() -> None:
+def test_script_lock_has_no_graph() -> None:
     assert uv_graph({"version": 1, "package": [{"name": "a", "version": "1", "source": {"registry": "x"}}]}) is None
 
 
@@ -110,14 +110,14 @@ def test_the_lock_of_a_script_has_no_graph() -> None:
         ({"name": "a", "optional-dependencies": {"x": 3}}, ["package 1", "optional-dependencies.x", 3]),
     ],
 )
-def test_values_of_other_types_are_named_with_their_place(package: dict[str, Any], values: list[object]) -> None:
+def test_values_of_other_types_are_named_with_their_position(package: dict[str, Any], values: list[object]) -> None:
     content = {"version": 1, "package": [package]}
     with pytest.raises(LockError, match=naming(*values)):
         (list(uv_entries(content)), uv_graph(content))
 
 
 def lock_of_versions(count: int) -> dict[str, Any]:
-    """A lock with that many versions of a project, each of which requires the project without naming a version."""
+    """Return a lock with `count` versions of a project, each of which requires the project without naming a version."""
     required = [{"name": "x"}]
     app = {"name": "app", "version": "1", "source": {"virtual": "."}, "dependencies": required}
     source = {"registry": "https://example.org/simple"}
@@ -125,6 +125,6 @@ def lock_of_versions(count: int) -> dict[str, Any]:
     return {"version": 1, "package": [app, *versions]}
 
 
-def test_the_work_grows_with_the_entries_alone_also_where_versions_are_not_named() -> None:
+def test_unversioned_dependencies_take_linear_time() -> None:
     locks = {count: lock_of_versions(count) for count in (100, 400)}
     assert growth(lambda count: uv_graph(locks[count]), 100) < 5

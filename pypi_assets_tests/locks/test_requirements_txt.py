@@ -1,4 +1,4 @@
-"""Requirements files: their lines, through what they include, and which of them are pins."""
+"""Requirements files: their lines, their included files, and which lines are pins."""
 
 import codecs
 from pathlib import Path
@@ -42,7 +42,7 @@ def test_pins_have_versions_markers_hashes_and_extras(tmp_path: Path) -> None:
     ] == [True, True]
 
 
-def test_a_line_that_pins_no_version_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_line_without_pinned_version_is_rejected(tmp_path: Path, subtests: pytest.Subtests) -> None:
     cases = [
         ("a", ["r.txt:1", "a", "a==1.0"]),
         ("a>=1", ["r.txt:1", "a>=1"]),
@@ -63,12 +63,12 @@ def test_a_line_that_pins_no_version_is_refused(tmp_path: Path, subtests: pytest
                 requirement_pins(tmp_path / "r.txt")
 
 
-def test_versions_for_other_environments_are_no_contradiction(tmp_path: Path) -> None:
+def test_versions_for_different_environments_do_not_conflict(tmp_path: Path) -> None:
     (tmp_path / "r.txt").write_text("a==1; os_name=='x'\na==2; os_name!='x'\nb==1\nb==1; os_name=='x'")
     assert [pin.text for pin in requirement_pins(tmp_path / "r.txt")[0]] == ["a==1", "a==2", "b==1", "b==1"]
 
 
-def test_an_unknown_option_is_a_remark(tmp_path: Path) -> None:
+def test_unknown_option_is_a_remark(tmp_path: Path) -> None:
     (tmp_path / "r.txt").write_text("--no-such-option=secret\na==1 --other\n--only-final :all:\n")
     pins, remarks = requirement_pins(tmp_path / "r.txt")
     assert [pin.text for pin in pins] == ["a==1"]
@@ -77,7 +77,7 @@ def test_an_unknown_option_is_a_remark(tmp_path: Path) -> None:
     assert "secret" not in remarks[0].text
 
 
-def test_what_a_constraint_includes_constrains(tmp_path: Path) -> None:
+def test_files_included_by_a_constraint_file_are_constraints(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n-c b.txt\n")
     (tmp_path / "b.txt").write_text("two==2\n-r c.txt\n")
     (tmp_path / "c.txt").write_text("three==3\n")
@@ -85,14 +85,14 @@ def test_what_a_constraint_includes_constrains(tmp_path: Path) -> None:
     assert found == {"one": LineKind.REQUIREMENT, "two": LineKind.CONSTRAINT, "three": LineKind.CONSTRAINT}
 
 
-def test_too_many_lines_are_refused_before_they_are_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_lines_are_rejected_before_parsing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_ENTRIES", 1)
     (tmp_path / "a.txt").write_text("a\n" * 11)
     with pytest.raises(LockError, match=naming("a.txt", 10)):
         list(requirement_lines(tmp_path / "a.txt"))
 
 
-def test_what_is_of_no_index_is_known(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_lines_that_use_no_index_are_recognized(tmp_path: Path, subtests: pytest.Subtests) -> None:
     cases = [
         ("six", False, "six"),
         ("a==1 ; python_version < '3.9'", False, "a"),
@@ -135,7 +135,7 @@ def test_lines_are_joined_and_comments_removed(tmp_path: Path) -> None:
     assert found == [("2", "one", ()), ("5", "two", ("sha256:1",)), ("8", "three", ()), ("9", "four", ())]
 
 
-def test_encodings_are_those_of_pip(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_encodings_match_pip(tmp_path: Path, subtests: pytest.Subtests) -> None:
     text = "caf\u00e9-x==1"
     cases = [
         codecs.BOM_UTF8 + b"six==1",

@@ -1,4 +1,4 @@
-"""Which pins an environment installs: by their markers, and by what requires them."""
+"""The pins that an environment installs, by their markers and by the requirements that lead to them."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from pypi_assets_tests.naming import naming
         (None, "linux", ["old", "six==1.0", "six==2.0", "yamlish"]),
     ],
 )
-def test_a_workspace_installs_what_its_members_lead_to(
+def test_workspace_installs_the_closure_of_its_members(
     tmp_path: Path, python: str | None, platform: str | None, expected: list[str]
 ) -> None:
     (tmp_path / "uv.lock").write_text(samples.UV)
@@ -50,12 +50,12 @@ def test_markers_select_pins() -> None:
         ((pin("1"), pin("2")), None, 1),
     ],
 )
-def test_two_versions_for_one_environment_are_named(pins: tuple[Pin, ...], python: str | None, count: int) -> None:
+def test_conflicting_versions_are_named(pins: tuple[Pin, ...], python: str | None, count: int) -> None:
     remarks = selected_pins(Lock("pylock.toml", pins), named_environment(python, python and "linux"))[1]
     assert [remark.kind for remark in remarks] == [RemarkKind.TWO_VERSIONS] * count
 
 
-def test_the_work_grows_with_the_lock_alone_also_where_each_version_leads_to_all() -> None:
+def test_dense_graph_takes_linear_time() -> None:
     def select(count: int) -> None:
         nodes = tuple(("x", f"{number}") for number in range(count))
         requires = {node: (Requires(("x", None)),) for node in nodes} | {("app", "1"): (Requires(("x", None)),)}
@@ -94,7 +94,7 @@ lock-version = "2.1"
 """
 
 
-def test_a_lock_is_installed_only_where_it_holds(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_lock_is_rejected_outside_its_environments(tmp_path: Path, subtests: pytest.Subtests) -> None:
     new, windows, either = 'requires-python = ">=3.13"', "sys_platform == 'win32'", "os_name == 'posix'"
     skipped = f'{new}\nmarker = "{windows}"'
     cases = [
