@@ -1,4 +1,4 @@
-"""Answers about locks that tests write file by file."""
+"""Known answers about locks, written file by file."""
 
 from collections.abc import Iterable, Mapping
 
@@ -19,7 +19,7 @@ def release(
     filename: str = "",
     name: str = "",
 ) -> PinnedRelease:
-    """Version 1 of a project, with one file: a wheel, if `filename` is of no other kind."""
+    """Return version 1 of a project with one file: a wheel, unless `filename` is of another kind."""
     filename = filename or f"{project.replace('-', '_')}-1-py3-none-any.whl"
     kind = "wheel" if filename.endswith(".whl") else "sdist"
     known = None if modules is None else tuple(sorted(modules))
@@ -29,7 +29,7 @@ def release(
 
 
 def answer(*releases: PinnedRelease, environment: Environment = ANY_ENVIRONMENT) -> LockedAnswer:
-    """What is known of a lock that pins these."""
+    """Return the answer about a lock that pins these releases."""
     installed = [InstalledDistribution(one.pin.normalized, one.chosen[0].requires_dist or ()) for one in releases]
     return LockedAnswer(
         lock="uv.lock",
@@ -43,7 +43,7 @@ def answer(*releases: PinnedRelease, environment: Environment = ANY_ENVIRONMENT)
 
 
 def with_parents(modules: Iterable[str]) -> set[str]:
-    """The modules with all packages around them, as records have them."""
+    """Return the modules with all their parent packages, as records have them."""
     found = set()
     for module in modules:
         parts = module.split(".")
@@ -52,7 +52,7 @@ def with_parents(modules: Iterable[str]) -> set[str]:
 
 
 def of_modules(modules: Mapping[str, Iterable[str]]) -> LockedAnswer:
-    """The same by the modules of each project."""
+    """Return the answer about a lock of projects with these modules."""
     return answer(*(release(project, with_parents(names)) for project, names in modules.items()))
 
 

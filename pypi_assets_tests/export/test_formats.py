@@ -1,4 +1,4 @@
-"""All formats are made of one answer: which distribution each module is from, what they lack, and in each spelling."""
+"""All formats are made from one answer: the distribution of each module, missing facts, and spellings."""
 
 import tomllib
 
@@ -21,13 +21,13 @@ from pypi_assets.locks.pins import RemarkKind
 from pypi_assets_tests.export.pinned import USUAL, answer, of_modules, release, with_parents
 
 
-def test_each_format_has_a_sentence() -> None:
+def test_each_format_has_a_description() -> None:
     assert list(SUMMARIES) == list(FORMATS)
     assert all(summary.endswith(".") for summary in SUMMARIES.values())
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_the_same_answer_gives_the_same_text(name: str) -> None:
+def test_formats_are_deterministic(name: str) -> None:
     reordered = answer(*reversed(USUAL.releases))
     text = FORMATS[name].render(USUAL)
     assert text == FORMATS[name].render(USUAL)
@@ -36,12 +36,12 @@ def test_the_same_answer_gives_the_same_text(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "count"), [("gazelle", 1), ("pants", 1), ("deptry", 0), ("uv-metadata", 0)])
-def test_where_a_module_has_one_owner_alone_collisions_are_named(name: str, count: int) -> None:
+def test_collisions_are_named_by_single_owner_formats(name: str, count: int) -> None:
     found = list(remarks(name, of_modules({"one": ["a"], "two": ["a"]})))
     assert [remark.kind for remark in found] == [RemarkKind.COLLISION] * count
 
 
-def test_requirements_that_only_a_build_shows_are_named() -> None:
+def test_requirements_known_only_to_a_build_are_named() -> None:
     [remark] = remarks("uv-metadata", answer(release("a", ["a"], filename="a-1.zip", requires=None)))
     assert (remark.kind, remark.project) == (RemarkKind.NO_REQUIREMENTS, "a")
 
@@ -51,7 +51,7 @@ locks = st.dictionaries(st.sampled_from(["one", "two", "three", "a"]), modules, 
 
 
 @given(locks)
-def test_a_module_of_one_distribution_is_of_this_one_however_it_is_looked_up(lock: dict[str, set[str]]) -> None:
+def test_module_of_one_distribution_belongs_to_it(lock: dict[str, set[str]]) -> None:
     lock = {project: with_parents(names) for project, names in lock.items()}
     owners = module_owners(of_modules(lock))
     mapping = owners.simplified()
@@ -65,20 +65,20 @@ def test_a_module_of_one_distribution_is_of_this_one_however_it_is_looked_up(loc
 
 
 @given(locks)
-def test_no_line_could_be_left_out(lock: dict[str, set[str]]) -> None:
+def test_simplified_mapping_is_minimal(lock: dict[str, set[str]]) -> None:
     mapping = module_owners(of_modules(lock)).simplified()
     for module, project in mapping.items():
         assert nearest({name: one for name, one in mapping.items() if name != module}, module) != project
 
 
-def test_of_a_module_of_several_the_one_counts_that_pip_installs_last() -> None:
+def test_shared_module_belongs_to_the_last_installed_distribution() -> None:
     owners = module_owners(of_modules({"opencv-python": ["cv2.cv2"], "opencv-python-headless": ["cv2.cv2"]}))
     assert owners.owners == {"cv2": "opencv-python", "cv2.cv2": "opencv-python"}
     after = answer(release("a", ["x"], requires=("b",)), release("b", ["x"]))
     assert module_owners(after).owners == {"x": "a"}
 
 
-def test_a_package_is_of_the_distribution_that_all_others_require() -> None:
+def test_shared_package_belongs_to_the_common_dependency() -> None:
     found = module_owners(
         answer(
             release("apache-airflow", ["airflow", "airflow.models"]),
@@ -93,28 +93,28 @@ def test_a_package_is_of_the_distribution_that_all_others_require() -> None:
     }
 
 
-def test_a_package_is_of_the_distribution_of_its_name_and_else_of_none() -> None:
+def test_shared_package_belongs_to_its_namesake_or_none() -> None:
     assert module_owners(of_modules({"a": ["a.x"], "b": ["a.y"]})).owners["a"] == "a"
     assert "n" not in module_owners(of_modules({"a": ["n.x"], "b": ["n.y"]})).owners
 
 
-def test_a_package_with_a_file_of_one_distribution_is_of_this_one() -> None:
+def test_package_with_one_init_file_belongs_to_its_distribution() -> None:
     assert module_owners(of_modules({"core": ["n"], "other": ["n.y"]})).owners == {"n": "core", "n.y": "other"}
 
 
 @given(modules)
-def test_topmost_modules_are_around_all_others(names: set[str]) -> None:
+def test_topmost_modules_contain_all_others(names: set[str]) -> None:
     found = topmost(names)
     assert all(any(f"{name}.".startswith(f"{top}.") for top in found) for name in names)
     assert topmost(found) == found
 
 
-def test_what_has_stubs_alone_describes_modules() -> None:
+def test_stub_only_distribution_describes_modules() -> None:
     assert stub_only(USUAL) == {"types-pyyaml": ["yaml"]}
     assert described_modules(release("types-x", [], stubs=["google.cloud.x", "google.cloud.x.y"])) == ["google.cloud.x"]
 
 
-def test_what_has_modules_too_is_no_distribution_of_stubs() -> None:
+def test_distribution_with_modules_is_not_stub_only() -> None:
     assert described_modules(release("a", ["a"], stubs=["a._c"])) == []
     assert described_modules(release("a", None)) == []
 
@@ -138,5 +138,5 @@ def test_each_spelling_has_the_top_level_names() -> None:
     assert list(top_level_names(USUAL)) == sorted(NAMES)
 
 
-def test_toml_has_the_same() -> None:
+def test_toml_has_the_same_names() -> None:
     assert tomllib.loads(toml_lines(USUAL)) == NAMES

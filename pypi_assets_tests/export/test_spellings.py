@@ -1,4 +1,4 @@
-"""Names and texts survive each tool's own reader."""
+"""Names and texts survive a round trip through each tool's own reader."""
 
 import ast
 import tomllib
@@ -25,7 +25,7 @@ names = st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,5}[A-Za-z0-9])?", fullmatch
 
 
 @given(texts, st.lists(texts, max_size=3), names)
-def test_toml_is_read_as_it_was(text: str, items: list[str], name: str) -> None:
+def test_toml_round_trip(text: str, items: list[str], name: str) -> None:
     written = f"text = {toml_text(text)}\nitems = {toml_array(items)}\n[table]\n{toml_key(name)} = 1\n"
     assert tomllib.loads(written) == {"text": text, "items": items, "table": {name: 1}}
 
@@ -36,12 +36,12 @@ modules = st.sampled_from(["no", "Yes", "null", "on.off", "y", "é.ü", "_x", "e
 
 
 @given(modules)
-def test_yaml_is_read_as_it_was(module: str) -> None:
+def test_yaml_round_trip(module: str) -> None:
     assert yaml.safe_load(f"{yaml_text(module)}: {yaml_text(module)}\n") == {module: module}
 
 
 @given(st.dictionaries(names, st.lists(modules, max_size=3), max_size=3))
-def test_python_is_read_as_it_was(mapping: dict[str, list[str]]) -> None:
+def test_python_round_trip(mapping: dict[str, list[str]]) -> None:
     assert ast.literal_eval(python_mapping(mapping, "    ")) == mapping
 
 
@@ -53,11 +53,11 @@ def test_python_is_read_as_it_was(mapping: dict[str, list[str]]) -> None:
         ("a-1.zip", "a_b"),
     ],
 )
-def test_a_wheel_is_named_by_what_its_file_begins_with(filename: str, name: str) -> None:
+def test_wheel_name_is_the_start_of_its_filename(filename: str, name: str) -> None:
     assert wheel_name(release("a-b", filename=filename)) == name
 
 
-def test_a_project_has_each_usual_spelling_once() -> None:
+def test_spellings_of_a_project_are_unique() -> None:
     assert all_spellings(release("Zope.Interface", name="zope.interface")) == [
         "Zope.Interface",
         "zope-interface",
@@ -67,7 +67,7 @@ def test_a_project_has_each_usual_spelling_once() -> None:
 
 
 @pytest.mark.parametrize("lock", ["uv.lock", "my lock.txt", "a\nmanifest:\r\u2028x", "\x1b[31m"])
-def test_a_header_is_one_line_whatever_the_lock_is_called(lock: str) -> None:
+def test_header_is_one_line_for_any_lock_name(lock: str) -> None:
     assert header("gazelle", lock).startswith("# Made by `pypi-assets export gazelle --lock ")
     assert header("gazelle", lock).strip().isprintable()
     assert len(header("gazelle", lock).splitlines()) == 1

@@ -1,4 +1,4 @@
-"""The tools themselves read what is exported, or its grammar is theirs."""
+"""The tools read the exports, or the exports follow the tools' grammar."""
 
 import ast
 import json
@@ -27,10 +27,10 @@ dependencies = ["{yaml}", "zope.interface>=1"]
 
 
 def problems(folder: Path, *tables: str, yaml: str = "PyYAML>=6") -> str:
-    """What deptry reports of a project that imports yaml and zope.interface, in an environment that has neither."""
+    """Return deptry's report on a project that imports yaml and zope.interface, in an environment without them."""
     (folder / "pyproject.toml").write_text(PROJECT.format(yaml=yaml) + "\n".join(tables))
     (folder / "app.py").write_text("import yaml\nimport zope.interface\n")
-    # -I: nothing of this environment is known to deptry but itself, so that it cannot see an installed PyYAML
+    # -I: deptry sees only itself in this environment, so it cannot find an installed PyYAML
     blinded = (
         "import importlib.metadata as m, importlib.util as u, sys\n"
         "known = m.distribution\n"
@@ -48,12 +48,12 @@ def problems(folder: Path, *tables: str, yaml: str = "PyYAML>=6") -> str:
     return done.stderr
 
 
-def test_the_table_is_one_of_pyproject_toml() -> None:
+def test_table_is_part_of_pyproject_toml() -> None:
     table = tomllib.loads(render_deptry(USUAL))["tool"]["deptry"]["package_module_name_map"]
     assert table["PyYAML"] == table["pyyaml"] == ["_yaml", "yaml"]
 
 
-def test_deptry_finds_what_the_table_names(tmp_path: Path) -> None:
+def test_deptry_uses_the_table(tmp_path: Path) -> None:
     without = problems(tmp_path)
     assert "DEP001 'yaml'" in without
     assert "DEP002 'PyYAML'" in without
@@ -64,7 +64,7 @@ def test_deptry_finds_what_the_table_names(tmp_path: Path) -> None:
 
 
 def checked(folder: Path, *options: str) -> dict[str, Any]:
-    """What FawltyDeps reports of a project that imports yaml and zope.interface, next to an empty environment."""
+    """Return FawltyDeps' report on a project that imports yaml and zope.interface, next to an empty environment."""
     (folder / "requirements.txt").write_text("pyyaml==1\nzope.interface==1\ntypes-PyYAML==1\n")
     (folder / "app.py").write_text("import yaml.nodes\nimport zope.interface\n")
     (folder / "empty" / "lib" / "python3.11" / "site-packages").mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ def checked(folder: Path, *options: str) -> dict[str, Any]:
 
 
 @pytest.mark.nightly
-def test_fawltydeps_finds_what_the_mapping_names(tmp_path: Path) -> None:
+def test_fawltydeps_uses_the_mapping(tmp_path: Path) -> None:
     without = checked(tmp_path, "--pyenv", "empty")
     assert {one["name"] for one in without["unused_deps"]} >= {"types-PyYAML"}
     mapping = tmp_path / "mapping.toml"
@@ -89,7 +89,7 @@ def test_fawltydeps_finds_what_the_mapping_names(tmp_path: Path) -> None:
     assert {one["resolved_with"] for one in resolved.values()} == {"UserDefinedMapping"}
 
 
-def test_the_manifest_has_wheels_by_modules_in_order() -> None:
+def test_manifest_has_wheels_sorted_by_module() -> None:
     assert render_gazelle(USUAL) == (
         "# Made by `pypi-assets export gazelle --lock uv.lock`.\n"
         "manifest:\n"
@@ -109,7 +109,7 @@ def test_the_manifest_has_wheels_by_modules_in_order() -> None:
     )
 
 
-def test_a_manifest_of_nothing_is_one_too() -> None:
+def test_empty_manifest() -> None:
     assert safe_load(render_gazelle(answer())) == {
         "manifest": {"modules_mapping": {}, "pip_repository": {"name": "pip"}}
     }
@@ -136,7 +136,7 @@ def arguments(of: LockedAnswer) -> dict[str, Any]:
     return {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in statement.value.keywords}
 
 
-def test_the_target_has_modules_by_normalized_names() -> None:
+def test_target_has_modules_by_normalized_name() -> None:
     assert arguments(USUAL) == {
         "module_mapping": {
             "google-auth": ["google.auth", "google.oauth2"],
@@ -150,12 +150,12 @@ def test_the_target_has_modules_by_normalized_names() -> None:
     }
 
 
-def test_a_target_of_nothing_is_one_too() -> None:
+def test_empty_target() -> None:
     assert arguments(answer()) == {"module_mapping": {}, "type_stubs_module_mapping": {}}
 
 
 @given(st.dictionaries(st.sampled_from(["one", "two-x", "three"]), names, max_size=3))
-def test_no_module_is_of_two_and_each_leads_to_its_own(lock: dict[str, set[str]]) -> None:
+def test_each_module_has_one_owner(lock: dict[str, set[str]]) -> None:
     lock = {project: with_parents(modules) for project, modules in lock.items()}
     of_projects = arguments(of_modules(lock))["module_mapping"]
     entered = [(module, project) for project, modules in of_projects.items() for module in modules]

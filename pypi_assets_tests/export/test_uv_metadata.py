@@ -1,4 +1,4 @@
-"""uv gets the metadata of what it would build, resolves by them, and builds nothing."""
+"""uv gets the metadata of distributions that it would have to build, resolves with them, and builds nothing."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from pypi_assets_tests.builders import make_sdist, make_wheel
 from pypi_assets_tests.export.pinned import USUAL, answer, release
 
 
-def test_only_what_has_no_wheel_is_there() -> None:
+def test_only_releases_without_a_wheel_are_listed() -> None:
     assert tomllib.loads(render_uv_metadata(USUAL)) == {
         "dependency-metadata": [{"name": "old", "version": "1", "requires-dist": ["PyYAML>5; python_version<'4'"]}]
     }
@@ -26,12 +26,12 @@ def sdist(**fields: object) -> PinnedRelease:
     return replace(one, files=(file,), chosen=(file,))
 
 
-def test_requirements_that_are_not_known_are_left_to_uv() -> None:
+def test_unknown_requirements_are_left_to_uv() -> None:
     assert tomllib.loads(render_uv_metadata(answer(sdist(requires_dist=None)))) == {}
     assert built_sdist(sdist()) is not None
 
 
-def test_python_and_extras_are_there_where_they_are_known() -> None:
+def test_known_requires_python_and_extras_are_listed() -> None:
     [table] = tomllib.loads(render_uv_metadata(answer(sdist(requires_python=">=3.8", provides_extra=("z", "a")))))[
         "dependency-metadata"
     ]
@@ -56,7 +56,7 @@ def compiled(folder: Path, required: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_uv_resolves_without_a_build(tmp_path: Path) -> None:
+def test_uv_resolves_without_building(tmp_path: Path) -> None:
     files = tmp_path / "files"
     files.mkdir()
     make_sdist(files, "old", "1", files={"setup.py": FAILS, "old.py": ""})
