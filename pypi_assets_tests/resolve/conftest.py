@@ -1,4 +1,4 @@
-"""Commands over an index that is served, for what ends in a lock."""
+"""Commands over a served index, for tests that end in a lock."""
 
 from pypi_assets_tests.cli.conftest import commands, index
 

@@ -1,4 +1,4 @@
-"""A catalog to which something happens on some days, so that days have serials."""
+"""A catalog with events on given days, so that days have serials."""
 
 import random
 from collections.abc import Callable
@@ -23,7 +23,7 @@ _REQUIRED = (
 
 @dataclass
 class DatedCatalog:
-    """Each thing that happens is an event with the next serial."""
+    """Each change is an event with the next serial."""
 
     small: SmallCatalog
     serial: int = 0
@@ -42,7 +42,7 @@ class DatedCatalog:
         requires: tuple[str, ...] | None = (),
         requires_python: str | None = None,
     ) -> str:
-        """Uploads a wheel for all platforms; returns its filename."""
+        """Upload a wheel for all platforms, and return its filename."""
         filename = f"{project.replace('-', '_')}-{version}-py3-none-any.whl"
 
         def upload() -> None:
@@ -69,7 +69,7 @@ class DatedCatalog:
         self.small.complete(self.serial)
 
     def draw(self, drawn: random.Random, day: date) -> None:
-        """Something happens to a project of PROJECTS."""
+        """Change a random project of PROJECTS."""
         project, version = drawn.choice(PROJECTS), drawn.choice("123")
         filename = f"{project}-{version}-py3-none-any.whl"
         if filename not in self.small.filenames:
@@ -107,7 +107,7 @@ class DatedCatalog:
 
 
 def dated_catalog(folder: Path, clock: Callable[[], float] | None = None) -> DatedCatalog:
-    """An empty one, which answers for each serial."""
+    """Return an empty catalog that answers for each serial."""
     small = small_catalog(folder, **({} if clock is None else {"clock": clock}))
     with small.catalog.write() as connection:
         connection.execute(insert(full_crawls).values(serial=0, selection="[]", opened_at=0.0, completed_at=0.0))

@@ -1,4 +1,4 @@
-"""An index of drawn and real projects, followed from its first file on, that real uv and pip resolve from."""
+"""An index of drawn and real projects, followed from its first file, from which real uv and pip resolve."""
 
 import random
 import sys
@@ -26,7 +26,7 @@ from pypi_assets_tests.service.published import published_index
 
 ENVIRONMENTS: Mapping[Semantics, Sequence[str]] = {
     Semantics.UV: ("3.12 linux", "3.11 macos", "3.13 windows", "3.10 linux"),
-    Semantics.PIP: ("running",),  # pip evaluates markers for the Python that runs it
+    Semantics.PIP: ("running",),  # pip evaluates markers for the running Python
 }
 """The environments that each installer resolves for."""
 _PLATFORMS = {
@@ -39,7 +39,7 @@ _SHARE_OF_REAL_SETS = 0.2
 
 @dataclass(frozen=True)
 class Place:
-    """An environment, for each of those that resolve or check."""
+    """An environment, in the form that each resolver and checker needs."""
 
     name: str
     environment: Environment
@@ -48,7 +48,7 @@ class Place:
 
     @classmethod
     def named(cls, name: str) -> "Place":
-        """That of one of ENVIRONMENTS."""
+        """Return the place of one of ENVIRONMENTS."""
         if name == "running":
             target = Target.running()
             return cls(name, Environment(sys.version_info[:3], tuple(platform_tags()), target.variables), target)
@@ -60,7 +60,7 @@ class Place:
 
 @dataclass(frozen=True)
 class GraphIndex:
-    """An index with a history that `catalog` has followed, and the service at `url` that serves it at each serial."""
+    """An index with a history that `catalog` has followed, and the service at `url` that serves each serial."""
 
     graph: RequirementGraph
     history: GraphHistory
@@ -71,7 +71,7 @@ class GraphIndex:
     folder: Path
 
     def draw(self, sets: int, seed: int) -> list[RequirementSet]:
-        """This number of sets, of real files too where there are some."""
+        """Draw `sets` requirement sets, including real files if there are any."""
         drawn = random.Random(seed)
         self.graph.random.seed(seed)
         return [
@@ -82,7 +82,7 @@ class GraphIndex:
         ]
 
     def pins_of(self, installer: Semantics, wanted: RequirementSet, place: Place) -> Mapping[str, str] | None:
-        """What uv or pip chooses; None where it finds no solution. Raises AssertionError where it fails otherwise."""
+        """Return the pins of uv or pip, or None if unsolvable. Raise AssertionError for other failures."""
         answer = self._answer_of(installer, wanted, place)
         if answer.pins is None and not answer.has_no_solution:
             raise AssertionError(f"{installer} fails on {wanted}:\n{answer.printed}")
@@ -91,7 +91,7 @@ class GraphIndex:
     def faults_of(
         self, semantics: Semantics, wanted: RequirementSet, place: Place, pins: Mapping[str, str] | None
     ) -> list[str]:
-        """What is wrong with a solution; nothing where there is none."""
+        """Return the faults of a solution, if there is one."""
         if pins is None:
             return []
         return faults(ShownIndex(self.history.history, wanted.serial), wanted, place.target, semantics, pins)
@@ -114,7 +114,7 @@ class GraphIndex:
 
 @contextmanager
 def graph_index(folder: Path, projects: int, seed: int, corpus: Sequence[Path] = ()) -> Iterator[GraphIndex]:
-    """An index of this number of projects, and of the wheels of `corpus`."""
+    """Yield an index of `projects` projects and the wheels of `corpus`."""
     drawn = random.Random(seed)
     graph = RequirementGraph.drawn(projects, drawn)
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Indexes of a few projects, as tests write them down."""
+"""Indexes of a few projects, written down by tests."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,11 +12,11 @@ from pypi_assets_tests.dump_rows import dump_row
 
 LINUX = named_environment("3.12", "linux")
 Release = Sequence[str] | None | Mapping[str, Any]
-"""What a release requires, None where that is not known, or columns of its row; `wheel` and `sdist` name its files."""
+"""The requirements of a release (None if unknown), or columns of its row. `wheel` and `sdist` name its files."""
 
 
 class MadeIndex(ReleaseIndex):
-    """Releases by project and version. Each has one wheel for all environments, unless its columns say otherwise."""
+    """Releases by project and version. Each has one wheel for all environments, unless its columns differ."""
 
     def __init__(
         self, projects: Mapping[str, Mapping[str, Release]], absences: Mapping[str, str] | None = None
@@ -37,7 +37,7 @@ class MadeIndex(ReleaseIndex):
 def question(
     *requirements: str, environment: Environment = LINUX, constraints: Sequence[str] = (), **options: Any
 ) -> ResolutionQuestion:
-    """What these requirements ask, for CPython 3.12 on Linux."""
+    """Return the question for these requirements, for CPython 3.12 on Linux by default."""
     return ResolutionQuestion(
         tuple(map(parse_wanted, requirements)), environment, tuple(map(parse_wanted, constraints)), **options
     )

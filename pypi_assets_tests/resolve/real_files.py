@@ -1,4 +1,4 @@
-"""The requirements of real wheels: copies of them without code are uploaded, and sets of requirements drawn of them."""
+"""Requirements of real wheels: copies without code are uploaded, and requirement sets drawn from them."""
 
 import random
 import zipfile
@@ -17,14 +17,14 @@ from pypi_assets_tests.resolve.requirement_graphs import GraphHistory, Requireme
 
 @dataclass
 class RealFiles:
-    """What was uploaded: the versions and the extras of each project, and the serial after the last."""
+    """Uploaded files: versions and extras of each project, and the serial after the last upload."""
 
     versions: defaultdict[str, list[Version]] = field(default_factory=lambda: defaultdict(list))
     extras: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     serial: int = 0
 
     def upload(self, wheels: Sequence[Path], history: GraphHistory) -> None:
-        """Uploads a copy of each wheel that has its METADATA, and no code."""
+        """Upload a copy of each wheel with its METADATA and without code."""
         for path in wheels:
             name, version, *_ = parse_wheel_filename(path.name)
             metadata = _metadata(path)
@@ -35,7 +35,7 @@ class RealFiles:
         self.serial = history.history.state().last_serial or 0
 
     def requirement_set(self, drawn: random.Random) -> RequirementSet:
-        """A few of the projects, some with an extra or a range."""
+        """Return a few of the projects, some with an extra or a range."""
         wanted = drawn.sample(sorted(self.versions), min(len(self.versions), drawn.choice([1, 1, 2, 3, 5, 8])))
         return RequirementSet(tuple(self._requirement(name, drawn) for name in wanted), self.serial)
 

@@ -1,7 +1,7 @@
-"""Draws graphs of requirements that exercise what resolvers differ in, and sets of requirements to resolve in them.
+"""Draws requirement graphs on which resolvers can differ, and requirement sets to resolve in them.
 
-All follows from a seed. A release requires the releases of others that are about as far along as itself, in ranges of
-drawn width: so most sets have a solution, many only after several levels of backtracking, and some have none.
+Everything follows from a seed. A release requires releases of a similar age, in ranges of random width. So most sets
+have a solution, many only after several levels of backtracking, and a few have none.
 """
 
 import random
@@ -19,17 +19,17 @@ from pypi_assets.devindex.history import History
 from pypi_assets_tests.builders import make_sdist, make_wheel
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
-"""When the first file was uploaded; each further thing happened an hour later."""
+"""The time of the first upload. Each later event is an hour after the one before."""
 NEIGHBOURS = 30
-"""How many projects require each other; those of another neighbourhood are never required."""
+"""The number of projects that can require each other. Projects of other neighbourhoods are never required."""
 _REACH = 14
 _EXTRAS = ("fast", "Odd_Name", "test")
 _NO_EXTRA = "never-provided"
 _PURE = "py3-none-any"
 _FLOORS = [None, None, None, ">=3.8", ">=3.10", ">=3.10", ">=3.11", ">=3.12"]
-"""What a project requires of Python from some release on."""
+"""The Requires-Python of a project from some release on."""
 _ODD_PYTHONS = ["<3.13", ">=3.9,<3.12", "!=3.12.*", "~=3.10", ">=3.99", ">3.10"]
-"""What single releases require."""
+"""The Requires-Python of single releases."""
 _TAGS = [
     *["cp310-cp310", "cp311-cp311", "cp312-cp312", "cp313-cp313", "cp39-abi3", "py3-none"],
 ]
@@ -65,12 +65,12 @@ _VERSIONS = {
     "posts": ("0.5 0.5.post1 1.0 1.0.post1 1.0.post2.dev1 1.1 1.1.post1 2.0 2.0.post3", 6),
     "spelled": ("0.1 0.2 1.0 1.0.0 1.2.0 1.3.00 2", 2),
 }
-"""The versions that a project of each kind has some of, and how many projects of hundred are of that kind."""
+"""The possible versions of each kind of project, and the percentage of projects of this kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file that is to be built; `kind` is `wheel` or `sdist`."""
+    """A file to build. `kind` is `wheel` or `sdist`."""
 
     name: str
     version: str
@@ -82,7 +82,7 @@ class Upload:
     provides_extra: tuple[str, ...] = ()
 
     def make(self, folder: Path) -> Path:
-        """Builds it below `folder`."""
+        """Build the file below `folder`."""
         if self.kind == "sdist":
             return make_sdist(folder, self.name, self.version)
         return make_wheel(
@@ -100,7 +100,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
-    """A project before it has files: its versions ascend."""
+    """A project before it has files, with ascending versions."""
 
     name: str
     versions: tuple[str, ...]
@@ -110,7 +110,7 @@ class Sketch:
 
 @dataclass(frozen=True, slots=True)
 class RequirementSet:
-    """What is to be resolved, at a serial."""
+    """Requirements to resolve at a serial."""
 
     requirements: tuple[str, ...]
     serial: int
@@ -128,13 +128,13 @@ class RequirementGraph:
 
     @classmethod
     def drawn(cls, projects: int, drawn: random.Random) -> "RequirementGraph":
-        """A graph of this number of projects."""
+        """Return a graph of `projects` projects."""
         graph = cls(drawn)
         graph.sketches = [graph._sketch(number) for number in range(projects)]
         return graph
 
     def uploads(self) -> list[list[Upload]]:
-        """The files of each release, the releases in the order of their uploads: about that of their versions."""
+        """Return the files of each release, with releases in upload order, which is roughly version order."""
         found = []
         for place, sketch in enumerate(self.sketches):
             floor: str | None = None
@@ -147,9 +147,9 @@ class RequirementGraph:
         return [files for *_, files in sorted(found, key=lambda one: one[:3])]
 
     def requirement_set(self, serials: Mapping[int, float], until: datetime) -> RequirementSet:
-        """Some requirements in one neighbourhood, at one of the serials.
+        """Return requirements of one neighbourhood at one of the serials.
 
-        Each of `serials` has the share of the releases that were uploaded by then; `until` is when all ended.
+        `serials` maps each serial to the share of releases uploaded by then. `until` is the time of the last event.
         """
         serial = self.random.choice(list(serials))
         place = self.random.randrange(len(self.sketches)) // NEIGHBOURS * NEIGHBOURS
@@ -206,7 +206,7 @@ class RequirementGraph:
         later = range(place + 1, min(place + 1 + _REACH, first + NEIGHBOURS, len(self.sketches)))
         chosen = self.random.sample(later, min(len(later), self.random.choice([0, 1, 1, 2, 2, 3])))
         if self.random.random() < 0.03:
-            chosen.append(self.random.randrange(first, place + 1))  # a cycle, or the project itself
+            chosen.append(self.random.randrange(first, place + 1))  # a cycle or a self-reference
         found = [self._requirement(each, along, marker_share=0.2) for each in chosen]
         if self.random.random() < 0.006:
             found.append(f"never-uploaded-{place}")
@@ -240,7 +240,7 @@ class RequirementGraph:
         return self.random.choice([name, name, canonicalize_name(name), name.upper()])
 
     def _specifier(self, texts: Sequence[str], along: float) -> str:
-        """One that the version about as far along fulfils, mostly."""
+        """Return a specifier that a version of about this age usually satisfies."""
         versions = sorted(map(Version, texts))
         near = round(along * (len(versions) - 1) + self.random.gauss(0, 1))
         near = min(max(near, 0), len(versions) - 1)
@@ -288,10 +288,10 @@ def _series(version: Version) -> str:
 
 @dataclass
 class GraphHistory:
-    """Uploads of a graph into the history of a devindex, among yanks, removals and quarantines.
+    """Uploads a graph into the history of a devindex, with yanks, removals and quarantines.
 
-    `crawl` follows it: what is removed before it is seen can never be known. `serials` are those to resolve at, each
-    with the share of the releases that were uploaded by then.
+    `crawl` follows the index: releases removed before a crawl can never be known. `serials` maps each serial to resolve
+    at to the share of releases uploaded by then.
     """
 
     folder: Path
@@ -304,11 +304,11 @@ class GraphHistory:
 
     @property
     def now(self) -> datetime:
-        """When the last thing happened."""
+        """Return the time of the last event."""
         return BEGAN + timedelta(hours=self._hours)
 
     def fill(self, releases: Sequence[Sequence[Upload]], rounds: int) -> None:
-        """Uploads all in this number of rounds; the serials are those of the later half."""
+        """Upload everything in `rounds` rounds. The serials come from the second half."""
         self.folder.mkdir(parents=True, exist_ok=True)
         share = -(-len(releases) // rounds)
         for number in range(rounds):
@@ -321,13 +321,13 @@ class GraphHistory:
                 self.serials |= dict.fromkeys((changed[0], changed[-1]), (number + 1) / rounds)
 
     def add(self, path: Path, *, own_release: bool = False) -> None:
-        """Uploads the file at `path`."""
+        """Upload the file at `path`."""
         self.history.add(path, own_release=own_release, during_quarantine=True, at=self._at())
         self.files += 1
 
     def _upload(self, files: Sequence[Upload]) -> None:
         for one in files:
-            with suppress(OperationRefusedError):  # its project has gone, or another spelling of it has the file
+            with suppress(OperationRefusedError):  # the project was deleted, or another spelling of it has the file
                 self.add(one.make(self.folder), own_release=one.version in {"1.0", "1.0.0"})
 
     def _at(self) -> datetime:

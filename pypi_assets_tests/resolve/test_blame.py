@@ -13,12 +13,12 @@ from pypi_assets_tests.naming import mentions, naming
 from pypi_assets_tests.resolve.made_index import MadeIndex, question
 
 Event = tuple[str, str, object]
-"""A project, a version, and what happens to it: it is there with these requirements, `yank`, `unyank` or `gone`."""
+"""A project, a version, and the event: an upload with these requirements, `yank`, `unyank` or `gone`."""
 
 
 @dataclass
 class MadeHistory:
-    """An index to which event N happens at serial N."""
+    """An index in which event N happens at serial N."""
 
     events: Sequence[Event]
     indexes: list[int] = field(default_factory=list)
@@ -56,7 +56,7 @@ def outcomes(events: Sequence[Event], *requirements: str, **options: object) -> 
     return OutcomeHistory(MadeHistory(events), question(*(requirements or ("app",)), **options))
 
 
-def test_it_names_the_change_that_breaks_a_resolution():
+def test_blame_names_the_breaking_change():
     found = blame(outcomes(STORY), 2, 8)
     assert found.good.pins == {"app": "1", "lib": "1"}
     assert found.bad.pins is None
@@ -67,7 +67,7 @@ def test_it_names_the_change_that_breaks_a_resolution():
     assert found.change.before.pins == {"app": "1", "lib": "1"}
 
 
-def test_it_names_the_change_that_left_no_solution_among_those_of_pins():
+def test_blame_names_the_change_that_removed_the_solution():
     events: list[Event] = [*STORY[:2], ("lib", "3", []), *STORY[3:6], ("lib", "1", "gone"), ("lib", "3", "gone")]
     assert blame(outcomes(events), 2, 8).good.pins == {"app": "1", "lib": "1"}
     found = blame(outcomes(events), 2, 8, ResolutionOutcome.ends_like)
@@ -77,13 +77,13 @@ def test_it_names_the_change_that_left_no_solution_among_those_of_pins():
     assert blame(outcomes(events), 2, 7, ResolutionOutcome.ends_like).change is None
 
 
-def test_a_resolution_that_exceeds_its_limits_ends_the_search():
+def test_resolution_over_its_limits_ends_the_search():
     tried = OutcomeHistory(MadeHistory(STORY), question("app"), most_steps=1)
     with pytest.raises(ResolutionLimitError, match=naming(1)):
         blame(tried, 2, 8)
 
 
-def test_between_equal_outcomes_there_is_nothing_to_find():
+def test_equal_outcomes_have_no_change():
     events = [*STORY[:3], ("lib", "2", []), ("lib", "2", "yank")]
     found = blame(outcomes(events), 3, 5)
     assert found.change is None
@@ -92,7 +92,7 @@ def test_between_equal_outcomes_there_is_nothing_to_find():
     assert [(one.serial, one.pins) for one in changes] == [(4, {"lib": ("1", "2")}), (5, {"lib": ("2", "1")})]
 
 
-def test_what_touches_nothing_takes_no_resolution():
+def test_unrelated_changes_need_no_resolution():
     events = [*STORY[:2], *[("other", str(one), []) for one in range(1_000)], ("lib", "0", [])]
     tried = outcomes(events)
     assert list(all_changes(tried, 2, len(events))) == []
@@ -100,7 +100,7 @@ def test_what_touches_nothing_takes_no_resolution():
 
 
 @pytest.mark.parametrize("changes", [10, 1_000, 10_000])
-def test_a_bisection_takes_few_resolutions(changes):
+def test_bisection_takes_few_resolutions(changes):
     events: list[Event] = [("app", "1", ["lib"]), ("lib", "5", [])]
     events += [("lib", "1", "yank" if one % 2 else "unyank") for one in range(changes // 3)]
     events += [("lib", "6", [])]
@@ -121,7 +121,7 @@ EVENTS = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("123"), WHA
 
 @settings(max_examples=examples(150), deadline=None)
 @given(events=EVENTS, semantics=st.sampled_from(Semantics))
-def test_changes_are_those_of_a_resolution_at_each_serial(events, semantics):
+def test_changes_match_resolutions_at_each_serial(events, semantics):
     def fresh() -> OutcomeHistory:
         return outcomes(events, "a", "b", semantics=semantics)
 

@@ -18,18 +18,18 @@ def everything(found: Candidates) -> list[Candidate]:
 
 
 def fitting(found: Candidates) -> dict[str, str]:
-    """The file of each version of which one can be taken."""
+    """Return the file of each installable version."""
     return {one.text: one.file["filename"] for one in everything(found) if one.file is not None}
 
 
-def test_versions_ascend_as_pep_440_orders_them_and_others_are_left_out():
+def test_valid_versions_are_sorted_and_others_skipped():
     found = candidates({"1.10": [], "1.9": [], "1.9.post1": [], "1!0.1": [], "2.0.dev1": [], "none": [], "1.9+x": []})
     assert [one.text for one in everything(found)] == ["1.9", "1.9+x", "1.9.post1", "1.10", "2.0.dev1", "1!0.1"]
     assert found.known == 0b111111
     assert bin(found.stable) == "0b101111"
 
 
-def test_versions_that_are_equal_are_one():
+def test_equal_versions_are_merged():
     found = candidates({"1.0": {"yanked": True}, "1.0.0": [], "1": {"filenames": ["demo-1.tar.gz"]}})
     assert fitting(found) == {"1": "demo-1.0.0-py3-none-any.whl"}
     assert not found.yanked(found.known)
@@ -50,7 +50,7 @@ def test_versions_that_are_equal_are_one():
         ),
     ],
 )
-def test_the_file_is_taken_that_fits_best(filenames, options, taken):
+def test_best_matching_file_is_chosen(filenames, options, taken):
     [found] = fitting(candidates({"1": {"filenames": filenames}}, **options)).values()
     assert taken in found
 
@@ -71,13 +71,13 @@ def test_the_file_is_taken_that_fits_best(filenames, options, taken):
         ),
     ],
 )
-def test_there_is_a_reason_why_nothing_can_be_taken(columns, options, reason):
+def test_no_usable_file_has_a_reason(columns, options, reason):
     found = candidates({"1": columns, "0": {"uploaded_at": "2020-01-01T00:00:00"}}, **options)
     assert fitting(found).keys() == {"0"}
     assert found.reasons(found.known) == {reason: 1}
 
 
-def test_a_version_is_yanked_where_all_files_that_can_be_taken_are():
+def test_version_is_yanked_if_all_usable_files_are():
     wheel = {"filenames": ["demo-1-py3-none-any.whl"]}
     found = candidates({"1": {**wheel, "yanked": True}, "1.0": {"filenames": ["demo-1.0.tar.gz"]}})
     assert fitting(found) == {"1": "demo-1.0.tar.gz"}
@@ -87,7 +87,7 @@ def test_a_version_is_yanked_where_all_files_that_can_be_taken_are():
     assert found.yanked(found.known) == 1
 
 
-def test_sets_of_specifiers():
+def test_specifier_sets():
     found = candidates({"1.0": [], "1.5": [], "2.0rc1": [], "2.0": []})
     assert bin(found.matching(SpecifierSet(">=1.5")).bits) == "0b1110"
     assert bin(found.matching(SpecifierSet("")).bits) == "0b1111"
@@ -101,7 +101,7 @@ def test_sets_of_specifiers():
     assert found.matching(SpecifierSet(">=3")) == none
 
 
-def test_notes_on_a_specifier(subtests: pytest.Subtests):
+def test_specifier_notes(subtests: pytest.Subtests):
     cases = [
         ("", Notes.NONE),
         (">=1", Notes.CONDITIONED),

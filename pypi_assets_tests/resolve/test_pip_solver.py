@@ -1,4 +1,4 @@
-"""pip's order of decisions and its rules. `test_truth.py` compares with pip itself."""
+"""pip's order of decisions and its rules. `test_truth.py` compares with real pip."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def pins(projects: Projects, *requirements: str, **options: Any) -> dict[str, st
     return resolve(MadeIndex(projects), question(*requirements, **options)).pins
 
 
-def test_bounded_projects_are_decided_first_then_in_the_order_of_the_question() -> None:
+def test_bounded_projects_are_decided_first() -> None:
     projects: Projects = {"a": {"1": [], "2": ["b<2"]}, "b": {"1": [], "2": ["a<2"]}}
     assert pins(projects, "a", "b") == {"a": "2", "b": "1"}
     assert pins(projects, "b", "a") == {"a": "1", "b": "2"}
@@ -31,7 +31,7 @@ def test_bounded_projects_are_decided_first_then_in_the_order_of_the_question() 
     assert pins(projects, "a==2", "b<9") == {"a": "2", "b": "1"}
 
 
-def test_what_an_extra_requires_is_decided_with_its_project() -> None:
+def test_extra_requirements_are_decided_with_their_project() -> None:
     projects: Projects = {
         "app": {"1": ["lib; extra == 'more'"], "2": ["lib>=3; extra == 'more'"]},
         "lib": {"1": [], "2": []},
@@ -43,27 +43,27 @@ def test_what_an_extra_requires_is_decided_with_its_project() -> None:
         pins(projects, "app[more]>=2")
 
 
-def test_constraints_count_like_requirements() -> None:
+def test_constraints_act_like_requirements() -> None:
     projects: Projects = {"demo": {"1": [], "2": YANKED, "3rc1": []}}
     assert pins(projects, "demo", constraints=["demo<9", "demo>=3rc1"]) == {"demo": "3rc1"}
     assert pins(projects, "demo", constraints=["demo==2"]) == {"demo": "2"}
     assert pins(projects, "demo", constraints=["demo==2; sys_platform == 'win32'"]) == {"demo": "1"}
 
 
-def test_a_pre_release_is_not_taken_instead_of_a_yanked_final_release() -> None:
+def test_pre_release_does_not_replace_a_yanked_final_release() -> None:
     projects: Projects = {"demo": {"1": [], "2": YANKED, "3rc1": []}}
     with pytest.raises(UnsolvableError):
         pins(projects, "demo>1")
     assert pins(projects, "demo>2") == {"demo": "3rc1"}
 
 
-def test_what_no_index_can_serve_is_not_chosen() -> None:
+def test_versions_with_unusable_requirements_are_not_chosen() -> None:
     odd = {"2": ["b @ https://example.org/b.whl"], "3": ["no requirement!"], "4": ["a<4"]}
     projects: Projects = {"a": {"1": [], **odd}}
     assert pins(projects, "a") == {"a": "1"}
 
 
-def test_where_pip_tries_no_further_its_last_conflict_is_shown() -> None:
+def test_last_conflict_is_shown_if_pip_gives_up() -> None:
     projects: Projects = {"app": {"1": ["demo>=1"], "2": ["demo==2"]}, "demo": {"1": [], "2": ["app<2"]}}
     with pytest.raises(UnsolvableError, match=naming("app>=2")):
         pins(projects, "app>=2")
@@ -75,7 +75,7 @@ def test_rounds_are_limited() -> None:
         resolve(MadeIndex(projects), question(*projects), most_steps=3)
 
 
-def test_that_there_is_no_solution_is_found_out_soon_where_pip_would_try_all_choices() -> None:
+def test_missing_solution_is_detected_without_trying_all_choices() -> None:
     names = [f"p{number:02}" for number in range(12)]
     projects: Projects = {name: {str(version): [] for version in range(1, 9)} for name in names}
     projects["app"] = {str(version): [f"lib=={version}"] for version in range(1, 9)}
@@ -87,7 +87,7 @@ def test_that_there_is_no_solution_is_found_out_soon_where_pip_would_try_all_cho
 
 @settings(max_examples=examples(300), deadline=None)
 @given(projects=PROJECTS, roots=st.lists(REQUIREMENTS, min_size=1, max_size=3))
-def test_looking_whether_there_is_a_solution_changes_nothing(projects: Projects, roots: list[str]) -> None:
+def test_early_solvability_check_does_not_change_outcomes(projects: Projects, roots: list[str]) -> None:
     def outcome(conflicts: int) -> dict[str, str] | str:
         try:
             with pytest.MonkeyPatch.context() as patch:
@@ -99,8 +99,8 @@ def test_looking_whether_there_is_a_solution_changes_nothing(projects: Projects,
     assert outcome(1) == outcome(1_000_000)
 
 
-def test_candidates_that_require_each_other_alone_are_not_connected() -> None:
-    """resolvelib's own search for what the question leads to recurses without an end in such a ring."""
+def test_isolated_cycle_of_candidates_is_not_connected() -> None:
+    """Use a cycle in which resolvelib's own search for connections to the question recurses forever."""
     chosen = {name: pip_solver._Candidate(name, (), 1) for name in ("app", "lib", "left", "over")}
     parents = {"app": None, "lib": chosen["app"], "left": chosen["over"], "over": chosen["left"]}
     criteria: dict[str, Criterion[Any, Any]] = {

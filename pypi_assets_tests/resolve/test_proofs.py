@@ -10,7 +10,7 @@ from pypi_assets_tests.resolve.test_resolving import PROJECTS, REQUIREMENTS, st
 
 
 def proof(projects: dict[str, dict[str, Release]], *requirements: str, **options: object) -> list[str]:
-    """The steps of the proof that there is no solution."""
+    """Return the steps of the proof of unsolvability."""
     with pytest.raises(UnsolvableError) as raised:
         resolve(MadeIndex(projects, {"hidden": "hidden is not followed"}), question(*requirements, **options))
     assert str(raised.value) == "\n".join(raised.value.proof.steps)
@@ -28,7 +28,7 @@ def proof(projects: dict[str, dict[str, Release]], *requirements: str, **options
         ("hidden", ["hidden is not followed"]),
     ],
 )
-def test_there_is_a_reason_why_no_version_is_left(requirement, values):
+def test_proof_explains_why_no_version_is_left(requirement, values):
     projects: dict[str, dict[str, Release]] = {
         "demo": {
             "1": [],
@@ -40,10 +40,10 @@ def test_there_is_a_reason_why_no_version_is_left(requirement, values):
     }
     [step] = proof(projects, requirement)
     assert mentions(step, requirement, *values)
-    assert resolve(MadeIndex(projects), question("demo==4")).pins == {"demo": "4"}  # a pin takes a yanked version
+    assert resolve(MadeIndex(projects), question("demo==4")).pins == {"demo": "4"}  # a pin allows a yanked version
 
 
-def test_two_requirements_that_contradict_each_other():
+def test_contradicting_requirements():
     projects: dict[str, dict[str, Release]] = {
         "web": {"1": ["http<2"], "2": ["http<2"], "3": []},
         "api": {"1": ["http>=2"]},
@@ -56,7 +56,7 @@ def test_two_requirements_that_contradict_each_other():
     assert not mentions(other, "api")
 
 
-def test_the_constraint_is_named():
+def test_constraint_is_named():
     projects: dict[str, dict[str, Release]] = {"app": {"1": ["lib>=2"]}, "lib": {"1": [], "2": []}}
     steps = proof(projects, "app", constraints=["lib<2"])
     assert len(steps) == 2
@@ -64,7 +64,7 @@ def test_the_constraint_is_named():
     assert mentions(steps[1], "app")
 
 
-def test_a_conclusion_that_is_needed_again_has_a_number():
+def test_reused_conclusion_has_a_number():
     projects: dict[str, dict[str, Release]] = {
         "app": {"2": ["lib>=2", "tool[fast]"], "3": ["lib>=9"]},
         "lib": {"2.0": ["six>=2"], "2.1": ["six>=2"]},
@@ -86,7 +86,7 @@ def test_a_conclusion_that_is_needed_again_has_a_number():
         ("app>2", []),
     ],
 )
-def test_what_no_index_can_meet_is_one_fact_of_all_versions(requires, values):
+def test_requirement_outside_the_index_is_one_step_for_all_versions(requires, values):
     projects: dict[str, dict[str, Release]] = {"app": {version: [requires] for version in ("1", "1.1", "2")}}
     [step] = proof(projects, "app")
     assert mentions(step, "app", *values)
@@ -94,7 +94,7 @@ def test_what_no_index_can_meet_is_one_fact_of_all_versions(requires, values):
 
 
 @pytest.mark.parametrize("semantics", Semantics)
-def test_an_extra_that_wants_another_version_of_its_project(semantics):
+def test_extra_that_requires_another_version_of_its_project(semantics):
     projects: dict[str, dict[str, Release]] = {
         "app": {"1": ["app>=2; extra == 'new'"], "2": ["app[old]==1; extra == 'new'"]}
     }
@@ -105,7 +105,7 @@ def test_an_extra_that_wants_another_version_of_its_project(semantics):
 
 @settings(max_examples=examples(200), deadline=None)
 @given(projects=PROJECTS, roots=st.lists(REQUIREMENTS, min_size=1, max_size=3), semantics=st.sampled_from(Semantics))
-def test_each_proof_ends_with_no_solution_and_names_the_question(projects, roots, semantics):
+def test_proof_ends_with_no_solution_and_names_the_question(projects, roots, semantics):
     try:
         resolve(MadeIndex(projects), question(*roots, semantics=semantics))
     except UnsolvableError as error:

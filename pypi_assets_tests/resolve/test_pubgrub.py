@@ -1,4 +1,4 @@
-"""Sets of versions, their terms, and the steps of PubGrub."""
+"""Version sets, terms, and the steps of PubGrub."""
 
 from itertools import product
 
@@ -14,7 +14,7 @@ TERMS = [Term(is_positive, bits) for is_positive in (True, False) for bits in ra
 
 
 def meaning(term: Term) -> set[int | None]:
-    """What may be chosen where a term holds; None is nothing."""
+    """Return the choices that satisfy a term. None stands for no version."""
     among: set[int | None] = {version for version in VERSIONS if term.bits >> version & 1}
     return among if term.is_positive else {*VERSIONS, None} - among
 
@@ -36,7 +36,7 @@ def decide_root(solution: PartialSolution[str], *required: tuple[str, int]) -> N
     solution.decide("root", ROOT_BITS)
 
 
-def test_what_is_required_is_derived() -> None:
+def test_requirements_are_derived() -> None:
     solution = PartialSolution("root")
     assert solution.decisions == {}
     decide_root(solution, ("a", 0b110), ("a", 0b011), ("b", -1))
@@ -45,7 +45,7 @@ def test_what_is_required_is_derived() -> None:
     assert solution.decisions == {"root": ROOT_BITS}
 
 
-def test_a_conflict_takes_back_what_led_to_it_and_nothing_else() -> None:
+def test_conflict_reverts_only_its_causes() -> None:
     solution = PartialSolution("root")
     decide_root(solution, ("a", 0b11), ("b", 0b11))
     solution.propagate("root")
@@ -65,7 +65,7 @@ def test_a_conflict_takes_back_what_led_to_it_and_nothing_else() -> None:
     assert solution.undecided == {"a": 0b01, "b": 0b01}
 
 
-def test_equal_dependencies_of_several_versions_are_one() -> None:
+def test_equal_dependencies_of_versions_are_merged() -> None:
     solution = PartialSolution("root")
     decide_root(solution, ("a", 0b111))
     for bits in (0b100, 0b010):
@@ -77,7 +77,7 @@ def test_equal_dependencies_of_several_versions_are_one() -> None:
     assert solution.undecided == {"a": 0b001}
 
 
-def test_a_decision_is_taken_back() -> None:
+def test_decision_is_reverted() -> None:
     solution = PartialSolution("root")
     decide_root(solution, ("a", 0b11), ("b", 0b11))
     solution.propagate("root")
@@ -90,7 +90,7 @@ def test_a_decision_is_taken_back() -> None:
     assert solution.undecided == {"a": 0b11, "b": 0b11}
 
 
-def test_there_may_be_no_solution() -> None:
+def test_no_solution() -> None:
     solution = PartialSolution("root")
     decide_root(solution, ("a", 0b1))
     solution.add(Incompatibility.of_versions("a", 0b11))
@@ -98,7 +98,7 @@ def test_there_may_be_no_solution() -> None:
         solution.propagate("a")
 
 
-def test_versions_that_are_excluded_for_one_reason_are_one_fact() -> None:
+def test_versions_excluded_for_one_reason_are_merged() -> None:
     solution = PartialSolution("root")
     decide_root(solution, ("a", 0b111))
     for bits, reason in ((0b100, "reason"), (0b010, "other"), (0b001, "reason")):
@@ -123,7 +123,7 @@ def members(some: VersionSet) -> set[int]:
 
 
 @given(SETS, SETS)
-def test_operations_are_those_of_sets(one: VersionSet, other: VersionSet):
+def test_operations_match_set_operations(one: VersionSet, other: VersionSet):
     assert members(one & other) == members(one) & members(other)
     assert members(one | other) == members(one) | members(other)
     assert members(one - other) == members(one) - members(other)
@@ -132,11 +132,11 @@ def test_operations_are_those_of_sets(one: VersionSet, other: VersionSet):
     assert relation.is_subset == one.is_subset(other) == other.is_superset(one) == (members(one) <= members(other))
     assert relation.is_disjoint == one.is_disjoint(other) == (not members(one) & members(other))
     assert one.is_empty == (not members(one))
-    assert one.is_subset((one - other) | other)  # without which a solver may never end
+    assert one.is_subset((one - other) | other)  # without this a solver may never end
 
 
 @given(SETS, SETS)
-def test_an_intersection_has_the_notes_of_both_and_no_note_changes_the_members(one: VersionSet, other: VersionSet):
+def test_intersection_joins_notes_and_notes_do_not_change_members(one: VersionSet, other: VersionSet):
     assert (one & other).notes == one.notes | other.notes
     assert (one - other).notes == one.notes
     assert (~one).notes == Notes.NONE
@@ -145,7 +145,7 @@ def test_an_intersection_has_the_notes_of_both_and_no_note_changes_the_members(o
     assert hash(one) == hash(VersionSet(one.bits, one.notes))
 
 
-def test_the_ends():
+def test_bounds():
     assert VersionSet.empty().is_empty
     assert members(VersionSet.full()) == set(MEMBERS)
     assert members(VersionSet.singleton(3)) == {3}

@@ -1,4 +1,4 @@
-"""uv's order of decisions, and its packages. `test_truth.py` compares with uv itself."""
+"""uv's order of decisions, and its packages. `test_truth.py` compares with real uv."""
 
 import random
 from itertools import product
@@ -21,7 +21,7 @@ def pins(projects: Projects, *requirements: str, **options: Any) -> dict[str, st
     return resolve(MadeIndex(projects), question(*requirements, **{"semantics": Semantics.UV} | options)).pins
 
 
-def test_what_is_seen_first_is_decided_first() -> None:
+def test_projects_are_decided_in_order_of_appearance() -> None:
     projects: Projects = {"a": {"1": [], "2": ["b<2"]}, "b": {"1": [], "2": ["a<2"]}}
     assert pins(projects, "a", "b") == {"a": "2", "b": "1"}
     assert pins(projects, "b", "a") == {"a": "1", "b": "2"}
@@ -33,7 +33,7 @@ def test_pinned_projects_are_decided_first() -> None:
     assert pins(projects, "a", "b") == {"a": "1", "b": "1", "c": "2"}
 
 
-def test_what_an_extra_or_a_marker_requires_is_decided_with_its_project() -> None:
+def test_extra_and_marker_requirements_are_decided_with_their_project() -> None:
     projects: Projects = {
         "app": {"1": ["lib; extra == 'more'"], "2": ["lib>=2; extra == 'more'"]},
         "lib": {"1": [], "2": ["gone"]},
@@ -47,14 +47,14 @@ def test_what_an_extra_or_a_marker_requires_is_decided_with_its_project() -> Non
     assert pins(projects, "all [ never, B ]") == {"all": "1", "one": "1"}
 
 
-def test_constraints_hold_where_their_project_is_required() -> None:
+def test_constraints_apply_to_required_projects() -> None:
     projects: Projects = {"app": {"1": ["lib; extra == 'more'"]}, "lib": {"1": [], "2": []}}
     assert pins(projects, "app", constraints=["lib<2"]) == {"app": "1"}
     assert pins(projects, "app[more]", constraints=["lib<2"]) == {"app": "1", "lib": "1"}
     assert pins(projects, "app[more]", constraints=["lib<2; sys_platform == 'win32'"]) == {"app": "1", "lib": "2"}
 
 
-def test_a_version_that_no_index_can_serve_is_not_chosen() -> None:
+def test_versions_with_unusable_requirements_are_not_chosen() -> None:
     projects: Projects = {
         "a": {"1": [], "2": ["b @ https://example.org/b.whl"], "3": ["no requirement!"], "4": ["a<4"]}
     }
@@ -68,7 +68,7 @@ def test_steps_are_limited() -> None:
 
 
 def _has_solution(projects: Projects, roots: list[str]) -> bool:
-    """By trying all."""
+    """Check whether there is a solution by trying all choices."""
     names = list(projects)
     for versions in product(*([None, *projects[name]] for name in names)):
         chosen = dict(zip(names, versions, strict=True))
@@ -105,9 +105,7 @@ def _drawn(seed: int) -> tuple[Projects, list[str]]:
 @pytest.mark.nightly
 @pytest.mark.parametrize("seeds", slices(range(150), 5))
 @pytest.mark.parametrize("semantics", Semantics)
-def test_a_solution_is_found_wherever_there_is_one(
-    seeds: list[int], semantics: Semantics, subtests: pytest.Subtests
-) -> None:
+def test_every_existing_solution_is_found(seeds: list[int], semantics: Semantics, subtests: pytest.Subtests) -> None:
     for seed in seeds:
         with subtests.test(seed=seed):
             projects, roots = _drawn(seed)
@@ -120,7 +118,7 @@ def test_a_solution_is_found_wherever_there_is_one(
                 assert all(_is_met(Requirement(text), dict(found)) for text in texts)
 
 
-def test_a_decision_costs_the_same_however_many_projects_are_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decision_cost_is_independent_of_undecided_projects(monkeypatch: pytest.MonkeyPatch) -> None:
     ranked = 0
     rank = pubgrub_solver._Order._rank
 

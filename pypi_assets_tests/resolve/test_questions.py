@@ -7,7 +7,7 @@ from pypi_assets_tests.naming import naming
 from pypi_assets_tests.resolve.made_index import LINUX
 
 
-def test_a_requirement_is_taken_apart():
+def test_requirement_is_parsed():
     wanted = parse_wanted("Some.Demo[Fast_One,a]>=2 ; python_version > '3'")
     assert (wanted.project, wanted.extras, str(wanted.specifier)) == ("some-demo", ("a", "fast-one"), ">=2")
     assert str(wanted.marker) == 'python_version > "3"'
@@ -25,14 +25,14 @@ def test_a_requirement_is_taken_apart():
         ("demo\0", [r"demo\x00"]),
     ],
 )
-def test_what_is_no_requirement_is_refused_in_one_line(text, values):
+def test_invalid_requirement_is_rejected_in_one_line(text, values):
     with pytest.raises(ResolveError, match=naming(*values)) as raised:
         parse_wanted(text)
     assert "\n" not in str(raised.value)
     assert len(str(raised.value)) < 400
 
 
-def test_a_control_prefers_names_to_all_and_later_options_to_earlier():
+def test_format_control_prefers_names_and_later_options():
     both = Control().with_yes([":all:"]).with_no(["Demo"])
     assert (both.of("six"), both.of("demo")) == (True, False)
     assert both.with_yes(["demo"]).of("demo") is True
@@ -42,7 +42,7 @@ def test_a_control_prefers_names_to_all_and_later_options_to_earlier():
     assert (Control.for_all(True).of("six"), Control.for_all(False).of("six")) == (True, None)
 
 
-def test_hashes_of_lines_that_hold_are_those_that_a_file_may_have():
+def test_allowed_hashes_come_from_applicable_lines():
     def line(text: str, *hashes: str) -> Wanted:
         return replace(parse_wanted(text), hashes=frozenset(hashes))
 

@@ -1,4 +1,4 @@
-"""Releases and their requirements, as resolvers ask for them."""
+"""Releases and their requirements as resolvers query them."""
 
 import time
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def test_published_and_past_indexes_have_the_same_files(publisher: Publisher):  
         assert past.absence("other") is None
 
 
-def test_what_was_read_is_forgotten_when_it_is_much(monkeypatch):
+def test_cache_is_cleared_when_large(monkeypatch):
     monkeypatch.setattr("pypi_assets.resolve.releases._REMEMBERED_RELEASES", 7)
     index = MadeIndex({name: {"1": [], "2": []} for name in "abc"})
     questions = [question(name) for name in "abc"]
@@ -74,7 +74,7 @@ def holds(wanted: Wanted, extra: str) -> bool:
 @given(
     markers=st.lists(MARKERS, max_size=6), extras=st.lists(st.sampled_from(["a", "b-c", "d"]), max_size=3, unique=True)
 )
-def test_they_are_those_whose_markers_hold(markers, extras):
+def test_requirements_are_filtered_by_markers(markers, extras):
     texts = ["plain", "not a requirement", *(f"p{place}; {marker}" for place, marker in enumerate(markers))]
     found = ReleaseRequirements(texts, holds)
     every = found.held_with(["a", "b-c", "d", "e"])
@@ -88,7 +88,7 @@ def test_they_are_those_whose_markers_hold(markers, extras):
         assert found.added(extra) == [one for one in given if holds(one, extra) and not holds(one, "")]
 
 
-def test_thousands_of_extras_take_little():
+def test_thousands_of_extras_are_fast():
     texts = [f"p{number}; extra == 'e{number}'" for number in range(2_000)]
     began = time.process_time()
     found = ReleaseRequirements(texts, holds)
@@ -110,10 +110,10 @@ def small(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) ->
     small.catalog.close()
 
 
-def test_it_finds_what_happened_in_the_catalog(small: SmallCatalog):
+def test_blame_finds_changes_in_the_catalog(small: SmallCatalog):
     history = CatalogHistory(small.catalog)
     found = blame(OutcomeHistory(history, question("app")), 4, 9)
-    assert found.change is None  # lib 2 cannot be installed, so lib 1 still is
+    assert found.change is None  # lib 2 is not installable, so lib 1 is still used
     found = blame(OutcomeHistory(history, question("app", "lib>1")), 4, 12)
     assert found.change is None
     found = blame(OutcomeHistory(history, question("app")), 0, 4)
@@ -125,12 +125,12 @@ def test_it_finds_what_happened_in_the_catalog(small: SmallCatalog):
     assert [one.serial for one in all_changes(OutcomeHistory(history, question("other")), 0, 12)] == [6]
 
 
-def test_a_serial_without_an_answer_is_refused(small: SmallCatalog):
+def test_serial_without_answer_is_rejected(small: SmallCatalog):
     with pytest.raises(InexactSerialError, match=naming(99, 0, 12)):
         blame(OutcomeHistory(CatalogHistory(small.catalog), question("app")), 4, 99)
 
 
-def test_an_extra_requires_its_project_and_what_it_adds():
+def test_extra_requires_its_project_and_its_additions():
     projects = {"app": {"1": ["a", "b; extra == 'x'", "c<2; extra == 'x'", "c; extra == 'x'"]}}
     provider = SolverProvider(MadeIndex(projects), question("app"), {})
     assert set(provider.known("app", 0).sets) == {"a"}

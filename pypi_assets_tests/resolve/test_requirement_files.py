@@ -1,4 +1,4 @@
-"""Files of requirements, as they are written down for pip."""
+"""Requirements files in pip's format."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def written(folder: Path, name: str, text: str) -> Path:
     return folder / name
 
 
-def test_requirements_and_constraints_of_files_and_of_those_that_they_include(tmp_path: Path):
+def test_included_requirements_and_constraints_are_read(tmp_path: Path):
     written(tmp_path, "more.in", "six>=1  # why\n-c limits.txt\n")
     written(tmp_path, "limits.txt", "lib<2\n")
     first = written(tmp_path, "all.in", "# a comment\nApp[x]>=1,<2; python_version>'3.8'\n-r more.in\n\n")
@@ -32,7 +32,7 @@ def test_requirements_and_constraints_of_files_and_of_those_that_they_include(tm
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n\n", "-c empty.txt\n"])
-def test_a_file_without_requirements_is_refused(tmp_path: Path, text: str):
+def test_file_without_requirements_is_rejected(tmp_path: Path, text: str):
     written(tmp_path, "empty.txt", "")
     with pytest.raises(ResolveError, match=naming("all.in")):
         read_requirements([written(tmp_path, "all.in", text)])
@@ -42,7 +42,7 @@ def test_a_file_without_requirements_is_refused(tmp_path: Path, text: str):
     "line", ["demo @ https://example.org/demo-1.zip", "-e .", "./folder", "git+https://example.org/a#egg=demo"]
 )
 @pytest.mark.parametrize("is_constraint", [False, True])
-def test_what_is_on_no_index_is_refused_with_its_line(tmp_path: Path, line: str, is_constraint: bool):
+def test_direct_reference_is_rejected_with_its_line(tmp_path: Path, line: str, is_constraint: bool):
     (tmp_path / "folder").mkdir()
     one, other = written(tmp_path, "all.in", f"six\n{line}\n"), written(tmp_path, "six.in", "six\n")
     with pytest.raises(ResolveError, match=naming("all.in:2")):
@@ -58,12 +58,12 @@ def test_what_is_on_no_index_is_refused_with_its_line(tmp_path: Path, line: str,
         ("-r https://example.org/all.in", ["all.in:1", "https://example.org/all.in"]),
     ],
 )
-def test_what_is_no_requirement_is_refused_with_its_line(tmp_path: Path, text: str, values: list[str]):
+def test_invalid_requirement_is_rejected_with_its_line(tmp_path: Path, text: str, values: list[str]):
     with pytest.raises((LockError, ResolveError), match=naming(*values)):
         read_requirements([written(tmp_path, "all.in", text)])
 
 
-def test_options_of_files_hold_for_all_requirements(tmp_path: Path):
+def test_options_in_files_apply_to_all_requirements(tmp_path: Path):
     written(tmp_path, "limits.txt", "--only-binary=six\n--pre\nlib<2\n")
     first = written(tmp_path, "all.in", "--only-binary :all:\n-c limits.txt\n--no-binary demo,Other_One\napp\n")
     found = read_requirements([first])
@@ -72,7 +72,7 @@ def test_options_of_files_hold_for_all_requirements(tmp_path: Path):
     assert found.ignored == []
 
 
-def test_options_of_pre_releases_are_read_in_their_order(tmp_path: Path, subtests: pytest.Subtests):
+def test_pre_release_options_are_read_in_order(tmp_path: Path, subtests: pytest.Subtests):
     cases = [
         ("--all-releases six", False, {"six": True, "demo": None}),
         ("--all-releases=:all:\n--only-final demo", False, {"six": True, "demo": False}),
@@ -90,7 +90,7 @@ def test_options_of_pre_releases_are_read_in_their_order(tmp_path: Path, subtest
             assert found.ignored == []
 
 
-def test_options_without_effect_are_named_and_their_values_are_not(tmp_path: Path, subtests: pytest.Subtests):
+def test_ignored_options_are_named_without_values(tmp_path: Path, subtests: pytest.Subtests):
     cases = [
         ("--index-url https://user:secret@example.org/", "--index-url"),
         ("-i https://user:secret@example.org/", "--index-url"),
@@ -120,14 +120,14 @@ def test_options_without_effect_are_named_and_their_values_are_not(tmp_path: Pat
             assert "secret" not in sentence
 
 
-def test_what_the_format_does_not_have_is_refused(tmp_path: Path, subtests: pytest.Subtests):
+def test_unknown_syntax_is_rejected(tmp_path: Path, subtests: pytest.Subtests):
     for line in ("six==${SIX_VERSION}", "--only-final", "--pre=1", "six --hash", "six --hash='sha256", "-r"):
         with subtests.test(line=line), pytest.raises(LockError, match=naming("all.in:2")):
             read_requirements([written(tmp_path, "all.in", f"six\n{line}\n")])
 
 
-def test_no_option_of_the_format_is_passed_over(tmp_path: Path):
-    """Each is applied, is ignored with a reason, or is of single lines."""
+def test_every_option_of_the_format_is_handled(tmp_path: Path):
+    """Check that each option is applied, ignored with a reason, or valid on single lines."""
     applied = {"--pre", "--all-releases", "--only-final", "--only-binary", "--no-binary", "--no-require-hashes"}
     assert OPTIONS - applied - {"--requirement", "--constraint", "--editable"} == set(_IGNORED)
     found = read_requirements([written(tmp_path, "all.in", "six\n--no-require-hashes\n")])

@@ -1,4 +1,4 @@
-"""The drawn graphs have all that resolvers differ in, and follow from their seeds."""
+"""Drawn graphs contain all cases in which resolvers differ, and follow from their seeds."""
 
 import random
 from datetime import timedelta
@@ -67,14 +67,14 @@ def test_extras_require_their_own_project() -> None:
     assert any("extra == 'all'" in text for text in own)
 
 
-def test_a_graph_follows_from_its_seed() -> None:
+def test_graph_is_determined_by_its_seed() -> None:
     def drawn(seed: int) -> list[list[Upload]]:
         return RequirementGraph.drawn(20, random.Random(seed)).uploads()
 
     assert drawn(1) == drawn(1) != drawn(2)
 
 
-def test_a_history_yanks_removes_and_hides(tmp_path: Path) -> None:
+def test_history_has_yanks_removals_and_quarantines(tmp_path: Path) -> None:
     drawn = random.Random(0)
     graph = RequirementGraph.drawn(45, drawn)
     history, crawls = History(tmp_path / "index"), []
@@ -93,7 +93,7 @@ def test_a_history_yanks_removes_and_hides(tmp_path: Path) -> None:
     assert all(BEGAN < one.uploaded_before < filled.now + timedelta(1) for one in sets if one.uploaded_before)
 
 
-def test_real_files_are_uploaded_without_their_code(tmp_path: Path) -> None:
+def test_real_files_are_uploaded_without_code(tmp_path: Path) -> None:
     requires = ["other>=1; extra == 'more'"]
     wheel = make_wheel(tmp_path, "real", "1.2", requires_dist=requires, provides_extra=["more"])
     history = History(tmp_path / "index")

@@ -25,7 +25,7 @@ BOTH = pytest.mark.parametrize("semantics", list(Semantics))
 
 
 def pins(projects: dict[str, dict[str, Release]], *requirements: str, **options: object) -> dict[str, str] | None:
-    """The versions that are chosen; None where there is no solution."""
+    """Return the chosen versions, or None if unsolvable."""
     try:
         return resolve(MadeIndex(projects), question(*requirements, **options)).pins
     except UnsolvableError:
@@ -33,7 +33,7 @@ def pins(projects: dict[str, dict[str, Release]], *requirements: str, **options:
 
 
 @BOTH
-def test_the_newest_versions_that_go_together(semantics):
+def test_newest_compatible_versions_are_chosen(semantics):
     projects = {
         "app": {"1": ["lib<2"], "2": ["lib>=2", "tool"]},
         "lib": {"1.9": [], "2.0": ["six<1"], "2.1": ["six>=2"]},
@@ -48,7 +48,7 @@ def test_the_newest_versions_that_go_together(semantics):
 
 
 @BOTH
-def test_markers_and_extras_that_lead_to_extras_of_the_same_project(semantics):
+def test_markers_and_self_referencing_extras(semantics):
     projects = {
         "app": {
             "1": [
@@ -72,7 +72,7 @@ def test_markers_and_extras_that_lead_to_extras_of_the_same_project(semantics):
 
 
 @BOTH
-def test_a_url_is_required_where_its_marker_holds_alone(semantics):
+def test_url_is_required_only_if_its_marker_holds(semantics):
     url = "lib @ https://files.example/lib.zip"
     requires = [f"{url} ; python_version < '3'", f"{url} ; extra == 'e'", "app[e]; extra == 'all'", "six; extra == 'f'"]
     projects: dict[str, dict[str, Release]] = {"app": {"1": requires}, "six": {"1": []}}
@@ -91,32 +91,32 @@ def test_variables_of_lock_files_are_empty_in_requirements(semantics, variable):
 
 
 @BOTH
-def test_circles(semantics):
+def test_cycles(semantics):
     projects = {"a": {"1": ["b"], "2": ["b>=2"]}, "b": {"1": ["a"], "2": ["a<2", "b"]}}
     assert pins(projects, "a", semantics=semantics) in ({"a": "1", "b": "2"}, {"a": "1", "b": "1"})
     assert pins({"a": {"1": ["a>1"], "0": []}}, "a", semantics=semantics) == {"a": "0"}
 
 
 @BOTH
-def test_a_yanked_version_is_chosen_only_where_it_is_pinned(semantics):
+def test_yanked_version_is_chosen_only_if_pinned(semantics):
     projects = {"demo": {"1": [], "2": {"yanked": True, "requires_dist": []}}, "app": {"1": ["demo==2"]}}
     assert pins(projects, "demo", semantics=semantics) == {"demo": "1"}
     assert pins(projects, "demo>1", semantics=semantics) is None
     assert pins(projects, "demo==2", semantics=semantics) == {"demo": "2"}
     assert pins(projects, "demo", constraints=["demo==2"], semantics=semantics) == {"demo": "2"}
-    both = {"demo": "2"} if semantics is Semantics.PIP else None  # uv wants the pin without further comparisons
+    both = {"demo": "2"} if semantics is Semantics.PIP else None  # uv requires the pin without other comparisons
     assert pins(projects, "demo==2,>1", semantics=semantics) == both
-    transitive = {"app": "1", "demo": "2"} if semantics is Semantics.PIP else None  # uv looks at the question alone
+    transitive = {"app": "1", "demo": "2"} if semantics is Semantics.PIP else None  # uv considers the question only
     assert pins(projects, "app", semantics=semantics) == transitive
 
 
-def test_uv_allows_no_yanked_local_version_for_a_pin_of_the_public_one():
+def test_uv_rejects_yanked_local_version_for_public_pin():
     projects = {"demo": {"2": {"yanked": True, "requires_dist": []}, "2+x": {"yanked": True, "requires_dist": []}}}
     assert pins(projects, "demo==2") == {"demo": "2+x"}
     assert pins(projects, "demo==2", semantics=Semantics.UV) == {"demo": "2"}
 
 
-def test_uv_counts_the_lower_bound_of_a_requires_python_alone():
+def test_uv_uses_only_the_lower_bound_of_requires_python():
     releases = {"1": ">=3.8", "2": ">=3.9,<3.12", "3": "!=3.12.*", "4": ">=3.12.1"}
     columns = {version: {"requires_python": python, "requires_dist": []} for version, python in releases.items()}
     assert pins({"demo": columns}, "demo") == {"demo": "1"}
@@ -124,28 +124,28 @@ def test_uv_counts_the_lower_bound_of_a_requires_python_alone():
     assert pins({"demo": columns}, "demo<3", semantics=Semantics.UV) == {"demo": "2"}
 
 
-def test_pre_releases_as_pip_takes_them():
+def test_pre_releases_by_pip_rules():
     projects = {"demo": {"1": [], "2rc1": []}, "early": {"1a1": []}, "app": {"1": ["demo>=2rc1"], "2": ["demo>1"]}}
     assert pins(projects, "demo", "early") == {"demo": "1", "early": "1a1"}
     assert pins(projects, "demo", prereleases=Control.for_all(True)) == {"demo": "2rc1"}
     assert pins(projects, "demo>=1.5rc1") == {"demo": "2rc1"}
-    assert pins(projects, "demo>1") == {"demo": "2rc1"}  # nothing else is left
+    assert pins(projects, "demo>1") == {"demo": "2rc1"}  # the only version left
     assert pins(projects, "demo", "app<2") == {"app": "1", "demo": "2rc1"}
     assert pins(projects, "app<2", "demo") == {"app": "1", "demo": "2rc1"}
 
 
-def test_pre_releases_as_uv_takes_them():
+def test_pre_releases_by_uv_rules():
     projects = {"demo": {"1": [], "2rc1": []}, "early": {"1a1": []}, "app": {"1": ["demo>=2rc1"], "2": ["demo>1"]}}
     assert pins(projects, "demo", "early", semantics=Semantics.UV) == {"demo": "1", "early": "1a1"}
     assert pins(projects, "demo", prereleases=Control.for_all(True), semantics=Semantics.UV) == {"demo": "2rc1"}
     assert pins(projects, "demo>=1.5rc1", semantics=Semantics.UV) == {"demo": "2rc1"}
-    assert pins(projects, "demo>1", semantics=Semantics.UV) == {"demo": "2rc1"}  # nothing else is left
+    assert pins(projects, "demo>1", semantics=Semantics.UV) == {"demo": "2rc1"}  # the only version left
     assert pins(projects, "app<2", semantics=Semantics.UV) == {"app": "1", "demo": "2rc1"}
     assert pins(projects, "demo>=0a1", semantics=Semantics.UV) == {"demo": "1"}  # a final release is preferred
 
 
 @BOTH
-def test_what_leads_to_no_index_is_refused_or_avoided(semantics):
+def test_direct_references_are_rejected_or_avoided(semantics):
     projects = {"app": {"1": [], "2": ["demo @ https://example.org/demo.whl"], "3": ["not a requirement!"]}}
     with pytest.raises(ResolveError, match=naming("demo")):
         resolve(MadeIndex(projects), question("demo @ https://example.org/demo.whl", semantics=semantics))
@@ -163,7 +163,7 @@ def test_unknown_requirements_end_the_resolution_or_are_reported():
     assert found.releases["app"].is_unknown
 
 
-def test_what_requires_what():
+def test_requiring_projects_are_recorded():
     index = MadeIndex({"app": {"1": ["Lib[x]>=1", "six"]}, "lib": {"1": ["six>1; extra == 'x'"]}, "six": {"2": []}})
     found = resolve(index, question("app", "six"))
     assert found.roots == ("app", "six")
@@ -176,7 +176,7 @@ def test_what_requires_what():
     assert found.releases["six"].required_by == (("", "six"), ("app", "six"), ("lib", "six>1; extra == 'x'"))
 
 
-def test_errors_of_limits_name_what_was_tried_last():
+def test_limit_errors_name_the_last_attempt():
     everything = {f"p{number}": {str(one): [f"p{number + 1}=={one}"] for one in range(1, 30)} for number in range(8)}
     everything["p8"] = {"99": []}
     with pytest.raises(ResolutionLimitError, match=naming(20)):
@@ -204,7 +204,7 @@ PROJECTS = st.dictionaries(
 
 
 def is_solution(projects: dict[str, dict[str, list[str]]], roots: list[str], chosen: dict[str, str]) -> bool:
-    """Whether a choice has all that is required, and nothing else."""
+    """Check that the choice satisfies all requirements and has nothing else."""
     waiting = [(Requirement(text), None) for text in roots]
     met: set[tuple[str, frozenset[str]]] = set()
     reached = set()
@@ -225,7 +225,7 @@ def is_solution(projects: dict[str, dict[str, list[str]]], roots: list[str], cho
 
 
 def has_solution(projects: dict[str, dict[str, list[str]]], roots: list[str]) -> bool:
-    """Whether any choice of versions is one."""
+    """Check whether any choice of versions is a solution."""
     names = sorted(projects)
     choices = product(*([None, *projects[name]] for name in names))
     return any(
@@ -238,7 +238,7 @@ def has_solution(projects: dict[str, dict[str, list[str]]], roots: list[str]) ->
 @BOTH
 @settings(max_examples=examples(300), deadline=None)
 @given(projects=PROJECTS, roots=st.lists(REQUIREMENTS, min_size=1, max_size=3))
-def test_it_finds_a_solution_wherever_there_is_one(semantics, projects, roots):
+def test_every_existing_solution_is_found(semantics, projects, roots):
     found = pins(projects, *roots, semantics=semantics)
     if found is None:
         assert not has_solution(projects, roots)
@@ -246,7 +246,7 @@ def test_it_finds_a_solution_wherever_there_is_one(semantics, projects, roots):
         assert is_solution(projects, roots, found)
 
 
-def test_final_releases_alone_are_chosen_for_the_projects_that_say_so():
+def test_pre_releases_can_be_disabled_by_project():
     projects = {"demo": {"1": [], "2rc1": []}, "lib": {"1rc1": []}, "app": {"1": ["demo>=2rc1"]}}
     for semantics in Semantics:
         final = {"semantics": semantics, "prereleases": Control().with_yes([":all:"]).with_no(["demo"])}
@@ -257,7 +257,7 @@ def test_final_releases_alone_are_chosen_for_the_projects_that_say_so():
         assert pins(projects, "demo", semantics=semantics, prereleases=Control().with_yes(["demo"])) == {"demo": "2rc1"}
 
 
-def test_arbitrary_equality_compares_texts_for_pip_and_versions_for_uv():
+def test_arbitrary_equality_compares_texts_in_pip_and_versions_in_uv():
     projects = {"demo": {"1.0": [], "1.0+local": [], "2": []}, "app": {"1": ["demo===1.0.0"]}}
     for wanted, as_pip, as_uv in [
         ("demo===1.0.0", None, {"demo": "1.0"}),
@@ -280,7 +280,7 @@ def test_pip_rejects_constraints_with_extras_and_uv_ignores_the_extras():
     assert resolve(index, as_uv).pins == {"demo": "1"}
 
 
-def test_a_file_that_the_installer_does_not_take_is_skipped_or_ends_the_resolution():
+def test_file_rejected_by_the_installer_is_skipped_or_an_error():
     def demo(*refusals: str) -> dict[str, Any]:
         return {"requires_dist": [], "refusals": list(refusals)}
 
@@ -295,8 +295,8 @@ def test_a_file_that_the_installer_does_not_take_is_skipped_or_ends_the_resoluti
     assert pins({"demo": {"1": [], "2": demo("pip fails to install: x")}}, "demo") == {"demo": "2"}
 
 
-def test_an_sdist_is_resolved_by_what_its_installer_reads():
-    """pip reads what the index serves next to it, uv the sdist's own metadata."""
+def test_sdist_is_resolved_with_the_metadata_its_installer_reads():
+    """Check that pip reads the served metadata and uv the sdist's own metadata."""
 
     def demo(*installed: str) -> dict[str, Any]:
         served = {"requires_dist": ["served"], "requires_python": ">=3.9", "filenames": ["demo-2.tar.gz"]}
@@ -315,7 +315,7 @@ def test_an_sdist_is_resolved_by_what_its_installer_reads():
         answers("Name: demo", "Dynamic: Requires-Dist")
 
 
-def test_formats_and_hashes_leave_out_files():
+def test_format_and_hash_options_exclude_files():
     both = ["app-1-py3-none-any.whl", "app-1.tar.gz"]
     index = MadeIndex(
         {

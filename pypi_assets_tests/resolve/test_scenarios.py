@@ -1,4 +1,4 @@
-"""What installers choose in one small case of each kind, by real pip and uv: the kinds of their own test suites."""
+"""Choices of real pip and uv in one small case per kind, modelled on their own test suites."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -94,19 +94,19 @@ SCENARIOS = {
         a 3.0 needs b>=2 needs c<2, a 2.0 needs b>=1, a 1.0, b 2.0 needs c>=2, b 1.0 needs c, c 1.0, c 2.0: a, c<2
         a 1.0 needs b, b 2.0 needs d==2, b 1.0 needs d==1, d 1, d 2, e 1.0 needs d==1: a, e""",
 }
-"""By kind, an index a line and questions about it: `a 2.0 needs b>=1, b 1.0: QUESTION | QUESTION`. `;` is a comma."""
+"""By kind, one index per line with questions: `a 2.0 needs b>=1, b 1.0: QUESTION | QUESTION`. `;` is a comma."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A question about an index: its requirements name projects that only that index has."""
+    """A question about an index. Its requirements name projects of this index only."""
 
     text: str
     requirements: tuple[str, ...]
 
 
 def fill(index: ServedIndex) -> list[Asked]:
-    """Uploads the releases of all scenarios, and returns the questions."""
+    """Upload the releases of all scenarios, and return the questions."""
     lines = [line.strip() for text in SCENARIOS.values() for line in text.strip().splitlines()]
     asked = []
     for number, line in enumerate(lines):
@@ -142,7 +142,7 @@ def dict_of(words: Sequence[str]) -> Mapping[str, list[str]]:
 
 
 def own(requirement: str, number: int) -> str:
-    """The requirement with the name that its project has in this scenario."""
+    """Return the requirement with its project's name in this scenario."""
     return re.sub(r"^\w+", lambda name: f"{name[0]}-{number}", requirement)
 
 
@@ -153,7 +153,7 @@ def pip() -> Iterator[ForkedPip]:
 
 
 @pytest.mark.nightly
-def test_pip_and_uv_choose_the_same(tmp_path: Path, pip: ForkedPip) -> None:
+def test_choices_match_pip_and_uv(tmp_path: Path, pip: ForkedPip) -> None:
     with served_index(tmp_path / "served") as index:
         questions = fill(index)
         catalog = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))

@@ -1,4 +1,4 @@
-"""What has no solution with a version, and what newest solutions pin: in drawn graphs, as each project alone shows."""
+"""Projects that a version leaves without a solution, and pins of newest solutions, compared with single resolutions."""
 
 import random
 from collections import Counter
@@ -36,7 +36,7 @@ BREAKING = [("pkg-0x24", "0.9"), ("pkg-0x18", "1.2"), ("pkg-0x28", "3.1")]
 
 
 class Drawn(NamedTuple):
-    """A drawn index: its uploads, the catalog that it is in, and a reader of what is published."""
+    """A drawn index: its uploads, its catalog, and a reader of the published files."""
 
     uploads: list[Upload]
     catalog: Catalog
@@ -47,7 +47,7 @@ class Drawn(NamedTuple):
         return sorted({canonicalize_name(one.name) for one in self.uploads})
 
     def requires(self, project: str, version: str | None = None) -> set[str]:
-        """What any release of a project requires, or that of a version."""
+        """Return the requirements of a project's release, or of all releases."""
         return {
             canonicalize_name(Requirement(text).name)
             for one in self.uploads
@@ -86,7 +86,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drawn]:
 
 
 def ends(index: ReleaseIndex, requirement: str, *constraints: str) -> str:
-    """How one resolution ends, of which nothing is remembered."""
+    """Return the outcome of one resolution without caches."""
     try:
         resolve(index, question(requirement, constraints=constraints))
     except UnsolvableError:
@@ -111,7 +111,7 @@ def compared(
     version: Version,
     found: list[Break],
 ) -> Counter[str]:
-    """Compares the answer with each project's own resolutions; returns how many rows of each reason there are."""
+    """Compare the answer with the projects' own resolutions, and return the number of rows by reason."""
     rows = {row["normalized"]: row for row in found}
     assert len(rows) == len(found)
     for name in index.names():
@@ -122,7 +122,7 @@ def compared(
         newest = newest_version(index, name)
         with_it = ends(releases, f"{name}=={newest}", f"{project}=={version}")
         if row is None:
-            assert (with_it, without[name]) != ("unsolvable", "solvable"), f"{name} is left out"
+            assert (with_it, without[name]) != ("unsolvable", "solvable"), f"{name} is missing"
             continue
         assert row["version"] == newest
         check_chain(index, project, row)
@@ -146,7 +146,7 @@ def newest_version(index: Drawn, name: str) -> str:
 
 
 def check_chain(index: Drawn, project: str, row: Break) -> None:
-    """Each step of the chain is a requirement of some release, and the first one of the newest release."""
+    """Check that each step of the chain is required by some release, and the first by the newest release."""
     assert (row["chain"][0], row["chain"][-1], len(row["chain"])) == (row["required"], project, row["depth"])
     assert row["required"] in index.requires(row["normalized"], row["version"])
     for requiring, required in zip(row["chain"], row["chain"][1:], strict=False):
@@ -154,8 +154,8 @@ def check_chain(index: Drawn, project: str, row: Break) -> None:
 
 
 @pytest.mark.nightly
-def test_it_is_what_each_project_apart_shows(index: Drawn) -> None:
-    """Of versions that leave some projects without a solution, and others that do not."""
+def test_breaks_match_single_resolutions(index: Drawn) -> None:
+    """Use versions that leave some projects without a solution and versions that do not."""
     requirements = CatalogSnapshot(index.catalog, index.serial)
     releases = ReleaseIndex(index.serial, index.depgraph.releases)
     without = {name: ends(releases, f"{name}=={newest_version(index, name)}") for name in index.names()}
@@ -177,7 +177,7 @@ def test_it_is_what_each_project_apart_shows(index: Drawn) -> None:
 
 
 @pytest.mark.nightly
-def test_newest_solutions_are_those_of_each_project_apart(index: Drawn, tmp_path: Path) -> None:
+def test_newest_solutions_match_single_resolutions(index: Drawn, tmp_path: Path) -> None:
     drawn = random.Random(8)
     names = index.names()
     affecting = {
@@ -249,7 +249,7 @@ class NewestOf(NamedTuple):
 GRAPH: NewestRequirements = Graph()  # type: ignore[assignment]
 
 
-def test_what_only_older_releases_lead_to_is_found_and_each_reason_has_its_proof() -> None:
+def test_breaks_through_older_releases_have_reasons_and_proofs() -> None:
     solvable = solvable_by(MadeIndex(STORY), "base", Version("2.0"))
     found = list(breaks(GRAPH, "base", Version("2.0"), transitive=True, solvable=solvable))
     rows = {row["normalized"]: row for row in found}
@@ -259,7 +259,7 @@ def test_what_only_older_releases_lead_to_is_found_and_each_reason_has_its_proof
         "lost": "broken",
         "dark": "undecided",
     }
-    assert rows["app"]["chain"] == ["mid", "base"]  # the newest mid requires no base
+    assert rows["app"]["chain"] == ["mid", "base"]  # the newest mid does not require base
     assert (rows["app"]["older"], rows["late"]["older"]) == (None, "1.0")
     assert "mid" in (rows["app"]["proof"] or "")
     assert "base" in (rows["app"]["proof"] or "")
@@ -270,7 +270,7 @@ def test_what_only_older_releases_lead_to_is_found_and_each_reason_has_its_proof
     assert verdict_on(MadeIndex(STORY), with_it, assumed, "dark", "1.0") is None
 
 
-def test_a_resolution_that_takes_too_long_is_not_decided(tmp_path: Path) -> None:
+def test_too_long_resolution_is_undecided(tmp_path: Path) -> None:
     index, with_it = MadeIndex(STORY), with_version(ANY, "base", Version("2.0"))
     verdict = verdict_on(index, with_it, ANY, "app", "1.0", most_seconds=-1.0)
     assert verdict is not None
@@ -285,7 +285,7 @@ def test_a_resolution_that_takes_too_long_is_not_decided(tmp_path: Path) -> None
     )
 
 
-def test_what_all_resolutions_may_take_is_bounded_and_the_rest_is_named() -> None:
+def test_total_time_is_bounded_and_the_rest_is_named() -> None:
     allowance = Allowance(1e-9)
     assert allowance.spend(lambda: "made", lambda reason: reason) == "made"
     assert mentions(allowance.spend(lambda: "made", lambda reason: reason), "1e-09 s")
@@ -294,14 +294,14 @@ def test_what_all_resolutions_may_take_is_bounded_and_the_rest_is_named() -> Non
     assert [free.spend(lambda: "made", lambda reason: reason) for _ in range(3)] == ["made"] * 3
 
 
-def test_a_project_of_any_name_costs_one_answer() -> None:
+def test_any_project_name_costs_one_answer() -> None:
     assert isinstance(solution_of(MadeIndex({}), ANY, "-"), Undecided)
     assert solution_of(MadeIndex({}), ANY, "unknown") is None
     with pytest.raises(ResolutionLimitError):
         resolve(MadeIndex(STORY), question("app"), most_seconds=-1.0)
 
 
-def test_only_what_can_lead_to_a_live_affected_version_is_resolved(tmp_path: Path) -> None:
+def test_only_projects_that_can_reach_an_affected_version_are_resolved(tmp_path: Path) -> None:
     advisories = read_advisories(
         stored(tmp_path / "osv", one=record("mid", versions=["1.0"]), two=record("base", versions=["7"]))
     )

@@ -68,7 +68,7 @@ def fill(dated: DatedCatalog) -> None:
 STORY = [("app", 3), ("lib", 2)]
 
 
-def test_a_day_has_what_can_be_installed_and_what_broke_what_could_not_since(dated: DatedCatalog) -> None:
+def test_day_lists_solvable_projects_and_breaking_changes(dated: DatedCatalog) -> None:
     fill(dated)
     first = solve_day(dated.catalog, STORY, day(0))
     assert (first.moment, first.before) == (moment_of(dated.catalog, day(0)), None)
@@ -101,16 +101,14 @@ def test_a_day_has_what_can_be_installed_and_what_broke_what_could_not_since(dat
     assert {event.serial for one in last.newly_unsolvable for event in one.events or ()} == {8}
 
 
-def test_of_many_losses_only_some_are_searched_for(dated: DatedCatalog) -> None:
+def test_number_of_searched_losses_is_limited(dated: DatedCatalog) -> None:
     fill(dated)
     made = solve_day(dated.catalog, STORY, day(3), most_searches=1)
     assert [(one.project, one.events is None) for one in made.newly_unsolvable] == [("app", False), ("lib", True)]
     assert made.without_search == 1
 
 
-def test_a_search_that_takes_too_long_leaves_a_loss_without_event(
-    dated: DatedCatalog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_long_search_leaves_a_loss_without_event(dated: DatedCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(dated)
 
     def exceed(*_: object) -> None:
@@ -121,7 +119,7 @@ def test_a_search_that_takes_too_long_leaves_a_loss_without_event(
     assert lost.events == ()
 
 
-def test_a_day_that_is_not_over_and_one_before_the_first_serial_are_refused(dated: DatedCatalog) -> None:
+def test_unfinished_day_and_day_before_first_serial_are_rejected(dated: DatedCatalog) -> None:
     with pytest.raises(InexactSerialError, match=naming("2026-02-28")):
         solve_day(dated.catalog, STORY, day(-1))
     fill(dated)
@@ -154,7 +152,7 @@ def test_each_kind_of_failure_costs_one_record() -> None:
         assert limited.proof
 
 
-def test_what_took_too_long_is_neither_lost_nor_gained(dated: DatedCatalog) -> None:
+def test_too_long_resolution_is_neither_lost_nor_gained(dated: DatedCatalog) -> None:
     fill(dated)
     limited = solve_day(dated.catalog, STORY, day(1), limits=Limits(1, 60.0))
     assert limited.counts["limit"] == 8
@@ -162,7 +160,7 @@ def test_what_took_too_long_is_neither_lost_nor_gained(dated: DatedCatalog) -> N
 
 
 def expected_outcome(dated: DatedCatalog, serial: int, project: str, place: str) -> tuple[str, object]:
-    """What a resolution of its own has at a serial."""
+    """Return the outcome of a single resolution at a serial."""
     try:
         question = ResolutionQuestion((parse_wanted(project),), solvability._ENVIRONMENTS[place])
         return "pins", resolve(past_index(dated.catalog, serial), question).pins
@@ -173,7 +171,7 @@ def expected_outcome(dated: DatedCatalog, serial: int, project: str, place: str)
 
 
 def check(dated: DatedCatalog, made: Solvability) -> None:
-    """Whether a day is what separate resolutions at its serials have."""
+    """Check a day against separate resolutions at its serials."""
     keys = list(product([one.name for one in made.projects], (place.name for place in PLACES)))
     found = {(one.name, place): outcome for one in made.projects for place, outcome in one.outcomes.items()}
     for key in keys:
@@ -202,9 +200,7 @@ def check(dated: DatedCatalog, made: Solvability) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(6))
-def test_each_day_is_what_separate_resolutions_have_in_whatever_order_days_are_made(
-    dated: DatedCatalog, storage: Storage, seed: int
-) -> None:
+def test_days_match_separate_resolutions_in_any_order(dated: DatedCatalog, storage: Storage, seed: int) -> None:
     drawn = random.Random(seed)
     days = 5
     for number in range(days):
@@ -230,7 +226,7 @@ def test_each_day_is_what_separate_resolutions_have_in_whatever_order_days_are_m
     assert contents == {number: storage.get(solvability_path(day(number))) for number in range(days)}
 
 
-def test_what_was_learnt_since_is_not_taken_from_the_day_before(dated: DatedCatalog, storage: Storage) -> None:
+def test_stale_previous_day_is_not_reused(dated: DatedCatalog, storage: Storage) -> None:
     fill(dated)
     publish_day(dated.catalog, storage, STORY, day(0))
     dated.small.reprocess("app-1-py3-none-any.whl", ("app",), ("never-uploaded",))
@@ -248,7 +244,7 @@ def test_what_was_learnt_since_is_not_taken_from_the_day_before(dated: DatedCata
     assert read_day(storage, day(0)).moment != moment_of(dated.catalog, day(0))
 
 
-def test_a_file_of_the_day_before_is_used_and_a_damaged_one_is_not(
+def test_previous_day_is_reused_unless_corrupt(
     dated: DatedCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(dated)
@@ -281,7 +277,7 @@ def publish(catalog: Catalog, storage: Storage) -> None:
     ("step", "reached"),
     [(1, "before solvability/2026-03-02.json.gz"), (2, "after solvability/2026-03-02.json.gz"), (3, "done")],
 )
-def test_a_kill_at_any_step_leaves_a_whole_day_or_none(
+def test_kill_at_any_step_leaves_a_whole_day_or_none(
     dated: DatedCatalog, storage: Storage, step: int, reached: str
 ) -> None:
     fill(dated)
@@ -295,7 +291,7 @@ def test_a_kill_at_any_step_leaves_a_whole_day_or_none(
     assert left in {None, storage.get(solvability_path(day(1)))}
 
 
-def test_days_are_due_that_were_not_made_or_of_which_more_is_known(dated: DatedCatalog, storage: Storage) -> None:
+def test_missing_and_outdated_days_are_pending(dated: DatedCatalog, storage: Storage) -> None:
     assert due_days(dated.catalog, storage, day(2)) == []  # no event is known yet
     fill(dated)
     assert due_days(dated.catalog, storage, day(2)) == [day(0), day(1)]
@@ -310,10 +306,10 @@ def test_days_are_due_that_were_not_made_or_of_which_more_is_known(dated: DatedC
     assert due_days(dated.catalog, storage, day(4)) == [day(0), day(1), day(2), day(3)]
     late = datetime(2026, 3, 3, 23, tzinfo=UTC).timestamp()
     object.__setattr__(dated.catalog, "clock", lambda: late)
-    assert due_days(dated.catalog, storage, day(4)) == [day(0), day(1)]  # the others are not over
+    assert due_days(dated.catalog, storage, day(4)) == [day(0), day(1)]  # the other days are not over
 
 
-def test_environments_keep_their_names() -> None:
+def test_environment_names_are_unchanged() -> None:
     assert [place.name for place in PLACES] == [
         "linux-x86_64-3.13",
         "linux-x86_64-3.11",

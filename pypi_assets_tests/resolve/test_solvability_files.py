@@ -1,4 +1,4 @@
-"""The files of days of solvability: written and read, counted once, and deleted."""
+"""Daily solvability files: writing, reading, caching and deletion."""
 
 import gzip
 from datetime import UTC, date, datetime
@@ -76,7 +76,7 @@ def storage(tmp_path: Path) -> Storage:
     return open_storage(tmp_path.as_uri())
 
 
-def test_a_day_is_read_as_it_was_written_and_its_bytes_follow_from_it(storage: Storage) -> None:
+def test_day_round_trip_is_deterministic(storage: Storage) -> None:
     size = write_day(storage, MADE)
     content = storage.get(solvability_path(DAY))
     assert (solvability_path(DAY), len(content)) == ("solvability/2026-03-02.json.gz", size)
@@ -87,7 +87,7 @@ def test_a_day_is_read_as_it_was_written_and_its_bytes_follow_from_it(storage: S
     assert MADE.without_search == 1
 
 
-def test_a_limit_is_neither_a_solution_nor_the_lack_of_one() -> None:
+def test_exceeded_limit_is_neither_solvable_nor_unsolvable() -> None:
     shown = {kind: (Outcome(failure=kind).is_solvable, Outcome(failure=kind).has_no_solution) for kind in Failure}
     assert shown == {
         Failure.UNSOLVABLE: (False, True),
@@ -105,7 +105,7 @@ def put(storage: Storage, content: bytes) -> str:
     return str(caught.value)
 
 
-def test_what_is_damaged_is_refused_and_named(storage: Storage) -> None:
+def test_corrupt_file_is_rejected_and_named(storage: Storage) -> None:
     encoded = msgspec.json.encode(MADE)
     whole = gzip.compress(encoded, mtime=0)
     wrong = {**msgspec.json.decode(encoded), "projects": [{"name": 3}]}
@@ -120,7 +120,7 @@ def test_what_is_damaged_is_refused_and_named(storage: Storage) -> None:
         assert mentions(text, "solvability/2026-03-02.json.gz")
 
 
-def test_an_unknown_format_and_another_day_are_refused(storage: Storage) -> None:
+def test_unknown_format_and_other_day_are_rejected(storage: Storage) -> None:
     newer = gzip.compress(b'{"format":2,"moment":"otherwise"}')
     assert mentions(put(storage, newer), "2026-03-02.json.gz", "format 2", "format 1")
     other = msgspec.structs.replace(MADE, moment=Moment(date(2026, 3, 3), 1, 1))
@@ -129,7 +129,7 @@ def test_an_unknown_format_and_another_day_are_refused(storage: Storage) -> None
     assert "demo" in put(storage, gzip.compress(msgspec.json.encode(fewer)))
 
 
-def test_a_day_without_a_file_is_named_with_those_that_have_one(storage: Storage) -> None:
+def test_missing_day_is_named_with_the_available_days(storage: Storage) -> None:
     with pytest.raises(SolvabilityError):
         read_day(storage, DAY)
     with pytest.raises(SolvabilityError):
@@ -149,11 +149,11 @@ def test_a_day_without_a_file_is_named_with_those_that_have_one(storage: Storage
 @pytest.mark.parametrize(
     "path", ["solvability/2026-03-02.json", "solvability/x/2026-03-02.json.gz", "solvability/2026-02-30.json.gz", "x"]
 )
-def test_other_files_are_of_no_day(path: str) -> None:
+def test_other_files_are_ignored(path: str) -> None:
     assert day_of(path) is None
 
 
-def test_a_day_is_read_once_until_it_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_day_is_cached_until_rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = open_storage(tmp_path.as_uri())
     days, reads = StoredDays(lambda: storage), []
     read_day = solvability.read_day
@@ -172,7 +172,7 @@ def test_a_day_is_read_once_until_it_is_written_again(tmp_path: Path, monkeypatc
     assert days.read(None) == days.read(DAY)
 
 
-def test_days_that_were_written_long_ago_are_deleted_and_nothing_else(tmp_path: Path) -> None:
+def test_only_old_days_are_deleted(tmp_path: Path) -> None:
     storage = open_storage(tmp_path.as_uri())
     days = [date(2026, 3, day) for day in (2, 1)]
     others = [f"{SOLVABILITY}/notes.txt", f"{SOLVABILITY}/2026-02-30.json.gz", "elsewhere/2026-03-01.json.gz"]

@@ -1,4 +1,4 @@
-"""What a solution is, and that one is found wherever there is one: test_resolving.py compares with all choices."""
+"""Solutions of small cases. test_resolving.py compares with all choices."""
 
 import time
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ def solved(projects: Mapping[str, Mapping[str, Release]], *requirements: str, **
     return {name: provider.candidate(name, number).text for name, number in found.items()}
 
 
-def test_it_chooses_the_newest_that_all_allow():
+def test_newest_version_allowed_by_all_is_chosen():
     projects: dict[str, dict[str, Release]] = {
         "app": {"1": ["lib[fast]"], "2": ["lib[fast]<2", "other"]},
         "lib": {"1": ["speed; extra == 'fast'"], "1.5": [], "2": []},
@@ -32,7 +32,7 @@ def test_it_chooses_the_newest_that_all_allow():
     assert solved(projects, "app", preferred={"app": "1", "lib": "9"})["app"] == "1"
 
 
-def test_a_pre_release_counts_while_a_version_that_is_chosen_names_one():
+def test_pre_release_is_allowed_while_a_chosen_version_names_it():
     projects: dict[str, dict[str, Release]] = {
         "app": {"1": ["lib"], "2": ["lib>=2a1", "gone"]},
         "lib": {"1": [], "2a1": []},
@@ -49,7 +49,7 @@ def test_thousands_of_requirements_take_seconds():
 
 
 def pigeons(count: int) -> dict[str, dict[str, Release]]:
-    """One more pigeon than there are holes: each way to place them fails."""
+    """Return one more pigeon than there are holes: every placement fails."""
     holes = {f"hole{hole}": {str(pigeon): [] for pigeon in range(count + 1)} for hole in range(count)}
     birds = {
         f"pigeon{pigeon}": {str(hole): [f"hole{hole}=={pigeon}"] for hole in range(count)}
@@ -58,7 +58,7 @@ def pigeons(count: int) -> dict[str, dict[str, Release]]:
     return holes | birds
 
 
-def test_graphs_that_make_a_solver_explode_end_with_a_proof_or_at_the_limit():
+def test_exponential_graphs_end_with_a_proof_or_at_the_limit():
     small = pigeons(3)
     with pytest.raises(NoSolutionError):
         solved(small, *(name for name in small if name.startswith("pigeon")))

@@ -1,4 +1,4 @@
-"""Environments by their names, and markers that tell them apart."""
+"""Environments by name, and the markers that distinguish them."""
 
 import sys
 from pathlib import Path
@@ -24,7 +24,7 @@ from pypi_assets_tests.naming import naming
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
-def test_by_default_it_is_the_running_python_on_the_running_platform():
+def test_default_is_the_running_python_and_platform():
     found = target()
     assert str(found) == f"CPython {running_python()} on {running_platform()}"
     assert found.environment.python == sys.version_info[:3]
@@ -32,7 +32,7 @@ def test_by_default_it_is_the_running_python_on_the_running_platform():
         assert Marker(found.marker).evaluate()
 
 
-def test_the_running_platform_is_known_by_its_first_tag(monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests):
+def test_running_platform_is_recognized_by_its_first_tag(monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests):
     cases = [
         ("manylinux_2_41_x86_64", "linux-x86_64"),
         ("manylinux_2_31_aarch64", "linux-aarch64"),
@@ -62,7 +62,7 @@ def test_several_environments_are_ordered_by_python():
     assert found[1].variables == ("3.11", "win32", "ARM64")
 
 
-def test_by_default_they_are_from_the_running_python_on(monkeypatch: pytest.MonkeyPatch):
+def test_default_range_starts_at_the_running_python(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("pypi_assets.resolve.targets.sys.version_info", (3, 13, 2))
     found = universal_targets()
     assert list(dict.fromkeys(one.python for one in found)) == ["3.13", "3.14"]
@@ -72,7 +72,7 @@ def test_by_default_they_are_from_the_running_python_on(monkeypatch: pytest.Monk
     assert {one.python for one in universal_targets()} == {"3.15"}
 
 
-def test_the_pythons_are_those_that_the_project_is_for():
+def test_pythons_follow_requires_python():
     classifiers = [f'"Programming Language :: Python :: {one}"' for one in PYTHONS]
     assert [line.strip(" ,") for line in PROJECT.read_text().splitlines() if "Python :: 3." in line] == classifiers
 
@@ -81,7 +81,7 @@ def test_the_pythons_are_those_that_the_project_is_for():
     ("pythons", "platforms"),
     [(["3.12", "3.12.4"], []), ([], ["linux", "linux-x86_64"]), (["3.12"], ["musllinux-x86_64", "linux"])],
 )
-def test_environments_that_no_marker_divides_are_refused(
+def test_environments_that_markers_cannot_distinguish_are_rejected(
     pythons: list[str], platforms: list[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("pypi_assets.resolve.targets.sys.version_info", (3, 12, 1))
@@ -89,14 +89,14 @@ def test_environments_that_no_marker_divides_are_refused(
         universal_targets(pythons, platforms)
 
 
-def test_unknown_names_are_refused():
+def test_unknown_names_are_rejected():
     with pytest.raises(EnvironmentNameError, match=naming("beos")):
         universal_targets([], ["beos"])
     with pytest.raises(EnvironmentNameError, match=naming("2.7")):
         target("2.7")
 
 
-def test_the_marker_of_a_target_holds_there_alone():
+def test_marker_of_a_target_holds_only_there():
     names = [name for name in PLATFORMS if "-" in name and not name.startswith("musl")]
     found = universal_targets(PYTHONS, names)
     for one in found:
@@ -116,7 +116,7 @@ def of(pythons: tuple[str, ...] = SOME_PYTHONS, *platforms: tuple[str, str]) -> 
     return frozenset((python, *platform) for python in pythons for platform in some)
 
 
-def test_the_marker_is_the_simplest(subtests: pytest.Subtests):
+def test_simplest_marker_is_used(subtests: pytest.Subtests):
     cases = [
         (of(), None),
         (of(SOME_PYTHONS, WINDOWS), "sys_platform == 'win32'"),
@@ -156,7 +156,7 @@ ENVIRONMENTS = st.lists(
 
 
 @given(environments=ENVIRONMENTS, drawn=st.data())
-def test_it_holds_where_it_should_and_nowhere_else(environments, drawn):
+def test_marker_holds_exactly_for_its_targets(environments, drawn):
     chosen = drawn.draw(st.sets(st.sampled_from(environments), min_size=1))
     marker = simplest_marker(frozenset(chosen), tuple(environments))
     for one in environments:

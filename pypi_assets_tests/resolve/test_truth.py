@@ -1,4 +1,4 @@
-"""40 sets of requirements as real uv and pip resolve them. `python -m pypi_assets_tests.resolve.truth` has many."""
+"""Compares 40 requirement sets with real uv and pip. `python -m pypi_assets_tests.resolve.truth` runs many more."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ def sets(index: GraphIndex) -> list[RequirementSet]:
 
 
 @pytest.mark.nightly
-def test_our_solutions_are_those_of_uv(index: GraphIndex, sets: list[RequirementSet]) -> None:
+def test_solutions_match_uv(index: GraphIndex, sets: list[RequirementSet]) -> None:
     names = ENVIRONMENTS[Semantics.UV]
     seen: dict[str, Seen] = {}
     for number, name in enumerate(names):
@@ -34,7 +34,7 @@ def test_our_solutions_are_those_of_uv(index: GraphIndex, sets: list[Requirement
 
 
 @pytest.mark.nightly
-def test_our_solutions_are_those_of_pip(index: GraphIndex, sets: list[RequirementSet]) -> None:
+def test_solutions_match_pip(index: GraphIndex, sets: list[RequirementSet]) -> None:
     [name] = ENVIRONMENTS[Semantics.PIP]
     seen = resolve_sets(index, Semantics.PIP, sets[32:], [Place.named(name)])[name]
     assert seen.wrong == []
@@ -43,7 +43,7 @@ def test_our_solutions_are_those_of_pip(index: GraphIndex, sets: list[Requiremen
 
 
 @pytest.mark.nightly
-def test_what_is_good() -> None:
+def test_is_good_requires_equal_share_and_no_wrong_sets() -> None:
     seen = Seen()
     seen.counts.update(sets=100, solved=100, equal=97)
     assert seen.equal_share == LEAST_EQUAL

@@ -1,4 +1,4 @@
-"""One answer for several environments: they agree as far as they can, and markers tell the rest apart."""
+"""One answer for several environments: they share versions if possible, and markers separate the rest."""
 
 import pytest
 from hypothesis import given
@@ -21,7 +21,7 @@ def entries(answer: JoinedResolution) -> list[tuple[str, str, str | None]]:
     return [(one.normalized, one.version, one.marker) for one in answer.releases]
 
 
-def test_what_is_equal_everywhere_has_no_marker_unless_it_is_needed_in_some_environments_alone():
+def test_common_pins_have_no_marker_unless_needed_in_some_environments():
     answer = resolved(
         {
             "app": {"1": ["six", "colorama; sys_platform == 'win32'", "tomli; python_version < '3.12'"]},
@@ -44,7 +44,7 @@ def test_what_is_equal_everywhere_has_no_marker_unless_it_is_needed_in_some_envi
     assert answer.roots == ("app",)
 
 
-def test_environments_agree_on_a_version_where_they_can():
+def test_environments_agree_on_a_version_if_possible():
     projects = {
         "lib": {"1": [], "2": {"requires_python": ">=3.12"}, "3": {"requires_python": ">=3.12"}},
         "fast": {"1": [], "2": {"filenames": ["fast-2-py3-none-win_amd64.whl"]}},
@@ -67,7 +67,7 @@ def test_one_environment_has_no_markers():
     assert {one.normalized: one.version for one in answer.releases} == resolve(index, given).pins
 
 
-def test_extras_are_those_of_all_environments():
+def test_extras_of_all_environments_are_joined():
     projects = {
         "app": {"1": ["lib[a]; sys_platform == 'linux'", "lib[b]; sys_platform != 'linux'"]},
         "lib": {"1": ["six; extra == 'a'"]},
@@ -78,7 +78,7 @@ def test_extras_are_those_of_all_environments():
     assert six.marker == "sys_platform == 'linux'"
 
 
-def test_the_environment_without_a_solution_is_named():
+def test_environment_without_a_solution_is_named():
     projects = {"fast": {"1": {"filenames": ["fast-1-py3-none-win_amd64.whl"]}}}
     with pytest.raises(UnsolvableTargetError) as caught:
         resolved(projects, "fast")
@@ -89,7 +89,7 @@ def test_the_environment_without_a_solution_is_named():
     assert str(caught.value) == str(caught.value.proof)
 
 
-def test_files_are_those_that_some_environment_can_take():
+def test_files_usable_in_any_environment_are_listed():
     names = [
         "fast-1-cp311-cp311-manylinux_2_17_x86_64.whl",
         "fast-1-cp312-cp312-manylinux_2_17_x86_64.whl",
@@ -112,7 +112,7 @@ def test_files_are_those_that_some_environment_can_take():
     assert sorted(one["filename"] for one in binary.allowed_files(release)) == sorted(names[:5])
 
 
-def test_a_yanked_file_is_taken_only_where_all_are():
+def test_yanked_file_is_used_only_if_all_are_yanked():
     half = {"filenames": ["demo-1.tar.gz"], "yanked": True}
     projects = {"demo": {"1": {"yanked": True}}, "lib": {"1": half}}
     answer = resolved(projects, "demo==1", "lib==1")

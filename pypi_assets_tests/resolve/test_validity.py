@@ -1,4 +1,4 @@
-"""The checker of solutions finds each kind of fault, and accepts what installers choose."""
+"""The solution checker finds each kind of fault, and accepts the choices of installers."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -56,11 +56,11 @@ APP = {"app": "1.0", "lib": "1.0"}
         (wanted("win; sys_platform == 'win32'"), {}),
     ],
 )
-def test_a_solution_has_no_faults(shown: ShownIndex, question: RequirementSet, pins: Mapping[str, str]) -> None:
+def test_solution_has_no_faults(shown: ShownIndex, question: RequirementSet, pins: Mapping[str, str]) -> None:
     assert faults(shown, question, LINUX.target, Semantics.PIP, pins) == []
 
 
-def test_a_fault_is_found(shown: ShownIndex, subtests: pytest.Subtests) -> None:
+def test_faults_are_found(shown: ShownIndex, subtests: pytest.Subtests) -> None:
     cases = [
         (wanted("app"), {"app": "1.0"}, "lib is not pinned"),
         (wanted("app"), {}, "app is not pinned"),
@@ -84,13 +84,13 @@ def test_a_fault_is_found(shown: ShownIndex, subtests: pytest.Subtests) -> None:
             assert faults(shown, question, LINUX.target, Semantics.PIP, pins) == [fault]
 
 
-def test_uv_counts_the_lower_bound_of_a_requires_python_alone(shown: ShownIndex) -> None:
+def test_uv_uses_only_the_lower_bound_of_requires_python(shown: ShownIndex) -> None:
     assert faults(shown, wanted("old"), LINUX.target, Semantics.UV, {"old": "1.0"}) == []
     assert faults(shown, wanted("new"), LINUX.target, Semantics.UV, {"new": "1.0"}) == ["new==1.0 has no usable wheel"]
 
 
 @pytest.mark.nightly
-def test_what_installers_choose_is_valid(tmp_path: Path) -> None:
+def test_choices_of_installers_are_valid(tmp_path: Path) -> None:
     solved, pins = 0, 0
     with graph_index(tmp_path, 30, seed=5) as index:
         for number, one in enumerate(index.draw(12, seed=5)):

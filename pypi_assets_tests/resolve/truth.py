@@ -1,8 +1,8 @@
-"""Holds the solver to what real uv and pip choose: from the same index, at the same serial, in the same environment.
+"""Compares the solver with real uv and pip: same index, same serial, same environment.
 
-`python -m pypi_assets_tests.resolve.truth --sets 1000 --with uv` draws an index and sets of requirements, resolves each
-set in each environment twice, and prints each difference and a table. It ends with 0 where each solution is valid,
-the same sets have one, and at least 97 % of them have equal pins.
+`python -m pypi_assets_tests.resolve.truth --sets 1000 --with uv` draws an index and requirement sets, resolves each set
+in each environment with both solvers, and prints the differences and a table. It exits with 0 if every solution is
+valid, both solve the same sets, and at least 97 % of the sets have equal pins.
 """
 
 import argparse
@@ -25,23 +25,23 @@ from pypi_assets_tests.resolve.graph_index import ENVIRONMENTS, GraphIndex, Plac
 from pypi_assets_tests.resolve.requirement_graphs import RequirementSet
 
 LEAST_EQUAL = 0.97
-"""The share of the sets with a solution whose pins must be equal."""
+"""The minimum share of solved sets with equal pins."""
 
 
 @dataclass
 class Seen:
-    """What became of the sets in one environment."""
+    """The outcomes of the sets in one environment."""
 
     counts: Counter[str] = field(default_factory=Counter)
     seconds: Counter[str] = field(default_factory=Counter)
     differing: list[str] = field(default_factory=list)
-    """Sets whose pins differ: both are solutions."""
+    """Sets with two valid solutions whose pins differ."""
     wrong: list[str] = field(default_factory=list)
-    """Sets with a solution on one side alone, or with one that is not valid."""
+    """Sets that only one side solves, or with an invalid solution."""
 
     @property
     def equal_share(self) -> float:
-        """Of the sets with a solution, those with equal pins."""
+        """Return the share of solved sets with equal pins."""
         return self.counts["equal"] / max(self.counts["solved"], 1)
 
     @property
@@ -50,7 +50,7 @@ class Seen:
 
 
 def our_pins(index: GraphIndex, semantics: Semantics, wanted: RequirementSet, place: Place) -> Mapping[str, str] | None:
-    """What our solver chooses; None where it finds no solution."""
+    """Return the solver's pins, or None if unsolvable."""
     question = ResolutionQuestion(
         requirements=tuple(map(parse_wanted, wanted.requirements)),
         constraints=tuple(map(parse_wanted, wanted.constraints)),
@@ -69,7 +69,7 @@ def our_pins(index: GraphIndex, semantics: Semantics, wanted: RequirementSet, pl
 def resolve_sets(
     index: GraphIndex, installer: Semantics, sets: Sequence[RequirementSet], places: Sequence[Place]
 ) -> dict[str, Seen]:
-    """Resolves each set in each environment by the installer and by us; what was seen, by environment."""
+    """Return, by environment, the outcomes of resolving each set with the installer and the solver."""
     seen = {place.name: Seen() for place in places}
     pairs = [(wanted, place) for wanted in sets for place in places]
 
@@ -99,7 +99,8 @@ def _compare(
     seen.counts["sets"] += 1
     wrong = [f"ours: {fault}" for fault in index.faults_of(semantics, wanted, place, ours)]
     if semantics is Semantics.PIP and index.faults_of(semantics, wanted, place, theirs):
-        seen.counts["pip wrong"] += 1  # after some conflicts pip's library ends with versions that do not meet all
+        # after some conflicts pip's library returns versions that do not meet all requirements
+        seen.counts["pip wrong"] += 1
         seen.wrong += ["\n  ".join([text, *wrong])] if wrong or ours is None else []
         return
     seen.counts["solved"] += theirs is not None
@@ -116,7 +117,7 @@ def _compare(
 
 
 def _differences(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator[str]:
-    """Pins that are not equal; versions can be equal in different spellings."""
+    """Return the pins that differ. Spellings of equal versions count as equal."""
     for name in sorted(ours.keys() | theirs.keys()):
         our, their = ours.get(name), theirs.get(name)
         if our is None or their is None or Version(our) != Version(their):
@@ -124,7 +125,7 @@ def _differences(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator
 
 
 def table(seen: Mapping[str, Seen]) -> Iterable[str]:
-    """What was seen, by environment, as lines of a table."""
+    """Return the outcomes by environment as lines of a table."""
     columns: Mapping[str, Callable[[Seen], object]] = {
         "sets": lambda one: one.counts["sets"],
         "solved": lambda one: one.counts["solved"],
@@ -139,7 +140,7 @@ def table(seen: Mapping[str, Seen]) -> Iterable[str]:
 
 
 def main() -> int:
-    """Prints the differences and the table; returns 1 where an environment is not good."""
+    """Print the differences and the table, and return 1 if an environment is not good."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)

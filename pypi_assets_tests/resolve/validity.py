@@ -1,8 +1,8 @@
-"""Whether pins are a solution, by the plainest reading of the standards: it shares no rule with the solver.
+"""Checks whether pins are a solution by a direct reading of the standards. It shares no code with the solver.
 
-It reads the index itself: the files that it showed at a serial, and the METADATA within them. uv departs from the
-standards in two ways, which are held to as they are: a Requires-Python counts by its lower bound alone, and a
-pre-release is chosen wherever no final release leads to a solution.
+It reads the index itself: the files shown at a serial, and their METADATA. uv departs from the standards in two ways,
+which are checked as they are: only the lower bound of a Requires-Python counts, and a pre-release is chosen if no final
+release leads to a solution.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from pypi_assets_tests.resolve.requirement_graphs import RequirementSet
 
 @dataclass(frozen=True)
 class Target:
-    """Where a solution is installed: the variables of markers, and the tags of wheels as texts, the best first."""
+    """An environment to install into: marker variables, and wheel tags as texts, best first."""
 
     variables: Mapping[str, str]
     tags: tuple[str, ...]
@@ -37,7 +37,7 @@ class Target:
         return {tag: place for place, tag in enumerate(self.tags)}
 
     def pythons(self, semantics: Semantics) -> list[str]:
-        """The versions of which a Requires-Python must allow one: this Python, and by uv's rule those before it."""
+        """Return the Pythons of which one must be allowed: this Python, and by uv's rule all earlier ones."""
         own = self.variables["python_full_version"]
         _, minor, patch = map(int, own.split("."))
         earlier = [f"3.{each}.{number}" for each in range(minor) for number in range(30)]
@@ -46,12 +46,12 @@ class Target:
 
     @classmethod
     def running(cls) -> "Target":
-        """That of this process."""
+        """Return the target of this process."""
         return cls(dict(default_environment().items()), tuple(map(str, sys_tags())))
 
     @classmethod
     def of(cls, minor: int, variables: Mapping[str, str], platforms: Sequence[str]) -> "Target":
-        """That of CPython `3.MINOR.0` on a platform, with these further variables and tags of platforms."""
+        """Return CPython `3.MINOR.0` on a platform, with these additional variables and platform tags."""
         version = f"3.{minor}.0"
         python = {"python_version": f"3.{minor}", "python_full_version": version, "implementation_version": version}
         cpython = {"implementation_name": "cpython", "platform_python_implementation": "CPython"}
@@ -86,7 +86,7 @@ class ShownIndex:
         self._wheels: dict[str, list[ShownWheel]] = {}
 
     def wheels(self, name: str) -> list[ShownWheel]:
-        """All of a project, by its normalized name."""
+        """Return all wheels of a project by normalized name."""
         if name not in self._wheels:
             project = self._state.project(name)
             self._wheels[name] = [
@@ -116,7 +116,7 @@ def _read(path: Path, file: UploadedFile, *, is_yanked: bool) -> ShownWheel:
 def usable_wheels(
     index: ShownIndex, name: str, wanted: RequirementSet, target: Target, semantics: Semantics
 ) -> list[ShownWheel]:
-    """The wheels of a project that can be installed there, yanked ones too; those that installers prefer come first."""
+    """Return the installable wheels of a project, including yanked wheels, in the installers' order of preference."""
     before = wanted.uploaded_before
     fitting = [
         wheel
@@ -136,7 +136,7 @@ def _places(wheel: ShownWheel, target: Target) -> list[int]:
 def faults(
     index: ShownIndex, wanted: RequirementSet, target: Target, semantics: Semantics, pins: Mapping[str, str]
 ) -> list[str]:
-    """What is wrong with pins, each in a sentence; empty where they are a solution."""
+    """Return the faults of pins as sentences. A valid solution has none."""
     usable = {name: usable_wheels(index, name, wanted, target, semantics) for name in pins}
     chosen = {
         name: [wheel for wheel in usable[name] if wheel.version == Version(version)] for name, version in pins.items()
@@ -184,7 +184,7 @@ def _faults_of(
 def _applicable(
     roots: Sequence[Requirement], chosen: Mapping[str, Sequence[ShownWheel]], target: Target
 ) -> list[Requirement]:
-    """The requirements whose markers hold, of the roots and of all that they lead to, with extras."""
+    """Return all requirements with matching markers, from the roots and the projects they lead to, with extras."""
     found = []
     left = [one for one in roots if _holds(one, target, "")]
     seen: set[tuple[str, str]] = set()

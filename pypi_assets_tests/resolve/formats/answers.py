@@ -14,7 +14,7 @@ PROJECTS: dict[str, dict[str, Release]] = {
 
 
 def answer(*requirements: str, universal: bool = False, **options: object) -> JoinedResolution:
-    """What the projects resolve to, for CPython 3.12 on Linux, or for that and for Windows."""
+    """Return the resolution for CPython 3.12 on Linux, or for Linux and Windows."""
     platforms = ["linux-x86_64", "windows-x86_64"]
     targets = universal_targets(["3.12"], platforms) if universal else (target("3.12", "linux-x86_64"),)
     given = question(*(requirements or ("app", "tool==3")), **({"unknown": Unknown.ASSUME_NONE} | options))

@@ -1,4 +1,4 @@
-"""Real pip and uv install the locks that are written, from the index: exactly what was chosen."""
+"""Real pip and uv install the written locks from the index: exactly the chosen releases."""
 
 import os
 import subprocess
@@ -31,7 +31,7 @@ TIMEOUT_S = 120
 
 @pytest.fixture
 def published(commands: Commands, index: ServedIndex) -> Commands:
-    """What makes a resolver work: extras, a yank, a pre-release, a circle, wheels of one platform, Requires-Python."""
+    """Publish difficult cases: extras, a yank, a pre-release, a cycle, wheels of one platform, Requires-Python."""
     index.wheel("app", "1.0", requires_dist=["lib[fast]>=2", "other-pkg", "colorama; sys_platform == 'win32'"])
     index.wheel("lib", "2.0", requires_dist=["six<2; extra == 'fast'", "Six", "native"], provides_extra=["fast"])
     index.wheel("lib", "2.1rc1")
@@ -50,7 +50,7 @@ def published(commands: Commands, index: ServedIndex) -> Commands:
 
 
 def installed(command: list[object], folder: Path, index_url: str) -> dict[str, str]:
-    """Runs an installer that installs into a folder, and returns what it has installed there."""
+    """Run an installer that installs into `folder`, and return the installed distributions."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "PIP_"))}
     done = subprocess.run(
         [*map(str, command), "--target", str(folder), "--index-url", index_url],
@@ -67,7 +67,7 @@ def installed(command: list[object], folder: Path, index_url: str) -> dict[str, 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("options", [(), ("--universal",)], ids=["one environment", "universal"])
-def test_installers_install_exactly_what_was_chosen(
+def test_installers_install_exactly_the_chosen_releases(
     published: Commands, index: ServedIndex, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     wanted = ("app", "native>1; sys_platform == 'win32'", *options)
@@ -87,7 +87,9 @@ def test_installers_install_exactly_what_was_chosen(
 
 
 @pytest.mark.nightly
-def test_what_is_not_as_it_was_locked_is_not_installed(published: Commands, index: ServedIndex, tmp_path: Path) -> None:
+def test_file_that_differs_from_its_lock_is_not_installed(
+    published: Commands, index: ServedIndex, tmp_path: Path
+) -> None:
     for name, format_ in FORMATS.items():
         text = published.done("resolve", "six", "--format", format_).stdout
         before, _, after = text.partition("sha256:" if format_ == "requirements" else 'sha256 = "')

@@ -1,4 +1,4 @@
-"""Answers of a resolver as text, as requirements, as a tree and in JSON."""
+"""Resolutions as text, requirements, tree and JSON."""
 
 import json
 import tomllib
@@ -17,18 +17,18 @@ from pypi_assets_tests.resolve.formats.answers import PROJECTS, answer
 from pypi_assets_tests.resolve.made_index import question
 
 
-def test_remarks_name_what_is_yanked_and_what_is_not_known():
+def test_remarks_name_yanked_files_and_unknown_requirements():
     unknown, yanked = remarks_on(answer())
     assert mentions(unknown, "extra-of-lib 2.0")
     assert mentions(yanked, "tool 3")
 
 
-def test_an_answer_is_described_by_its_serial_and_its_environments():
+def test_answer_is_described_by_serial_and_environments():
     assert mentions(described(answer()), 100, "CPython 3.12", "linux-x86_64")
     assert mentions(for_targets(answer(universal=True)), "CPython 3.12", "linux-x86_64", "windows-x86_64")
 
 
-def test_each_project_is_opened_once_below_what_requires_it():
+def test_tree_expands_each_project_once():
     nodes = [(node.depth, node.name, node.requirement, node.note) for node in tree_nodes(answer())]
     assert nodes == [
         (0, "app 1.0", "app", ""),
@@ -39,7 +39,7 @@ def test_each_project_is_opened_once_below_what_requires_it():
     ]
 
 
-def test_what_is_for_some_environments_alone_has_a_marker():
+def test_pins_of_some_environments_have_a_marker():
     names = [node.name for node in tree_nodes(answer("app", "tool==3; sys_platform == 'win32'", universal=True))]
     assert "tool 3 ; sys_platform == 'win32'" in names
     assert "app 1.0" in names
@@ -48,7 +48,7 @@ def test_what_is_for_some_environments_alone_has_a_marker():
 HASH = "ab" * 32
 
 
-def test_each_release_has_its_hashes_and_what_it_is_there_for():
+def test_releases_have_hashes_and_requiring_projects():
     lines = as_requirements(answer()).text.splitlines()
     assert lines[0].startswith("#")
     assert mentions(lines[0], "pypi-assets resolve --format requirements", 100)
@@ -56,12 +56,12 @@ def test_each_release_has_its_hashes_and_what_it_is_there_for():
     assert lines[place + 1 : place + 3] == [f"    --hash=sha256:{HASH}", "    # via the requirements, lib"]
 
 
-def test_a_marker_stands_behind_the_version():
+def test_marker_follows_the_version():
     text = as_requirements(answer("app", "tool==3; sys_platform == 'win32'", universal=True)).text
     assert "tool==3 ; sys_platform == 'win32' \\\n    --hash=" in text
 
 
-def test_without_a_hash_there_is_no_lock(monkeypatch):
+def test_release_without_hash_cannot_be_locked(monkeypatch):
     monkeypatch.setitem(PROJECTS, "tool", {"3": {"sha256": None, "requires_dist": []}})
     with pytest.raises(ResolveError, match=naming("tool", 3)):
         as_requirements(answer("tool"))
@@ -70,7 +70,7 @@ def test_without_a_hash_there_is_no_lock(monkeypatch):
     assert as_requirements(answer("tool")).remarks == ()
 
 
-def test_all_is_there_that_other_formats_are_made_of():
+def test_json_is_complete():
     found = json.loads(json.dumps(as_json(answer())))
     assert set(found) == set(ResolutionResult.__annotations__)
     assert (found["serial"], found["roots"], found["proof"]) == (100, ["app", "tool"], None)
@@ -89,7 +89,7 @@ def test_all_is_there_that_other_formats_are_made_of():
     assert len(found["remarks"]) == 2
 
 
-def test_a_proof_has_its_steps():
+def test_proof_has_steps():
     with pytest.raises(UnsolvableTargetError) as raised:
         answer("app", "lib>2")
     found = proof_as_json(100, question("app", "lib>2"), raised.value, ["did you mean"])
@@ -102,7 +102,7 @@ def test_a_proof_has_its_steps():
 
 
 class Shown:
-    """Pages that show each file at an address, apart from those that are `hidden`."""
+    """An index page source that gives each file an address, except files in `hidden`."""
 
     def __init__(self, *hidden: str) -> None:
         self.hidden = hidden
@@ -116,7 +116,7 @@ class Shown:
         return SimplePage(project, None, tuple(files))
 
 
-def test_it_is_a_lock_by_pep_751():
+def test_pylock_follows_pep_751():
     rendered = as_pylock(answer(), Shown())
     content = tomllib.loads(rendered.text)
     lock = Pylock.from_dict(content)
@@ -137,7 +137,7 @@ def test_it_is_a_lock_by_pep_751():
     assert len(lock.environments) == 1
 
 
-def test_markers_and_environments_of_several():
+def test_pylock_of_several_environments():
     rendered = as_pylock(answer("app", "tool==3; sys_platform == 'win32'", universal=True), Shown())
     lock = Pylock.from_dict(tomllib.loads(rendered.text))
     assert lock.environments is not None
@@ -146,6 +146,6 @@ def test_markers_and_environments_of_several():
     assert str(tool.marker) == 'sys_platform == "win32"'
 
 
-def test_a_release_without_an_address_cannot_be_locked():
+def test_release_without_address_cannot_be_locked():
     with pytest.raises(ResolveError, match=naming("tool", 3)):
         as_pylock(answer("tool==3"), Shown("tool-3-py3-none-any.whl"))
