@@ -12,7 +12,7 @@ from pypi_assets_tests.builders import make_sdist, make_wheel
 
 def actions(refusals: tuple[str, ...]) -> list[str]:
     """Return the action of each installer, without the reason."""
-    return [one.partition(":")[0] for one in refusals]
+    return [refusal.partition(":")[0] for refusal in refusals]
 
 
 def test_wheel_is_installable_if_metadata_matches_its_name(tmp_path: Path, subtests: pytest.Subtests) -> None:

@@ -249,10 +249,10 @@ def test_by_folder_round_trip(paths: list[str]) -> None:
 
 
 @given(MEMBERS, MEMBERS)
-def test_merged_files_are_unique(some: list[str], more: list[str]) -> None:
-    some, more = list(dict.fromkeys(some)), list(dict.fromkeys(more))
-    files = merged(by_folder(some) + by_folder(more))
-    assert sorted(paths_of(files)) == sorted({*some, *more})
+def test_merged_files_are_unique(first: list[str], second: list[str]) -> None:
+    first, second = list(dict.fromkeys(first)), list(dict.fromkeys(second))
+    files = merged(by_folder(first) + by_folder(second))
+    assert sorted(paths_of(files)) == sorted({*first, *second})
     assert len(dict(files)) == len(files)
 
 

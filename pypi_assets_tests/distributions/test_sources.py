@@ -114,12 +114,12 @@ def test_sources_answer_questions_of_their_kind() -> None:
         (Sidecar(), ranges, None),
         (NextBytes(2), None, b"ab"),
     ]
-    for question, of, expected in answers:
-        fetch = answer_from(stream, of, question)
+    for question, range_source, expected in answers:
+        fetch = answer_from(stream, range_source, question)
         assert fetch is not None
         assert fetch() == expected
-    for wrong, of in ((NextBytes(2), ranges), (BytesAt(0, 1), None), (Sidecar(), None), (Ready([]), ranges)):
-        assert answer_from(stream, of, wrong) is None
+    for wrong, range_source in ((NextBytes(2), ranges), (BytesAt(0, 1), None), (Sidecar(), None), (Ready([]), ranges)):
+        assert answer_from(stream, range_source, wrong) is None
 
 
 def test_source_error_while_fetching_the_end_propagates() -> None:

@@ -30,12 +30,14 @@ def release(
 
 def answer(*releases: PinnedRelease, environment: Environment = ANY_ENVIRONMENT) -> LockedAnswer:
     """Return the answer about a lock that pins these releases."""
-    installed = [InstalledDistribution(one.pin.normalized, one.chosen[0].requires_dist or ()) for one in releases]
+    installed = [
+        InstalledDistribution(release.pin.normalized, release.chosen[0].requires_dist or ()) for release in releases
+    ]
     return LockedAnswer(
         lock="uv.lock",
         serial=7,
         environment=environment,
-        pins=tuple(one.pin for one in releases),
+        pins=tuple(release.pin for release in releases),
         releases=releases,
         pip_order=tuple(pip_order(installed, environment)),
         remarks=(),
@@ -44,11 +46,11 @@ def answer(*releases: PinnedRelease, environment: Environment = ANY_ENVIRONMENT)
 
 def with_parents(modules: Iterable[str]) -> set[str]:
     """Return the modules with all their parent packages, as records have them."""
-    found = set()
+    names = set()
     for module in modules:
         parts = module.split(".")
-        found |= {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
-    return found
+        names |= {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
+    return names
 
 
 def of_modules(modules: Mapping[str, Iterable[str]]) -> LockedAnswer:

@@ -37,8 +37,8 @@ def test_formats_are_deterministic(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "count"), [("gazelle", 1), ("pants", 1), ("deptry", 0), ("uv-metadata", 0)])
 def test_collisions_are_named_by_single_owner_formats(name: str, count: int) -> None:
-    found = list(remarks(name, of_modules({"one": ["a"], "two": ["a"]})))
-    assert [remark.kind for remark in found] == [RemarkKind.COLLISION] * count
+    remarked = list(remarks(name, of_modules({"one": ["a"], "two": ["a"]})))
+    assert [remark.kind for remark in remarked] == [RemarkKind.COLLISION] * count
 
 
 def test_requirements_known_only_to_a_build_are_named() -> None:
@@ -68,7 +68,7 @@ def test_module_of_one_distribution_belongs_to_it(lock: dict[str, set[str]]) -> 
 def test_simplified_mapping_is_minimal(lock: dict[str, set[str]]) -> None:
     mapping = module_owners(of_modules(lock)).simplified()
     for module, project in mapping.items():
-        assert nearest({name: one for name, one in mapping.items() if name != module}, module) != project
+        assert nearest({name: owner for name, owner in mapping.items() if name != module}, module) != project
 
 
 def test_shared_module_belongs_to_the_last_installed_distribution() -> None:
@@ -79,14 +79,14 @@ def test_shared_module_belongs_to_the_last_installed_distribution() -> None:
 
 
 def test_shared_package_belongs_to_the_common_dependency() -> None:
-    found = module_owners(
+    mapping = module_owners(
         answer(
             release("apache-airflow", ["airflow", "airflow.models"]),
             release("provider-a", ["airflow", "airflow.a"], requires=("apache-airflow>=2",)),
             release("provider-b", ["airflow", "airflow.b"], requires=("apache_airflow",)),
         )
     )
-    assert found.simplified() == {
+    assert mapping.simplified() == {
         "airflow": "apache-airflow",
         "airflow.a": "provider-a",
         "airflow.b": "provider-b",
@@ -104,9 +104,9 @@ def test_package_with_one_init_file_belongs_to_its_distribution() -> None:
 
 @given(modules)
 def test_topmost_modules_contain_all_others(names: set[str]) -> None:
-    found = topmost(names)
-    assert all(any(f"{name}.".startswith(f"{top}.") for top in found) for name in names)
-    assert topmost(found) == found
+    tops = topmost(names)
+    assert all(any(f"{name}.".startswith(f"{top}.") for top in tops) for name in names)
+    assert topmost(tops) == tops
 
 
 def test_stub_only_distribution_describes_modules() -> None:

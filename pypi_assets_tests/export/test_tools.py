@@ -58,9 +58,9 @@ def test_deptry_uses_the_table(tmp_path: Path) -> None:
     assert "DEP001 'yaml'" in without
     assert "DEP002 'PyYAML'" in without
     for spelling in ("PyYAML>=6", "pyyaml"):
-        found = problems(tmp_path, render_deptry(USUAL), yaml=spelling)
-        assert "DEP00" not in found
-        assert "No dependency issues found" in found
+        reported = problems(tmp_path, render_deptry(USUAL), yaml=spelling)
+        assert "DEP00" not in reported
+        assert "No dependency issues found" in reported
 
 
 def checked(folder: Path, *options: str) -> dict[str, Any]:
@@ -71,22 +71,22 @@ def checked(folder: Path, *options: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "fawltydeps", "--json", "--code", "app.py", "--deps", "requirements.txt"]
     done = subprocess.run([*command, *options], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode in {0, 3, 4}, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
 
 
 @pytest.mark.nightly
 def test_fawltydeps_uses_the_mapping(tmp_path: Path) -> None:
     without = checked(tmp_path, "--pyenv", "empty")
-    assert {one["name"] for one in without["unused_deps"]} >= {"types-PyYAML"}
+    assert {unused["name"] for unused in without["unused_deps"]} >= {"types-PyYAML"}
     mapping = tmp_path / "mapping.toml"
     mapping.write_text(render_fawltydeps(USUAL))
-    found = checked(tmp_path, "--custom-mapping-file", str(mapping), "--pyenv", "empty")
-    assert found["undeclared_deps"] == []
-    assert found["unused_deps"] == []
-    resolved = found["resolved_deps"]
+    report = checked(tmp_path, "--custom-mapping-file", str(mapping), "--pyenv", "empty")
+    assert report["undeclared_deps"] == []
+    assert report["unused_deps"] == []
+    resolved = report["resolved_deps"]
     assert resolved["pyyaml"]["import_names"] == ["_yaml", "yaml"]
-    assert {one["resolved_with"] for one in resolved.values()} == {"UserDefinedMapping"}
+    assert {entry["resolved_with"] for entry in resolved.values()} == {"UserDefinedMapping"}
 
 
 def test_manifest_has_wheels_sorted_by_module() -> None:
@@ -128,8 +128,8 @@ def test_each_module_of_one_wheel_leads_to_it(lock: dict[str, set[str]]) -> None
             assert nearest(mapping, module) == project.replace("-", "_")
 
 
-def arguments(of: LockedAnswer) -> dict[str, Any]:
-    [statement] = ast.parse(render_pants(of)).body
+def arguments(locked: LockedAnswer) -> dict[str, Any]:
+    [statement] = ast.parse(render_pants(locked)).body
     assert isinstance(statement, ast.Expr)
     assert isinstance(statement.value, ast.Call)
     assert ast.unparse(statement.value.func) == "python_requirements"

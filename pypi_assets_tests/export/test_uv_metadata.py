@@ -21,9 +21,9 @@ def test_only_releases_without_a_wheel_are_listed() -> None:
 
 
 def sdist(**fields: object) -> PinnedRelease:
-    one = release("A.b", ["a"], filename="a-1.tar.gz")
-    file = replace(one.chosen[0], **fields)  # type: ignore[arg-type]
-    return replace(one, files=(file,), chosen=(file,))
+    unbuilt = release("A.b", ["a"], filename="a-1.tar.gz")
+    file = replace(unbuilt.chosen[0], **fields)  # type: ignore[arg-type]
+    return replace(unbuilt, files=(file,), chosen=(file,))
 
 
 def test_unknown_requirements_are_left_to_uv() -> None:
@@ -64,11 +64,11 @@ def test_uv_resolves_without_building(tmp_path: Path) -> None:
         make_wheel(files, name, "2")
     (tmp_path / "uv.toml").write_text("")
     assert "Failed to resolve requirements from `setup.py` build" in compiled(tmp_path, "old").stderr
-    one = release(
+    unbuilt = release(
         "old", ["old"], filename="old-1.tar.gz", requires=("demo>1 ; python_version < '4'", "fast; extra == 'x'")
     )
-    sdist = replace(one.chosen[0], provides_extra=("x",), requires_python=">=3.8")
-    (tmp_path / "uv.toml").write_text(render_uv_metadata(answer(replace(one, files=(sdist,), chosen=(sdist,)))))
+    sdist = replace(unbuilt.chosen[0], provides_extra=("x",), requires_python=">=3.8")
+    (tmp_path / "uv.toml").write_text(render_uv_metadata(answer(replace(unbuilt, files=(sdist,), chosen=(sdist,)))))
     for required, expected in (("old", "demo==2\nold==1\n"), ("old[x]", "demo==2\nfast==2\nold==1\n")):
         done = compiled(tmp_path, required)
         assert done.returncode == 0, done.stderr

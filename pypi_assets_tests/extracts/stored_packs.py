@@ -21,7 +21,7 @@ def put(storage: Storage, extracts: list[PackedExtract] = EXTRACTS) -> str:
 
 
 def stored(storage: Storage) -> set[str]:
-    return {found.path for found in storage.list("extracts")}
+    return {file.path for file in storage.list("extracts")}
 
 
 def places(catalog: Catalog) -> dict[str, tuple[str, int, int]]:

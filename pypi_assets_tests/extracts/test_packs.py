@@ -163,14 +163,14 @@ def test_crawl_stores_extracts(index: ServedIndex, catalog: Catalog, monkeypatch
     wheel, sdist = index.wheel("one", "1.0"), index.sdist("two", "1.0")
     broken, unread = index.raw("three-1.0.tar.gz", b"no archive"), index.raw("four-1.0.win32.exe", b"MZ")
     crawl_full(index.crawler(catalog))
-    found = places(catalog)
-    assert set(found) == {wheel, sdist, broken}
-    assert unread not in found
-    [name] = {pack for pack, _, _ in found.values()}
+    locations = places(catalog)
+    assert set(locations) == {wheel, sdist, broken}
+    assert unread not in locations
+    [name] = {pack for pack, _, _ in locations.values()}
     pack = read_pack(index.storage, name)
-    assert {entry.filename: (name, entry.offset, entry.length) for entry in pack.entries} == found
+    assert {entry.filename: (name, entry.offset, entry.length) for entry in pack.entries} == locations
     assert {entry.project for entry in pack.entries} == {"one", "two", "three"}
-    _, offset, length = found[wheel]
+    _, offset, length = locations[wheel]
     extract = decode_extract(pack.content[offset : offset + length])
     assert "one_module/__init__.py" in extract.paths
 

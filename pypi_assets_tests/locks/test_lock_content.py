@@ -118,14 +118,14 @@ def pin(version: str = "1", marker: str | None = None, sha256: str = "", where: 
 
 def test_files_and_markers_of_one_version_are_joined() -> None:
     pins, remarks = merged([pin(marker="x", sha256="aa"), pin(marker="y", sha256="bb"), pin(marker="y", sha256="aa")])
-    assert [(one.marker, [file.hashes["sha256"] for file in one.files]) for one in pins] == [
+    assert [(pin.marker, [file.hashes["sha256"] for file in pin.files]) for pin in pins] == [
         ("(x) or (y)", ["aa", "bb"])
     ]
     assert [remark.kind for remark in remarks] == [RemarkKind.REPEATED]
 
 
 def test_pin_without_marker_absorbs_markers() -> None:
-    assert [one.marker for one in merged([pin(marker="x"), pin()])[0]] == [None]
+    assert [merged_pin.marker for merged_pin in merged([pin(marker="x"), pin()])[0]] == [None]
 
 
 def test_repeated_pin_has_a_remark() -> None:
@@ -135,7 +135,7 @@ def test_repeated_pin_has_a_remark() -> None:
 
 
 def test_pins_are_sorted_by_name_and_version() -> None:
-    assert [one.version for one in merged([pin("2"), pin("1")])[0]] == ["1", "2"]
+    assert [merged_pin.version for merged_pin in merged([pin("2"), pin("1")])[0]] == ["1", "2"]
 
 
 def test_markers_are_joined_flat_in_linear_time() -> None:

@@ -18,17 +18,17 @@ def test_pins_have_versions_markers_hashes_and_extras(tmp_path: Path) -> None:
     (tmp_path / "more.txt").write_text(samples.MORE)
     (tmp_path / "constraints.txt").write_text(samples.CONSTRAINTS)
     pins, remarks = requirement_pins(tmp_path / "requirements.txt")
-    found = {pin.name: pin for pin in pins}
-    assert {name: pin.version for name, pin in found.items()} == {
+    by_name = {pin.name: pin for pin in pins}
+    assert {name: pin.version for name, pin in by_name.items()} == {
         "PyYAML": "6.0.2",
         "six": "1.17.0",
         "Zope.Interface": "7.2",
         "idna": "3.10",
     }
-    assert found["PyYAML"].marker == 'python_version >= "3.9"'
-    assert [file.hashes for file in found["PyYAML"].files] == [{"sha256": "a" * 64}, {"sha256": "b" * 64}]
-    assert found["Zope.Interface"].extras == {"test"}
-    assert found["Zope.Interface"].where == f"{tmp_path}/more.txt:1"
+    assert by_name["PyYAML"].marker == 'python_version >= "3.9"'
+    assert [file.hashes for file in by_name["PyYAML"].files] == [{"sha256": "a" * 64}, {"sha256": "b" * 64}]
+    assert by_name["Zope.Interface"].extras == {"test"}
+    assert by_name["Zope.Interface"].where == f"{tmp_path}/more.txt:1"
     assert [
         mentions(remark.text, *values)
         for remark, values in zip(
@@ -81,8 +81,8 @@ def test_files_included_by_a_constraint_file_are_constraints(tmp_path: Path) -> 
     (tmp_path / "a.txt").write_text("one\n-c b.txt\n")
     (tmp_path / "b.txt").write_text("two==2\n-r c.txt\n")
     (tmp_path / "c.txt").write_text("three==3\n")
-    found = {line.name: line.kind for line in requirement_lines(tmp_path / "a.txt")}
-    assert found == {"one": LineKind.REQUIREMENT, "two": LineKind.CONSTRAINT, "three": LineKind.CONSTRAINT}
+    kinds = {line.name: line.kind for line in requirement_lines(tmp_path / "a.txt")}
+    assert kinds == {"one": LineKind.REQUIREMENT, "two": LineKind.CONSTRAINT, "three": LineKind.CONSTRAINT}
 
 
 def test_too_many_lines_are_rejected_before_parsing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,8 +114,8 @@ def test_lines_that_use_no_index_are_recognized(tmp_path: Path, subtests: pytest
     for line, is_elsewhere, name in cases:
         with subtests.test(line=line):
             (tmp_path / "a.txt").write_text(line)
-            [found] = requirement_lines(tmp_path / "a.txt")
-            assert (found.requirement is None, found.name) == (is_elsewhere, name)
+            [parsed] = requirement_lines(tmp_path / "a.txt")
+            assert (parsed.requirement is None, parsed.name) == (is_elsewhere, name)
 
 
 def test_lines_are_joined_and_comments_removed(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def pin(version: str, marker: str | None = None) -> Pin:
 
 def test_markers_select_pins() -> None:
     lock = Lock("r.txt", (pin("1", "os_name == 'nt'"), pin("2", "os_name == 'posix'")))
-    assert [one.version for one in selected_pins(lock, named_environment(platform="linux"))[0]] == ["2"]
+    assert [selected.version for selected in selected_pins(lock, named_environment(platform="linux"))[0]] == ["2"]
     assert len(selected_pins(lock, named_environment("3.12"))[0]) == 2
 
 

@@ -100,7 +100,7 @@ class GraphIndex:
         url, before = f"{self.url}at/{wanted.serial}/simple/", wanted.uploaded_before
         with tempfile.TemporaryDirectory(dir=self.folder) as name:
             folder = Path(name)
-            (folder / "constraints.txt").write_text("".join(f"{one}\n" for one in wanted.constraints))
+            (folder / "constraints.txt").write_text("".join(f"{constraint}\n" for constraint in wanted.constraints))
             options = [f"--constraint={folder / 'constraints.txt'}"]
             if installer is Semantics.UV:
                 options += [*place.uv_options, f"--cache-dir={self.folder / 'uv'}"]
@@ -118,20 +118,20 @@ def graph_index(folder: Path, projects: int, seed: int, corpus: Sequence[Path] =
     drawn = random.Random(seed)
     graph = RequirementGraph.drawn(projects, drawn)
     with ExitStack() as stack:
-        one = stack.enter_context(published_index(folder))
-        one.index.wheel("first", "1.0", at=BEGAN)
-        crawl_full(one.index.crawler(one.catalog))
+        published = stack.enter_context(published_index(folder))
+        published.index.wheel("first", "1.0", at=BEGAN)
+        crawl_full(published.index.crawler(published.catalog))
 
         def crawl() -> None:
-            crawl_incremental(one.index.crawler(one.catalog))
+            crawl_incremental(published.index.crawler(published.catalog))
 
-        history = GraphHistory(folder / "built", one.index.history, crawl, drawn)
+        history = GraphHistory(folder / "built", published.index.history, crawl, drawn)
         history.fill(graph.uploads(), rounds=6)
         real_files = RealFiles() if corpus else None
         if real_files:
             real_files.upload(corpus, history)
-        service = open_service(one.settings())
+        service = open_service(published.settings())
         stack.callback(service.close)
         url = stack.enter_context(running(service))
         pip = stack.enter_context(forked_pip())
-        yield GraphIndex(graph, history, real_files, one.catalog, url, pip, folder)
+        yield GraphIndex(graph, history, real_files, published.catalog, url, pip, folder)

@@ -135,7 +135,7 @@ class RequirementGraph:
 
     def uploads(self) -> list[list[Upload]]:
         """Return the files of each release, with releases in upload order, which is roughly version order."""
-        found = []
+        releases = []
         for place, sketch in enumerate(self.sketches):
             floor: str | None = None
             for number, version in enumerate(sketch.versions):
@@ -143,8 +143,8 @@ class RequirementGraph:
                 floor = self.random.choice(_FLOORS) if self.random.random() < 0.08 else floor
                 python = self.random.choice(_ODD_PYTHONS) if self.random.random() < 0.04 else floor
                 order = along + self.random.uniform(-0.15, 0.15)
-                found.append((order, place, number, self._release(place, version, along, python)))
-        return [files for *_, files in sorted(found, key=lambda one: one[:3])]
+                releases.append((order, place, number, self._release(place, version, along, python)))
+        return [files for *_, files in sorted(releases, key=lambda release: release[:3])]
 
     def requirement_set(self, serials: Mapping[int, float], until: datetime) -> RequirementSet:
         """Return requirements of one neighbourhood at one of the serials.
@@ -193,13 +193,13 @@ class RequirementGraph:
             tags += [_PURE] * (self.random.random() < 0.5)
         provided = (*sketch.extras, *(["all"] if len(sketch.extras) > 1 else []))
         requires = self._requires_dist(place, along)
-        found = []
+        uploads = []
         for tag in tags:
             if tag != tags[0] and self.random.random() < 0.1:
                 requires = self._requires_dist(place, along)
             build = self.random.choice(["1", "2x"]) if self.random.random() < 0.04 else None
-            found.append(Upload(sketch.name, version, "wheel", tag, build, requires, requires_python, provided))
-        return found
+            uploads.append(Upload(sketch.name, version, "wheel", tag, build, requires, requires_python, provided))
+        return uploads
 
     def _requires_dist(self, place: int, along: float) -> tuple[str, ...]:
         sketch, first = self.sketches[place], place // NEIGHBOURS * NEIGHBOURS
@@ -207,16 +207,16 @@ class RequirementGraph:
         chosen = self.random.sample(later, min(len(later), self.random.choice([0, 1, 1, 2, 2, 3])))
         if self.random.random() < 0.03:
             chosen.append(self.random.randrange(first, place + 1))  # a cycle or a self-reference
-        found = [self._requirement(each, along, marker_share=0.2) for each in chosen]
+        requirements = [self._requirement(each, along, marker_share=0.2) for each in chosen]
         if self.random.random() < 0.006:
-            found.append(f"never-uploaded-{place}")
+            requirements.append(f"never-uploaded-{place}")
         for extra in sketch.extras:
             more = self.random.sample(later, min(len(later), self.random.choice([0, 1, 2])))
-            found += [self._requirement(each, along, marker_share=0.2, extra=extra) for each in more]
+            requirements += [self._requirement(each, along, marker_share=0.2, extra=extra) for each in more]
         if len(sketch.extras) > 1:
             named = ",".join(self.random.sample(sketch.extras, self.random.randint(1, len(sketch.extras))))
-            found.append(f"{self._spelled(sketch.name)}[{named}]; extra == 'all'")
-        return tuple(found)
+            requirements.append(f"{self._spelled(sketch.name)}[{named}]; extra == 'all'")
+        return tuple(requirements)
 
     def _requirement(self, place: int, along: float, *, marker_share: float = 0.0, extra: str | None = None) -> str:
         sketch = self.sketches[place]
@@ -326,9 +326,9 @@ class GraphHistory:
         self.files += 1
 
     def _upload(self, files: Sequence[Upload]) -> None:
-        for one in files:
+        for upload in files:
             with suppress(OperationRefusedError):  # the project was deleted, or another spelling of it has the file
-                self.add(one.make(self.folder), own_release=one.version in {"1.0", "1.0.0"})
+                self.add(upload.make(self.folder), own_release=upload.version in {"1.0", "1.0.0"})
 
     def _at(self) -> datetime:
         self._hours += 1
@@ -336,10 +336,10 @@ class GraphHistory:
 
     def _change(self) -> int:
         history, drawn, at = self.history, self.random, self._at()
-        project = drawn.choice([one for one in history.state().projects.values() if one.releases])
+        project = drawn.choice([project for project in history.state().projects.values() if project.releases])
         release = drawn.choice(list(project.releases.values()))
         name, version = project.name, release.version
-        hidden = [one.name for one in history.state().projects.values() if one.status == "quarantined"]
+        hidden = [project.name for project in history.state().projects.values() if project.status == "quarantined"]
         kinds = ["yank", "unyank", "file", "release", "project", "in", "out", "release in", "release out"]
         with suppress(OperationRefusedError):
             match drawn.choices(kinds, [14, 2, 3, 3, 0.2, 1, 2, 2, 1])[0]:

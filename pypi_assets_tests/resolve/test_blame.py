@@ -57,23 +57,23 @@ def outcomes(events: Sequence[Event], *requirements: str, **options: object) -> 
 
 
 def test_blame_names_the_breaking_change():
-    found = blame(outcomes(STORY), 2, 8)
-    assert found.good.pins == {"app": "1", "lib": "1"}
-    assert found.bad.pins is None
-    assert found.change is not None
-    assert (found.change.serial, found.change.projects) == (7, ("lib",))
-    assert found.change.pins == {"app": ("1", None), "lib": ("1", None)}
-    assert mentions(str(found.change.after.failure), "six", ">=2")
-    assert found.change.before.pins == {"app": "1", "lib": "1"}
+    blamed = blame(outcomes(STORY), 2, 8)
+    assert blamed.good.pins == {"app": "1", "lib": "1"}
+    assert blamed.bad.pins is None
+    assert blamed.change is not None
+    assert (blamed.change.serial, blamed.change.projects) == (7, ("lib",))
+    assert blamed.change.pins == {"app": ("1", None), "lib": ("1", None)}
+    assert mentions(str(blamed.change.after.failure), "six", ">=2")
+    assert blamed.change.before.pins == {"app": "1", "lib": "1"}
 
 
 def test_blame_names_the_change_that_removed_the_solution():
     events: list[Event] = [*STORY[:2], ("lib", "3", []), *STORY[3:6], ("lib", "1", "gone"), ("lib", "3", "gone")]
     assert blame(outcomes(events), 2, 8).good.pins == {"app": "1", "lib": "1"}
-    found = blame(outcomes(events), 2, 8, ResolutionOutcome.ends_like)
-    assert found.change is not None
-    assert found.change.serial == 8
-    assert found.change.before.pins == {"app": "1", "lib": "3"}
+    blamed = blame(outcomes(events), 2, 8, ResolutionOutcome.ends_like)
+    assert blamed.change is not None
+    assert blamed.change.serial == 8
+    assert blamed.change.before.pins == {"app": "1", "lib": "3"}
     assert blame(outcomes(events), 2, 7, ResolutionOutcome.ends_like).change is None
 
 
@@ -85,15 +85,15 @@ def test_resolution_over_its_limits_ends_the_search():
 
 def test_equal_outcomes_have_no_change():
     events = [*STORY[:3], ("lib", "2", []), ("lib", "2", "yank")]
-    found = blame(outcomes(events), 3, 5)
-    assert found.change is None
-    assert (found.resolutions, found.candidates) == (2, 2)
+    blamed = blame(outcomes(events), 3, 5)
+    assert blamed.change is None
+    assert (blamed.resolutions, blamed.candidates) == (2, 2)
     changes = list(all_changes(outcomes(events), 3, 5))
-    assert [(one.serial, one.pins) for one in changes] == [(4, {"lib": ("1", "2")}), (5, {"lib": ("2", "1")})]
+    assert [(change.serial, change.pins) for change in changes] == [(4, {"lib": ("1", "2")}), (5, {"lib": ("2", "1")})]
 
 
 def test_unrelated_changes_need_no_resolution():
-    events = [*STORY[:2], *[("other", str(one), []) for one in range(1_000)], ("lib", "0", [])]
+    events = [*STORY[:2], *[("other", str(number), []) for number in range(1_000)], ("lib", "0", [])]
     tried = outcomes(events)
     assert list(all_changes(tried, 2, len(events))) == []
     assert tried.count == 2
@@ -102,14 +102,14 @@ def test_unrelated_changes_need_no_resolution():
 @pytest.mark.parametrize("changes", [10, 1_000, 10_000])
 def test_bisection_takes_few_resolutions(changes):
     events: list[Event] = [("app", "1", ["lib"]), ("lib", "5", [])]
-    events += [("lib", "1", "yank" if one % 2 else "unyank") for one in range(changes // 3)]
+    events += [("lib", "1", "yank" if number % 2 else "unyank") for number in range(changes // 3)]
     events += [("lib", "6", [])]
     events += [("lib", "1", []) for _ in range(changes - changes // 3)]
     tried = outcomes(events)
-    found = blame(tried, 2, len(events))
-    assert found.change is not None
-    assert found.change.serial == 3 + changes // 3
-    assert found.candidates == len(events) - 2
+    blamed = blame(tried, 2, len(events))
+    assert blamed.change is not None
+    assert blamed.change.serial == 3 + changes // 3
+    assert blamed.candidates == len(events) - 2
     assert tried.count <= 3 + changes.bit_length()
 
 
@@ -128,16 +128,16 @@ def test_changes_match_resolutions_at_each_serial(events, semantics):
     everything = fresh()
     pins = [everything.at(serial).pins for serial in range(len(events) + 1)]
     expected = [serial for serial in range(1, len(events) + 1) if pins[serial] != pins[serial - 1]]
-    assert [one.serial for one in all_changes(fresh(), 0, len(events))] == expected
-    found = blame(fresh(), 0, len(events))
+    assert [change.serial for change in all_changes(fresh(), 0, len(events))] == expected
+    blamed = blame(fresh(), 0, len(events))
     if pins[0] == pins[-1]:
-        assert found.change is None
+        assert blamed.change is None
     else:
-        assert found.change is not None
-        assert found.change.serial in expected
-        assert found.change.before.pins == pins[found.change.serial - 1]
-        assert found.change.after.pins == pins[found.change.serial]
-        assert found.change.projects == (events[found.change.serial - 1][0],)
+        assert blamed.change is not None
+        assert blamed.change.serial in expected
+        assert blamed.change.before.pins == pins[blamed.change.serial - 1]
+        assert blamed.change.after.pins == pins[blamed.change.serial]
+        assert blamed.change.projects == (events[blamed.change.serial - 1][0],)
     ended = blame(fresh(), 0, len(events), ResolutionOutcome.ends_like)
     assert (ended.change is None) == (pins[-1] is None)
     if ended.change is not None:

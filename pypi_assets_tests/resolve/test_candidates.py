@@ -13,26 +13,35 @@ def candidates(releases: dict[str, Release], **options: object) -> Candidates:
     return MadeIndex({"demo": releases}).candidates("demo", Conditions(**{"environment": LINUX} | options))  # type: ignore[arg-type]
 
 
-def everything(found: Candidates) -> list[Candidate]:
-    return [found[number] for number in range(found.count)]
+def everything(usable: Candidates) -> list[Candidate]:
+    return [usable[number] for number in range(usable.count)]
 
 
-def fitting(found: Candidates) -> dict[str, str]:
+def fitting(usable: Candidates) -> dict[str, str]:
     """Return the file of each installable version."""
-    return {one.text: one.file["filename"] for one in everything(found) if one.file is not None}
+    return {
+        candidate.text: candidate.file["filename"] for candidate in everything(usable) if candidate.file is not None
+    }
 
 
 def test_valid_versions_are_sorted_and_others_skipped():
-    found = candidates({"1.10": [], "1.9": [], "1.9.post1": [], "1!0.1": [], "2.0.dev1": [], "none": [], "1.9+x": []})
-    assert [one.text for one in everything(found)] == ["1.9", "1.9+x", "1.9.post1", "1.10", "2.0.dev1", "1!0.1"]
-    assert found.known == 0b111111
-    assert bin(found.stable) == "0b101111"
+    usable = candidates({"1.10": [], "1.9": [], "1.9.post1": [], "1!0.1": [], "2.0.dev1": [], "none": [], "1.9+x": []})
+    assert [candidate.text for candidate in everything(usable)] == [
+        "1.9",
+        "1.9+x",
+        "1.9.post1",
+        "1.10",
+        "2.0.dev1",
+        "1!0.1",
+    ]
+    assert usable.known == 0b111111
+    assert bin(usable.stable) == "0b101111"
 
 
 def test_equal_versions_are_merged():
-    found = candidates({"1.0": {"yanked": True}, "1.0.0": [], "1": {"filenames": ["demo-1.tar.gz"]}})
-    assert fitting(found) == {"1": "demo-1.0.0-py3-none-any.whl"}
-    assert not found.yanked(found.known)
+    usable = candidates({"1.0": {"yanked": True}, "1.0.0": [], "1": {"filenames": ["demo-1.tar.gz"]}})
+    assert fitting(usable) == {"1": "demo-1.0.0-py3-none-any.whl"}
+    assert not usable.yanked(usable.known)
 
 
 @pytest.mark.parametrize(
@@ -51,8 +60,8 @@ def test_equal_versions_are_merged():
     ],
 )
 def test_best_matching_file_is_chosen(filenames, options, taken):
-    [found] = fitting(candidates({"1": {"filenames": filenames}}, **options)).values()
-    assert taken in found
+    [filename] = fitting(candidates({"1": {"filenames": filenames}}, **options)).values()
+    assert taken in filename
 
 
 @pytest.mark.parametrize(
@@ -72,33 +81,33 @@ def test_best_matching_file_is_chosen(filenames, options, taken):
     ],
 )
 def test_no_usable_file_has_a_reason(columns, options, reason):
-    found = candidates({"1": columns, "0": {"uploaded_at": "2020-01-01T00:00:00"}}, **options)
-    assert fitting(found).keys() == {"0"}
-    assert found.reasons(found.known) == {reason: 1}
+    usable = candidates({"1": columns, "0": {"uploaded_at": "2020-01-01T00:00:00"}}, **options)
+    assert fitting(usable).keys() == {"0"}
+    assert usable.reasons(usable.known) == {reason: 1}
 
 
 def test_version_is_yanked_if_all_usable_files_are():
     wheel = {"filenames": ["demo-1-py3-none-any.whl"]}
-    found = candidates({"1": {**wheel, "yanked": True}, "1.0": {"filenames": ["demo-1.0.tar.gz"]}})
-    assert fitting(found) == {"1": "demo-1.0.tar.gz"}
-    assert not found.yanked(found.known)
-    found = candidates({"1": {**wheel, "yanked": True}, "1.0": {"filenames": ["demo-1.0.tar.gz"]}}, only_binary=True)
-    assert fitting(found) == {"1": "demo-1-py3-none-any.whl"}
-    assert found.yanked(found.known) == 1
+    usable = candidates({"1": {**wheel, "yanked": True}, "1.0": {"filenames": ["demo-1.0.tar.gz"]}})
+    assert fitting(usable) == {"1": "demo-1.0.tar.gz"}
+    assert not usable.yanked(usable.known)
+    usable = candidates({"1": {**wheel, "yanked": True}, "1.0": {"filenames": ["demo-1.0.tar.gz"]}}, only_binary=True)
+    assert fitting(usable) == {"1": "demo-1-py3-none-any.whl"}
+    assert usable.yanked(usable.known) == 1
 
 
 def test_specifier_sets():
-    found = candidates({"1.0": [], "1.5": [], "2.0rc1": [], "2.0": []})
-    assert bin(found.matching(SpecifierSet(">=1.5")).bits) == "0b1110"
-    assert bin(found.matching(SpecifierSet("")).bits) == "0b1111"
-    assert bin(found.matching(SpecifierSet("==1.*")).bits) == "0b11"
-    assert bin(found.matching(SpecifierSet("===1.0")).bits) == "0b1"
-    none, other = found.matching(SpecifierSet(">=3")), found.matching(SpecifierSet(">=4"))
-    assert not (none.bits | other.bits) & found.known
+    usable = candidates({"1.0": [], "1.5": [], "2.0rc1": [], "2.0": []})
+    assert bin(usable.matching(SpecifierSet(">=1.5")).bits) == "0b1110"
+    assert bin(usable.matching(SpecifierSet("")).bits) == "0b1111"
+    assert bin(usable.matching(SpecifierSet("==1.*")).bits) == "0b11"
+    assert bin(usable.matching(SpecifierSet("===1.0")).bits) == "0b1"
+    none, other = usable.matching(SpecifierSet(">=3")), usable.matching(SpecifierSet(">=4"))
+    assert not (none.bits | other.bits) & usable.known
     assert none.is_disjoint(other)
     assert not none.is_empty
     assert not other.is_empty
-    assert found.matching(SpecifierSet(">=3")) == none
+    assert usable.matching(SpecifierSet(">=3")) == none
 
 
 def test_specifier_notes(subtests: pytest.Subtests):

@@ -49,11 +49,11 @@ def test_contradicting_requirements():
         "api": {"1": ["http>=2"]},
         "http": {"1": [], "2": [], "3": []},
     }
-    together, one, other = proof(projects, "api", "web<3")
+    together, first, second = proof(projects, "api", "web<3")
     assert mentions(together, "web<3", "http<2", "api", "http>=2")
-    assert mentions(one, "api", "web<3")
-    assert mentions(other, "web<3")
-    assert not mentions(other, "api")
+    assert mentions(first, "api", "web<3")
+    assert mentions(second, "web<3")
+    assert not mentions(second, "api")
 
 
 def test_constraint_is_named():
@@ -109,9 +109,9 @@ def test_proof_ends_with_no_solution_and_names_the_question(projects, roots, sem
     try:
         resolve(MadeIndex(projects), question(*roots, semantics=semantics))
     except UnsolvableError as error:
-        found = error.proof
+        shown = error.proof
     else:
         return
-    assert any(mentions(step, root) for step in found.steps for root in roots)
-    assert not any("  " in step or "VersionSet" in step for step in found.steps)
-    assert set(found.projects) <= {*projects, "nothing", "a", "b", "c", "d"}
+    assert any(mentions(step, root) for step in shown.steps for root in roots)
+    assert not any("  " in step or "VersionSet" in step for step in shown.steps)
+    assert set(shown.projects) <= {*projects, "nothing", "a", "b", "c", "d"}

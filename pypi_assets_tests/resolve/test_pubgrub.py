@@ -20,13 +20,13 @@ def meaning(term: Term) -> set[int | None]:
 
 
 def test_terms_are_sets(subtests: pytest.Subtests) -> None:
-    for one, other in list(product(TERMS, TERMS)):
-        with subtests.test(one=one, other=other):
-            assert meaning(one.negation) == {*VERSIONS, None} - meaning(one)
-            assert meaning(one.intersection(other)) == meaning(one) & meaning(other)
-            assert meaning(one.union(other)) == meaning(one) | meaning(other)
-            assert one.is_disjoint(other) == meaning(one).isdisjoint(meaning(other))
-            assert one.is_subset(other) == (meaning(one) <= meaning(other))
+    for left, right in list(product(TERMS, TERMS)):
+        with subtests.test(left=left, right=right):
+            assert meaning(left.negation) == {*VERSIONS, None} - meaning(left)
+            assert meaning(left.intersection(right)) == meaning(left) & meaning(right)
+            assert meaning(left.union(right)) == meaning(left) | meaning(right)
+            assert left.is_disjoint(right) == meaning(left).isdisjoint(meaning(right))
+            assert left.is_subset(right) == (meaning(left) <= meaning(right))
 
 
 def decide_root(solution: PartialSolution[str], *required: tuple[str, int]) -> None:
@@ -107,10 +107,10 @@ def test_versions_excluded_for_one_reason_are_merged() -> None:
         solution.propagate("a")
     facts, waiting = {}, [raised.value.conflict]
     while waiting:
-        one = waiting.pop()
-        waiting += one.causes or ()
-        if one.causes is None and one.origin is not None:
-            facts[one.origin] = one.terms["a"].bits
+        fact = waiting.pop()
+        waiting += fact.causes or ()
+        if fact.causes is None and fact.origin is not None:
+            facts[fact.origin] = fact.terms["a"].bits
     assert facts == {"reason": 0b101, "other": 0b010}
 
 
@@ -118,31 +118,31 @@ SETS = st.builds(VersionSet, st.integers(-(2**9), 2**9), st.sampled_from([*Notes
 MEMBERS = range(12)
 
 
-def members(some: VersionSet) -> set[int]:
-    return {number for number in MEMBERS if number in some}
+def members(versions: VersionSet) -> set[int]:
+    return {number for number in MEMBERS if number in versions}
 
 
 @given(SETS, SETS)
-def test_operations_match_set_operations(one: VersionSet, other: VersionSet):
-    assert members(one & other) == members(one) & members(other)
-    assert members(one | other) == members(one) | members(other)
-    assert members(one - other) == members(one) - members(other)
-    assert members(~one) == set(MEMBERS) - members(one)
-    relation = one.relation(other)
-    assert relation.is_subset == one.is_subset(other) == other.is_superset(one) == (members(one) <= members(other))
-    assert relation.is_disjoint == one.is_disjoint(other) == (not members(one) & members(other))
-    assert one.is_empty == (not members(one))
-    assert one.is_subset((one - other) | other)  # without this a solver may never end
+def test_operations_match_set_operations(left: VersionSet, right: VersionSet):
+    assert members(left & right) == members(left) & members(right)
+    assert members(left | right) == members(left) | members(right)
+    assert members(left - right) == members(left) - members(right)
+    assert members(~left) == set(MEMBERS) - members(left)
+    relation = left.relation(right)
+    assert relation.is_subset == left.is_subset(right) == right.is_superset(left) == (members(left) <= members(right))
+    assert relation.is_disjoint == left.is_disjoint(right) == (not members(left) & members(right))
+    assert left.is_empty == (not members(left))
+    assert left.is_subset((left - right) | right)  # without this a solver may never end
 
 
 @given(SETS, SETS)
-def test_intersection_joins_notes_and_notes_do_not_change_members(one: VersionSet, other: VersionSet):
-    assert (one & other).notes == one.notes | other.notes
-    assert (one - other).notes == one.notes
-    assert (~one).notes == Notes.NONE
-    assert members(VersionSet(one.bits)) == members(one)
-    assert one == VersionSet(one.bits, one.notes)
-    assert hash(one) == hash(VersionSet(one.bits, one.notes))
+def test_intersection_joins_notes_and_notes_do_not_change_members(left: VersionSet, right: VersionSet):
+    assert (left & right).notes == left.notes | right.notes
+    assert (left - right).notes == left.notes
+    assert (~left).notes == Notes.NONE
+    assert members(VersionSet(left.bits)) == members(left)
+    assert left == VersionSet(left.bits, left.notes)
+    assert hash(left) == hash(VersionSet(left.bits, left.notes))
 
 
 def test_bounds():

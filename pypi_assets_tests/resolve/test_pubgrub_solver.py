@@ -110,12 +110,12 @@ def test_every_existing_solution_is_found(seeds: list[int], semantics: Semantics
         with subtests.test(seed=seed):
             projects, roots = _drawn(seed)
             try:
-                found = pins(projects, *roots, semantics=semantics)
+                solution = pins(projects, *roots, semantics=semantics)
             except UnsolvableError:
                 assert not _has_solution(projects, roots)
             else:
-                texts = [*roots, *(text for name, version in found.items() for text in projects[name][version])]
-                assert all(_is_met(Requirement(text), dict(found)) for text in texts)
+                texts = [*roots, *(text for name, version in solution.items() for text in projects[name][version])]
+                assert all(_is_met(Requirement(text), dict(solution)) for text in texts)
 
 
 def test_decision_cost_is_independent_of_undecided_projects(monkeypatch: pytest.MonkeyPatch) -> None:

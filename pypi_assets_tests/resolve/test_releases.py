@@ -26,9 +26,9 @@ COLUMNS = ("version", "filename", "kind", "sha256", "uploaded_at", "requires_pyt
 
 
 def files(index: ReleaseIndex, project: str) -> list[Row]:
-    found = index.releases(project)
-    files = [{name: one[name] for name in COLUMNS} for release in found.names for one in found.files(release)]
-    return sorted(files, key=lambda one: one["filename"])
+    releases = index.releases(project)
+    files = [{name: file[name] for name in COLUMNS} for release in releases.names for file in releases.files(release)]
+    return sorted(files, key=lambda file: file["filename"])
 
 
 def test_published_and_past_indexes_have_the_same_files(publisher: Publisher):  # noqa: F811
@@ -50,8 +50,8 @@ def test_cache_is_cleared_when_large(monkeypatch):
     monkeypatch.setattr("pypi_assets.resolve.releases._REMEMBERED_RELEASES", 7)
     index = MadeIndex({name: {"1": [], "2": []} for name in "abc"})
     questions = [question(name) for name in "abc"]
-    for one in (*questions, questions[2], questions[1], questions[0]):
-        resolve(index, one)
+    for asked in (*questions, questions[2], questions[1], questions[0]):
+        resolve(index, asked)
     assert index.reads == ["a", "b", "c", "a"]
 
 
@@ -76,23 +76,29 @@ def holds(wanted: Wanted, extra: str) -> bool:
 )
 def test_requirements_are_filtered_by_markers(markers, extras):
     texts = ["plain", "not a requirement", *(f"p{place}; {marker}" for place, marker in enumerate(markers))]
-    found = ReleaseRequirements(texts, holds)
-    every = found.held_with(["a", "b-c", "d", "e"])
-    [error] = found.errors
+    requirements = ReleaseRequirements(texts, holds)
+    every = requirements.held_with(["a", "b-c", "d", "e"])
+    [error] = requirements.errors
     assert mentions(str(error), "not a requirement")
-    parsed = {one.text: one for one in [*every, *found.held]}
+    parsed = {wanted.text: wanted for wanted in [*every, *requirements.held]}
     given = [parsed[text] for text in texts if text in parsed]
-    assert list(found.held) == [one for one in given if holds(one, "")]
-    assert found.held_with(extras) == [one for one in given if any(holds(one, each) for each in extras or [""])]
+    assert list(requirements.held) == [wanted for wanted in given if holds(wanted, "")]
+    assert requirements.held_with(extras) == [
+        wanted for wanted in given if any(holds(wanted, each) for each in extras or [""])
+    ]
     for extra in ("a", "b-c", "d"):
-        assert found.added(extra) == [one for one in given if holds(one, extra) and not holds(one, "")]
+        assert requirements.added(extra) == [
+            wanted for wanted in given if holds(wanted, extra) and not holds(wanted, "")
+        ]
 
 
 def test_thousands_of_extras_are_fast():
     texts = [f"p{number}; extra == 'e{number}'" for number in range(2_000)]
     began = time.process_time()
-    found = ReleaseRequirements(texts, holds)
-    assert all([one.project for one in found.added(f"e{number}")] == [f"p{number}"] for number in range(2_000))
+    requirements = ReleaseRequirements(texts, holds)
+    assert all(
+        [wanted.project for wanted in requirements.added(f"e{number}")] == [f"p{number}"] for number in range(2_000)
+    )
     assert time.process_time() - began < 10
 
 
@@ -112,17 +118,17 @@ def small(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_blame_finds_changes_in_the_catalog(small: SmallCatalog):
     history = CatalogHistory(small.catalog)
-    found = blame(OutcomeHistory(history, question("app")), 4, 9)
-    assert found.change is None  # lib 2 is not installable, so lib 1 is still used
-    found = blame(OutcomeHistory(history, question("app", "lib>1")), 4, 12)
-    assert found.change is None
-    found = blame(OutcomeHistory(history, question("app")), 0, 4)
-    assert found.change is not None
-    assert (found.change.serial, found.change.projects) == (4, ("lib",))
-    [(project, entry)] = history.entries(found.change)
+    blamed = blame(OutcomeHistory(history, question("app")), 4, 9)
+    assert blamed.change is None  # lib 2 is not installable, so lib 1 is still used
+    blamed = blame(OutcomeHistory(history, question("app", "lib>1")), 4, 12)
+    assert blamed.change is None
+    blamed = blame(OutcomeHistory(history, question("app")), 0, 4)
+    assert blamed.change is not None
+    assert (blamed.change.serial, blamed.change.projects) == (4, ("lib",))
+    [(project, entry)] = history.entries(blamed.change)
     assert (project, entry.serial, entry.live) == ("Lib", 4, ("lib-1-py3-none-any.whl",))
     assert list(all_changes(OutcomeHistory(history, question("six")), 0, 12)) == []
-    assert [one.serial for one in all_changes(OutcomeHistory(history, question("other")), 0, 12)] == [6]
+    assert [change.serial for change in all_changes(OutcomeHistory(history, question("other")), 0, 12)] == [6]
 
 
 def test_serial_without_answer_is_rejected(small: SmallCatalog):
@@ -135,4 +141,7 @@ def test_extra_requires_its_project_and_its_additions():
     provider = SolverProvider(MadeIndex(projects), question("app"), {})
     assert set(provider.known("app", 0).sets) == {"a"}
     assert set(provider.known("app[x]", 0).sets) == {"app", "b", "c"}
-    assert [one.text for one in provider.known("app[x]", 0).wanted["c"]] == ["c<2; extra == 'x'", "c; extra == 'x'"]
+    assert [wanted.text for wanted in provider.known("app[x]", 0).wanted["c"]] == [
+        "c<2; extra == 'x'",
+        "c; extra == 'x'",
+    ]

@@ -22,12 +22,12 @@ def test_included_requirements_and_constraints_are_read(tmp_path: Path):
     first = written(tmp_path, "all.in", "# a comment\nApp[x]>=1,<2; python_version>'3.8'\n-r more.in\n\n")
     second = written(tmp_path, "lock.txt", f"demo==1 \\\n  --hash=sha256:{'0' * 64} \\\n  --hash=sha256:{'1' * 64}\n")
     third = written(tmp_path, "others.txt", "other<3\n")
-    found = read_requirements([first, second], [third])
-    required, constraints = found.requirements, found.constraints
-    assert [one.hashes for one in required] == [frozenset(), frozenset(), {"0" * 64, "1" * 64}]
-    assert not found.ignored
-    assert [one.text for one in required] == ["App[x]>=1,<2; python_version>'3.8'", "six>=1", "demo==1"]
-    assert [one.text for one in constraints] == ["lib<2", "other<3"]
+    requirements = read_requirements([first, second], [third])
+    required, constraints = requirements.requirements, requirements.constraints
+    assert [wanted.hashes for wanted in required] == [frozenset(), frozenset(), {"0" * 64, "1" * 64}]
+    assert not requirements.ignored
+    assert [wanted.text for wanted in required] == ["App[x]>=1,<2; python_version>'3.8'", "six>=1", "demo==1"]
+    assert [wanted.text for wanted in constraints] == ["lib<2", "other<3"]
     assert (required[0].project, required[0].extras) == ("app", ("x",))
 
 
@@ -44,9 +44,9 @@ def test_file_without_requirements_is_rejected(tmp_path: Path, text: str):
 @pytest.mark.parametrize("is_constraint", [False, True])
 def test_direct_reference_is_rejected_with_its_line(tmp_path: Path, line: str, is_constraint: bool):
     (tmp_path / "folder").mkdir()
-    one, other = written(tmp_path, "all.in", f"six\n{line}\n"), written(tmp_path, "six.in", "six\n")
+    first, second = written(tmp_path, "all.in", f"six\n{line}\n"), written(tmp_path, "six.in", "six\n")
     with pytest.raises(ResolveError, match=naming("all.in:2")):
-        read_requirements([other], [one]) if is_constraint else read_requirements([one])
+        read_requirements([second], [first]) if is_constraint else read_requirements([first])
 
 
 @pytest.mark.parametrize(
@@ -66,10 +66,10 @@ def test_invalid_requirement_is_rejected_with_its_line(tmp_path: Path, text: str
 def test_options_in_files_apply_to_all_requirements(tmp_path: Path):
     written(tmp_path, "limits.txt", "--only-binary=six\n--pre\nlib<2\n")
     first = written(tmp_path, "all.in", "--only-binary :all:\n-c limits.txt\n--no-binary demo,Other_One\napp\n")
-    found = read_requirements([first])
-    assert found.prereleases.of("six") is True
-    assert found.formats == Control(frozenset({ALL, "six"}), frozenset({"demo", "other-one"}))
-    assert found.ignored == []
+    requirements = read_requirements([first])
+    assert requirements.prereleases.of("six") is True
+    assert requirements.formats == Control(frozenset({ALL, "six"}), frozenset({"demo", "other-one"}))
+    assert requirements.ignored == []
 
 
 def test_pre_release_options_are_read_in_order(tmp_path: Path, subtests: pytest.Subtests):
@@ -85,9 +85,9 @@ def test_pre_release_options_are_read_in_order(tmp_path: Path, subtests: pytest.
     for text, prereleases, expected in cases:
         with subtests.test(text=text):
             file = written(tmp_path, "all.in", f"{text}\napp\n")
-            found = read_requirements([file], prereleases=prereleases)
-            assert {name: found.prereleases.of(name) for name in expected} == expected
-            assert found.ignored == []
+            requirements = read_requirements([file], prereleases=prereleases)
+            assert {name: requirements.prereleases.of(name) for name in expected} == expected
+            assert requirements.ignored == []
 
 
 def test_ignored_options_are_named_without_values(tmp_path: Path, subtests: pytest.Subtests):
@@ -114,8 +114,8 @@ def test_ignored_options_are_named_without_values(tmp_path: Path, subtests: pyte
     ]
     for line, option in cases:
         with subtests.test(line=line):
-            found = read_requirements([written(tmp_path, "all.in", f"six\n{line}\n")])
-            [sentence] = found.ignored
+            requirements = read_requirements([written(tmp_path, "all.in", f"six\n{line}\n")])
+            [sentence] = requirements.ignored
             assert mentions(sentence, f"{tmp_path / 'all.in'}:2", option)
             assert "secret" not in sentence
 
@@ -130,5 +130,5 @@ def test_every_option_of_the_format_is_handled(tmp_path: Path):
     """Check that each option is applied, ignored with a reason, or valid on single lines."""
     applied = {"--pre", "--all-releases", "--only-final", "--only-binary", "--no-binary", "--no-require-hashes"}
     assert OPTIONS - applied - {"--requirement", "--constraint", "--editable"} == set(_IGNORED)
-    found = read_requirements([written(tmp_path, "all.in", "six\n--no-require-hashes\n")])
-    assert found.ignored == []
+    requirements = read_requirements([written(tmp_path, "all.in", "six\n--no-require-hashes\n")])
+    assert requirements.ignored == []

@@ -18,51 +18,55 @@ from pypi_assets_tests.resolve.requirement_graphs import BEGAN, GraphHistory, Re
 
 @cache
 def drawn_uploads() -> list[Upload]:
-    return [one for files in RequirementGraph.drawn(300, random.Random(0)).uploads() for one in files]
+    return [upload for files in RequirementGraph.drawn(300, random.Random(0)).uploads() for upload in files]
 
 
 @cache
 def drawn_requirements() -> list[Requirement]:
-    return [Requirement(text) for one in drawn_uploads() for text in one.requires_dist]
+    return [Requirement(text) for upload in drawn_uploads() for text in upload.requires_dist]
 
 
 @pytest.mark.parametrize("operator", ["<", "<=", ">", ">=", "==", "!=", "~=", "==="])
 def test_each_operator_is_drawn(operator: str) -> None:
-    assert any(each.operator == operator for one in drawn_requirements() for each in one.specifier)
+    assert any(each.operator == operator for requirement in drawn_requirements() for each in requirement.specifier)
 
 
 def test_odd_requirements_are_drawn() -> None:
-    markers = {str(one.marker) for one in drawn_requirements() if one.marker}
-    specifiers = [each for one in drawn_requirements() for each in one.specifier]
+    markers = {str(requirement.marker) for requirement in drawn_requirements() if requirement.marker}
+    specifiers = [each for requirement in drawn_requirements() for each in requirement.specifier]
     assert any(each.version.endswith(".*") for each in specifiers)
     assert any(each.prereleases for each in specifiers)
     assert any("!" in each.version for each in specifiers)
     assert any("+" in each.version for each in specifiers)
     assert any(" or " in marker and "extra ==" in marker for marker in markers)
-    assert any(one.extras for one in drawn_requirements())
-    names = {one.name.lower() for one in drawn_uploads()}
-    assert any(one.name.startswith("never-uploaded") for one in drawn_requirements() if one.name.lower() not in names)
+    assert any(requirement.extras for requirement in drawn_requirements())
+    names = {upload.name.lower() for upload in drawn_uploads()}
+    assert any(
+        requirement.name.startswith("never-uploaded")
+        for requirement in drawn_requirements()
+        if requirement.name.lower() not in names
+    )
 
 
 def test_odd_versions_and_files_are_drawn() -> None:
-    versions = [Version(one.version) for one in drawn_uploads()]
-    assert any(one.epoch for one in versions)
-    assert any(one.local for one in versions)
-    assert any(one.is_postrelease for one in versions)
-    assert any(one.is_devrelease for one in versions)
-    assert any(one.pre for one in versions)
-    assert {one.kind for one in drawn_uploads()} == {"wheel", "sdist"}
-    assert any(one.build for one in drawn_uploads())
-    assert any(one.requires_python for one in drawn_uploads())
-    assert any("win_amd64" in one.tag for one in drawn_uploads())
+    versions = [Version(upload.version) for upload in drawn_uploads()]
+    assert any(version.epoch for version in versions)
+    assert any(version.local for version in versions)
+    assert any(version.is_postrelease for version in versions)
+    assert any(version.is_devrelease for version in versions)
+    assert any(version.pre for version in versions)
+    assert {upload.kind for upload in drawn_uploads()} == {"wheel", "sdist"}
+    assert any(upload.build for upload in drawn_uploads())
+    assert any(upload.requires_python for upload in drawn_uploads())
+    assert any("win_amd64" in upload.tag for upload in drawn_uploads())
 
 
 def test_extras_require_their_own_project() -> None:
     own = [
         text
-        for one in drawn_uploads()
-        for text in one.requires_dist
-        if Requirement(text).name.lower() == one.name.lower()
+        for upload in drawn_uploads()
+        for text in upload.requires_dist
+        if Requirement(text).name.lower() == upload.name.lower()
     ]
     assert any("extra == 'all'" in text for text in own)
 
@@ -87,10 +91,10 @@ def test_history_has_yanks_removals_and_quarantines(tmp_path: Path) -> None:
     actions = {event.action.partition(" ")[0] for event in last.changelog}
     assert {"yank", "remove"} <= actions
     sets = [graph.requirement_set(filled.serials, filled.now) for _ in range(200)]
-    assert all(Requirement(text) for one in sets for text in (*one.requirements, *one.constraints))
-    assert any(one.prereleases for one in sets)
-    assert any(one.constraints for one in sets)
-    assert all(BEGAN < one.uploaded_before < filled.now + timedelta(1) for one in sets if one.uploaded_before)
+    assert all(Requirement(text) for wanted in sets for text in (*wanted.requirements, *wanted.constraints))
+    assert any(wanted.prereleases for wanted in sets)
+    assert any(wanted.constraints for wanted in sets)
+    assert all(BEGAN < wanted.uploaded_before < filled.now + timedelta(1) for wanted in sets if wanted.uploaded_before)
 
 
 def test_real_files_are_uploaded_without_code(tmp_path: Path) -> None:

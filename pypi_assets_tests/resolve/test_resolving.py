@@ -66,9 +66,9 @@ def test_markers_and_self_referencing_extras(semantics):
     assert pins(projects, "app[all]", semantics=semantics) == dict.fromkeys(["a", "app", "b", "e"], "1")
     assert pins(projects, "app[nothing]", semantics=semantics) == {"app": "1", "e": "1"}
     assert pins(projects, "app; sys_platform == 'win32'", semantics=semantics) == {}
-    found = resolve(MadeIndex(projects), question("App[All]", semantics=semantics)).releases["app"]
-    assert found.extras == ("a-1", "all", "b")
-    assert found.required_by == (("", "App[All]"),)
+    release = resolve(MadeIndex(projects), question("App[All]", semantics=semantics)).releases["app"]
+    assert release.extras == ("a-1", "all", "b")
+    assert release.required_by == (("", "App[All]"),)
 
 
 @BOTH
@@ -158,26 +158,28 @@ def test_unknown_requirements_end_the_resolution_or_are_reported():
     index = MadeIndex({"app": {"1": {"filenames": ["app-1.tar.gz"], "requires_dist": None, "outcome": "failed"}}})
     with pytest.raises(UnknownRequirementsError, match=naming("app-1.tar.gz", "failed")):
         resolve(index, question("app"))
-    found = resolve(index, question("app", unknown=Unknown.ASSUME_NONE))
-    assert found.pins == {"app": "1"}
-    assert found.releases["app"].is_unknown
+    resolution = resolve(index, question("app", unknown=Unknown.ASSUME_NONE))
+    assert resolution.pins == {"app": "1"}
+    assert resolution.releases["app"].is_unknown
 
 
 def test_requiring_projects_are_recorded():
     index = MadeIndex({"app": {"1": ["Lib[x]>=1", "six"]}, "lib": {"1": ["six>1; extra == 'x'"]}, "six": {"2": []}})
-    found = resolve(index, question("app", "six"))
-    assert found.roots == ("app", "six")
-    assert found.serial == 100
-    assert {name: one.requires for name, one in found.releases.items()} == {
+    resolution = resolve(index, question("app", "six"))
+    assert resolution.roots == ("app", "six")
+    assert resolution.serial == 100
+    assert {name: release.requires for name, release in resolution.releases.items()} == {
         "app": ("lib", "six"),
         "lib": ("six",),
         "six": (),
     }
-    assert found.releases["six"].required_by == (("", "six"), ("app", "six"), ("lib", "six>1; extra == 'x'"))
+    assert resolution.releases["six"].required_by == (("", "six"), ("app", "six"), ("lib", "six>1; extra == 'x'"))
 
 
 def test_limit_errors_name_the_last_attempt():
-    everything = {f"p{number}": {str(one): [f"p{number + 1}=={one}"] for one in range(1, 30)} for number in range(8)}
+    everything = {
+        f"p{number}": {str(version): [f"p{number + 1}=={version}"] for version in range(1, 30)} for number in range(8)
+    }
     everything["p8"] = {"99": []}
     with pytest.raises(ResolutionLimitError, match=naming(20)):
         resolve(MadeIndex(everything), question("p0"), most_steps=20)
@@ -229,7 +231,9 @@ def has_solution(projects: dict[str, dict[str, list[str]]], roots: list[str]) ->
     names = sorted(projects)
     choices = product(*([None, *projects[name]] for name in names))
     return any(
-        is_solution(projects, roots, {name: one for name, one in zip(names, choice, strict=True) if one is not None})
+        is_solution(
+            projects, roots, {name: version for name, version in zip(names, choice, strict=True) if version is not None}
+        )
         for choice in choices
     )
 
@@ -239,11 +243,11 @@ def has_solution(projects: dict[str, dict[str, list[str]]], roots: list[str]) ->
 @settings(max_examples=examples(300), deadline=None)
 @given(projects=PROJECTS, roots=st.lists(REQUIREMENTS, min_size=1, max_size=3))
 def test_every_existing_solution_is_found(semantics, projects, roots):
-    found = pins(projects, *roots, semantics=semantics)
-    if found is None:
+    solution = pins(projects, *roots, semantics=semantics)
+    if solution is None:
         assert not has_solution(projects, roots)
     else:
-        assert is_solution(projects, roots, found)
+        assert is_solution(projects, roots, solution)
 
 
 def test_pre_releases_can_be_disabled_by_project():

@@ -115,16 +115,16 @@ def fill(index: ServedIndex) -> list[Asked]:
             name, version, *further = release.split(" ")
             upload(index, f"{name}-{number}", version, dict_of(further), number)
         asked += [
-            Asked(f"{made}: {question}", tuple(own(one, number) for one in question.split(", ")))
+            Asked(f"{made}: {question}", tuple(own(requirement, number) for requirement in question.split(", ")))
             for question in questions.split(" | ")
         ]
     return asked
 
 
 def upload(index: ServedIndex, name: str, version: str, has: Mapping[str, Sequence[str]], number: int) -> None:
-    extras = dict(one.split(":") for one in has.get("extra", ()))
-    requires = [own(one, number) for one in has.get("needs", ())]
-    requires += [f"{own(one, number)}; extra == '{extra}'" for extra, one in extras.items()]
+    extras = dict(extra.split(":") for extra in has.get("extra", ()))
+    requires = [own(requirement, number) for requirement in has.get("needs", ())]
+    requires += [f"{own(requirement, number)}; extra == '{extra}'" for extra, requirement in extras.items()]
     python = ",".join(has.get("python", ())).replace(";", ",") or None
     [tag] = has.get("tag", ["py3-none-any"])
     index.wheel(name, version, requires_dist=requires, provides_extra=extras, requires_python=python, tag=tag, files={})
@@ -133,12 +133,12 @@ def upload(index: ServedIndex, name: str, version: str, has: Mapping[str, Sequen
 
 
 def dict_of(words: Sequence[str]) -> Mapping[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     waiting = list(words)
     while waiting:
         key = waiting.pop(0)
-        found.setdefault(key, []).extend([] if key == "yanked" else [waiting.pop(0)])
-    return found
+        values.setdefault(key, []).extend([] if key == "yanked" else [waiting.pop(0)])
+    return values
 
 
 def own(requirement: str, number: int) -> str:

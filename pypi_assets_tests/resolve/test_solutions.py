@@ -44,31 +44,32 @@ class Drawn(NamedTuple):
     depgraph: DepgraphReader
 
     def names(self) -> list[str]:
-        return sorted({canonicalize_name(one.name) for one in self.uploads})
+        return sorted({canonicalize_name(upload.name) for upload in self.uploads})
 
     def requires(self, project: str, version: str | None = None) -> set[str]:
         """Return the requirements of a project's release, or of all releases."""
         return {
             canonicalize_name(Requirement(text).name)
-            for one in self.uploads
-            if canonicalize_name(one.name) == project and (version is None or Version(one.version) == Version(version))
-            for text in one.requires_dist
+            for upload in self.uploads
+            if canonicalize_name(upload.name) == project
+            and (version is None or Version(upload.version) == Version(version))
+            for text in upload.requires_dist
         }
 
 
 @contextmanager
 def drawn_index(folder: Path, seed: int) -> Iterator[Drawn]:
     drawn = random.Random(seed)
-    uploads = [one for release in RequirementGraph.drawn(PROJECTS, drawn).uploads() for one in release]
+    uploads = [upload for release in RequirementGraph.drawn(PROJECTS, drawn).uploads() for upload in release]
     small = small_catalog(folder)
-    for serial, one in enumerate(uploads, 1):
-        stem = f"{one.name.replace('-', '_')}-{one.version}"
-        filename = f"{stem}-{one.tag}.whl" if one.kind == "wheel" else f"{stem}.tar.gz"
+    for serial, upload in enumerate(uploads, 1):
+        stem = f"{upload.name.replace('-', '_')}-{upload.version}"
+        filename = f"{stem}-{upload.tag}.whl" if upload.kind == "wheel" else f"{stem}.tar.gz"
         if filename not in small.filenames:
             small.add(
-                *(serial, one.name, one.version, filename),
-                requires_dist=one.requires_dist if one.kind == "wheel" else None,
-                requires_python=one.requires_python,
+                *(serial, upload.name, upload.version, filename),
+                requires_dist=upload.requires_dist if upload.kind == "wheel" else None,
+                requires_python=upload.requires_python,
             )
             if drawn.random() < 0.03:
                 small.yank(serial, filename)
@@ -128,7 +129,7 @@ def compared(
         check_chain(index, project, row)
         if row["reason"] == "excludes":
             texts = [Requirement(text) for text in row["requirements"]]
-            assert all(not one.specifier.contains(version, prereleases=True) for one in texts)
+            assert all(not requirement.specifier.contains(version, prereleases=True) for requirement in texts)
             continue
         expected = {"unsolvable": ("unsolvable", "solvable"), "broken": ("unsolvable", "unsolvable")}
         assert (with_it, without[name]) == expected.get(row["reason"], ("undecided", without[name])), name
@@ -163,17 +164,17 @@ def test_breaks_match_single_resolutions(index: Drawn) -> None:
     for name, text in BREAKING:
         version = Version(text)
         solvable = solvable_by(releases, name, version)
-        found = list(breaks(requirements, name, version, transitive=True, solvable=solvable))
-        total += compared(index, releases, without, name, version, found)
+        rows = list(breaks(requirements, name, version, transitive=True, solvable=solvable))
+        total += compared(index, releases, without, name, version, rows)
         assert list(breaks(requirements, name, version, solvable=solvable)) == [
-            row for row in found if row["depth"] == 1
+            row for row in rows if row["depth"] == 1
         ]
     assert total["unsolvable"] >= 3
     assert total["excludes"] >= 3
     assert total["broken"]
     assert total["undecided"]
     past = solvable_by(past_index(index.catalog, index.serial), name, version)
-    assert list(breaks(requirements, name, version, transitive=True, solvable=past)) == found
+    assert list(breaks(requirements, name, version, transitive=True, solvable=past)) == rows
 
 
 @pytest.mark.nightly
@@ -197,8 +198,8 @@ def test_newest_solutions_match_single_resolutions(index: Drawn, tmp_path: Path)
     candidates = list(possibly_exposed(CatalogSnapshot(index.catalog, index.serial), advisories))
     assert len(candidates) == len(set(candidates))
     rows = list(exposed_solutions(candidates, advisories, lambda name: solution_of(releases, ANY, name)))
-    found = {(row["normalized"], row["required"], row["version"]) for row in rows if row["undecided"] is None}
-    assert found == expected
+    pinned = {(row["normalized"], row["required"], row["version"]) for row in rows if row["undecided"] is None}
+    assert pinned == expected
     assert {row["normalized"] for row in rows if row["undecided"]} == {
         name for name in candidates if isinstance(pins[name], Undecided)
     }
@@ -222,12 +223,12 @@ class Graph:
     """The newest requirements of STORY."""
 
     def requiring(self, project: str, after: str | None = None) -> Iterator[str]:
-        found = [
+        names = [
             name
             for name, releases in STORY.items()
             if any(Requirement(text).name == project for texts in releases.values() for text in texts or ())
         ]
-        return iter(found)
+        return iter(names)
 
     def newest(self, projects: list[str]) -> Iterator[object]:
         return (NewestOf.of(name) for name in projects)
@@ -276,12 +277,12 @@ def test_too_long_resolution_is_undecided(tmp_path: Path) -> None:
     assert verdict is not None
     assert verdict.reason == "undecided"
     assert mentions(verdict.proof, "-1")
-    found = solution_of(index, ANY, "app", most_seconds=-1.0)
-    assert isinstance(found, Undecided)
+    solution = solution_of(index, ANY, "app", most_seconds=-1.0)
+    assert isinstance(solution, Undecided)
     advisories = read_advisories(stored(tmp_path / "osv", one=record("base", versions=["1.0"])))
-    [row] = exposed_solutions(["app"], advisories, lambda _: found)
+    [row] = exposed_solutions(["app"], advisories, lambda _: solution)
     assert row == ExposedSolution(
-        normalized="app", chosen=None, required=None, version=None, advisories=[], undecided=found.reason
+        normalized="app", chosen=None, required=None, version=None, advisories=[], undecided=solution.reason
     )
 
 

@@ -96,15 +96,23 @@ def test_day_lists_solvable_projects_and_breaking_changes(dated: DatedCatalog) -
     assert quiet.projects == second.projects
     assert (quiet.newly_unsolvable, quiet.newly_solvable) == ((), ())
     last = solve_day(dated.catalog, STORY, day(3), quiet)
-    assert [(one.project, one.environment, one.version) for one in last.newly_solvable] == [("app", WINDOWS, "2")]
-    assert [(one.project, one.environment) for one in last.newly_unsolvable] == [("app", OLD_LINUX), ("lib", OLD_LINUX)]
-    assert {event.serial for one in last.newly_unsolvable for event in one.events or ()} == {8}
+    assert [(change.project, change.environment, change.version) for change in last.newly_solvable] == [
+        ("app", WINDOWS, "2")
+    ]
+    assert [(change.project, change.environment) for change in last.newly_unsolvable] == [
+        ("app", OLD_LINUX),
+        ("lib", OLD_LINUX),
+    ]
+    assert {event.serial for change in last.newly_unsolvable for event in change.events or ()} == {8}
 
 
 def test_number_of_searched_losses_is_limited(dated: DatedCatalog) -> None:
     fill(dated)
     made = solve_day(dated.catalog, STORY, day(3), most_searches=1)
-    assert [(one.project, one.events is None) for one in made.newly_unsolvable] == [("app", False), ("lib", True)]
+    assert [(change.project, change.events is None) for change in made.newly_unsolvable] == [
+        ("app", False),
+        ("lib", True),
+    ]
     assert made.without_search == 1
 
 
@@ -136,8 +144,8 @@ def test_each_kind_of_failure_costs_one_record() -> None:
     versions = {str(number): [f"b=={number % 7}", f"c=={number % 5}"] for number in range(60)}
     hostile = {
         "a": versions,
-        "b": {str(one): [f"c>{one}"] for one in range(7)},
-        "c": {str(one): [] for one in range(5)},
+        "b": {str(number): [f"c>{number}"] for number in range(7)},
+        "c": {str(number): [] for number in range(5)},
     }
     index = MadeIndex({**hostile, "unread": {"1": None}, "sound": {"1": ["six"]}, "six": {"1": []}})
     outcomes = {name: outcome_of(index, (name, LINUX), LIMITS) for name in ("unread", "sound", "nothing", "no name!")}
@@ -172,11 +180,13 @@ def expected_outcome(dated: DatedCatalog, serial: int, project: str, place: str)
 
 def check(dated: DatedCatalog, made: Solvability) -> None:
     """Check a day against separate resolutions at its serials."""
-    keys = list(product([one.name for one in made.projects], (place.name for place in PLACES)))
-    found = {(one.name, place): outcome for one in made.projects for place, outcome in one.outcomes.items()}
+    keys = list(product([project.name for project in made.projects], (place.name for place in PLACES)))
+    outcomes = {
+        (project.name, place): outcome for project in made.projects for place, outcome in project.outcomes.items()
+    }
     for key in keys:
         kind, value = expected_outcome(dated, made.moment.serial, *key)
-        outcome = found[key]
+        outcome = outcomes[key]
         assert (outcome.pins if kind == "pins" else outcome.failure) == value, key
         assert outcome.is_solvable == (kind == "pins")
     before = made.before
@@ -184,16 +194,17 @@ def check(dated: DatedCatalog, made: Solvability) -> None:
         assert not made.newly_unsolvable
         return
     was = {key: expected_outcome(dated, before.serial, *key)[0] == "pins" for key in keys}
-    lost = [(one.project, one.environment) for one in made.newly_unsolvable]
-    assert lost == [key for key in keys if was[key] and not found[key].is_solvable]
-    gained = [(one.project, one.environment) for one in made.newly_solvable]
-    assert gained == [key for key in keys if not was[key] and found[key].is_solvable]
-    for one in made.newly_unsolvable:
-        assert one.events is not None
-        [event] = one.events
+    lost = [(change.project, change.environment) for change in made.newly_unsolvable]
+    assert lost == [key for key in keys if was[key] and not outcomes[key].is_solvable]
+    gained = [(change.project, change.environment) for change in made.newly_solvable]
+    assert gained == [key for key in keys if not was[key] and outcomes[key].is_solvable]
+    for change in made.newly_unsolvable:
+        assert change.events is not None
+        [event] = change.events
         assert before.serial < event.serial <= made.moment.serial
         kinds = [
-            expected_outcome(dated, at, one.project, one.environment)[0] for at in (event.serial - 1, event.serial)
+            expected_outcome(dated, at, change.project, change.environment)[0]
+            for at in (event.serial - 1, event.serial)
         ]
         assert kinds == ["pins", "failure"]
 
@@ -235,7 +246,7 @@ def test_stale_previous_day_is_not_reused(dated: DatedCatalog, storage: Storage)
     made, _ = publish_day(dated.catalog, storage, STORY, day(1))
     assert made.before is not None
     assert made.before.epoch > made.before.serial == 3
-    assert [(one.project, one.environment) for one in made.newly_solvable] == [
+    assert [(change.project, change.environment) for change in made.newly_solvable] == [
         ("app", LINUX),
         ("app", OLD_LINUX),
         ("app", MACOS),

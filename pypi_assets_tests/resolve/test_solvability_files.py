@@ -113,7 +113,8 @@ def test_corrupt_file_is_rejected_and_named(storage: Storage) -> None:
     del missing["moment"]
     broken = [b"", b"text", whole[:-9], whole[:30], whole[:20] + b"\0\0\0\0" + whole[24:]]
     broken += [
-        gzip.compress(one) for one in (b"{", b"[]", b"{}", encoded[:-5], *map(msgspec.json.encode, (wrong, missing)))
+        gzip.compress(content)
+        for content in (b"{", b"[]", b"{}", encoded[:-5], *map(msgspec.json.encode, (wrong, missing)))
     ]
     for content in broken:
         text = put(storage, content)
@@ -163,12 +164,12 @@ def test_day_is_cached_until_rewritten(tmp_path: Path, monkeypatch: pytest.Monke
         days.read(None)
     write_day(storage, MADE)
     for _ in range(3):
-        [one] = days.summaries(5)
-    assert (one.day, one.serial, one.outcomes["solvable"], one.newly_unsolvable) == (DAY, 1350, 3, 2)
+        [summary] = days.summaries(5)
+    assert (summary.day, summary.serial, summary.outcomes["solvable"], summary.newly_unsolvable) == (DAY, 1350, 3, 2)
     assert len(reads) == 1
     write_day(storage, msgspec.structs.replace(MADE, newly_unsolvable=()))
-    [one] = days.summaries(5)
-    assert (one.newly_unsolvable, len(reads)) == (0, 2)
+    [summary] = days.summaries(5)
+    assert (summary.newly_unsolvable, len(reads)) == (0, 2)
     assert days.read(None) == days.read(DAY)
 
 
@@ -180,9 +181,9 @@ def test_only_old_days_are_deleted(tmp_path: Path) -> None:
         storage.put(path, b"something")
     written = storage.head(solvability_path(days[0])).last_modified.timestamp()
     assert clean_days(storage, written - 60) == []
-    found = [one.path for one in clean_days(storage, written + 60, dry_run=True)]
-    assert found == [solvability_path(day) for day in reversed(days)]
+    paths = [deleted.path for deleted in clean_days(storage, written + 60, dry_run=True)]
+    assert paths == [solvability_path(day) for day in reversed(days)]
     assert stored_days(storage) == sorted(days)
-    assert [one.path for one in clean_days(storage, written + 60)] == found
+    assert [deleted.path for deleted in clean_days(storage, written + 60)] == paths
     assert stored_days(storage) == []
     assert all(storage.exists(path) for path in others)

@@ -14,9 +14,9 @@ from pypi_assets_tests.resolve.made_index import MadeIndex, Release, question
 
 def solved(projects: Mapping[str, Mapping[str, Release]], *requirements: str, **options: object) -> dict[str, str]:
     provider = SolverProvider(MadeIndex(projects), question(*requirements, **options), {})
-    found = solve_by_facts(provider, Watch(60), 100_000)
-    assert provider.reachable({name: number for name, number in found.items() if "[" not in name}) == found
-    return {name: provider.candidate(name, number).text for name, number in found.items()}
+    solution = solve_by_facts(provider, Watch(60), 100_000)
+    assert provider.reachable({name: number for name, number in solution.items() if "[" not in name}) == solution
+    return {name: provider.candidate(name, number).text for name, number in solution.items()}
 
 
 def test_newest_version_allowed_by_all_is_chosen():

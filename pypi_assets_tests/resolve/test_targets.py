@@ -25,11 +25,11 @@ PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
 def test_default_is_the_running_python_and_platform():
-    found = target()
-    assert str(found) == f"CPython {running_python()} on {running_platform()}"
-    assert found.environment.python == sys.version_info[:3]
+    default = target()
+    assert str(default) == f"CPython {running_python()} on {running_platform()}"
+    assert default.environment.python == sys.version_info[:3]
     if sys.implementation.name == "cpython":
-        assert Marker(found.marker).evaluate()
+        assert Marker(default.marker).evaluate()
 
 
 def test_running_platform_is_recognized_by_its_first_tag(monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests):
@@ -52,28 +52,28 @@ def test_running_platform_is_recognized_by_its_first_tag(monkeypatch: pytest.Mon
 
 
 def test_several_environments_are_ordered_by_python():
-    found = universal_targets(["3.13", "3.11.4"], ["macos", "windows-arm64"])
-    assert [str(one) for one in found] == [
+    targets = universal_targets(["3.13", "3.11.4"], ["macos", "windows-arm64"])
+    assert [str(environment) for environment in targets] == [
         "CPython 3.11.4 on macos",
         "CPython 3.11.4 on windows-arm64",
         "CPython 3.13 on macos",
         "CPython 3.13 on windows-arm64",
     ]
-    assert found[1].variables == ("3.11", "win32", "ARM64")
+    assert targets[1].variables == ("3.11", "win32", "ARM64")
 
 
 def test_default_range_starts_at_the_running_python(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("pypi_assets.resolve.targets.sys.version_info", (3, 13, 2))
-    found = universal_targets()
-    assert list(dict.fromkeys(one.python for one in found)) == ["3.13", "3.14"]
-    assert [one.platform for one in found[:4]] == list(UNIVERSAL_PLATFORMS)
-    assert len(found) == 8
+    targets = universal_targets()
+    assert list(dict.fromkeys(environment.python for environment in targets)) == ["3.13", "3.14"]
+    assert [environment.platform for environment in targets[:4]] == list(UNIVERSAL_PLATFORMS)
+    assert len(targets) == 8
     monkeypatch.setattr("pypi_assets.resolve.targets.sys.version_info", (3, 15, 0))
-    assert {one.python for one in universal_targets()} == {"3.15"}
+    assert {environment.python for environment in universal_targets()} == {"3.15"}
 
 
 def test_pythons_follow_requires_python():
-    classifiers = [f'"Programming Language :: Python :: {one}"' for one in PYTHONS]
+    classifiers = [f'"Programming Language :: Python :: {python}"' for python in PYTHONS]
     assert [line.strip(" ,") for line in PROJECT.read_text().splitlines() if "Python :: 3." in line] == classifiers
 
 
@@ -98,9 +98,9 @@ def test_unknown_names_are_rejected():
 
 def test_marker_of_a_target_holds_only_there():
     names = [name for name in PLATFORMS if "-" in name and not name.startswith("musl")]
-    found = universal_targets(PYTHONS, names)
-    for one in found:
-        assert [str(other) for other in found if other.environment.holds(one.marker)] == [str(one)]
+    targets = universal_targets(PYTHONS, names)
+    for place in targets:
+        assert [str(other) for other in targets if other.environment.holds(place.marker)] == [str(place)]
 
 
 LINUX, ARM, MAC, WINDOWS = ("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64"), ("win32", "AMD64")
@@ -112,8 +112,8 @@ VARIABLES = ("python_version", "sys_platform", "platform_machine")
 
 
 def of(pythons: tuple[str, ...] = SOME_PYTHONS, *platforms: tuple[str, str]) -> frozenset[Variables]:
-    some = platforms or (LINUX, ARM, MAC, WINDOWS)
-    return frozenset((python, *platform) for python in pythons for platform in some)
+    chosen = platforms or (LINUX, ARM, MAC, WINDOWS)
+    return frozenset((python, *platform) for python in pythons for platform in chosen)
 
 
 def test_simplest_marker_is_used(subtests: pytest.Subtests):
@@ -159,6 +159,6 @@ ENVIRONMENTS = st.lists(
 def test_marker_holds_exactly_for_its_targets(environments, drawn):
     chosen = drawn.draw(st.sets(st.sampled_from(environments), min_size=1))
     marker = simplest_marker(frozenset(chosen), tuple(environments))
-    for one in environments:
-        holds = marker is None or Marker(marker).evaluate(dict(zip(VARIABLES, one, strict=True)))
-        assert holds == (one in chosen)
+    for environment in environments:
+        holds = marker is None or Marker(marker).evaluate(dict(zip(VARIABLES, environment, strict=True)))
+        assert holds == (environment in chosen)

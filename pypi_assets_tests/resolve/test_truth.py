@@ -27,10 +27,10 @@ def test_solutions_match_uv(index: GraphIndex, sets: list[RequirementSet]) -> No
     seen: dict[str, Seen] = {}
     for number, name in enumerate(names):
         seen |= resolve_sets(index, Semantics.UV, sets[number : 32 : len(names)], [Place.named(name)])
-    assert [wrong for one in seen.values() for wrong in one.wrong] == []
-    assert sum(one.counts["solved"] for one in seen.values()) >= 16
-    assert [differing for one in seen.values() for differing in one.differing] == []
-    assert all(one.is_good for one in seen.values())
+    assert [wrong for outcome in seen.values() for wrong in outcome.wrong] == []
+    assert sum(outcome.counts["solved"] for outcome in seen.values()) >= 16
+    assert [differing for outcome in seen.values() for differing in outcome.differing] == []
+    assert all(outcome.is_good for outcome in seen.values())
 
 
 @pytest.mark.nightly

@@ -18,7 +18,7 @@ def resolved(projects: dict[str, dict[str, object]], *requirements: str, **optio
 
 
 def entries(answer: JoinedResolution) -> list[tuple[str, str, str | None]]:
-    return [(one.normalized, one.version, one.marker) for one in answer.releases]
+    return [(release.normalized, release.version, release.marker) for release in answer.releases]
 
 
 def test_common_pins_have_no_marker_unless_needed_in_some_environments():
@@ -40,7 +40,10 @@ def test_common_pins_have_no_marker_unless_needed_in_some_environments():
     app, colorama, six, _ = answer.releases
     assert app.requires == (("colorama", "1"), ("six", "1"), ("tomli", "1"))
     assert six.required_by == (("app", "six"), ("colorama", "six"))
-    assert [str(one) for one in colorama.pins] == ["CPython 3.11 on windows-x86_64", "CPython 3.12 on windows-x86_64"]
+    assert [str(environment) for environment in colorama.pins] == [
+        "CPython 3.11 on windows-x86_64",
+        "CPython 3.12 on windows-x86_64",
+    ]
     assert answer.roots == ("app",)
 
 
@@ -64,7 +67,7 @@ def test_one_environment_has_no_markers():
     given = question("app")
     answer = resolve_for(index, given, [target("3.12", "linux")])
     assert entries(answer) == [("app", "1", None), ("six", "1", None)]
-    assert {one.normalized: one.version for one in answer.releases} == resolve(index, given).pins
+    assert {release.normalized: release.version for release in answer.releases} == resolve(index, given).pins
 
 
 def test_extras_of_all_environments_are_joined():
@@ -102,22 +105,22 @@ def test_files_usable_in_any_environment_are_listed():
     projects = {"fast": {"1": {"filenames": names[:-1]}, "0": {"filenames": names[-1:], "kind": "egg"}}}
     answer = resolved(projects, "fast")
     [release] = answer.releases
-    assert sorted(one["filename"] for one in answer.installable_files(release)) == sorted(
+    assert sorted(file["filename"] for file in answer.installable_files(release)) == sorted(
         [*names[:2], names[3], names[5]]
     )
-    assert sorted(one["filename"] for one in answer.allowed_files(release)) == sorted(names[:-1])
+    assert sorted(file["filename"] for file in answer.allowed_files(release)) == sorted(names[:-1])
     binary = resolve_for(MadeIndex(projects), question("fast", only_binary=True), TARGETS[:1])
     [release] = binary.releases
-    assert [one["filename"] for one in binary.installable_files(release)] == names[:1]
-    assert sorted(one["filename"] for one in binary.allowed_files(release)) == sorted(names[:5])
+    assert [file["filename"] for file in binary.installable_files(release)] == names[:1]
+    assert sorted(file["filename"] for file in binary.allowed_files(release)) == sorted(names[:5])
 
 
 def test_yanked_file_is_used_only_if_all_are_yanked():
     half = {"filenames": ["demo-1.tar.gz"], "yanked": True}
     projects = {"demo": {"1": {"yanked": True}}, "lib": {"1": half}}
     answer = resolved(projects, "demo==1", "lib==1")
-    assert [one.is_yanked for one in answer.releases] == [True, True]
-    assert [len(answer.installable_files(one)) for one in answer.releases] == [1, 1]
+    assert [release.is_yanked for release in answer.releases] == [True, True]
+    assert [len(answer.installable_files(release)) for release in answer.releases] == [1, 1]
 
 
 NAMES = ("a", "b", "c", "d")
@@ -144,15 +147,15 @@ def test_markers_select_a_solution_in_each_environment(projects, roots):
         with pytest.raises(UnsolvableError):
             resolve(MadeIndex(projects), question(*roots, environment=error.target.environment))
         return
-    for one in TARGETS:
+    for place in TARGETS:
         selected = [
             (release.normalized, release.version)
             for release in answer.releases
-            if one.environment.holds(release.marker)
+            if place.environment.holds(release.marker)
         ]
         names = [name for name, _ in selected]
         assert len(names) == len(set(names))
         pinned = question(
-            *roots, environment=one.environment, constraints=[f"{name}=={text}" for name, text in selected]
+            *roots, environment=place.environment, constraints=[f"{name}=={text}" for name, text in selected]
         )
         assert resolve(MadeIndex(projects), pinned).pins == dict(selected)

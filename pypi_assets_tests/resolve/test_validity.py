@@ -93,12 +93,12 @@ def test_uv_uses_only_the_lower_bound_of_requires_python(shown: ShownIndex) -> N
 def test_choices_of_installers_are_valid(tmp_path: Path) -> None:
     solved, pins = 0, 0
     with graph_index(tmp_path, 30, seed=5) as index:
-        for number, one in enumerate(index.draw(12, seed=5)):
+        for number, requirement_set in enumerate(index.draw(12, seed=5)):
             installer = Semantics.PIP if number % 3 == 0 else Semantics.UV
             names = ENVIRONMENTS[installer]
             place = Place.named(names[number % len(names)])
-            chosen = index.pins_of(installer, one, place)
-            assert index.faults_of(installer, one, place, chosen) == []
+            chosen = index.pins_of(installer, requirement_set, place)
+            assert index.faults_of(installer, requirement_set, place, chosen) == []
             solved += chosen is not None
             pins += len(chosen or ())
     assert 4 <= solved < 12

@@ -127,16 +127,16 @@ def _differences(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator
 def table(seen: Mapping[str, Seen]) -> Iterable[str]:
     """Return the outcomes by environment as lines of a table."""
     columns: Mapping[str, Callable[[Seen], object]] = {
-        "sets": lambda one: one.counts["sets"],
-        "solved": lambda one: one.counts["solved"],
-        "wrong": lambda one: len(one.wrong),
-        "equal pins": lambda one: f"{one.equal_share:.1%}",
-        "ms theirs": lambda one: round(1000 * one.seconds["theirs"] / one.counts["sets"]),
-        "ms ours": lambda one: round(1000 * one.seconds["ours"] / one.counts["sets"]),
+        "sets": lambda outcome: outcome.counts["sets"],
+        "solved": lambda outcome: outcome.counts["solved"],
+        "wrong": lambda outcome: len(outcome.wrong),
+        "equal pins": lambda outcome: f"{outcome.equal_share:.1%}",
+        "ms theirs": lambda outcome: round(1000 * outcome.seconds["theirs"] / outcome.counts["sets"]),
+        "ms ours": lambda outcome: round(1000 * outcome.seconds["ours"] / outcome.counts["sets"]),
     }
     yield f"{'':14}" + "".join(f"{name:>12}" for name in columns)
-    for name, one in seen.items():
-        yield f"{name:14}" + "".join(f"{column(one)!s:>12}" for column in columns.values())
+    for name, outcome in seen.items():
+        yield f"{name:14}" + "".join(f"{column(outcome)!s:>12}" for column in columns.values())
 
 
 def main() -> int:
@@ -157,11 +157,11 @@ def main() -> int:
             seen = resolve_sets(index, options.installer, index.draw(options.sets, options.seed), places)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    for one in seen.values():
-        for text in [*one.wrong, *one.differing]:
+    for outcome in seen.values():
+        for text in [*outcome.wrong, *outcome.differing]:
             sys.stdout.write(f"{text}\n\n")
     sys.stdout.write("\n".join(table(seen)) + "\n")
-    return 0 if all(one.is_good for one in seen.values()) else 1
+    return 0 if all(outcome.is_good for outcome in seen.values()) else 1
 
 
 if __name__ == "__main__":

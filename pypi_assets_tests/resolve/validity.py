@@ -141,20 +141,20 @@ def faults(
     chosen = {
         name: [wheel for wheel in usable[name] if wheel.version == Version(version)] for name, version in pins.items()
     }
-    found = [f"{name}=={pins[name]} has no usable wheel" for name, wheels in chosen.items() if not wheels]
-    if found:
-        return found
+    problems = [f"{name}=={pins[name]} has no usable wheel" for name, wheels in chosen.items() if not wheels]
+    if problems:
+        return problems
     constraints = list(map(Requirement, wanted.constraints))
     applicable = _applicable(list(map(Requirement, wanted.requirements)), chosen, target)
-    reached = {canonicalize_name(one.name) for one in applicable}
-    found += [f"{name} is not pinned" for name in sorted(reached - pins.keys())]
-    found += [f"nothing requires {name}" for name in sorted(pins.keys() - reached)]
-    applicable += [one for one in constraints if _holds(one, target, "")]
+    reached = {canonicalize_name(requirement.name) for requirement in applicable}
+    problems += [f"{name} is not pinned" for name in sorted(reached - pins.keys())]
+    problems += [f"nothing requires {name}" for name in sorted(pins.keys() - reached)]
+    applicable += [requirement for requirement in constraints if _holds(requirement, target, "")]
     may_be_pre = wanted.prereleases or semantics is Semantics.UV
     for name in sorted(pins.keys() & reached):
-        named = [one for one in applicable if canonicalize_name(one.name) == name]
-        found += _faults_of(name, pins[name], named, chosen[name], usable[name], may_be_pre=may_be_pre)
-    return found
+        named = [requirement for requirement in applicable if canonicalize_name(requirement.name) == name]
+        problems += _faults_of(name, pins[name], named, chosen[name], usable[name], may_be_pre=may_be_pre)
+    return problems
 
 
 def _faults_of(
@@ -167,36 +167,42 @@ def _faults_of(
     may_be_pre: bool,
 ) -> list[str]:
     pin = f"{name}=={version}"
-    found = [f"{pin} does not meet {one}" for one in named if not one.specifier.contains(version, prereleases=True)]
+    problems = [
+        f"{pin} does not meet {requirement}"
+        for requirement in named
+        if not requirement.specifier.contains(version, prereleases=True)
+    ]
     is_pinned = any(
-        each.operator in {"==", "==="} and "*" not in each.version for one in named for each in one.specifier
+        each.operator in {"==", "==="} and "*" not in each.version
+        for requirement in named
+        for each in requirement.specifier
     )
     if all(wheel.is_yanked for wheel in chosen) and not is_pinned:
-        found.append(f"{pin} is yanked, and no requirement pins it")
+        problems.append(f"{pin} is yanked, and no requirement pins it")
     if Version(version).is_prerelease and not may_be_pre:
-        is_opened = any(one.specifier.prereleases for one in named)
+        is_opened = any(requirement.specifier.prereleases for requirement in named)
         finals = [wheel.version for wheel in usable if not wheel.version.is_prerelease and not wheel.is_yanked]
-        if not is_opened and any(all(one.specifier.contains(each) for one in named) for each in finals):
-            found.append(f"{pin} is a pre-release, though there is a final release and none is asked for")
-    return found
+        if not is_opened and any(all(requirement.specifier.contains(each) for requirement in named) for each in finals):
+            problems.append(f"{pin} is a pre-release, though there is a final release and none is asked for")
+    return problems
 
 
 def _applicable(
     roots: Sequence[Requirement], chosen: Mapping[str, Sequence[ShownWheel]], target: Target
 ) -> list[Requirement]:
     """Return all requirements with matching markers, from the roots and the projects they lead to, with extras."""
-    found = []
-    left = [one for one in roots if _holds(one, target, "")]
+    applicable = []
+    left = [requirement for requirement in roots if _holds(requirement, target, "")]
     seen: set[tuple[str, str]] = set()
     while left:
         requirement = left.pop()
-        found.append(requirement)
+        applicable.append(requirement)
         name = canonicalize_name(requirement.name)
         for extra in ["", *map(canonicalize_name, requirement.extras)]:
             if (name, extra) not in seen and chosen.get(name):
                 seen.add((name, extra))
-                left += [one for one in chosen[name][0].requires_dist if _holds(one, target, extra)]
-    return found
+                left += [each for each in chosen[name][0].requires_dist if _holds(each, target, extra)]
+    return applicable
 
 
 def _holds(requirement: Requirement, target: Target, extra: str) -> bool:

@@ -32,17 +32,17 @@ _PARENT = os.getppid()
 """A process may know this id even without permissions."""
 
 
-def attempt(of: Callable[[], object]) -> Callable[[], object]:
-    ATTEMPTS[of.__name__.replace("_", " ")] = of
-    return of
+def attempt(attack: Callable[[], object]) -> Callable[[], object]:
+    ATTEMPTS[attack.__name__.replace("_", " ")] = attack
+    return attack
 
 
 def try_all() -> dict[str, str]:
     """Return, by attempt, `done` or `stopped` with the error."""
     outcomes = {}
-    for name, of in ATTEMPTS.items():
+    for name, attack in ATTEMPTS.items():
         try:
-            of()
+            attack()
             outcomes[name] = DONE
         except OSError as error:
             number = error.errno or 0
@@ -387,8 +387,8 @@ def mount_a_file_system() -> None:
 @attempt
 def join_a_namespace() -> None:
     """Join the namespace of this process."""
-    with Path("/proc/self/ns/uts").open("rb") as of:
-        system_call(308, 268, of.fileno(), 0)
+    with Path("/proc/self/ns/uts").open("rb") as file:
+        system_call(308, 268, file.fileno(), 0)
 
 
 @attempt

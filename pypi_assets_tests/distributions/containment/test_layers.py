@@ -87,9 +87,9 @@ def outcomes(variables: dict[str, str], *names: str) -> dict[str, str]:
             timeout=60,
             check=True,
         )
-    found: dict[str, str] = json.loads(done.stdout)
-    assert list(found) == list(ATTEMPTS)
-    return found
+    result: dict[str, str] = json.loads(done.stdout)
+    assert list(result) == list(ATTEMPTS)
+    return result
 
 
 def stopped(variables: dict[str, str], *names: str) -> set[str]:
@@ -167,7 +167,7 @@ def test_other_layers_hold_when_one_is_missing(
     else:
         assert not set(done) & (LANDLOCK | BY_LIMITS_ALONE | BY_CAPABILITIES)
 
-    is_needed = next(one.is_needed for one in LAYERS if one.name == layer)
+    is_needed = next(candidate.is_needed for candidate in LAYERS if candidate.name == layer)
     with ReaderPool(ReadLimits(), size=1, must_contain=True) as pool:
         if is_needed:
             with pytest.raises(UncontainedReaderError, match=naming("PYPI_ASSETS_CONTAINMENT", layer)):
@@ -191,17 +191,17 @@ def test_layer_denied_by_kernel_is_missing(monkeypatch: pytest.MonkeyPatch) -> N
         "LAYERS",
         [layers.Layer("one", lambda: None, refuse, True), layers.Layer("two", lambda: "no", refuse, False)],
     )
-    two, one = layers.contain(1, 1)
-    assert two == MissingLayer("two", "no", False)
-    assert (one.name, one.is_needed) == ("one", True)
-    assert "Operation not permitted" in one.reason
-    assert missing_layers() == [two]
-    assert str(two) == "two: no"
+    second, first = layers.contain(1, 1)
+    assert second == MissingLayer("two", "no", False)
+    assert (first.name, first.is_needed) == ("one", True)
+    assert "Operation not permitted" in first.reason
+    assert missing_layers() == [second]
+    assert str(second) == "two: no"
 
 
 def test_older_kernels_lack_parts_of_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "version", lambda: 3)
-    names = {one.name: one.reason for one in missing_layers()}
+    names = {layer.name: layer.reason for layer in missing_layers()}
     assert all(f"version {number}" in names["Landlock for TCP"] for number in (3, 4))
     assert "Landlock" not in names
 
@@ -211,14 +211,14 @@ def test_kernel_without_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(kernel, "version", refuse)
-    found = {one.name: one for one in missing_layers()}
-    assert found["Landlock"].is_needed
-    assert "Operation not supported" in found["Landlock"].reason
+    missing = {layer.name: layer for layer in missing_layers()}
+    assert missing["Landlock"].is_needed
+    assert "Operation not supported" in missing["Landlock"].reason
 
 
 def test_on_other_systems_all_layers_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layers.kernel, "IS_LINUX", False)
-    assert [one.name for one in missing_layers()] == [layer.name for layer in LAYERS]
+    assert [layer.name for layer in missing_layers()] == [layer.name for layer in LAYERS]
 
 
 class Stream(io.BytesIO):
@@ -244,8 +244,8 @@ def test_reading_opens_no_file_and_makes_no_other_system_calls(tmp_path: Path, m
         make_wheel(tmp_path, "demo", "1.0", requires_dist=["a"], entry_points="[a]\nb=c:d\n"),
         make_egg(tmp_path, "demo", "1.0", requires="a\n", top_level=["demo"]),
         *(
-            make_sdist(tmp_path, "demo", f"1.{at}", format=one)
-            for at, one in enumerate(("tar.gz", "tar.bz2", "tar.xz"))
+            make_sdist(tmp_path, "demo", f"1.{at}", format=suffix)
+            for at, suffix in enumerate(("tar.gz", "tar.bz2", "tar.xz"))
         ),
         make_sdist(tmp_path, "demo", "2.0", format="tar", filename="demo-2.0.tar"),
         make_sdist(tmp_path, "demo", "2.1", format="zip"),

@@ -158,7 +158,7 @@ def test_both_processors_allow_the_same_calls() -> None:
 
 @pytest.mark.parametrize("machine", ARCHITECTURES)
 def test_program_of_another_architecture_is_killed(machine: str) -> None:
-    for other in {0x40000003, 0x40000028, *(one.audit_number for one in ARCHITECTURES.values())} - {
+    for other in {0x40000003, 0x40000028, *(architecture.audit_number for architecture in ARCHITECTURES.values())} - {
         ARCHITECTURES[machine].audit_number
     }:
         assert answer(machine, ARCHITECTURES[machine].calls["getpid"], architecture=other) == KILL_PROCESS
@@ -174,10 +174,10 @@ def test_call_numbers_match_kernel_headers() -> None:
         "x86_64": Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
         "aarch64": Path("/usr/include/asm-generic/unistd.h"),
     }
-    found = [machine for machine in headers if headers[machine].exists()]
-    if not found:
+    machines = [machine for machine in headers if headers[machine].exists()]
+    if not machines:
         pytest.skip("no headers of the kernel")
-    for machine in found:
+    for machine in machines:
         text = headers[machine].read_text()
         for name, number in ARCHITECTURES[machine].calls.items():
             generic = {"lseek": "3264_lseek", "ftruncate": "3264_ftruncate", "mmap": "3264_mmap", "fstat": "3264_fstat"}

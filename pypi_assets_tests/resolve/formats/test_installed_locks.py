@@ -82,8 +82,8 @@ def test_installers_install_exactly_the_chosen_releases(
         (tmp_path / name).write_text(published.done("resolve", *wanted, "--format", format_).stdout)
     assert ("native-2.0" in (tmp_path / "pylock.toml").read_text()) == bool(options)
     for number, (installer, (name, command)) in enumerate(INSTALLERS.items()):
-        found = installed(command(tmp_path / name), tmp_path / f"installed-{number}", index.url)
-        assert found == chosen, installer
+        installed_pins = installed(command(tmp_path / name), tmp_path / f"installed-{number}", index.url)
+        assert installed_pins == chosen, installer
 
 
 @pytest.mark.nightly

@@ -71,11 +71,11 @@ def test_release_without_hash_cannot_be_locked(monkeypatch):
 
 
 def test_json_is_complete():
-    found = json.loads(json.dumps(as_json(answer())))
-    assert set(found) == set(ResolutionResult.__annotations__)
-    assert (found["serial"], found["roots"], found["proof"]) == (100, ["app", "tool"], None)
-    assert [one["platform"] for one in found["environments"]] == ["linux-x86_64"]
-    app, extra, lib, tool = found["releases"]
+    content = json.loads(json.dumps(as_json(answer())))
+    assert set(content) == set(ResolutionResult.__annotations__)
+    assert (content["serial"], content["roots"], content["proof"]) == (100, ["app", "tool"], None)
+    assert [environment["platform"] for environment in content["environments"]] == ["linux-x86_64"]
+    app, extra, lib, tool = content["releases"]
     assert (app["normalized"], app["version"], app["marker"]) == ("app", "1.0", None)
     assert app["requires"] == [{"normalized": "lib", "version": "1.5"}]
     assert app["required_by"] == [
@@ -86,19 +86,19 @@ def test_json_is_complete():
     assert extra["requirements_known"] is False
     assert tool["yanked"] is True
     assert [file["filename"] for file in tool["files"]] == ["tool-3-py3-none-any.whl"]
-    assert len(found["remarks"]) == 2
+    assert len(content["remarks"]) == 2
 
 
 def test_proof_has_steps():
     with pytest.raises(UnsolvableTargetError) as raised:
         answer("app", "lib>2")
-    found = proof_as_json(100, question("app", "lib>2"), raised.value, ["did you mean"])
-    assert set(found) == set(ResolutionResult.__annotations__)
-    assert found["releases"] is None
-    assert found["proof"] is not None
-    assert found["proof"]["steps"] == list(raised.value.proof.steps)
-    assert found["proof"]["hints"] == ["did you mean"]
-    assert found["roots"] == ["app", "lib"]
+    content = proof_as_json(100, question("app", "lib>2"), raised.value, ["did you mean"])
+    assert set(content) == set(ResolutionResult.__annotations__)
+    assert content["releases"] is None
+    assert content["proof"] is not None
+    assert content["proof"]["steps"] == list(raised.value.proof.steps)
+    assert content["proof"]["hints"] == ["did you mean"]
+    assert content["roots"] == ["app", "lib"]
 
 
 class Shown:
@@ -108,9 +108,9 @@ class Shown:
         self.hidden = hidden
 
     def page(self, project: str, /) -> SimplePage:
-        names = [f"{project.replace('-', '_')}-{one}" for one in ("1.0", "1.5", "2.0", "3")]
+        names = [f"{project.replace('-', '_')}-{version}" for version in ("1.0", "1.5", "2.0", "3")]
         files = []
-        for name in [f"{one}{end}" for one in names for end in ("-py3-none-any.whl", ".tar.gz")]:
+        for name in [f"{filename}{end}" for filename in names for end in ("-py3-none-any.whl", ".tar.gz")]:
             url = None if name in self.hidden else f"https://files.example.org/{name}"
             files.append(SimpleFile(name, "1", "wheel", url, HASH, 10, None, None, False, None, False))
         return SimplePage(project, None, tuple(files))
@@ -120,7 +120,7 @@ def test_pylock_follows_pep_751():
     rendered = as_pylock(answer(), Shown())
     content = tomllib.loads(rendered.text)
     lock = Pylock.from_dict(content)
-    assert [(one.name, str(one.version)) for one in lock.packages] == [
+    assert [(package.name, str(package.version)) for package in lock.packages] == [
         ("app", "1.0"),
         ("extra-of-lib", "2.0"),
         ("lib", "1.5"),
@@ -131,7 +131,7 @@ def test_pylock_follows_pep_751():
     assert app.wheels[0].url == "https://files.example.org/app-1.0-py3-none-any.whl"
     assert app.wheels[0].hashes == {"sha256": HASH}
     assert extra.sdist is not None
-    assert [one["name"] for one in content["packages"][0]["dependencies"]] == ["lib"]
+    assert [dependency["name"] for dependency in content["packages"][0]["dependencies"]] == ["lib"]
     assert content["tool"]["pypi-assets"]["serial"] == 100
     assert lock.environments is not None
     assert len(lock.environments) == 1
@@ -142,7 +142,7 @@ def test_pylock_of_several_environments():
     lock = Pylock.from_dict(tomllib.loads(rendered.text))
     assert lock.environments is not None
     assert len(lock.environments) == 2
-    [tool] = [one for one in lock.packages if one.name == "tool"]
+    [tool] = [package for package in lock.packages if package.name == "tool"]
     assert str(tool.marker) == 'sys_platform == "win32"'
 
 
