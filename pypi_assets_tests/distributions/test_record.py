@@ -8,8 +8,7 @@ from pypi_assets.distributions.extract import Extract
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.metadata import CoreMetadata
 from pypi_assets.distributions.project_facts import MAX_LICENSE_BYTES, bounded, cut_license, join_urls
-from pypi_assets.distributions.reader import read_path
-from pypi_assets.distributions.record import DistributionKind, ErrorKind
+from pypi_assets.distributions.record import ErrorKind
 from pypi_assets.distributions.record_building import (
     MAX_NOTES,
     build_record,
@@ -17,7 +16,6 @@ from pypi_assets.distributions.record_building import (
     record_to_json,
     same_version,
 )
-from pypi_assets_tests.builders import make_egg, zip_bytes
 
 
 @pytest.mark.parametrize("text", [None, "", "MIT", "x" * MAX_LICENSE_BYTES, "é" * (MAX_LICENSE_BYTES // 2)])
@@ -138,44 +136,3 @@ def test_error_makes_missing_values_unknown():
     found = {"console_scripts": {"demo": "demo:main"}}
     assert build_record(PARTS, None, extract, METADATA, entry_points={}).entry_points is None
     assert build_record(PARTS, None, extract, METADATA, entry_points=found).entry_points == found
-
-
-def test_egg(tmp_path):
-    path = make_egg(
-        tmp_path,
-        "my-demo",
-        "1.0",
-        files={"demo/__init__.py": "", "demo/_c.so": b"", "demo/_c.py": "", "old.pyc": b"", "EGG-INFO/x.py": ""}
-        | {"start.pth": "", "demo/not.pth": ""},
-        requires="six\n\n[tests]\npytest\n",
-        requires_python=">=2.7",
-        entry_points="[console_scripts]\ndemo = demo:main\n",
-        top_level=["demo", "old"],
-        platform="linux-x86_64",
-    )
-    assert path.name == "my_demo-1.0-py2.7-linux-x86_64.egg"
-    record = read_path(path)
-    assert record.error is None
-    assert record.kind is DistributionKind.EGG
-    assert (record.project, record.version, record.requires_python) == ("my-demo", "1.0", ">=2.7")
-    assert record.requires_dist == ("six", 'pytest; extra == "tests"')
-    assert record.provides_extra == ("tests",)
-    assert record.entry_points == {"console_scripts": {"demo": "demo:main"}}
-    assert record.modules == ("demo", "demo._c", "old")
-    assert record.declared == ("demo", "old")
-    assert record.start_up_paths == ("start.pth",)
-    assert (record.license, record.project_urls, record.import_names) == (None, (), None)
-    assert record.notes == ()
-
-
-def test_egg_without_requires_txt_has_no_requirements(tmp_path):
-    assert read_path(make_egg(tmp_path, "demo", "1.0")).requires_dist == ()
-
-
-def test_egg_without_pkg_info_keeps_its_modules(tmp_path):
-    path = tmp_path / "demo-1.0-py2.7.egg"
-    path.write_bytes(zip_bytes({"demo.py": ""}))
-    record = read_path(path)
-    assert record.error is not None
-    assert record.error.kind is ErrorKind.NO_METADATA
-    assert (record.modules, record.requires_dist, record.version) == (("demo",), None, "1.0")
