@@ -276,8 +276,10 @@ def check_setup_cfg(content: bytes) -> None:
         section: {name: nonblank(interpolated(parser, section, written)) for written, name in options.items()}
         for section, options in names.items()
     }
-    found = {section: {name: nonblank(value) for name, value in options.items()} for section, options in parsed.items()}
-    assert found == expected, "setup.cfg is read as configparser reads it"
+    values = {
+        section: {name: nonblank(value) for name, value in options.items()} for section, options in parsed.items()
+    }
+    assert values == expected, "setup.cfg is read as configparser reads it"
 
 
 def interpolated(parser: configparser.ConfigParser, section: str, option: str) -> str:
@@ -665,7 +667,7 @@ def file_seeds() -> list[bytes]:
 
 def real_seeds(folder: Path) -> dict[str, list[bytes]]:
     """Return the small files from the real wheels and sdists in `folder`, by name of their target."""
-    found: dict[str, list[bytes]] = {
+    seeds: dict[str, list[bytes]] = {
         "wheel": [],
         "files of an sdist": [],
         "setup.py": [],
@@ -674,7 +676,7 @@ def real_seeds(folder: Path) -> dict[str, list[bytes]]:
     }
     for path in sorted(folder.glob("*.whl")):
         if path.stat().st_size < MAX_INPUT_BYTES:
-            found["wheel"].append(path.read_bytes())
+            seeds["wheel"].append(path.read_bytes())
     for path in sorted(folder.glob("*.tar.gz")):
         files = {}
         with tarfile.open(path) as archive:
@@ -683,11 +685,11 @@ def real_seeds(folder: Path) -> dict[str, list[bytes]]:
                 name = f"demo.egg-info/{Path(name).name}" if ".egg-info/" in name else name
                 if name in FILES and info.isreg() and info.size < 16 * 1024:
                     files[name] = archive.extractfile(info).read()
-        found["files of an sdist"].append(joined_files(files))
+        seeds["files of an sdist"].append(joined_files(files))
         for target, name in (("setup.py", "setup.py"), ("setup.cfg", "setup.cfg"), ("metadata", "PKG-INFO")):
             if name in files:
-                found[target].append(files[name])
-    return found
+                seeds[target].append(files[name])
+    return seeds
 
 
 LICENSED = """Metadata-Version: 2.5

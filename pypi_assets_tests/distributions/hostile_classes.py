@@ -55,28 +55,28 @@ def wheel_outcomes(python: str) -> list[Outcome]:
     contents = {name: build() for name, build in (WHEELS | WHEEL_FILES).items()}
     with tempfile.TemporaryDirectory() as scratch:
         views = pip_views(contents, Path(scratch), python)
-    found = []
+    results = []
     for name, content in contents.items():
         record = read_distribution(io.BytesIO(content), WHEEL).record
         is_refused = views[name]["refusal"] is not None
         differs = is_refused or any(differences_from(record, views[name]))
         silent = differs and not has_doubt(record)
-        found.append(Outcome(name, silent, is_refused, record.error and record.error.text, has_doubt(record)))
-    return found
+        results.append(Outcome(name, silent, is_refused, record.error and record.error.text, has_doubt(record)))
+    return results
 
 
 def sdist_outcomes(python: str) -> list[Outcome]:
     cases = {case.name: case for case in (*hostile_tars.CASES, *hostile_sdists.CASES)}
     contents = {name: (case.build(), case.filename) for name, case in cases.items()}
     trees = unpacked_by_pips(contents, python)
-    found = []
+    results = []
     for name, (content, filename) in contents.items():
         extract = read_extract(io.BytesIO(content), parse_filename(filename), ReadLimits())
         record = make_record(extract, filename)
         silent = not has_doubt(record) and bool(differences(extract, trees[name]))
         is_refused = trees[name].refusal is not None
-        found.append(Outcome(name, silent, is_refused, record.error and record.error.text, has_doubt(record)))
-    return found
+        results.append(Outcome(name, silent, is_refused, record.error and record.error.text, has_doubt(record)))
+    return results
 
 
 def print_table(title: str, outcomes: Iterable[Outcome]) -> None:

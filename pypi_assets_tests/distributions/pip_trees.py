@@ -87,14 +87,14 @@ with open(sys.argv[2], "w") as file:
 
 
 def _files_below(root: str) -> list[tuple[str, bytes | None]]:
-    found: list[tuple[str, bytes | None]] = []
+    paths: list[tuple[str, bytes | None]] = []
     for folder, _, names in os.walk(root):
         for name in names:
             path = os.path.join(folder, name)  # noqa: PTH118 - names may not be valid text
             if os.path.isfile(path):  # noqa: PTH113
                 small = os.path.getsize(path) <= MAX_CONTENT  # noqa: PTH202
-                found.append((readable(os.path.relpath(path, root)), Path(path).read_bytes() if small else None))
-    return found
+                paths.append((readable(os.path.relpath(path, root)), Path(path).read_bytes() if small else None))
+    return paths
 
 
 def differences(extract: Extract, tree: PipTree) -> list[str]:
@@ -104,13 +104,13 @@ def differences(extract: Extract, tree: PipTree) -> list[str]:
     tops = {path.partition("/")[0] if "/" in path else "" for path in extract.paths}
     top = f"{next(iter(tops))}/" if len(tops) == 1 and tops != {""} else ""
     paths = {path.removeprefix(top) for path in extract.paths}
-    found = [f"by pip alone: {path!a}" for path in sorted(tree.files.keys() - paths)]
-    found += [f"here alone: {path!a}" for path in sorted(paths - tree.files.keys())]
+    listed = [f"by pip alone: {path!a}" for path in sorted(tree.files.keys() - paths)]
+    listed += [f"here alone: {path!a}" for path in sorted(paths - tree.files.keys())]
     for path, content in extract.files.items():
         theirs = tree.files.get(path.removeprefix(top))
         if theirs is not None and trimmed(path, theirs) != content:
-            found.append(f"another content: {path!a}")
-    return found
+            listed.append(f"another content: {path!a}")
+    return listed
 
 
 def silent_differences(extract: Extract, record: DistributionRecord, tree: PipTree) -> list[str]:

@@ -82,10 +82,10 @@ def test_any_corruption_is_detected() -> None:
         damaged = bytearray(content)
         damaged[position] ^= random.randrange(1, 256)
         try:
-            found = decode_extract(bytes(damaged))
+            decoded = decode_extract(bytes(damaged))
         except ExtractError:
             continue
-        assert found == WHEEL  # an unused bit in the frame header
+        assert decoded == WHEEL  # an unused bit in the frame header
 
 
 @pytest.mark.parametrize("content", [b"", b"not a frame", encode_extract(WHEEL)[:-5], encode_extract(WHEEL) + b"more"])
@@ -112,8 +112,8 @@ def test_foreign_content_in_a_valid_frame_is_rejected() -> None:
 
 
 def test_dictionaries_are_unchanged() -> None:
-    found = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in DICTIONARIES.iterdir()}
-    assert found == {f"{id_}.zdict": sha256 for id_, sha256 in KEPT_DICTIONARIES.items()}
+    digests = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in DICTIONARIES.iterdir()}
+    assert digests == {f"{id_}.zdict": sha256 for id_, sha256 in KEPT_DICTIONARIES.items()}
     assert max(KEPT_DICTIONARIES) == DICTIONARY_ID
 
 

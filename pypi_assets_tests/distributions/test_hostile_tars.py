@@ -25,11 +25,11 @@ def test_record_matches_pip_tree_or_has_a_doubt(cases: list[TarCase], subtests: 
             content = case.build()
             extract = read_extract(io.BytesIO(content), parse_filename(case.filename), ReadLimits(seconds=5))
             record = make_record(extract, case.filename)
-            found = ERROR if record.error else DOUBT if has_doubt(record) else SAME
-            assert found == case.outcome, (record.notes, record.error)
+            outcome = ERROR if record.error else DOUBT if has_doubt(record) else SAME
+            assert outcome == case.outcome, (record.notes, record.error)
             if case.requires is not None:
                 assert record.requires_dist == case.requires
-            if found == SAME:
+            if outcome == SAME:
                 assert differences(extract, unpacked_by_pip(content, case.filename)) == []
 
 

@@ -51,12 +51,12 @@ def contents():
 
 @pytest.fixture(scope="module")
 def records(contents):
-    found = {}
+    readings = {}
     for name, content in contents.items():
         started = time.thread_time()
-        found[name] = read_distribution(io.BytesIO(content), WHEEL)
+        readings[name] = read_distribution(io.BytesIO(content), WHEEL)
         assert time.thread_time() - started < 5
-    return found
+    return readings
 
 
 def test_each_class_has_many_wheels():
@@ -86,11 +86,11 @@ def test_records_never_differ_silently_from_pip_installs(contents, records, tmp_
 def test_distributions_in_notes_are_found_by_python_and_pip(contents, tmp_path):
     wanted = {name: content for name, content in contents.items() if "distribution" in name or "direct_url" in name}
     views = pip_views(wanted, tmp_path)
-    found = {name.partition(": ")[2]: view["distributions"] for name, view in views.items()}
-    assert found.pop("its own direct_url.json") == [["demo", "https://elsewhere/evil.zip"]]
-    assert found.pop("another distribution in the prefix") == [["demo", None]]  # only Windows searches this folder
-    assert len(found) >= 7
-    for name, distributions in found.items():
+    by_name = {name.partition(": ")[2]: view["distributions"] for name, view in views.items()}
+    assert by_name.pop("its own direct_url.json") == [["demo", "https://elsewhere/evil.zip"]]
+    assert by_name.pop("another distribution in the prefix") == [["demo", None]]  # only Windows searches this folder
+    assert len(by_name) >= 7
+    for name, distributions in by_name.items():
         assert min(distributions, key=str) == ["demo", None], name
         assert len(distributions) == 2, name
 

@@ -35,8 +35,8 @@ def test_wheel_is_installable_if_metadata_matches_its_name(tmp_path: Path, subte
             folder.mkdir()
             record = read_path(make_wheel(folder, "demo", version, metadata=f"Metadata-Version: 2.1\n{metadata}\n"))
             assert actions(record.refusals) == expected
-            found = record_to_json(record)
-            assert (found["installable"], found["refusals"]) == (not expected, list(record.refusals))
+            shown = record_to_json(record)
+            assert (shown["installable"], shown["refusals"]) == (not expected, list(record.refusals))
 
 
 def test_wheel_with_invalid_requirement_is_skipped(tmp_path: Path, subtests: pytest.Subtests) -> None:

@@ -212,8 +212,8 @@ def built(*scripts: str) -> Extract:
 
 
 def test_arguments_change_only_with_the_version() -> None:
-    found = [msgspec.structs.astuple(read_setup_script(START + source)) for source in SOURCES]
-    ordered = [[sorted(value) if isinstance(value, frozenset) else value for value in values] for values in found]
+    arguments = [msgspec.structs.astuple(read_setup_script(START + source)) for source in SOURCES]
+    ordered = [[sorted(value) if isinstance(value, frozenset) else value for value in values] for values in arguments]
     digest = hashlib.sha256(msgspec.json.encode(ordered)).hexdigest()
     assert digest == DIGESTS.get(SETUP_SCRIPT_VERSION), (
         "The same setup.py gives different arguments: raise SETUP_SCRIPT_VERSION in"

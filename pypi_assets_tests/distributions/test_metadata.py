@@ -47,15 +47,15 @@ def facts(content):
 
 
 def test_licence_and_links():
-    found = facts(
+    parsed = facts(
         b"License-Expression: MIT OR Apache-2.0\nLicense: Some\n        Licence\nHome-page: https://example.org\n"
         b"Classifier: Programming Language :: Python\nClassifier: License :: OSI Approved\nClassifier: License\n"
         b"Classifier:\n License :: Public Domain\nProject-URL: Docs,https://example.org/docs\n"
     )
-    assert (found.license_expression, found.license) == ("MIT OR Apache-2.0", "Some Licence")
-    assert found.license_classifiers == ("License :: OSI Approved", "License :: Public Domain")
-    assert found.project_urls == ("Homepage, https://example.org", "Docs,https://example.org/docs")
-    assert found.notes == ()
+    assert (parsed.license_expression, parsed.license) == ("MIT OR Apache-2.0", "Some Licence")
+    assert parsed.license_classifiers == ("License :: OSI Approved", "License :: Public Domain")
+    assert parsed.project_urls == ("Homepage, https://example.org", "Docs,https://example.org/docs")
+    assert parsed.notes == ()
     assert facts(b"") == facts(b"Classifier: Framework :: License\n")
 
 
@@ -82,26 +82,26 @@ def test_fast_and_thorough_parsing_agree(line_end):
         b"LICENSE: a\x1b[1mb\nclassifier: License :: A\nclassifier: License\x1b:: B\nHOME-PAGE: x\nDownload-URL: y\n"
         b"Import-Name: \x00\nProject-Url: a, b\nLicense-File: no\n"
     )
-    found = facts(content.replace(b"\n", line_end))
-    assert (found.license, found.license_classifiers) == ("a [1mb", ("License :: A", "License :: B"))
-    assert found.project_urls == ("Homepage, x", "Download, y", "a, b")
-    assert found.import_names == ()
+    parsed = facts(content.replace(b"\n", line_end))
+    assert (parsed.license, parsed.license_classifiers) == ("a [1mb", ("License :: A", "License :: B"))
+    assert parsed.project_urls == ("Homepage, x", "Download, y", "a, b")
+    assert parsed.import_names == ()
 
 
 def test_hostile_facts_stay_bounded():
     urls = b"".join(b"Project-URL: l%d, https://example.org/%d\n" % (n, n) for n in range(5000))
     long = b"Project-URL: long, " + b"x" * 3000 + b"\nLicense-Expression: " + b"(" * 3000 + b"\n"
     text = "License: \u20ac\u0007".encode() * 400 + b"\n"
-    found = facts(long + urls + text + b"Classifier: License :: A\n" * 5000 + b"Import-Name: " + b"a" * 9999 + b"\n")
-    assert len(found.project_urls) == 1000
-    assert found.project_urls[0] == "l0, https://example.org/0"
-    assert found.license_expression is None
-    assert found.license is not None
-    assert found.license.isprintable()
-    assert 1000 < len(found.license.encode()) <= 1024
-    assert found.license_classifiers == ("License :: A",)
-    assert found.import_names == ()
-    assert [note.partition(":")[2][:45] for note in found.notes] == [
+    parsed = facts(long + urls + text + b"Classifier: License :: A\n" * 5000 + b"Import-Name: " + b"a" * 9999 + b"\n")
+    assert len(parsed.project_urls) == 1000
+    assert parsed.project_urls[0] == "l0, https://example.org/0"
+    assert parsed.license_expression is None
+    assert parsed.license is not None
+    assert parsed.license.isprintable()
+    assert 1000 < len(parsed.license.encode()) <= 1024
+    assert parsed.license_classifiers == ("License :: A",)
+    assert parsed.import_names == ()
+    assert [note.partition(":")[2][:45] for note in parsed.notes] == [
         " License-Expression: 1 values are left out: a",
         " Project-URL: 4001 values are left out: a rec",
         " Import-Name: 1 values are left out: a record",

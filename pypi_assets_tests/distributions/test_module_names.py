@@ -56,8 +56,8 @@ def test_abi_tag_is_removed_from_the_name(subtests: pytest.Subtests):
 
 
 def test_other_dots_are_not_abi_tags():
-    found = modules_of(["m/_s.debug.so", "m/a.b.py", "m/c.cpython-311.pyc"])
-    assert (found.names, found.unnameable) == ((), 3)
+    modules = modules_of(["m/_s.debug.so", "m/a.b.py", "m/c.cpython-311.pyc"])
+    assert (modules.names, modules.unnameable) == ((), 3)
 
 
 @pytest.mark.parametrize(
@@ -72,32 +72,34 @@ def test_other_dots_are_not_abi_tags():
     ],
 )
 def test_stubs_are_listed_by_their_module(paths, stubs):
-    found = modules_of(paths)
-    assert found.stubs == stubs
-    assert found.unnameable == 0
+    modules = modules_of(paths)
+    assert modules.stubs == stubs
+    assert modules.unnameable == 0
 
 
 def test_repeated_folders_are_merged():
-    found = find_modules([*by_folder(["a.py", "p/__init__.py", "p/b.py"]), *by_folder(["c.py", "p/b.pyi", "p/d.pyi"])])
-    assert (found.names, found.stubs) == (("a", "c", "p", "p.b"), ("p.d",))
+    modules = find_modules(
+        [*by_folder(["a.py", "p/__init__.py", "p/b.py"]), *by_folder(["c.py", "p/b.pyi", "p/d.pyi"])]
+    )
+    assert (modules.names, modules.stubs) == (("a", "c", "p", "p.b"), ("p.d",))
 
 
 def test_unnameable_modules_are_counted():
-    found = modules_of(["2to3.py", "my-app/x.py", "numpy.libs/libfoo-0cf9.so.3", "numpy.libs/libbar-a1.so", "ok.py"])
-    assert found.names == ("ok",)
-    assert found.unnameable == 3
+    modules = modules_of(["2to3.py", "my-app/x.py", "numpy.libs/libfoo-0cf9.so.3", "numpy.libs/libbar-a1.so", "ok.py"])
+    assert modules.names == ("ok",)
+    assert modules.unnameable == 3
 
 
 def test_very_deep_or_long_names_are_skipped():
-    found = modules_of(["/".join("a" * 32) + "/b.py", "x" * 501 + ".py", "/".join("a" * 31) + "/b.py"])
-    assert found.names[-1] == ".".join("a" * 31) + ".b"
-    assert found.unnameable == 2
+    modules = modules_of(["/".join("a" * 32) + "/b.py", "x" * 501 + ".py", "/".join("a" * 31) + "/b.py"])
+    assert modules.names[-1] == ".".join("a" * 31) + ".b"
+    assert modules.unnameable == 2
 
 
 def test_module_hides_folder_of_the_same_name():
-    found = modules_of(["a.py", "a/b.py", "c.py", "c/__init__.py", "c/d.py"])
-    assert found.names == ("a", "c", "c.d")
-    assert found.notes == ("1 module files are left out: a module of the same name as their folder hides them",)
+    modules = modules_of(["a.py", "a/b.py", "c.py", "c/__init__.py", "c/d.py"])
+    assert modules.names == ("a", "c", "c.d")
+    assert modules.notes == ("1 module files are left out: a module of the same name as their folder hides them",)
 
 
 def importable(root: Path, prefix: str = "") -> set[str]:

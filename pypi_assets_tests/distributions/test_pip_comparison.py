@@ -32,10 +32,10 @@ def test_valid_wheel_has_no_difference(tmp_path):
         entry_points=ENTRY_POINTS,
         tag="cp39-cp39-win_amd64",
     )
-    found = compare_wheel(path, shared_readers())
-    assert (found.refusal, found.differences, found.is_silent) == (None, (), False)
-    assert found.record == read_path(path)
-    assert found.pip_version[0].isdigit()
+    comparison = compare_wheel(path, shared_readers())
+    assert (comparison.refusal, comparison.differences, comparison.is_silent) == (None, (), False)
+    assert comparison.record == read_path(path)
+    assert comparison.pip_version[0].isdigit()
 
 
 def test_record_of_other_content_differs_in_each_field(tmp_path, monkeypatch):
@@ -44,8 +44,8 @@ def test_record_of_other_content_differs_in_each_field(tmp_path, monkeypatch):
     other.mkdir()
     reading = read_local(make_wheel(other, "demo", "1.0", files={"else.py": ""}, requires_dist=["b"]), shared_readers())
     monkeypatch.setattr(pip_comparison, "read_local", lambda *_: reading)
-    found = compare_wheel(path, shared_readers())
-    assert found.differences == (
+    comparison = compare_wheel(path, shared_readers())
+    assert comparison.differences == (
         "modules: by pip, not in the record: demo",
         "modules: by pip, not in the record: demo.part",
         "modules: in the record, not by pip: else",
@@ -55,28 +55,28 @@ def test_record_of_other_content_differs_in_each_field(tmp_path, monkeypatch):
         "entry_points: by pip, not in the record: group: name = demo.part",
         "start_up_paths: by pip, not in the record: start.pth",
     )
-    assert found.is_silent
+    assert comparison.is_silent
 
 
 @pytest.mark.nightly
 def test_wheel_rejected_by_pip_has_a_reason(tmp_path):
-    found = compare_wheel(make_wheel(tmp_path, "demo", "1.0", files={"../evil.py": ""}), shared_readers())
-    assert found.refusal is not None
-    assert "outside the target directory" in found.refusal
+    comparison = compare_wheel(make_wheel(tmp_path, "demo", "1.0", files={"../evil.py": ""}), shared_readers())
+    assert comparison.refusal is not None
+    assert "outside the target directory" in comparison.refusal
     broken = tmp_path / "broken-1.0-py3-none-any.whl"
     broken.write_bytes(b"no zip")
-    found = compare_wheel(broken, shared_readers())
-    assert found.refusal is not None
-    assert (found.differences, found.is_silent) == ((), False)
+    comparison = compare_wheel(broken, shared_readers())
+    assert comparison.refusal is not None
+    assert (comparison.differences, comparison.is_silent) == ((), False)
 
 
 def test_script_written_elsewhere_by_old_pip_is_not_compared(tmp_path):
-    found = compare_wheel(
+    comparison = compare_wheel(
         make_wheel(tmp_path, "demo", "1.0", entry_points="[console_scripts]\n../../x = demo:main\n"), shared_readers()
     )
-    assert found.pip_version == "?"
-    assert found.refusal is not None
-    assert "../../x" in found.refusal
+    assert comparison.pip_version == "?"
+    assert comparison.refusal is not None
+    assert "../../x" in comparison.refusal
 
 
 def test_python_without_pip_is_named(tmp_path):
@@ -92,14 +92,14 @@ def test_valid_sdist_has_no_difference(tmp_path):
     path = make_sdist(
         tmp_path, "demo", "1.0", files={"setup.py": "from setuptools import setup\nsetup()\n", "demo.py": ""}
     )
-    found = compare_sdist(path, shared_readers())
-    assert (found.refusal, found.differences) == (None, ())
+    comparison = compare_sdist(path, shared_readers())
+    assert (comparison.refusal, comparison.differences) == (None, ())
     helped = {"setup.py": "from setup_helpers import *\nsetup(py_modules=MODULES)\n", "one.py": "", "two.py": ""}
     helped["setup_helpers.py"] = "MODULES = ['one', 'two']\n"
     other = make_sdist(tmp_path, "other", "1.0", files=helped)
     assert read_path(other).modules == ("one", "two")
     assert compare_sdist(other, shared_readers()).differences == ()
-    assert compare(path, shared_readers()) == found
+    assert compare(path, shared_readers()) == comparison
 
 
 def test_record_of_another_sdist_differs(tmp_path, monkeypatch):
@@ -110,19 +110,19 @@ def test_record_of_another_sdist_differs(tmp_path, monkeypatch):
     other.write_bytes(tar(tar_member(b"demo-1.0/PKG-INFO", EVIL_INFO)))
     reading = read_local(other, shared_readers())
     monkeypatch.setattr(pip_comparison, "read_local", lambda *_: reading)
-    found = compare_sdist(path, shared_readers())
-    assert "files: by pip, not in the record: evil.py" in found.differences
-    assert "requires_dist: in the record, not by pip: evil" in found.differences
-    assert found.is_silent
+    comparison = compare_sdist(path, shared_readers())
+    assert "files: by pip, not in the record: evil.py" in comparison.differences
+    assert "requires_dist: in the record, not by pip: evil" in comparison.differences
+    assert comparison.is_silent
 
 
 def test_sdist_rejected_by_pip_has_a_reason(tmp_path):
     path = tmp_path / "demo-1.0.tar.gz"
     path.write_bytes(tar(link(b"demo-1.0/evil.py", b"/etc/passwd")))
-    found = compare_sdist(path, shared_readers())
-    assert found.refusal is not None
-    assert "absolute path" in found.refusal
-    assert not found.is_silent
+    comparison = compare_sdist(path, shared_readers())
+    assert comparison.refusal is not None
+    assert "absolute path" in comparison.refusal
+    assert not comparison.is_silent
 
 
 def test_other_kinds_are_named(tmp_path):
@@ -135,9 +135,9 @@ def test_pip_gets_no_settings_and_no_passwords(tmp_path, monkeypatch):
     for name in names:
         monkeypatch.setenv(name, "password")
     driver = "import json, os, sys; open(sys.argv[1], 'w').write(json.dumps({'refusal': None, **os.environ}))"
-    found = pip_comparison._run_driver(sys.executable, tmp_path, driver)
-    assert "password" not in json.dumps(found)
-    assert found["HOME"] == found["TMPDIR"] == str(tmp_path)
+    output = pip_comparison._run_driver(sys.executable, tmp_path, driver)
+    assert "password" not in json.dumps(output)
+    assert output["HOME"] == output["TMPDIR"] == str(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -152,10 +152,10 @@ def test_hanging_pip_counts_as_rejection(tmp_path, monkeypatch, driver, seconds,
     monkeypatch.setattr(pip_comparison, "_DRIVER", driver)
     monkeypatch.setattr(pip_comparison, "_UNPACKING", driver)
     for make in (make_wheel, make_sdist):
-        found = compare(make(tmp_path, "demo", "1.0"), shared_readers())
-        assert (found.pip_version, found.refusal) == ("?", refusal)
-        assert found.is_silent
-        assert len(found.differences) == 1
+        comparison = compare(make(tmp_path, "demo", "1.0"), shared_readers())
+        assert (comparison.pip_version, comparison.refusal) == ("?", refusal)
+        assert comparison.is_silent
+        assert len(comparison.differences) == 1
 
 
 @pytest.mark.nightly
@@ -163,10 +163,10 @@ def test_hanging_pip_counts_as_rejection(tmp_path, monkeypatch, driver, seconds,
 def test_readers_make_the_records(tmp_path, monkeypatch, make):
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
     with ReaderPool(ReadLimits(), size=1) as readers:
-        found = compare(make(tmp_path, "crash", "1.0"), readers)
-    assert found.record.error is not None
-    assert (found.record.error.kind, found.is_silent) == (ErrorKind.READER_FAILURE, False)
-    assert found.differences != ()
+        comparison = compare(make(tmp_path, "crash", "1.0"), readers)
+    assert comparison.record.error is not None
+    assert (comparison.record.error.kind, comparison.is_silent) == (ErrorKind.READER_FAILURE, False)
+    assert comparison.differences != ()
 
 
 def test_toml_that_looks_like_json_is_invalid(tmp_path):

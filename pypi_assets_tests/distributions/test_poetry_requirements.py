@@ -8,10 +8,10 @@ from pypi_assets.distributions.poetry_requirements import poetry_requirements
 
 
 def converted(dependencies: str, rest: str = "") -> list[str] | None:
-    found = poetry_requirements(tomli.loads(f"{rest}\n[dependencies]\n{dependencies}"))
-    for requirement in found[0] if found else ():
+    requirements = poetry_requirements(tomli.loads(f"{rest}\n[dependencies]\n{dependencies}"))
+    for requirement in requirements[0] if requirements else ():
         Requirement(requirement)
-    return found and found[0]
+    return requirements and requirements[0]
 
 
 def test_versions(subtests: pytest.Subtests):

@@ -133,6 +133,6 @@ def test_unknown_and_none_differ_in_json():
 def test_error_makes_missing_values_unknown():
     extract = Extract()
     extract.fail(ErrorKind.CORRUPT_ARCHIVE, "it is cut")
-    found = {"console_scripts": {"demo": "demo:main"}}
+    declared = {"console_scripts": {"demo": "demo:main"}}
     assert build_record(PARTS, None, extract, METADATA, entry_points={}).entry_points is None
-    assert build_record(PARTS, None, extract, METADATA, entry_points=found).entry_points == found
+    assert build_record(PARTS, None, extract, METADATA, entry_points=declared).entry_points == declared

@@ -78,10 +78,10 @@ def is_unicode_pattern(call: ast.Call) -> bool:
 def test_reader_uses_no_version_dependent_functions(subtests: pytest.Subtests):
     for path in NAMES:
         with subtests.test(path=path):
-            found = set(used(path))
+            uses = set(used(path))
             if path not in READING:
-                found &= UNICODE_METHODS
-            assert found <= ALLOWED.get(str(path.relative_to(PACKAGE)), set())
+                uses &= UNICODE_METHODS
+            assert uses <= ALLOWED.get(str(path.relative_to(PACKAGE)), set())
 
 
 def test_uses_are_detected(tmp_path):

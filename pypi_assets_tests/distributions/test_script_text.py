@@ -88,11 +88,11 @@ def test_f_string_of_this_python_is_split(content):
     except SyntaxError:
         return
     try:
-        found = split_f_string(content)
+        parts = split_f_string(content)
     except NoFStringError:
         return  # rejected by Python 3.11, accepted by later versions
     if isinstance(tree, ast.JoinedStr):
-        fields = [each for each in found if isinstance(each, Field)]
+        fields = [each for each in parts if isinstance(each, Field)]
         assert len(fields) == sum(isinstance(value, ast.FormattedValue) for value in tree.values)
 
 

@@ -220,11 +220,11 @@ def test_files_in_a_large_folder_are_found():
 
 
 def test_moved_files_keep_relative_paths():
-    found = by_folder(["src/demo/a.py", "src/b.py"])
-    assert sorted(paths_of(moved(found, "src"))) == ["b.py", "demo/a.py"]
-    assert sorted(paths_of(moved(found, "src", "new/place"))) == ["new/place/b.py", "new/place/demo/a.py"]
+    folders = by_folder(["src/demo/a.py", "src/b.py"])
+    assert sorted(paths_of(moved(folders, "src"))) == ["b.py", "demo/a.py"]
+    assert sorted(paths_of(moved(folders, "src", "new/place"))) == ["new/place/b.py", "new/place/demo/a.py"]
     with pytest.raises(LimitExceededError):
-        moved(found, "src", "t" * (MAX_TARGET_LENGTH + 1))
+        moved(folders, "src", "t" * (MAX_TARGET_LENGTH + 1))
 
 
 def test_paths_and_names():

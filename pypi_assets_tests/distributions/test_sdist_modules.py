@@ -27,8 +27,8 @@ from pypi_assets_tests.distributions.named_backends import backend
     ],
 )
 def test_layout_of_unknown_or_missing_backend(contents, expected, by):
-    found = find_sdist_modules(source_tree(contents))
-    assert (found.names, found.by, found.grade) == (expected, by, "guessed")
+    modules = find_sdist_modules(source_tree(contents))
+    assert (modules.names, modules.by, modules.grade) == (expected, by, "guessed")
 
 
 def test_declared_import_names_come_before_the_layout():
@@ -65,8 +65,8 @@ def test_each_backend_has_its_rule(subtests: pytest.Subtests):
     ]
     for contents, expected, by in cases:
         with subtests.test(contents=contents):
-            found = find_sdist_modules(source_tree(contents))
-            assert (found.names, found.by) == (expected, by)
+            modules = find_sdist_modules(source_tree(contents))
+            assert (modules.names, modules.by) == (expected, by)
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ def test_each_backend_has_its_rule(subtests: pytest.Subtests):
     ],
 )
 def test_in_tree_and_unknown_backends(contents, expected, by):
-    found = find_sdist_modules(source_tree(contents))
-    assert (found.names, found.by) == (expected, by)
+    modules = find_sdist_modules(source_tree(contents))
+    assert (modules.names, modules.by) == (expected, by)
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_in_tree_and_unknown_backends(contents, expected, by):
     ],
 )
 def test_backend_without_result_adds_no_modules(contents, expected, by):
-    found = find_sdist_modules(source_tree(contents))
-    assert (found.names, found.by) == (expected, by)
+    modules = find_sdist_modules(source_tree(contents))
+    assert (modules.names, modules.by) == (expected, by)
     declared = find_sdist_modules(source_tree(contents, declared=("x",)))
     assert declared.by in {by, "Import-Name"}
 
@@ -122,8 +122,8 @@ def test_missing_modules_are_unknown():
 
 
 def test_empty_package_list_means_no_modules():
-    found = find_sdist_modules(source_tree(files("demo.py", pyproject="[tool.setuptools]\npackages = []\n")))
-    assert (found.names, found.by) == ((), "pyproject.toml packages")
+    modules = find_sdist_modules(source_tree(files("demo.py", pyproject="[tool.setuptools]\npackages = []\n")))
+    assert (modules.names, modules.by) == ((), "pyproject.toml packages")
 
 
 def test_record_of_sdist_names_the_rule(tmp_path):
@@ -197,8 +197,8 @@ def test_settings_of_any_type_are_handled(tool):
     for key in KEYS.split():
         for value in VALUES:
             text = backend(BACKENDS[tool], f"[tool.{tool}]\n{key} = {value}\n[project]\nname = 1\n")
-            found = find_sdist_modules(source_tree(files(*DEMO, pyproject=text)))
-            assert found.names is None or found.by is not None, (key, value)
+            modules = find_sdist_modules(source_tree(files(*DEMO, pyproject=text)))
+            assert modules.names is None or modules.by is not None, (key, value)
 
 
 MANY = tuple(f"d/m{number}.py" for number in range(3000))
@@ -305,19 +305,19 @@ def test_grade_depends_on_how_modules_were_found(subtests: pytest.Subtests):
     ]
     for contents, expected in cases:
         with subtests.test(contents=contents):
-            found = find_sdist_modules(source_tree(contents))
-            assert (None if found.names is None else found.grade.value) == expected
+            modules = find_sdist_modules(source_tree(contents))
+            assert (None if modules.names is None else modules.grade.value) == expected
 
 
 def test_in_tree_backend_lowers_the_grade():
     named = '[build-system]\nrequires = []\nbuild-backend = "own"\nbackend-path = ["."]\n'
     contents = files(*MODULE, setup_py="setup(packages=['demo'])", pyproject=named)
-    found = find_sdist_modules(source_tree(contents | {"demo.egg-info/top_level.txt": "demo\n"}))
-    assert (found.by, found.grade) == ("setup.py packages", "derived")
+    modules = find_sdist_modules(source_tree(contents | {"demo.egg-info/top_level.txt": "demo\n"}))
+    assert (modules.by, modules.grade) == ("setup.py packages", "derived")
 
 
 def test_empty_declaration_next_to_packages_is_a_guess():
     contents = files(*MODULE, setup_py="setup(packages=[])")
-    found = find_sdist_modules(source_tree(contents))
-    assert (found.names, found.grade) == ((), "guessed")
+    modules = find_sdist_modules(source_tree(contents))
+    assert (modules.names, modules.grade) == ((), "guessed")
     assert find_sdist_modules(source_tree(files("setup.py", setup_py="setup(packages=[])"))).grade == "exact"

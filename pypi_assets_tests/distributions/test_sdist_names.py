@@ -98,22 +98,22 @@ def test_invalid_bytes_are_replaced():
 
 def collected(*names: str, **limits: int) -> tuple[Extract, SdistNames]:
     extract = Extract()
-    found = SdistNames(extract, Budget(ReadLimits(**limits)))
-    found.add_all(list(names), list(range(len(names))))
-    return extract, found
+    collected_names = SdistNames(extract, Budget(ReadLimits(**limits)))
+    collected_names.add_all(list(names), list(range(len(names))))
+    return extract, collected_names
 
 
 def test_last_member_of_a_name_wins():
-    extract, found = collected("demo-1.0/a.py", "demo-1.0/x/", "demo-1.0/x/../a.py", "demo-1.0/b.py")
-    assert found.places == {"demo-1.0/a.py": 2, "demo-1.0/b.py": 3}
-    found.finish()
+    extract, names = collected("demo-1.0/a.py", "demo-1.0/x/", "demo-1.0/x/../a.py", "demo-1.0/b.py")
+    assert names.places == {"demo-1.0/a.py": 2, "demo-1.0/b.py": 3}
+    names.finish()
     assert extract.paths == ["demo-1.0/a.py", "demo-1.0/b.py"]
     assert extract.notes == ["1 member names occur again; the last one counts"]
 
 
 def test_name_ends_at_nul_as_in_zipfile():
-    extract, found = collected("demo-1.0/a.py\0.txt", "demo-1.0/b.py")
-    found.finish()
+    extract, names = collected("demo-1.0/a.py\0.txt", "demo-1.0/b.py")
+    names.finish()
     assert extract.paths == ["demo-1.0/a.py", "demo-1.0/b.py"]
     assert zipfile.ZipInfo("a.py\0.txt").filename == "a.py"
 
@@ -121,8 +121,8 @@ def test_name_ends_at_nul_as_in_zipfile():
 def test_name_limits():
     with pytest.raises(LimitExceededError):
         collected("a", "b", max_members=1)
-    extract, found = collected(*["a/../" * 800 + str(number) for number in range(2000)])
-    found.finish()
+    extract, names = collected(*["a/../" * 800 + str(number) for number in range(2000)])
+    names.finish()
     assert extract.error is not None
     assert io.StringIO(extract.error.text).read().startswith("the members' names have more than")
 

@@ -368,8 +368,8 @@ def test_self_referencing_extras_are_expanded(tmp_path, subtests: pytest.Subtest
         with subtests.test(optional=optional, arguments=arguments):
             pyproject = f"{backend}{PROJECT}[project.optional-dependencies]\n{optional}"
             record = read(tmp_path, {"pyproject.toml": pyproject}, **arguments)
-            found = {each.replace("'", '"') for each in record.requires_dist or ()}
-            assert found == {each.replace("'", '"') for each in expected}
+            requirements = {each.replace("'", '"') for each in record.requires_dist or ()}
+            assert requirements == {each.replace("'", '"') for each in expected}
             assert any(note.startswith(AMBIGUOUS) for note in record.notes) is has_note
 
 

@@ -141,8 +141,8 @@ EXTENSIONS = "from setuptools import Extension, setup\nimport sys, os\n"
     ],
 )
 def test_conditional_arguments_are_uncertain(script, packages, extensions, uncertain):
-    found = arguments_of(EXTENSIONS + script)
-    assert (found.packages, found.ext_modules, found.uncertain) == (packages, extensions, uncertain)
+    arguments = arguments_of(EXTENSIONS + script)
+    assert (arguments.packages, arguments.ext_modules, arguments.uncertain) == (packages, extensions, uncertain)
 
 
 @pytest.mark.parametrize(
@@ -190,26 +190,26 @@ def test_environment_variables_are_assumed_unset(subtests: pytest.Subtests):
                 ),
                 f"setup(packages=['a', 'a.b'] if {condition} else ['a'])",
             ):
-                found = arguments_of(f"{EXTENSIONS}from os import environ\n{script}")
-                assert found.packages == (("a", "a.b") if holds else ("a",))
-                assert "environment" in found.uncertain
+                arguments = arguments_of(f"{EXTENSIONS}from os import environ\n{script}")
+                assert arguments.packages == (("a", "a.b") if holds else ("a",))
+                assert "environment" in arguments.uncertain
 
 
 def test_call_after_unknown_condition_is_uncertain():
-    found = arguments_of("names = ['a']\nfound() and names.append('b')\nsetup(packages=names)")
-    assert (found.packages, found.uncertain) == (("a", "b"), {"packages"})
+    arguments = arguments_of("names = ['a']\nfound() and names.append('b')\nsetup(packages=names)")
+    assert (arguments.packages, arguments.uncertain) == (("a", "b"), {"packages"})
 
 
 def test_optional_import_is_assumed_to_succeed():
     script = "try: from Cython.Build import cythonize\nexcept ImportError: cythonize = None\n"
-    found = arguments_of(f"{EXTENSIONS}{script}setup(ext_modules=cythonize([Extension('a.b', ['a/b.pyx'])]))")
-    assert (found.ext_modules, found.partial) == (("a.b",), frozenset())
+    arguments = arguments_of(f"{EXTENSIONS}{script}setup(ext_modules=cythonize([Extension('a.b', ['a/b.pyx'])]))")
+    assert (arguments.ext_modules, arguments.partial) == (("a.b",), frozenset())
 
 
 def test_ext_package_prefixes_extension_modules():
     script = "e = [Extension('b', ['b.pyx']), Extension('c', [])]\nsetup(ext_modules=e, ext_package={})"
-    found = arguments_of(EXTENSIONS + script.format("'a'"))
-    assert (found.ext_modules, found.cython_modules, found.ext_package) == (("a.b", "a.c"), {"a.b"}, "a")
+    arguments = arguments_of(EXTENSIONS + script.format("'a'"))
+    assert (arguments.ext_modules, arguments.cython_modules, arguments.ext_package) == (("a.b", "a.c"), {"a.b"}, "a")
     assert arguments_of(EXTENSIONS + script.format("'a' * 300")).ext_modules == ("b", "c")
     assert arguments_of(EXTENSIONS + script.format(f"'{'a' * 300}'")).ext_modules == ("b", "c")
 
@@ -235,5 +235,5 @@ def test_version_specific_requirements_are_unknown():
     ],
 )
 def test_extension_name_is_known_for_any_class(script):
-    found = arguments_of(f"{script}setup(packages=['a'], ext_modules=[made('a.b', sources=found())])")
-    assert (found.ext_modules, found.uncertain) == (("a.b",), frozenset())
+    arguments = arguments_of(f"{script}setup(packages=['a'], ext_modules=[made('a.b', sources=found())])")
+    assert (arguments.ext_modules, arguments.uncertain) == (("a.b",), frozenset())

@@ -74,10 +74,10 @@ def test_parsing_agrees_with_configparser(lines):
 
     def value(section: str, option: str) -> str:
         try:
-            found = parser.get(section, option)
+            value_read = parser.get(section, option)
         except configparser.InterpolationError:
-            found = parser.get(section, option, raw=True)
-        return "\n".join(line.strip() for line in found.split("\n") if line.strip())
+            value_read = parser.get(section, option, raw=True)
+        return "\n".join(line.strip() for line in value_read.split("\n") if line.strip())
 
     expected = {
         section: {option: value(section, option) for option in parser.options(section)} for section in parser.sections()

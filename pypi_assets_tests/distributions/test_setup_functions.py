@@ -85,8 +85,8 @@ def test_find_packages_of_another_module_is_unknown(imports):
 
 def test_membership_in_found_packages_is_unknown():
     script = "names = find_packages()\nif 'demo' not in names:\n  names.append('demo')\nsetup(packages=names)"
-    found = arguments_of(script)
-    assert (found.packages, found.uncertain) == ((FindPackages(), "demo"), {"packages"})
+    arguments = arguments_of(script)
+    assert (arguments.packages, arguments.uncertain) == ((FindPackages(), "demo"), {"packages"})
 
 
 @pytest.mark.parametrize(

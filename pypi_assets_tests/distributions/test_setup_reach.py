@@ -293,8 +293,8 @@ def test_replaced_setup_has_unknown_arguments(subtests: pytest.Subtests):
     )
     for script in scripts:
         with subtests.test(script=script):
-            found = read_setup_script(f"{START}{script}{END}")
-            assert (found.packages, found.install_requires, found.is_complete) == (None, None, False)
+            arguments = read_setup_script(f"{START}{script}{END}")
+            assert (arguments.packages, arguments.install_requires, arguments.is_complete) == (None, None, False)
 
 
 def test_custom_class_that_changes_metadata_is_detected(subtests: pytest.Subtests):

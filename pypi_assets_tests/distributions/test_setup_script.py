@@ -317,18 +317,18 @@ def test_arguments_match_those_of_a_run(before, call, arguments):
             call.format("\n    ".join(sorted(arguments, key="**x".__eq__))),
         ]
     )
-    found = read_setup_script(source)
+    parsed = read_setup_script(source)
     for truth in (False, True):
         for got in run(source, truth):
-            for name, known in (("packages", found.packages), ("py_modules", found.py_modules)):
-                if known is not None and name in found.uncertain:
+            for name, known in (("packages", parsed.packages), ("py_modules", parsed.py_modules)):
+                if known is not None and name in parsed.uncertain:
                     assert set(as_list(got.get(name, []))) <= set(known)
                 elif known is not None:
                     assert known == tuple(as_list(got[name]))
-            if found.package_dir is not None and "package_dir" not in found.uncertain:
-                assert found.package_dir == got.get("package_dir")
-            if found.is_complete:
-                assert got.keys() <= found.given
+            if parsed.package_dir is not None and "package_dir" not in parsed.uncertain:
+                assert parsed.package_dir == got.get("package_dir")
+            if parsed.is_complete:
+                assert got.keys() <= parsed.given
 
 
 def test_python_2_statements_are_skipped(subtests: pytest.Subtests):
@@ -353,5 +353,5 @@ def test_python_2_statements_are_skipped(subtests: pytest.Subtests):
         with subtests.test(line=line):
             if line.startswith("raise"):
                 line = f"def fail():\n  {line}"
-            found = arguments_of(f"import os, sys\n{line}\nsetup(packages=['a'])\nprint 'done'")
-            assert (found.packages, found.is_complete, found.problem) == (("a",), True, None)
+            arguments = arguments_of(f"import os, sys\n{line}\nsetup(packages=['a'])\nprint 'done'")
+            assert (arguments.packages, arguments.is_complete, arguments.problem) == (("a",), True, None)

@@ -108,14 +108,14 @@ def drawn_tar(random: Random) -> bytes:
 
 def by_tarfile(content: bytes) -> list[tuple[object, ...]]:
     """Return name, kind, offset, target and content of each member, read by tarfile as pip calls it."""
-    found = []
+    members = []
     with tarfile.open(fileobj=io.BytesIO(content), mode="r:", encoding="utf-8") as archive:
         for info in archive.getmembers():
             kind = FORMS.get(info.type, MemberKind.SPECIAL)
             file = _written(archive, info) if kind is MemberKind.FILE else None
             target = info.linkname if info.issym() or info.islnk() else ""
-            found.append((info.name, kind, info.offset_data, target, file))
-    return found
+            members.append((info.name, kind, info.offset_data, target, file))
+    return members
 
 
 def _written(archive: tarfile.TarFile, info: tarfile.TarInfo) -> bytes:
@@ -135,12 +135,12 @@ def _written(archive: tarfile.TarFile, info: tarfile.TarInfo) -> bytes:
 def as_read(content: bytes) -> tuple[list[tuple[object, ...]], Doubts]:
     tar = TarStream(iter([content]))
     doubts = Doubts()
-    found: list[tuple[object, ...]] = []
+    members: list[tuple[object, ...]] = []
     for member in read_members(tar, doubts):
         file = content_of(tar, member) if member.kind is MemberKind.FILE else skip_content(tar, member)
         target = member.target if member.kind in {MemberKind.SYMBOLIC_LINK, MemberKind.HARD_LINK} else ""
-        found.append((member.name, member.kind, start_of(member, content), target, file))
-    return found, doubts
+        members.append((member.name, member.kind, start_of(member, content), target, file))
+    return members, doubts
 
 
 def start_of(member: TarMember, content: bytes) -> int:
@@ -156,7 +156,7 @@ def check(seed: int) -> str:
     """Compare both readings of a drawn tar. Raise AssertionError if they differ without a doubt or an error."""
     content = drawn_tar(Random(seed))
     try:
-        found, doubts = as_read(content)
+        members, doubts = as_read(content)
     except (BadTarError, LimitExceededError):
         return "error"
     if doubts.notes:
@@ -165,7 +165,7 @@ def check(seed: int) -> str:
         expected = by_tarfile(content)
     except Exception as error:
         raise AssertionError(f"seed {seed}: tarfile refuses it, {error!r}") from error
-    assert found == expected, f"seed {seed}"
+    assert members == expected, f"seed {seed}"
     return "same"
 
 

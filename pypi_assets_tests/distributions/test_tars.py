@@ -37,10 +37,10 @@ from pypi_assets_tests.examples import examples
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
 
 
-def error_text(found: Extract) -> str:
-    assert found.error is not None
-    assert found.error.kind is ErrorKind.CORRUPT_ARCHIVE
-    return found.error.text
+def error_text(extracted: Extract) -> str:
+    assert extracted.error is not None
+    assert extracted.error.kind is ErrorKind.CORRUPT_ARCHIVE
+    return extracted.error.text
 
 
 def by_tarfile(content: bytes) -> tuple[list[str], dict[str, bytes]]:
@@ -65,11 +65,11 @@ def members_by_tarfile(content: bytes) -> list[tuple[object, ...]]:
 def members_read(content: bytes, drip: int) -> list[tuple[object, ...]]:
     """Return the same, read by the tar reader."""
     tar = TarStream(iter([content[at : at + drip] for at in range(0, len(content), drip)]))
-    found = []
+    members = []
     for member in read_members(tar, Doubts()):
         kept = content_of(tar, member) if member.kind is MemberKind.FILE else skip_content(tar, member)
-        found.append((member.name, member.kind, member.target, kept))
-    return found
+        members.append((member.name, member.kind, member.target, kept))
+    return members
 
 
 KINDS = {
@@ -126,9 +126,9 @@ def test_tars_of_tarfile_are_read_like_tarfile(format_name, written, shared_pax,
         reject()
     content = buffer.getvalue()
     assert members_read(content, drip) == members_by_tarfile(content)
-    found = extract(content, drip=drip)
-    assert found.error is None
-    assert extract(gzip.compress(content, 1), drip=max(drip, 100)) == found
+    extracted = extract(content, drip=drip)
+    assert extracted.error is None
+    assert extract(gzip.compress(content, 1), drip=max(drip, 100)) == extracted
 
 
 def sparse_by_extensions(name: bytes, regions: list[tuple[int, bytes]], size: int) -> bytes:
@@ -157,8 +157,8 @@ def test_sparse_files_have_holes(sparse):
     content = sparse + tar_member(b"b.txt", b"after")
     expected = by_tarfile(content)
     assert len(expected[1]["a.txt"]) in {5000, 40_000}
-    found = extract(content)
-    assert (found.paths, found.files, found.error) == (*expected, None)
+    extracted = extract(content)
+    assert (extracted.paths, extracted.files, extracted.error) == (*expected, None)
     assert extract(content, lambda name: name == "b.txt").files == {"b.txt": b"after"}
 
 
@@ -179,9 +179,9 @@ SPARSE_1_0 = pax_record(b"GNU.sparse.major", b"1") + pax_record(b"GNU.sparse.min
     ],
 )
 def test_invalid_sparse_maps(sparse):
-    found = extract(sparse + tar_member(b"b.txt"))
-    assert (found.paths, found.files) == (["a.txt"], {})
-    assert error_text(found).startswith("BadTarError: ")
+    extracted = extract(sparse + tar_member(b"b.txt"))
+    assert (extracted.paths, extracted.files) == (["a.txt"], {})
+    assert error_text(extracted).startswith("BadTarError: ")
 
 
 def test_sparse_maps_are_limited():
@@ -230,19 +230,19 @@ def test_member_name_and_next_member(subtests: pytest.Subtests):
     ]
     for content, name in cases:
         with subtests.test(content=content):
-            found = extract(content + pax_header(pax_record(b"path", b"next.txt")) + tar_member(b"x", b"next"))
-            assert found.error is None
-            assert found.paths == [name, "next.txt"]
-            assert found.files["next.txt"] == b"next"
-            assert "".join(found.paths).encode()
+            extracted = extract(content + pax_header(pax_record(b"path", b"next.txt")) + tar_member(b"x", b"next"))
+            assert extracted.error is None
+            assert extracted.paths == [name, "next.txt"]
+            assert extracted.files["next.txt"] == b"next"
+            assert "".join(extracted.paths).encode()
 
 
 def test_global_header_renames_all_following_members():
     shared = pax_header(pax_record(b"size", b"4") + pax_record(b"path", b"demo/a.txt"), b"g")
     content = shared + tar_member(b"x", b"1234") + tar_member(b"y", b"567890")
-    found = extract(content)
-    assert found.files == {"demo/a.txt": b"5678"}
-    assert any(note.startswith("ambiguous archive: 1 global headers") for note in found.notes)
+    extracted = extract(content)
+    assert extracted.files == {"demo/a.txt": b"5678"}
+    assert any(note.startswith("ambiguous archive: 1 global headers") for note in extracted.notes)
 
 
 def test_only_regular_types_are_files():
@@ -278,9 +278,11 @@ def test_broken_member_keeps_earlier_members(subtests: pytest.Subtests):
     for broken, text in cases_of_broken:
         for drip in [100, MIB]:
             with subtests.test(drip=drip, broken=broken):
-                found = extract(tar_member(b"a.txt", b"kept") + broken, lambda name: name.endswith(".txt"), drip=drip)
-                assert error_text(found).startswith(text)
-                assert found.files["a.txt"] == b"kept"
+                extracted = extract(
+                    tar_member(b"a.txt", b"kept") + broken, lambda name: name.endswith(".txt"), drip=drip
+                )
+                assert error_text(extracted).startswith(text)
+                assert extracted.files["a.txt"] == b"kept"
 
 
 def test_end_of_tar():

@@ -132,13 +132,13 @@ def as_pip_computes(path):
 @example("//x/evil.py")
 def test_destinations_equal_those_of_pip(path):
     try:
-        found = destination(path)
+        place = destination(path)
     except RefusedNameError:
-        found = None
+        place = None
     expected = as_pip_computes(path)
     if ".." in path.split("/") and expected is not None and normal_parts(path)[:1] == [".."]:
         return
-    assert found == expected
+    assert place == expected
 
 
 def collected(*names):

@@ -56,8 +56,8 @@ PATHS = st.lists(st.sampled_from(("a", "b", "a.py", "c.txt")), min_size=1, max_s
 @given(st.lists(PATHS, unique=True, max_size=8))
 def test_each_path_that_is_file_and_folder_is_named(paths):
     folders = {"/".join(path.split("/")[:depth]) for path in paths for depth in range(1, path.count("/") + 1)}
-    found = list(problems_of(paths))
-    assert sorted(found) == sorted(f"{path} is a file and a folder" for path in folders & set(paths))
+    problems = list(problems_of(paths))
+    assert sorted(problems) == sorted(f"{path} is a file and a folder" for path in folders & set(paths))
 
 
 def test_deep_folders_take_bounded_memory():
@@ -96,9 +96,9 @@ def test_windows_imports_modules_from_the_prefix():
     ],
 )
 def test_files_that_change_the_module_search_path(path, is_deciding):
-    found = [note for note in notes(f"x.data/data/{path}") if "decide" in note]
+    deciding = [note for note in notes(f"x.data/data/{path}") if "decide" in note]
     text = f"ambiguous archive: files that decide where some Pythons look for modules: {path}"
-    assert found == ([text] if is_deciding else [])
+    assert deciding == ([text] if is_deciding else [])
 
 
 def test_windows_only_modules():
@@ -127,8 +127,8 @@ def test_windows_only_modules():
 )
 def test_data_scheme_reaches_site_packages_of_some_pythons(folder, is_site):
     every = notes(f"x.data/data/{folder}/a.py", f"x.data/data/{folder}/b.pth")
-    found = [note for note in every if "with some Pythons" in note]
-    assert found == (
+    partial = [note for note in every if "with some Pythons" in note]
+    assert partial == (
         [
             "ambiguous archive: modules with some Pythons alone, by the data scheme: a",
             "ambiguous archive: .pth files with some Pythons alone, by the data scheme: b.pth",

@@ -24,16 +24,16 @@ LINES = st.sampled_from(
 def test_entry_points_match_importlib(text):
     groups, problems, doubts = installed_entry_points(text.encode())
     try:
-        found = list(importlib.metadata.EntryPoints._from_text(text))
+        parsed = list(importlib.metadata.EntryPoints._from_text(text))
     except TypeError:
         assert problems
         return
     expected: dict[str, dict[str, str]] = {}
-    for each in found:
+    for each in parsed:
         if each.name and each.value:
             expected.setdefault(each.group, {})[each.name] = each.value
     assert groups == expected
-    values = {(each.group, each.name, each.value) for each in found if each.name and each.value}
+    values = {(each.group, each.name, each.value) for each in parsed if each.name and each.value}
     assert any("there twice" in doubt for doubt in doubts) == (
         len({(group, name) for group, name, _ in values}) < len(values)
     )
@@ -82,9 +82,9 @@ def test_other_groups_allow_any_reference():
 
 
 def test_replaced_or_omitted_entry_points_are_named():
-    found = installed_entry_points(b"[g]\na = b  c\nd =\n= e\n")
-    assert found.groups == {"g": {"a": "b c"}}
-    assert found.doubts == [
+    entry_points = installed_entry_points(b"[g]\na = b  c\nd =\n= e\n")
+    assert entry_points.groups == {"g": {"a": "b c"}}
+    assert entry_points.doubts == [
         "characters or blanks in 1 entry points are replaced: a",
         "2 entry points without a name or a reference are left out",
     ]
@@ -127,8 +127,8 @@ def test_wheel(tmp_path):
     )
     record = read_path(path)
     assert record.error is None
-    found = record_to_json(record, yanked=True)
-    assert found == found | {
+    shown = record_to_json(record, yanked=True)
+    assert shown == shown | {
         "filename": "demo_pkg-1.0-py3-none-any.whl",
         "project": "Demo.Pkg",
         "version": "1.0",

@@ -105,8 +105,8 @@ def walked(*entries, size=1000):
 def test_drawn_zips_never_differ_silently():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = [(problem, content.hex()) for content, problem, _ in drawn_differences(SECONDS, seed=7) if problem]
-    assert found == []
+        differing = [(problem, content.hex()) for content, problem, _ in drawn_differences(SECONDS, seed=7) if problem]
+    assert differing == []
 
 
 def test_comparison_finds_differences(monkeypatch):

@@ -191,12 +191,12 @@ def main() -> None:
     warnings.simplefilter("ignore")
     count = silent = 0
     reasons: Counter[str] = Counter()
-    for content, found, reason in drawn_differences(arguments.seconds, arguments.seed):
+    for content, problem, reason in drawn_differences(arguments.seconds, arguments.seed):
         count += 1
-        if found is not None:
+        if problem is not None:
             silent += 1
             if silent <= 10:
-                sys.stdout.write(f"{found:.300}: {content.hex()}\n")
+                sys.stdout.write(f"{problem:.300}: {content.hex()}\n")
         if reason is not None:
             reasons[" ".join(reason.partition("BadZipFile: ")[2].split()[:6])] += 1
     sys.stdout.write(f"{count} zips in {time.process_time():.0f} s of processor time, {silent} silent differences\n")

@@ -107,9 +107,9 @@ TREE = source_tree(files("a.py", "src/b.py", "src/sub/c.py", "src/tests/t.py", "
 
 
 def installs(command, folder="", **more):
-    found = Installs(TREE, **{"package": "demo", "inside": "", **more})
-    found.add(command.split(), folder)
-    return sorted(paths_of(found.files()))
+    installed = Installs(TREE, **{"package": "demo", "inside": "", **more})
+    installed.add(command.split(), folder)
+    return sorted(paths_of(installed.files()))
 
 
 def test_install_files_and_folders(subtests: pytest.Subtests):
@@ -154,8 +154,8 @@ def test_install_skips_other_components():
 
 
 def test_install_targets():
-    found = Installs(TREE, "demo", "")
-    found.targets = {
+    installed = Installs(TREE, "demo", "")
+    installed.targets = {
         "core": BuildTarget("", is_module=True),
         "moved": BuildTarget("", is_module=True),
         "shared": BuildTarget("lib"),
@@ -163,13 +163,13 @@ def test_install_targets():
         "left": BuildTarget("lib"),
     }
     words = "TARGETS moved shared named EXPORT e RUNTIME DESTINATION bin LIBRARY DESTINATION x"
-    found.add(words.split(" "), "")
-    found.set_properties("named", {"PREFIX": "", "OUTPUT_NAME": "other"})
-    assert list(found.modules()) == ["demo.core", "x.moved", "x.libshared", "x.other"]
+    installed.add(words.split(" "), "")
+    installed.set_properties("named", {"PREFIX": "", "OUTPUT_NAME": "other"})
+    assert list(installed.modules()) == ["demo.core", "x.moved", "x.libshared", "x.other"]
 
 
 def test_cmeel_installs_nothing_into_site_packages():
     contents = files("demo/__init__.py", pyproject='[build-system]\nbuild-backend = "cmeel.build"\n')
     assert modules_by(cmeel.installed, contents) == ("cmeel prefix", [])
-    found = find_sdist_modules(source_tree(contents))
-    assert (found.names, found.by, found.grade) == ((), "cmeel prefix", "derived")
+    modules = find_sdist_modules(source_tree(contents))
+    assert (modules.names, modules.by, modules.grade) == ((), "cmeel prefix", "derived")

@@ -41,8 +41,8 @@ def test_strings(subtests: pytest.Subtests):
     ]
     for text, expected in cases:
         with subtests.test(text=text):
-            found = read(text, name=scalar("demo"), table=TABLE, pair=read("['p', 'q']"))
-            assert found.texts[: len(expected) or 1] == expected
+            value = read(text, name=scalar("demo"), table=TABLE, pair=read("['p', 'q']"))
+            assert value.texts[: len(expected) or 1] == expected
 
 
 def test_arguments_have_keys_and_values():

@@ -199,8 +199,8 @@ def test_poetry_first_matching_entry_decides():
         include = [{path = "demo/core.py", format = "wheel"}]
         exclude = ["demo/core.py", "demo/data"]
         """
-    found = modules_by(poetry.installed, files(*FLAT, pyproject=dedent(settings)))[1]
-    assert found == ["a", "a.demo", "a.demo.core", "a.demo.tests", "a.demo.tests.test_x"]
+    modules = modules_by(poetry.installed, files(*FLAT, pyproject=dedent(settings)))[1]
+    assert modules == ["a", "a.demo", "a.demo.core", "a.demo.tests", "a.demo.tests.test_x"]
 
 
 def test_sdist_only_packages_are_not_in_the_wheel():

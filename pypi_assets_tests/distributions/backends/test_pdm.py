@@ -78,8 +78,8 @@ def test_pdm(contents, expected, by):
 )
 def test_deeper_and_plainer_pattern_wins(includes, excludes, expected):
     contents = files(*FLAT, pyproject=f"{BUILD}includes = {includes}\nexcludes = {excludes}\n")
-    found = modules_by(pdm.installed, contents)[1]
-    assert [name for name in found if name not in {"tests", "tests.test_core", "demo.tests.test_x"}] == expected
+    modules = modules_by(pdm.installed, contents)[1]
+    assert [name for name in modules if name not in {"tests", "tests.test_core", "demo.tests.test_x"}] == expected
 
 
 def test_stub_packages():

@@ -145,8 +145,8 @@ def test_overrides_add_modules(subtests: pytest.Subtests):
         with subtests.test(overrides=overrides):
             paths = ("demo/__init__.py", "demo/a.py", "other/__init__.py", "lib/x.py", "notes.txt")
             contents = files(*paths, pyproject=PLAIN + overrides)
-            found = modules_by(scikit_build_core.installed, contents)[1]
-            assert found == expected or len(found) == expected
+            modules = modules_by(scikit_build_core.installed, contents)[1]
+            assert modules == expected or len(modules) == expected
             assert grade_of(scikit_build_core.installed, contents) == grade
 
 

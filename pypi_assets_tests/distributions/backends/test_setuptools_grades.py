@@ -74,8 +74,8 @@ OTHER_CFG = "[options]\npackages = demo.sub\npy_modules = other\n"
     ],
 )
 def test_packages_and_modules_can_have_different_declarations(contents, expected):
-    found = modules_by(setuptools.installed, files(*TREE, "other.py") | contents)[1]
-    assert [name for name in found if name != "demo" or "demo" in expected] == expected
+    modules = modules_by(setuptools.installed, files(*TREE, "other.py") | contents)[1]
+    assert [name for name in modules if name != "demo" or "demo" in expected] == expected
 
 
 def test_package_discovery_runs_despite_extension_modules():

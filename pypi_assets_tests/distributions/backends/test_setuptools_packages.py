@@ -39,8 +39,8 @@ def test_find_packages_filters_by_name(include, exclude, namespaces, expected):
     ],
 )
 def test_folders_copied_by_commands(copied, package_dir, expected):
-    found = copied_files(source_tree(TREE), SetupArguments(copied=copied, package_dir=package_dir))
-    assert sorted(paths_of(found)) == sorted(expected)
+    copies = copied_files(source_tree(TREE), SetupArguments(copied=copied, package_dir=package_dir))
+    assert sorted(paths_of(copies)) == sorted(expected)
 
 
 def test_folder_below_a_non_package_is_not_a_package():

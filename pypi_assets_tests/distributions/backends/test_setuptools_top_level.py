@@ -23,8 +23,8 @@ from pypi_assets_tests.distributions.backends.projects import TREE, files, sourc
     ],
 )
 def test_name_is_searched_in_each_top_folder(name, root, expected):
-    found_in, found = named_in(source_tree(files(*TREE)), [""], name)
-    assert (found_in, paths_of(found)) == (root, expected)
+    found_in, files_found = named_in(source_tree(files(*TREE)), [""], name)
+    assert (found_in, paths_of(files_found)) == (root, expected)
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_parent_of_dotted_project_name_is_a_namespace():
 
 
 def test_files_next_to_packages_are_skipped():
-    found = without_scripts(source_tree(files("__init__.py", "setup.py", "sub/x.py", "tests/x.py", "docs/conf.py")))
-    assert paths_of(found) == ["__init__.py", "sub/x.py"]
+    remaining = without_scripts(source_tree(files("__init__.py", "setup.py", "sub/x.py", "tests/x.py", "docs/conf.py")))
+    assert paths_of(remaining) == ["__init__.py", "sub/x.py"]
 
 
 def test_folders_below_a_package_are_subpackages():
