@@ -1,4 +1,4 @@
-"""Contents of small distributions, and their records."""
+"""Contents of small distributions, a stream for them, and their records."""
 
 import io
 
@@ -8,15 +8,19 @@ from pypi_assets.distributions.record import DistributionRecord, ReadError
 from pypi_assets_tests.builders import core_metadata
 
 WHEEL = "demo-1.0-py3-none-any.whl"
-
-
 SDIST = "demo-1.0.tar.gz"
-
-
 METADATA = "demo-1.0.dist-info/METADATA"
-
-
 PKG_INFO = core_metadata("demo", "1.0", requires_dist=["a"])
+
+
+class Stream(io.BytesIO):
+    """A stream of bytes that cannot seek."""
+
+    def seekable(self) -> bool:
+        return False
+
+    def seek(self, *_: object) -> int:
+        raise io.UnsupportedOperation("seek")
 
 
 def read(content, filename, **limits):

@@ -32,19 +32,10 @@ from pypi_assets_tests.distributions.pooled_files import (
     notice_stopped_readers,
     wheel,
 )
+from pypi_assets_tests.distributions.small_archives import Stream
 from pypi_assets_tests.naming import naming
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the kernel shows or enforces it on Linux alone")
-
-
-class Stream(io.BytesIO):
-    """A stream of bytes that cannot seek."""
-
-    def seekable(self) -> bool:
-        return False
-
-    def seek(self, *_: object) -> int:
-        raise io.UnsupportedOperation("seek")
 
 
 class NetworkError(Exception):

@@ -19,6 +19,7 @@ from pypi_assets.distributions.record import DistributionKind, ErrorKind, ReadEr
 from pypi_assets.distributions.served_sources import answer_from, as_ranges, end_of
 from pypi_assets.distributions.sources import RangeSourceError, SeekableFileSource, Spool
 from pypi_assets_tests.builders import make_egg, make_sdist, make_wheel, zip_bytes
+from pypi_assets_tests.distributions.small_archives import Stream
 from pypi_assets_tests.naming import mentions
 from pypi_assets_tests.served_index import shared_readers
 
@@ -79,13 +80,6 @@ def test_spool_returns_its_content_and_leaves_no_descriptors():
         with pytest.raises(RangeSourceError):
             spool.read_at(-1, 1)
     assert set(Path("/dev/fd").iterdir()) == opened
-
-
-class Stream(io.BytesIO):
-    """A stream of bytes that cannot seek."""
-
-    def seekable(self) -> bool:
-        return False
 
 
 def test_seekable_zip_is_a_range_source() -> None:

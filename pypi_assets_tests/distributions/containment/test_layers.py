@@ -34,6 +34,7 @@ from pypi_assets_tests.distributions.hostile import CASES
 from pypi_assets_tests.distributions.odd_files import ODD_FILES
 from pypi_assets_tests.distributions.pooled_files import wheel
 from pypi_assets_tests.distributions.same_records import MAX_KNOWN_BYTES
+from pypi_assets_tests.distributions.small_archives import Stream
 from pypi_assets_tests.naming import naming
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layers are Linux's")
@@ -219,13 +220,6 @@ def test_kernel_without_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_on_other_systems_all_layers_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layers.kernel, "IS_LINUX", False)
     assert [layer.name for layer in missing_layers()] == [layer.name for layer in LAYERS]
-
-
-class Stream(io.BytesIO):
-    """A stream of bytes that cannot seek."""
-
-    def seekable(self) -> bool:
-        return False
 
 
 def small_files() -> Iterator[tuple[str, bytes]]:
