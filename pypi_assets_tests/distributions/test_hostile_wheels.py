@@ -74,7 +74,7 @@ def test_records_never_differ_silently_from_pip_installs(contents, records, tmp_
         record = records[name].record
         differences = [view["refusal"]]
         if view["refusal"] is None:
-            differences = [*differences_from(record, view), *scripts_without_sign(record, view["outside"])]
+            differences = [*differences_from(record, view), *unreported_scripts(record, view["outside"])]
         if differences and not has_doubt(record):
             silent[name] = (differences, record.notes)
         if view["refusal"] is None and record.error is not None:
@@ -95,7 +95,7 @@ def test_distributions_in_notes_are_found_by_python_and_pip(contents, tmp_path):
         assert len(distributions) == 2, name
 
 
-def scripts_without_sign(record, outside):
+def unreported_scripts(record, outside):
     """Return the scripts that pip or the entry points lack, unless a note reports that scripts differ."""
     if any(note.startswith(SCRIPTS) for note in record.notes):
         return []

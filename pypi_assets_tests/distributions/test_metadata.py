@@ -207,7 +207,7 @@ PIECES = st.sampled_from(
 HEADERS = st.lists(PIECES, max_size=30).map(b"".join)
 
 
-def parsed_the_long_way(content):
+def parse_with_standard_library(content):
     """Parse the fields with the standard library, as an installer would."""
     text, _ = decode_text(content, "METADATA")
     message = HeaderParser().parsestr(text)
@@ -225,7 +225,7 @@ def parsed_the_long_way(content):
 @example(b"Name: a\r\0\nSummary: b")
 @example(b"\xef\xbb\xbfName: a\n\n")
 def test_headers_match_the_standard_library(content):
-    expected, has_defects = parsed_the_long_way(content)
+    expected, has_defects = parse_with_standard_library(content)
     metadata = parse_metadata(content, "METADATA")
     assert metadata.name == next(iter(expected["Name"]), None)
     assert metadata.summary == next(iter(expected["Summary"]), None)

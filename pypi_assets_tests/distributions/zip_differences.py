@@ -140,7 +140,7 @@ def by_zipfile(content: bytes) -> tuple[list[tuple[str, int]], dict[str, bytes |
         return None
 
 
-def by_us(content: bytes) -> tuple[list[tuple[str, int]], Extract]:
+def by_reader(content: bytes) -> tuple[list[tuple[str, int]], Extract]:
     budget = Budget(ReadLimits())
     extract = extract_zip(SeekableFileSource(io.BytesIO(content)), list, budget, AllNames)
     places: list[tuple[str, int]] = []
@@ -158,7 +158,7 @@ def by_us(content: bytes) -> tuple[list[tuple[str, int]], Extract]:
 def difference(content: bytes) -> tuple[str | None, str | None]:
     """Return the silent difference, if any, and the error here if zipfile reads the whole zip."""
     theirs = by_zipfile(content)
-    places, extract = by_us(content)
+    places, extract = by_reader(content)
     has_doubt = extract.error is not None or any(note.startswith(AMBIGUOUS) for note in extract.notes)
     if theirs is None or None in theirs[1].values():
         return (None, None) if has_doubt else ("zipfile refuses it", None)

@@ -54,7 +54,7 @@ class Place:
             return cls(name, Environment(sys.version_info[:3], tuple(platform_tags()), target.variables), target)
         python, platform = name.split()
         environment = named_environment(python, platform)
-        target = Target.of(int(python.partition(".")[2]), _PLATFORMS[platform], environment.platforms or ())
+        target = Target.cpython(int(python.partition(".")[2]), _PLATFORMS[platform], environment.platforms or ())
         return cls(name, environment, target, (f"--python-version={python}", f"--python-platform={platform}"))
 
 

@@ -231,18 +231,18 @@ class Graph:
         return iter(names)
 
     def newest(self, projects: list[str]) -> Iterator[object]:
-        return (NewestOf.of(name) for name in projects)
+        return (NewestRelease.latest(name) for name in projects)
 
     def versions(self, project: str) -> list[tuple[str, bool]]:
         return [(version, False) for version in STORY.get(project, ())]
 
 
-class NewestOf(NamedTuple):
+class NewestRelease(NamedTuple):
     version: str
     requirements: list[list[str]]
 
     @classmethod
-    def of(cls, name: str) -> "NewestOf":
+    def latest(cls, name: str) -> "NewestRelease":
         version = list(STORY[name])[-1]
         return cls(version, [STORY[name][version] or []])
 

@@ -111,28 +111,34 @@ ON_WINDOWS, ON_MAC = "sys_platform == 'win32'", "sys_platform == 'darwin'"
 VARIABLES = ("python_version", "sys_platform", "platform_machine")
 
 
-def of(pythons: tuple[str, ...] = SOME_PYTHONS, *platforms: tuple[str, str]) -> frozenset[Variables]:
+def places(pythons: tuple[str, ...] = SOME_PYTHONS, *platforms: tuple[str, str]) -> frozenset[Variables]:
     chosen = platforms or (LINUX, ARM, MAC, WINDOWS)
     return frozenset((python, *platform) for python in pythons for platform in chosen)
 
 
 def test_simplest_marker_is_used(subtests: pytest.Subtests):
     cases = [
-        (of(), None),
-        (of(SOME_PYTHONS, WINDOWS), "sys_platform == 'win32'"),
-        (of(SOME_PYTHONS, LINUX, ARM), "sys_platform == 'linux'"),
-        (of(SOME_PYTHONS, LINUX, ARM, MAC), "sys_platform != 'win32'"),
-        (of(SOME_PYTHONS, ARM), "platform_machine == 'aarch64'"),
-        (of(SOME_PYTHONS, LINUX, MAC, WINDOWS), "platform_machine != 'aarch64'"),
-        (of(("3.9",)), "python_version < '3.10'"),
-        (of(("3.10",)), "python_version == '3.10'"),
-        (of(("3.10", "3.11")), "python_version >= '3.10' and python_version < '3.12'"),
-        (of(("3.11", "3.12")), "python_version >= '3.11'"),
-        (of(("3.12",), WINDOWS), "python_version >= '3.12' and sys_platform == 'win32'"),
-        (of(SOME_PYTHONS, MAC, WINDOWS), "sys_platform != 'linux'"),
-        (of(SOME_PYTHONS, ARM, MAC), "sys_platform != 'win32' and platform_machine != 'x86_64'"),
-        (of(("3.9",)) | of(SOME_PYTHONS, WINDOWS), "python_version < '3.10' or sys_platform == 'win32'"),
-        (of(("3.9",), WINDOWS) | of(("3.12",), MAC), f"({OLD} and {ON_WINDOWS}) or ({NEW} and {ON_MAC})"),
+        (places(), None),
+        (places(SOME_PYTHONS, WINDOWS), "sys_platform == 'win32'"),
+        (places(SOME_PYTHONS, LINUX, ARM), "sys_platform == 'linux'"),
+        (places(SOME_PYTHONS, LINUX, ARM, MAC), "sys_platform != 'win32'"),
+        (places(SOME_PYTHONS, ARM), "platform_machine == 'aarch64'"),
+        (places(SOME_PYTHONS, LINUX, MAC, WINDOWS), "platform_machine != 'aarch64'"),
+        (places(("3.9",)), "python_version < '3.10'"),
+        (places(("3.10",)), "python_version == '3.10'"),
+        (places(("3.10", "3.11")), "python_version >= '3.10' and python_version < '3.12'"),
+        (places(("3.11", "3.12")), "python_version >= '3.11'"),
+        (places(("3.12",), WINDOWS), "python_version >= '3.12' and sys_platform == 'win32'"),
+        (places(SOME_PYTHONS, MAC, WINDOWS), "sys_platform != 'linux'"),
+        (places(SOME_PYTHONS, ARM, MAC), "sys_platform != 'win32' and platform_machine != 'x86_64'"),
+        (
+            places(("3.9",)) | places(SOME_PYTHONS, WINDOWS),
+            "python_version < '3.10' or sys_platform == 'win32'",
+        ),
+        (
+            places(("3.9",), WINDOWS) | places(("3.12",), MAC),
+            f"({OLD} and {ON_WINDOWS}) or ({NEW} and {ON_MAC})",
+        ),
     ]
     for chosen, expected in cases:
         with subtests.test(chosen=chosen):

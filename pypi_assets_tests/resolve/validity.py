@@ -50,7 +50,7 @@ class Target:
         return cls(dict(default_environment().items()), tuple(map(str, sys_tags())))
 
     @classmethod
-    def of(cls, minor: int, variables: Mapping[str, str], platforms: Sequence[str]) -> "Target":
+    def cpython(cls, minor: int, variables: Mapping[str, str], platforms: Sequence[str]) -> "Target":
         """Return CPython `3.MINOR.0` on a platform, with these additional variables and platform tags."""
         version = f"3.{minor}.0"
         python = {"python_version": f"3.{minor}", "python_full_version": version, "implementation_version": version}

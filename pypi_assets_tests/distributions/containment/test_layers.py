@@ -258,7 +258,7 @@ def test_reading_opens_no_file_and_makes_no_other_system_calls(tmp_path: Path, m
             stored.append(StoredExtract(path.name, None, finished.extract))
             records.append(expected)
         unknown = f"dictionary {DICTIONARY_ID - 1}"
-        *judged, failure = pool.judge([*stored, StoredExtract("demo-1.0.tar.gz", None, of_another_dictionary())])
+        *judged, failure = pool.judge([*stored, StoredExtract("demo-1.0.tar.gz", None, newer_extract())])
         assert judged == records
         assert isinstance(failure, ReaderFailure)
         assert "ExtractError" in failure.text
@@ -271,7 +271,7 @@ def test_reading_opens_no_file_and_makes_no_other_system_calls(tmp_path: Path, m
             assert finished.record.error == expected.error, filename
 
 
-def of_another_dictionary() -> bytes:
+def newer_extract() -> bytes:
     """Return an extract as a newer version with another dictionary would write it."""
     content = bytearray(encode_extract(Extract()))
     number = DICTIONARY_ID.to_bytes(2, "little")
