@@ -45,7 +45,7 @@ class TarCase:
     build: Callable[[], bytes]
     filename: str = TAR
     modules: tuple[str, ...] | None = None
-    """The expected modules, if they are known for every outcome."""
+    """The expected modules, checked for any outcome if given."""
     requires: tuple[str, ...] | None = None
 
 

@@ -1,9 +1,9 @@
 """A reader process with the faults that native code can have. The name of the file selects the fault.
 
 A fault called `late_` occurs when the record is made, after the extract. `once` occurs a single time: it leaves a mark
-in a folder, so that reader is not contained. `attempts` tries to escape from the process. A setup.py that begins with
-the name of a fault triggers it when it is parsed. Tests start this program in place of the real reader; all other parts
-are the real reader's.
+in a folder, and this reader runs uncontained to write it. `attempts` tries to escape from the process. A setup.py that
+begins with the name of a fault triggers it when it is parsed. Tests start this program in place of the real reader; all
+other parts are the real reader's.
 """
 
 import contextlib

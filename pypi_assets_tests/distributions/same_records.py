@@ -182,7 +182,7 @@ def compare(path: Path) -> int:
 
 
 def known_files(names: Container[str] | None = None) -> Iterator[tuple[str, str, bytes]]:
-    """Yield name, filename and content of odd files and of hostile files: those in `names`, or the small ones."""
+    """Yield name, filename and content of all odd and all small hostile files. `names` restricts the hostile files."""
     yield from ODD_FILES
     for case in CASES:
         if (names is None or case.name in names) and len(content := case.build()) < MAX_KNOWN_BYTES:
