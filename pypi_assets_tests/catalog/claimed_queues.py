@@ -1,4 +1,4 @@
-"""The two queues, each with entries of its own, for tests of claims."""
+"""The visit queue and the read queue behind one interface, for tests of claims."""
 
 import itertools
 from typing import Protocol
@@ -38,14 +38,14 @@ _numbers = itertools.count()
 
 
 class Queue(Protocol):
-    """A queue of its own with some items, known by number."""
+    """A separate queue whose items are identified by number."""
 
     items: list[int]
 
     def claim(self, worker: str, now: float, limit: int) -> list[int]: ...
 
     def finish(self, worker: str, items: list[int], now: float, later: float | None) -> set[int]:
-        """What could be finished of `items`, or be put off until `later`."""
+        """Finish `items`, or postpone them until `later`. Return the items that `worker` still held."""
 
     def left(self) -> int: ...
 

@@ -1,4 +1,4 @@
-"""What tests of more than one room use."""
+"""Fixtures that several test folders of the catalog share."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,14 +14,14 @@ from pypi_assets_tests.upkeep.simulated_upkeep import upkeep as upkeep
 
 @pytest.fixture
 def opened(catalog: Catalog) -> Catalog:
-    """A catalog whose first full crawl is open, pinned at 10."""
+    """Return a catalog whose first full crawl is open and pinned at serial 10."""
     open_crawl(catalog, 10, 10, "http://127.0.0.1/simple/", Selection())
     return catalog
 
 
 @pytest.fixture
 def small(tmp_path: Path, database_url: str) -> Iterator[SmallCatalog]:
-    """An empty catalog that tests add files to, on both databases."""
+    """Yield an empty catalog that tests add files to, on each database."""
     small = small_catalog(tmp_path, database_url)
     yield small
     small.catalog.close()

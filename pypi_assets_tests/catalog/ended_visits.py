@@ -14,7 +14,7 @@ _numbers = itertools.count()
 
 
 def enter(connection: Connection, count: int) -> list[CatalogProject]:
-    """New projects of a catalog that has events up to serial 1,000."""
+    """Enter and return `count` new projects in a catalog that has events up to serial 1,000."""
     if connection.scalar(select(catalog_state.c.id)) is None:
         state = {"events_since": 0, "events_through": 1_000, "exact_from": 0, "next_dump_sequence": 1}
         connection.execute(insert(catalog_state).values(id=1, index_url="", **state))

@@ -1,4 +1,4 @@
-"""Counts: the sum of what was appended, whoever folds it when."""
+"""A count is the sum of all appended changes, no matter who folds them and when."""
 
 from collections import Counter
 
@@ -28,7 +28,7 @@ def often_folded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @settings(max_examples=examples(10), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(added=st.lists(changes, max_size=40))
-def test_a_count_is_the_sum_of_all_changes_in_few_rows(
+def test_count_is_the_sum_of_all_changes_in_few_rows(
     catalog: Catalog, often_folded: None, added: list[dict[str, int]]
 ) -> None:
     with catalog.write() as connection:
@@ -39,10 +39,10 @@ def test_a_count_is_the_sum_of_all_changes_in_few_rows(
         catalog.transact(lambda connection, one=one: add_counts(connection, one))
     with catalog.read() as connection:
         assert read_counts(connection) == {name: count for name, count in expected.items() if count}
-    assert stored_rows(catalog) <= 8 + 3 + 3  # since the last fold, of its names, and of the change that folds next
+    assert stored_rows(catalog) <= 8 + 3 + 3  # since the last fold, one row per name, and the change that folds next
 
 
-def test_a_writer_that_folds_leaves_what_others_append_and_waits_for_none(catalog: Catalog, often_folded: None) -> None:
+def test_folding_writer_keeps_other_changes_and_waits_for_none(catalog: Catalog, often_folded: None) -> None:
     if catalog.is_sqlite:
         pytest.skip("SQLite has one writer at a time")
     with catalog.write() as connection:

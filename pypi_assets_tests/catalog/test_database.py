@@ -1,4 +1,4 @@
-"""How a catalog is opened: created, migrated, refused. How its transactions read and write."""
+"""Opening, creating, migrating and rejecting a catalog, and the reads and writes of its transactions."""
 
 import gc
 import shutil
@@ -45,7 +45,7 @@ def upgrade():
 """
 
 
-def test_tables_are_made_once_however_many_open_the_catalog_at_once(catalog: Catalog):
+def test_concurrent_opens_create_the_tables_once(catalog: Catalog):
     url = catalog.engine.url.render_as_string(hide_password=False)
     with catalog.write() as connection:
         metadata.drop_all(connection)
@@ -57,14 +57,14 @@ def test_tables_are_made_once_however_many_open_the_catalog_at_once(catalog: Cat
         assert set(metadata.tables) <= set(inspect(connection).get_table_names())
 
 
-def test_a_catalog_of_a_newer_version_is_refused(catalog: Catalog):
+def test_catalog_of_newer_version_is_rejected(catalog: Catalog):
     with catalog.write() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(CatalogError, match=naming(9999)):
         open_catalog(catalog.engine.url.render_as_string(hide_password=False))
 
 
-def test_a_catalog_from_before_the_first_release_is_rejected_and_stays(catalog: Catalog):
+def test_catalog_from_before_the_first_release_is_rejected_and_unchanged(catalog: Catalog):
     url = catalog.engine.url.render_as_string(hide_password=False)
     with catalog.write() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '0018'"))
@@ -76,7 +76,7 @@ def test_a_catalog_from_before_the_first_release_is_rejected_and_stays(catalog: 
         assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "0018"
 
 
-def test_the_database_of_another_program_is_refused_as_that(catalog: Catalog):
+def test_database_of_another_program_is_rejected(catalog: Catalog):
     with catalog.write() as connection:
         metadata.drop_all(connection)
         connection.execute(text("UPDATE alembic_version SET version_num = '29b539ebc72a'"))
@@ -84,7 +84,7 @@ def test_the_database_of_another_program_is_refused_as_that(catalog: Catalog):
         open_catalog(catalog.engine.url.render_as_string(hide_password=False))
 
 
-def test_a_catalog_of_an_older_version_is_left_alone_until_it_is_migrated(
+def test_catalog_of_older_version_is_unchanged_until_migrated(
     catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     url = catalog.engine.url.render_as_string(hide_password=False)
@@ -122,7 +122,7 @@ def test_a_catalog_of_an_older_version_is_left_alone_until_it_is_migrated(
         ("sqlite:////proc", ["PYPI_ASSETS_DATABASE_URL"]),
     ],
 )
-def test_a_wrong_database_is_reported_in_one_line_without_the_password(url: str, values: list[str]):
+def test_connection_error_is_one_line_without_the_password(url: str, values: list[str]):
     with pytest.raises(CatalogError, match=naming(*values)) as caught:
         open_catalog(url)
     assert "secret" not in str(caught.value)
@@ -135,7 +135,7 @@ def insert_twice(catalog: Catalog, row: dict[str, object]) -> None:
         connection.execute(insert(leases).values(row))
 
 
-def test_a_transaction_is_all_or_nothing_and_readers_see_one_state(catalog: Catalog):
+def test_transaction_is_atomic_and_readers_see_one_state(catalog: Catalog):
     row = {"name": "a", "holder": "h", "taken_at": 0.0, "expires_at": 1.0}
     with pytest.raises(DBAPIError):
         insert_twice(catalog, row)
@@ -148,7 +148,7 @@ def test_a_transaction_is_all_or_nothing_and_readers_see_one_state(catalog: Cata
         assert len(reader.execute(select(leases)).all()) == 1
 
 
-def test_inserts_return_the_count_of_new_rows_and_upserts_replace(catalog: Catalog):
+def test_insert_returns_new_row_count_and_upsert_replaces(catalog: Catalog):
     rows = [{"name": f"n{number}", "holder": "a", "taken_at": 0.0, "expires_at": 0.0} for number in range(20_000)]
     with catalog.write() as connection:
         assert insert_missing(connection, leases, rows[:5]) == 5
@@ -161,7 +161,7 @@ def test_inserts_return_the_count_of_new_rows_and_upserts_replace(catalog: Catal
 TEXTS = ["", "NULL", "{}", 'a "b", c', "back\\slash", "two\nlines", "ü\U0001f40d", "'; --"]
 
 
-def test_rows_come_in_as_they_are(catalog: Catalog):
+def test_bulk_rows_round_trip(catalog: Catalog):
     crawl = {"serial": 2**62, "selection": "[]", "opened_at": 1.5, "open": None, "completed_at": 1 / 3}
     crawls = [crawl | {"selection": text, "listed_at": number / 7 or None} for number, text in enumerate(TEXTS)]
     contents = [{"sha256": str(number), "content": bytes([number, 0, 255, 92]), "files": 0} for number in range(256)]
@@ -175,7 +175,7 @@ def test_rows_come_in_as_they_are(catalog: Catalog):
         assert [row._asdict() for row in connection.execute(kept)] == contents
 
 
-def test_bare_rows_are_all_rows_also_where_the_connection_streams(catalog: Catalog):
+def test_bare_rows_returns_all_rows_of_a_streaming_connection(catalog: Catalog):
     with catalog.write() as connection:
         insert_missing(
             connection, snapshots, [{"sha256": str(number), "content": b"", "files": 0} for number in range(5)]
@@ -185,14 +185,14 @@ def test_bare_rows_are_all_rows_also_where_the_connection_streams(catalog: Catal
         assert [tuple(row) for row in found] == [(str(number),) for number in range(5)]
 
 
-def test_a_server_refuses_a_text_that_is_too_long_and_cuts_none(postgres_database_url: str):
+def test_server_rejects_too_long_text_without_truncation(postgres_database_url: str):
     catalog = open_catalog(postgres_database_url)
     with catalog.write() as connection, pytest.raises(DBAPIError, match="too long"):
         insert_missing(connection, snapshots, [{"sha256": "a" * 65, "content": b"", "files": 0}])
     catalog.close()
 
 
-def test_a_transaction_that_loses_a_deadlock_is_done_again(catalog: Catalog):
+def test_transaction_is_retried_after_a_deadlock(catalog: Catalog):
     rows = [{"name": name, "holder": "none", "taken_at": 0.0, "expires_at": 0.0} for name in ("a", "b")]
     with catalog.write() as connection:
         insert_missing(connection, leases, rows)
@@ -218,7 +218,7 @@ def test_a_transaction_that_loses_a_deadlock_is_done_again(catalog: Catalog):
     assert holder in {"first", "second"}
 
 
-def test_a_transaction_that_others_prevent_is_done_again_a_bounded_number_of_times(
+def test_blocked_transaction_is_retried_a_bounded_number_of_times(
     postgres_database_url: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("pypi_assets.catalog.database._LONGEST_PAUSE_S", 0.01)
@@ -242,7 +242,7 @@ def test_a_transaction_that_others_prevent_is_done_again_a_bounded_number_of_tim
     catalog.close()
 
 
-def test_a_connection_that_is_lost_before_the_commit_costs_a_second_run(postgres_database_url: str):
+def test_transaction_is_retried_after_connection_loss_before_commit(postgres_database_url: str):
     catalog = open_catalog(postgres_database_url)
     row = {"name": "a", "holder": "h", "taken_at": 0.0, "expires_at": 1.0}
     tries: list[int] = []
@@ -261,7 +261,7 @@ def test_a_connection_that_is_lost_before_the_commit_costs_a_second_run(postgres
     catalog.close()
 
 
-def test_a_connection_that_is_lost_during_the_commit_is_an_error(postgres_database_url: str):
+def test_connection_loss_during_commit_is_an_error(postgres_database_url: str):
     catalog = open_catalog(postgres_database_url)
     tries: list[int] = []
 
@@ -276,13 +276,13 @@ def test_a_connection_that_is_lost_during_the_commit_is_an_error(postgres_databa
 
 
 def _end_session(catalog: Catalog, connection: Connection) -> None:
-    """Ends the server's process of `connection`, as a restart of the server does."""
+    """End the server process of `connection`, as a restart of the server does."""
     pid = connection.scalar(text("SELECT pg_backend_pid()"))
     with catalog.engine.connect() as other:
         assert other.scalar(text("SELECT pg_terminate_backend(:pid, 60000)"), {"pid": pid})
 
 
-def test_machines_with_differing_clocks_agree_by_that_of_the_server(
+def test_clock_is_the_servers_on_machines_with_differing_clocks(
     postgres_database_url: str, monkeypatch: pytest.MonkeyPatch
 ):
     real = time.time
@@ -295,7 +295,7 @@ def test_machines_with_differing_clocks_agree_by_that_of_the_server(
     assert 0 <= found[1] - found[0] < 60
 
 
-def test_other_errors_are_not_tried_again(catalog: Catalog):
+def test_other_errors_are_not_retried(catalog: Catalog):
     tries = []
 
     def work(connection: Connection) -> None:
@@ -307,7 +307,7 @@ def test_other_errors_are_not_tried_again(catalog: Catalog):
     assert len(tries) == 1
 
 
-def test_readers_open_only_what_is_there(tmp_path: Path, empty_postgres_database_url: str) -> None:
+def test_readers_open_only_existing_catalogs(tmp_path: Path, empty_postgres_database_url: str) -> None:
     path = tmp_path / "below" / "catalog.sqlite"
     for url in (f"sqlite:///{path}", empty_postgres_database_url):
         with pytest.raises(NoCatalogError):
@@ -322,7 +322,7 @@ def test_readers_open_only_what_is_there(tmp_path: Path, empty_postgres_database
         open_existing_catalog(url).close()
 
 
-def test_reading_by_index_holds_for_one_transaction(catalog: Catalog):
+def test_read_by_index_applies_to_one_transaction(catalog: Catalog):
     if catalog.is_sqlite:
         pytest.skip("SQLite joins by index alone")
     of_joins = text("SELECT name, setting FROM pg_settings WHERE name LIKE 'enable_%' OR name LIKE 'cursor_%'")
@@ -339,7 +339,7 @@ def test_reading_by_index_holds_for_one_transaction(catalog: Catalog):
 
 @pytest.fixture
 def ctrl_c() -> Iterator[None]:
-    """SIGINT raises KeyboardInterrupt, also where the tests were started in the background."""
+    """Make SIGINT raise KeyboardInterrupt, even if the tests were started in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -347,7 +347,7 @@ def ctrl_c() -> Iterator[None]:
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("ctrl_c")
-def test_ctrl_c_leaves_no_transaction_open_wherever_it_comes(catalog: Catalog):
+def test_ctrl_c_at_any_point_leaves_no_open_transaction(catalog: Catalog):
     url = catalog.engine.url.render_as_string(hide_password=False)
     other = Catalog(
         create_engine(url, connect_args={"timeout": 0} if catalog.is_sqlite else {"options": "-c lock_timeout=1"})
@@ -364,7 +364,7 @@ def test_ctrl_c_leaves_no_transaction_open_wherever_it_comes(catalog: Catalog):
 @pytest.mark.nightly
 @pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("reading", [Catalog.read, Catalog.read_once])
-def test_ctrl_c_while_reading_is_no_other_error_wherever_it_comes(
+def test_ctrl_c_at_any_point_of_a_read_raises_keyboard_interrupt(
     catalog: Catalog, reading: Callable[[Catalog], AbstractContextManager[Connection]]
 ):
     def read() -> None:
@@ -375,7 +375,7 @@ def test_ctrl_c_while_reading_is_no_other_error_wherever_it_comes(
     for _ in interrupted_steps(read):
         steps += 1
     assert steps > 100
-    gc.collect()  # a connection that a step has left in a cycle goes back to the pool, which closes it
+    gc.collect()  # a connection left in a reference cycle returns to the pool, which closes it
 
 
 def _extend(connection: Connection) -> None:

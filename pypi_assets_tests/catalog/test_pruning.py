@@ -1,4 +1,4 @@
-"""A sweep looks at a bounded number of rows, some in each transaction, and the next one goes on where it ended."""
+"""A sweep inspects a bounded number of rows in several transactions, and the next sweep continues after it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -91,20 +91,20 @@ EVEN = Sweep(shared_details, even)
 
 
 @pytest.mark.usefixtures("few_at_a_time")
-def test_it_goes_on_where_it_ended_and_begins_again_after_the_last_row(catalog: Catalog) -> None:
+def test_sweep_continues_where_it_ended_and_restarts_after_the_last_row(catalog: Catalog) -> None:
     add(catalog, *range(1, 21))
     assert sweep(catalog, EVEN, most=8) == 4
     assert left(catalog) == [1, 3, 5, 7, *range(9, 21)]
     add(catalog, 2, 22)
     assert sweep(catalog, EVEN, most=8) == 4
-    assert left(catalog) == [1, 2, 3, 5, 7, 9, 11, 13, 15, *range(17, 21), 22]  # 2 came behind it
+    assert left(catalog) == [1, 2, 3, 5, 7, 9, 11, 13, 15, *range(17, 21), 22]  # row 2 was added behind the sweep
     assert sweep(catalog, EVEN) == 3
     assert sweep(catalog, EVEN) == 1
     assert left(catalog) == list(range(1, 21, 2))
 
 
 @pytest.mark.usefixtures("few_at_a_time")
-def test_a_dry_run_counts_and_changes_nothing(catalog: Catalog) -> None:
+def test_dry_run_counts_and_changes_nothing(catalog: Catalog) -> None:
     add(catalog, *range(1, 10))
     for _ in range(2):
         assert sweep(catalog, EVEN, dry_run=True) == 4
@@ -112,7 +112,7 @@ def test_a_dry_run_counts_and_changes_nothing(catalog: Catalog) -> None:
 
 
 @pytest.mark.usefixtures("few_at_a_time")
-def test_it_ends_at_the_first_rows_of_which_none_is_old(catalog: Catalog) -> None:
+def test_sweep_ends_at_the_first_batch_without_old_rows(catalog: Catalog) -> None:
     add(catalog, *range(1, 101))
     looked_at: list[int] = []
 
@@ -128,8 +128,8 @@ def test_it_ends_at_the_first_rows_of_which_none_is_old(catalog: Catalog) -> Non
 
 
 @pytest.mark.usefixtures("few_at_a_time")
-def test_a_kill_between_two_transactions_loses_nothing(catalog: Catalog) -> None:
-    """Each transaction deletes and stores how far it came, so the next run repeats at most one that was rolled back."""
+def test_kill_between_two_transactions_loses_nothing(catalog: Catalog) -> None:
+    """Each transaction deletes rows and stores its position. The next run repeats at most the one rolled back."""
     add(catalog, *range(1, 21))
     begun = 0
 
@@ -148,7 +148,7 @@ def test_a_kill_between_two_transactions_loses_nothing(catalog: Catalog) -> None
 
 
 @pytest.mark.usefixtures("few_at_a_time")
-def test_a_transaction_takes_as_many_statements_however_long_the_table_is(catalog: Catalog) -> None:
+def test_statements_per_transaction_do_not_grow_with_the_table(catalog: Catalog) -> None:
     counts, statements = [], list[str]()
     event.listen(catalog.engine, "before_cursor_execute", lambda *call: statements.append(call[2]))
     for size in (100, 400):
@@ -196,7 +196,7 @@ def numbers(catalog: Catalog, name: str) -> list[int]:
         return [one.visit for one in past_visits(connection, project(catalog, name))]
 
 
-def test_old_visits_go_with_their_statuses_but_for_the_newest_of_each_project(small: SmallCatalog) -> None:
+def test_old_visits_and_statuses_are_deleted_except_the_newest_per_project(small: SmallCatalog) -> None:
     catalog = small.catalog
     visit(catalog, project(catalog, "often"), *range(1, 11))
     visit(catalog, project(catalog, "once"), 1)
@@ -210,10 +210,10 @@ def test_old_visits_go_with_their_statuses_but_for_the_newest_of_each_project(sm
     assert sweep(catalog, old_visits(100 * DAY)) == 2
     assert numbers(catalog, "often") == [10]
     visit(catalog, project(catalog, "often"), 200)
-    assert numbers(catalog, "often") == [10, 11]  # they are counted on
+    assert numbers(catalog, "often") == [10, 11]  # numbering continues after the deleted visits
 
 
-def test_a_visit_that_was_deleted_is_named_as_such(small: SmallCatalog) -> None:
+def test_deleted_visit_is_reported_as_deleted(small: SmallCatalog) -> None:
     catalog = small.catalog
     often = project(catalog, "often")
     visit(catalog, often, 1, 2, 3)
@@ -225,7 +225,7 @@ def test_a_visit_that_was_deleted_is_named_as_such(small: SmallCatalog) -> None:
             compare_visits(connection, often, 4, 3)
 
 
-def test_visits_that_an_open_crawl_or_audit_is_completed_by_stay(small: SmallCatalog) -> None:
+def test_visits_needed_by_open_crawl_or_audit_stay(small: SmallCatalog) -> None:
     catalog = small.catalog
     with catalog.write() as connection:
         crawl = insert(full_crawls).values(id=7, serial=1, selection="[]", opened_at=0.0, open=1)
@@ -267,7 +267,7 @@ def attempt(catalog: Catalog, filename_id: int, days: Sequence[float | None]) ->
         connection.execute(insert(read_attempts), rows)
 
 
-def test_old_attempts_go_but_for_those_of_files_that_are_not_read(small: SmallCatalog) -> None:
+def test_old_attempts_are_deleted_except_for_unread_files(small: SmallCatalog) -> None:
     catalog = small.catalog
     with catalog.write() as connection:
         read, failed, *_ = connection.scalars(
@@ -291,7 +291,7 @@ def test_old_attempts_go_but_for_those_of_files_that_are_not_read(small: SmallCa
         assert work_done(connection)[1] == 8
 
 
-def test_a_recent_attempt_of_a_dead_worker_that_begins_a_transaction_stays(
+def test_recent_attempt_of_dead_worker_at_batch_start_stays(
     small: SmallCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pruning, "ROWS_AT_A_TIME", 3)
@@ -314,7 +314,7 @@ def test_the_newest_attempt_stays(small: SmallCatalog) -> None:
 
 @pytest.fixture
 def reading(tmp_path: Path, database_url: str) -> Iterator[SmallCatalog]:
-    """Two files that share a list of requirements, and have modules of their own."""
+    """Yield a catalog of two files that share a list of requirements and have different modules."""
     reading = small_catalog(tmp_path, database_url)
     for number in (1, 2):
         reading.add(
@@ -333,7 +333,7 @@ def counts(catalog: Catalog) -> tuple[int, int, int]:
     return count(catalog, name_lists), count(catalog, module_roots), count(catalog, required_names)
 
 
-def test_a_list_goes_with_what_finds_it_once_no_file_has_it(reading: SmallCatalog) -> None:
+def test_unreferenced_list_is_deleted_with_its_search_rows(reading: SmallCatalog) -> None:
     catalog = reading.catalog
     assert counts(catalog) == (3, 2, 1)
     assert sweep(catalog, unused_lists()) == 0
@@ -347,7 +347,7 @@ def test_a_list_goes_with_what_finds_it_once_no_file_has_it(reading: SmallCatalo
     assert counts(catalog) == (2, 1, 0)
 
 
-def test_details_go_once_no_file_has_them(reading: SmallCatalog) -> None:
+def test_unreferenced_details_are_deleted(reading: SmallCatalog) -> None:
     catalog = reading.catalog
     with catalog.write() as connection:
         kept, _ = store_shared_details(connection, [b'{"summary":"a"}', b'{"summary":"b"}']).values()
@@ -357,22 +357,22 @@ def test_details_go_once_no_file_has_them(reading: SmallCatalog) -> None:
         assert connection.scalars(select(shared_details.c.id)).all() == [kept]
 
 
-def test_a_list_that_a_file_is_getting_stays(tmp_path: Path, postgres_database_url: str) -> None:
-    """A transaction that has found the list and refers to it later is not robbed of it, nor is pruning held up."""
+def test_list_about_to_be_referenced_stays(tmp_path: Path, postgres_database_url: str) -> None:
+    """A transaction that found the list and refers to it later must not lose it, and pruning must not wait."""
     reading = small_catalog(tmp_path, postgres_database_url)
     reading.add(1, "demo", "1", "demo-1.tar.gz", modules=("m",))
     reading.reprocess("demo-1.tar.gz", ("other",), None)
     with reading.catalog.write() as connection:
         ids = store_lists(connection, [], [("m",)])
-        assert sweep(reading.catalog, unused_lists()) == 1  # the empty list of requirements alone
+        assert sweep(reading.catalog, unused_lists()) == 1  # only the empty list of requirements
         connection.execute(update(distribution_data).values(modules_id=ids["m",]))
-    assert sweep(reading.catalog, unused_lists()) == 1  # the one that it had
+    assert sweep(reading.catalog, unused_lists()) == 1  # the previous list of the file
     with reading.catalog.read() as connection:
         assert connection.scalars(select(name_lists.c.id)).all() == [ids["m",]]
     reading.catalog.close()
 
 
-def test_who_wants_a_list_that_is_being_pruned_stores_it_again(tmp_path: Path, postgres_database_url: str) -> None:
+def test_list_being_pruned_is_stored_again_by_a_writer(tmp_path: Path, postgres_database_url: str) -> None:
     reading = small_catalog(tmp_path, postgres_database_url)
     reading.add(1, "demo", "1", "demo-1.tar.gz", modules=("m",), requires_dist=None)
     reading.reprocess("demo-1.tar.gz", None, None)
@@ -396,8 +396,8 @@ def test_who_wants_a_list_that_is_being_pruned_stores_it_again(tmp_path: Path, p
 
 
 @pytest.mark.parametrize("table", [name_lists, shared_details], ids=lambda table: table.name)
-def test_each_column_that_refers_to_what_is_pruned_has_an_index(table: Table) -> None:
-    """Or else each deletion would read the other table whole."""
+def test_each_column_referring_to_a_pruned_table_has_an_index(table: Table) -> None:
+    """Otherwise each deletion would scan the whole referring table."""
     found = referring_columns(table)
     assert found
     for column in found:
@@ -405,7 +405,7 @@ def test_each_column_that_refers_to_what_is_pruned_has_an_index(table: Table) ->
         assert column.name in leading | {next(iter(column.table.primary_key.columns)).name}, column
 
 
-def test_every_reference_is_found() -> None:
+def test_all_references_are_found() -> None:
     names = {f"{column.table.name}.{column.name}" for column in referring_columns(name_lists)}
     assert names == {
         "distribution_data.requires_dist_id",
@@ -416,7 +416,7 @@ def test_every_reference_is_found() -> None:
     assert metadata.tables["distribution_data"] is distribution_data
 
 
-def test_the_look_for_what_nothing_has_reads_no_table_whole(tmp_path: Path) -> None:
+def test_search_for_unreferenced_rows_scans_no_whole_table(tmp_path: Path) -> None:
     catalog = small_catalog(tmp_path).catalog
     conditions = [~select(1).where(column == name_lists.c.id).exists() for column in referring_columns(name_lists)]
     query = select(name_lists.c.id).where(name_lists.c.id.in_([1, 2]), *conditions)
@@ -436,7 +436,7 @@ def count_rows(upkeep: Upkeep) -> tuple[int, int]:
         return next(counts) or 0, next(counts) or 0
 
 
-def test_dropped_dumps_are_forgotten_and_their_names_stay_taken(
+def test_dropped_dumps_are_forgotten_and_their_names_stay_reserved(
     upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pruning, "NAMES_AT_A_TIME", 2)
@@ -449,10 +449,10 @@ def test_dropped_dumps_are_forgotten_and_their_names_stay_taken(
     upkeep.clean()
     upkeep.dump_range()
     assert count_rows(upkeep) == (9, 8)
-    assert forget_dumps(catalog, catalog.clock() - 24 * 3600, ["6-9"]) == 5  # that one's files are still there
+    assert forget_dumps(catalog, catalog.clock() - 24 * 3600, ["6-9"]) == 5  # the files of dump 6-9 still exist
     assert count_rows(upkeep) == (4, 4)
     assert forget_dumps(catalog, catalog.clock() - 24 * 3600, []) == 1
-    assert forget_dumps(catalog, catalog.clock(), []) == 0  # nothing else is dropped
+    assert forget_dumps(catalog, catalog.clock(), []) == 0  # no other dump is dropped
     assert cover(catalog).directories == ("0-3", "3-18", "18-21")
     for step in (require_not_dropped, mark_committed, begin_commit):
         with pytest.raises(DumpDroppedError):
@@ -464,7 +464,7 @@ def test_dropped_dumps_are_forgotten_and_their_names_stay_taken(
     upkeep.assert_whole()
 
 
-def test_old_versions_are_forgotten_but_for_the_newest_and_those_with_files(
+def test_old_versions_are_forgotten_except_newest_and_with_files(
     upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pruning, "NAMES_AT_A_TIME", 2)

@@ -1,7 +1,7 @@
-"""What runs per visit, range, tick, status or scrape finds its rows by an index, so that it stays quick on all of PyPI.
+"""Statements that run per visit, range, tick, status or scrape find rows by index, to stay fast on all of PyPI.
 
-The statements are those that the work executes. Each is explained by the database, and a read of a whole table that
-grows is refused, as is one of a whole index. What may be read whole is listed with its reason.
+The tests run the real work, and the database explains each executed statement. Scans of a whole growing table or index
+are rejected. Tables that may be scanned are listed with a reason.
 """
 
 import re
@@ -94,7 +94,7 @@ ALLOWED = {
 
 
 def unbounded_reads(catalog: Catalog, statement: str, parameters: object) -> set[str]:
-    """The tables of which `statement` would read all rows, or all entries of an index, and that are not small."""
+    """Return the tables, except small ones, of which `statement` would read all rows or all entries of an index."""
     found = _sqlite_scans if catalog.is_sqlite else _postgresql_scans
     reads = found(catalog, statement, parameters)
     return {table for table, index in reads if index not in SMALL_INDEXES} - SMALL.keys()
@@ -110,7 +110,7 @@ def _sqlite_scans(catalog: Catalog, statement: str, parameters: object) -> Itera
 
 def _postgresql_scans(catalog: Catalog, statement: str, parameters: object) -> Iterator[tuple[str, str | None]]:
     with catalog.engine.connect() as connection:
-        for method in ("seqscan", "mergejoin", "hashjoin"):  # which small tables invite
+        for method in ("seqscan", "mergejoin", "hashjoin"):  # small tables invite these plans
             connection.execute(text(f"SET LOCAL enable_{method} = off"))
         for forgotten in _FORGOTTEN:
             connection.execute(text(forgotten))
@@ -136,8 +136,9 @@ WHERE class.relkind = 'i'
 def _whole_reads(
     node: Mapping[str, Any], first_columns: Mapping[str, str], *, ends_early: bool
 ) -> Iterator[tuple[str, str | None]]:
-    """The reads below a node of a plan that have no condition on the first column of an index. What a LIMIT ends early
-    is none."""
+    """Yield the reads below a plan node without a condition on the first column of an index. Reads that a LIMIT ends
+    early are skipped.
+    """
     kind, index = node["Node Type"], node.get("Index Name")
     ends_early = kind == "Limit" or (ends_early and kind not in {"Sort", "Aggregate", "Unique", "WindowAgg"})
     if kind in {"Seq Scan", "Index Scan", "Index Only Scan", "Bitmap Index Scan"}:
@@ -166,7 +167,7 @@ def query_plan(catalog: Catalog, statement: str, parameters: object) -> str:
 
 
 @pytest.mark.nightly
-def test_what_runs_per_project_or_per_range_uses_an_index(catalog: Catalog, tmp_path: Path):
+def test_statements_per_project_or_range_use_an_index(catalog: Catalog, tmp_path: Path):
     with served_index(tmp_path / "served") as index:
         for number in range(5):
             index.wheel(f"project{number}", "1.0")
@@ -219,7 +220,7 @@ def test_what_runs_per_project_or_per_range_uses_an_index(catalog: Catalog, tmp_
 
 
 @pytest.mark.nightly
-def test_what_runs_per_range_tick_status_or_scrape_reads_no_table_whole(catalog: Catalog, tmp_path: Path):
+def test_statements_per_range_tick_status_or_scrape_scan_no_table(catalog: Catalog, tmp_path: Path):
     growing = GrowingCatalog(tmp_path, into=catalog)
     growing.grow(2)
     works = kinds_of_work(growing)
@@ -238,8 +239,8 @@ def test_what_runs_per_range_tick_status_or_scrape_reads_no_table_whole(catalog:
     require_bounded(catalog, found)
 
 
-def test_rows_of_dumps_are_found_by_index_however_large_the_tables_are(postgres_database_url: str):
-    """Small ones invite PostgreSQL to read them whole, as large ones do where it expects to find much."""
+def test_dump_rows_are_found_by_index_for_any_table_size(postgres_database_url: str):
+    """PostgreSQL prefers to scan small tables, and large ones if it expects many rows."""
     catalog = open_catalog(postgres_database_url)
     query = shard_at(catalog, 1, 256, 17).compile(catalog.engine, compile_kwargs={"literal_binds": True})
     with catalog.read() as connection:
@@ -258,7 +259,9 @@ def _node_types(node: Mapping[str, Any]) -> Iterator[str]:
 
 
 def change_extractor_version(catalog: Catalog) -> None:
-    """A comment at its start hides it from `statements`, since it reads every row."""
+    """Change the extractor version of packed files. The comment at the start hides the statement, which reads every
+    row, from `statements`.
+    """
     with catalog.write() as connection:
         connection.exec_driver_sql(
             "/* */ UPDATE distribution_data SET extractor_version = 0, record_digest = NULL, modules_id = NULL"
@@ -266,7 +269,7 @@ def change_extractor_version(catalog: Catalog) -> None:
         )
 
 
-def test_sqlite_finds_each_batch_of_a_reprocess_in_the_order_of_packs(tmp_path: Path):
+def test_sqlite_finds_reprocess_batches_in_pack_order(tmp_path: Path):
     """PostgreSQL sorts so few rows in any case."""
     catalog = open_catalog(f"sqlite:///{tmp_path / 'catalog.sqlite'}")
     with statements(catalog) as found, catalog.read() as connection:
@@ -292,5 +295,5 @@ def test_sqlite_finds_each_batch_of_a_reprocess_in_the_order_of_packs(tmp_path: 
         ("SELECT * FROM catalog_state", False),
     ],
 )
-def test_a_read_of_a_whole_table_would_be_seen(catalog: Catalog, statement: str, is_seen: bool):
+def test_whole_table_scan_is_detected(catalog: Catalog, statement: str, is_seen: bool):
     assert bool(unbounded_reads(catalog, statement, () if catalog.is_sqlite else {})) == is_seen

@@ -14,15 +14,15 @@ from pypi_assets.catalog.tables import metadata
 _VERSION_TABLE = "alembic_version"
 
 
-def test_migrations_lead_to_the_tables_of_the_code(catalog: Catalog):
+def test_migrations_create_the_tables_of_the_code(catalog: Catalog):
     with catalog.engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
 
-def test_a_migrated_database_equals_one_that_the_code_creates(
+def test_migrated_database_equals_a_created_one(
     catalog: Catalog, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Also in what `compare_metadata` leaves out: checks, conditions of indexes, collations."""
+    """Includes what `compare_metadata` ignores: checks, conditions of indexes, collations."""
     url = f"sqlite:///{tmp_path / 'created.sqlite'}"
     if not catalog.is_sqlite:
         url = request.getfixturevalue("empty_postgres_database_url")
@@ -35,7 +35,7 @@ def test_a_migrated_database_equals_one_that_the_code_creates(
 
 
 def facts_of(engine: Engine) -> dict[tuple[str, str], Any]:
-    """What the database has of each table, by kind and table."""
+    """Return the database's description of each table, by kind and table."""
     inspector = inspect(engine)
     kinds = {
         "columns": inspector.get_multi_columns(),
@@ -54,7 +54,7 @@ def facts_of(engine: Engine) -> dict[tuple[str, str], Any]:
 
 
 def plain(value: Any) -> Any:
-    """The value with texts in place of objects that equal only themselves, and lists of named facts in one order."""
+    """Return the value in a comparable form: objects become text, and lists of named facts are sorted."""
     if isinstance(value, dict):
         return {name: plain(one) for name, one in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Claims: nothing is done by two workers at once, nothing is done twice, and what a dead worker had is taken over."""
+"""Claims: two workers never hold the same item, no item is done twice, and items of a dead worker are taken over."""
 
 import os
 import subprocess
@@ -42,16 +42,16 @@ def _machine_is_identified_again() -> Iterator[None]:
     machine_hash.cache_clear()
 
 
-def test_each_worker_has_a_name_of_its_own_that_fits_into_its_column(monkeypatch: pytest.MonkeyPatch):
+def test_worker_names_are_unique_and_fit_the_column(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(claims.platform, "node", lambda: "a-host-name-of-63-characters".ljust(63, "x"))
-    monkeypatch.setattr(claims.os, "getpid", lambda: 2**22)  # the greatest that Linux gives
+    monkeypatch.setattr(claims.os, "getpid", lambda: 2**22)  # the highest process id on Linux
     names = [new_worker() for _ in range(1_000)]
     assert len(set(names)) == len(names)
     assert max(len(name) for name in names) <= visit_queue.c.claimed_by.type.length
     assert names[0].startswith("a-host-name-")
 
 
-def test_a_worker_is_dead_once_its_process_on_this_machine_has_ended():
+def test_worker_is_dead_once_its_local_process_has_ended():
     with subprocess.Popen([sys.executable, "-c", NAMED], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         worker = process.stdout.readline().decode().strip()
@@ -61,7 +61,7 @@ def test_a_worker_is_dead_once_its_process_on_this_machine_has_ended():
     assert not is_dead("no name of a worker")
 
 
-def test_a_process_id_that_was_used_again_is_another_process():
+def test_reused_process_id_is_another_process():
     place, _, unique = new_worker().rpartition(":")
     machine = place.rpartition(":")[0]
     assert is_dead(f"{machine}:{os.getpid()}-0123456789abcdef:{unique}")
@@ -69,10 +69,10 @@ def test_a_process_id_that_was_used_again_is_another_process():
 
 
 @pytest.mark.parametrize("differing", ["_BOOT_ID", "_MACHINE_ID", "node", "_NAMESPACES"])
-def test_a_worker_of_another_machine_is_not_taken_for_dead(
+def test_worker_on_another_machine_is_not_considered_dead(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, differing: str
 ):
-    """Hosts outside containers have the same namespace, and can have names that begin alike."""
+    """Hosts outside containers share a namespace, and their names can have the same prefix."""
     host = "runner-of-the-continuous-integration-1"
     monkeypatch.setattr(claims.platform, "node", lambda: host + "0")
     ended = new_worker().replace(f":{os.getpid()}-", ":4194304-")
@@ -86,11 +86,11 @@ def test_a_worker_of_another_machine_is_not_taken_for_dead(
     assert not is_dead(ended)
 
 
-def test_a_name_without_the_start_of_its_process_is_not_taken_for_dead():
+def test_worker_name_without_process_start_is_not_considered_dead():
     assert not is_dead(f"{claims.platform.node()}/{machine_hash()}:4194304-:01234567")
 
 
-def test_without_an_id_of_the_boot_no_worker_is_taken_for_dead(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_no_worker_is_considered_dead_without_boot_id(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr(claims, "_BOOT_ID", tmp_path / "none")
     monkeypatch.setenv("PATH", str(tmp_path))
     worker = new_worker()
@@ -98,7 +98,7 @@ def test_without_an_id_of_the_boot_no_worker_is_taken_for_dead(monkeypatch: pyte
     assert not is_dead(worker.replace(f":{os.getpid()}-", ":4194304-"))
 
 
-def test_other_systems_name_the_boot_and_the_start_of_a_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_other_systems_provide_boot_id_and_process_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     answers = {"sysctl": "BOOT-1", "ps": "Mon Nov 23 01:45:00 2026"}
     for name, answer in answers.items():
         (tmp_path / name).write_text(f"#!/bin/sh\necho '{answer}'\n")
@@ -115,7 +115,7 @@ def test_other_systems_name_the_boot_and_the_start_of_a_process(monkeypatch: pyt
     assert not is_dead(worker)
 
 
-def test_workers_of_one_process_have_the_same_process():
+def test_workers_of_one_process_share_the_process_part():
     assert process_of(new_worker()) == process_of(new_worker())
     assert process_of("machine/1:17:abc") == "machine/1:17"
 
@@ -125,7 +125,7 @@ WORKERS = ("one", "two", "three")
 
 @dataclass
 class Model:
-    """Who holds what until when, and what each worker believes to hold."""
+    """A model of the claims: who holds each item until when, and what each worker believes it holds."""
 
     queue: Queue
     now: float = 1_000.0
@@ -136,7 +136,7 @@ class Model:
     finished = postponed = abandoned = 0
 
     def free(self, worker: str) -> list[int]:
-        """What `worker` can claim, in the order in which it does: never what it has claimed already."""
+        """Return the items that `worker` can claim, in the order of claiming. It never claims an item a second time."""
         items = [
             item
             for item in self.queue.items
@@ -196,7 +196,7 @@ steps = st.lists(
 @pytest.mark.parametrize("kind", [Visits, Reads])
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=steps)
-def test_interleaved_workers_do_everything_once(catalog: Catalog, kind: type[Visits | Reads], steps):
+def test_interleaved_workers_do_each_item_once(catalog: Catalog, kind: type[Visits | Reads], steps):
     model = Model(kind(catalog, 8))
     for step, worker, count in steps:
         match step:
@@ -226,7 +226,7 @@ def test_interleaved_workers_do_everything_once(catalog: Catalog, kind: type[Vis
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("kind", [Visits, Reads])
-def test_workers_at_once_share_what_there_is(catalog: Catalog, kind: type[Visits | Reads]):
+def test_concurrent_workers_share_the_items(catalog: Catalog, kind: type[Visits | Reads]):
     queue = kind(catalog, 200)
 
     def work(worker: str) -> list[int]:
@@ -242,7 +242,7 @@ def test_workers_at_once_share_what_there_is(catalog: Catalog, kind: type[Visits
     assert queue.left() == 0
 
 
-def test_a_workload_is_at_work_while_any_of_its_workers_is_known_to_live(catalog: Catalog):
+def test_workload_is_active_while_one_worker_is_alive(catalog: Catalog):
     name = "from pypi_assets.catalog.coordination.claims import new_worker; print(new_worker())"
     ended = subprocess.run([sys.executable, "-c", name], capture_output=True, text=True, check=True)
     here, dead, elsewhere = new_worker(), ended.stdout.strip(), "another/1:1:0"

@@ -1,4 +1,4 @@
-"""Stored times move with the machine's clock, once, by what it was set."""
+"""Stored times follow a step of the machine's clock: they are shifted once, by the size of the step."""
 
 import time
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def times(catalog: Catalog) -> list[float]:
 
 
 @pytest.mark.parametrize("hours", [-7.0, 7.0])
-def test_times_move_once_for_all_processes(hours: float, sqlite_catalog: Catalog) -> None:
+def test_clock_step_shifts_stored_times_once(hours: float, sqlite_catalog: Catalog) -> None:
     clocks = Clocks()
     catalog = clocks.of(sqlite_catalog)
     start = clocks.now
@@ -66,7 +66,7 @@ def test_times_move_once_for_all_processes(hours: float, sqlite_catalog: Catalog
     assert times(catalog) == pytest.approx([start, start + 300, 0, start + 60])
 
 
-def test_a_failure_between_two_steps_back_is_no_older_than_it_is(sqlite_catalog: Catalog) -> None:
+def test_failure_between_two_backward_steps_keeps_its_age(sqlite_catalog: Catalog) -> None:
     clocks = Clocks()
     catalog = clocks.of(sqlite_catalog)
     steps = ClockSteps()
@@ -83,7 +83,7 @@ def test_a_failure_between_two_steps_back_is_no_older_than_it_is(sqlite_catalog:
         assert connection.scalar(select(visit_queue.c.first_failed_at)) == clocks.now
 
 
-def test_another_boot_begins_anew(sqlite_catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_boot_shifts_no_times(sqlite_catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     clocks = Clocks()
     catalog = clocks.of(sqlite_catalog)
     SharedRate(catalog, "requests", 1.0)
@@ -96,7 +96,7 @@ def test_another_boot_begins_anew(sqlite_catalog: Catalog, monkeypatch: pytest.M
         assert connection.scalar(select(rates.c.due_at)) == clocks.now
 
 
-def test_a_rate_is_not_held_up_by_a_clock_that_is_set_back(sqlite_catalog: Catalog) -> None:
+def test_rate_is_not_delayed_by_backward_step(sqlite_catalog: Catalog) -> None:
     clocks, slept = Clocks(), []
     catalog = clocks.of(sqlite_catalog)
     rate = SharedRate(catalog, "requests", 10.0, clock=lambda: clocks.steady, sleep=slept.append)
@@ -109,7 +109,7 @@ def test_a_rate_is_not_held_up_by_a_clock_that_is_set_back(sqlite_catalog: Catal
     assert max(slept) < 10
 
 
-def test_a_rate_is_not_held_up_if_the_clock_is_set_back_as_slots_are_taken(
+def test_rate_is_not_delayed_by_backward_step_while_taking_slots(
     sqlite_catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clocks, slept, transact = Clocks(), [], Catalog.transact
@@ -132,7 +132,7 @@ def test_a_rate_is_not_held_up_if_the_clock_is_set_back_as_slots_are_taken(
     assert max(slept) < 10
 
 
-def test_a_servers_clock_is_not_set_with_the_machines(
+def test_server_times_do_not_follow_the_local_clock(
     postgres_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     catalog = open_catalog(postgres_database_url)
@@ -145,7 +145,7 @@ def test_a_servers_clock_is_not_set_with_the_machines(
     catalog.close()
 
 
-def test_a_catalog_on_this_machine_follows_its_clock(sqlite_catalog: Catalog) -> None:
+def test_local_catalog_follows_the_local_clock(sqlite_catalog: Catalog) -> None:
     clock = sqlite_catalog.clock
     assert isinstance(clock, MachineClock)
     assert 0 < clock.steady() < clock() == pytest.approx(time.time(), abs=5)

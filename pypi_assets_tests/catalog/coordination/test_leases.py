@@ -1,4 +1,4 @@
-"""One holder at a time, for as long as it lives."""
+"""A lease has one holder at a time, for as long as the holder lives."""
 
 import subprocess
 from dataclasses import replace
@@ -19,7 +19,7 @@ from pypi_assets.catalog.tables import leases
 from pypi_assets_tests.forked import ForkedProgram
 
 
-def test_a_lease_is_held_by_one_and_given_back(catalog: Catalog):
+def test_lease_has_one_holder_and_is_released(catalog: Catalog):
     with lease(catalog, "modules"):
         with pytest.raises(LeaseTakenError, match="modules"), lease(catalog, "modules"):
             pass
@@ -29,7 +29,7 @@ def test_a_lease_is_held_by_one_and_given_back(catalog: Catalog):
         pass
 
 
-def test_a_lease_that_is_not_renewed_goes_to_the_next_one(catalog: Catalog):
+def test_expired_lease_goes_to_the_next_holder(catalog: Catalog):
     now = 100.0
     timed = replace(catalog, clock=lambda: now)
     with lease(timed, "modules", ttl_s=10) as held:
@@ -47,7 +47,7 @@ def test_a_lease_that_is_not_renewed_goes_to_the_next_one(catalog: Catalog):
         pass
 
 
-def test_the_lease_of_a_process_that_was_killed_is_free_at_once(catalog: Catalog):
+def test_lease_of_killed_process_is_free_at_once(catalog: Catalog):
     text = (
         "import sys; from pypi_assets.catalog.database import open_catalog;"
         " from pypi_assets.catalog.coordination.leases import lease;"
@@ -64,7 +64,7 @@ def test_the_lease_of_a_process_that_was_killed_is_free_at_once(catalog: Catalog
         pass
 
 
-def test_reporting_progress_renews_the_lease(catalog: Catalog):
+def test_progress_report_renews_the_lease(catalog: Catalog):
     now = 100.0
     timed = replace(catalog, clock=lambda: now)
     reported: list[int] = []
@@ -81,7 +81,7 @@ def test_reporting_progress_renews_the_lease(catalog: Catalog):
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
-def test_what_was_in_use_since_the_oldest_lease_is_not_deleted(catalog: Catalog, *, dry_run: bool) -> None:
+def test_deletion_deadlines_respect_the_oldest_lease(catalog: Catalog, *, dry_run: bool) -> None:
     now = catalog.clock()
     late = replace(catalog, clock=lambda: now)
     assert deletion_deadlines(late, 60.0) == Deadlines(now - 60.0, now - ABANDONED_AFTER_S)

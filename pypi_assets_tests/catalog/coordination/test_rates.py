@@ -1,4 +1,4 @@
-"""A rate that several processes share: none sends in another's slot, and a pause holds all of them."""
+"""A rate that several processes share: no process uses another's slot, and a pause applies to all processes."""
 
 import math
 import subprocess
@@ -40,7 +40,9 @@ print(*sent)
 
 
 def sent_by_processes(url: str, per_second: float, senders: list[tuple[int, int]]) -> list[list[float]]:
-    """When each of some processes sent its requests, in seconds after their start: how many, with how many threads."""
+    """Return when each process sent its requests, in seconds after the start. `senders` holds requests and threads per
+    process.
+    """
     processes = [
         ForkedProgram(SENDER, url, per_second, requests, threads, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         for requests, threads in senders
@@ -55,22 +57,22 @@ def sent_by_processes(url: str, per_second: float, senders: list[tuple[int, int]
 
 
 @pytest.mark.nightly
-def test_processes_together_keep_to_the_rate(catalog: Catalog):
+def test_processes_share_one_rate(catalog: Catalog):
     url = catalog.engine.url.render_as_string(hide_password=False)
     sent = sent_by_processes(url, 160, [(120, 4), (120, 4), (20, 1)])
     assert [len(moments) for moments in sent] == [120, 120, 20]
     for number, moment in enumerate(sorted(chain(*sent))):
-        assert moment >= (number - 160) / 160  # a second's worth at once; a slow machine sends later
+        assert moment >= (number - 160) / 160  # a burst of one second is allowed; a slow machine sends later
 
 
 class Sleeps(list[float]):
-    """How long each caller was to sleep, without sleeping."""
+    """Records how long each caller would sleep, without sleeping."""
 
     def __call__(self, seconds: float) -> None:
         self.append(seconds)
 
 
-def test_a_hold_stops_other_workers(catalog: Catalog):
+def test_hold_stops_other_workers(catalog: Catalog):
     sleeps = Sleeps()
     one, other = (SharedRate(catalog, "requests", 1000, sleep=sleeps) for _ in range(2))
     one.hold(500)
@@ -82,7 +84,7 @@ def test_a_hold_stops_other_workers(catalog: Catalog):
     assert sleeps[-1] > 499  # a shorter pause does not end a longer one
 
 
-def test_a_rate_without_a_limit_can_be_held(catalog: Catalog):
+def test_unlimited_rate_can_be_held(catalog: Catalog):
     sleeps = Sleeps()
     one, other = (SharedRate(catalog, "requests", math.inf, sleep=sleeps) for _ in range(2))
     for _ in range(5_000):
@@ -93,7 +95,7 @@ def test_a_rate_without_a_limit_can_be_held(catalog: Catalog):
     assert 499 < sleeps[-1] < 501
 
 
-def test_rates_of_other_names_are_others(catalog: Catalog):
+def test_rates_of_different_names_are_independent(catalog: Catalog):
     sleeps = Sleeps()
     SharedRate(catalog, "changelog", 1).hold(500)
     SharedRate(catalog, "requests", 1000, sleep=sleeps).wait()
@@ -103,9 +105,9 @@ def test_rates_of_other_names_are_others(catalog: Catalog):
 
 
 @pytest.mark.parametrize("per_second", [0.5, 20.0])
-def test_slots_follow_each_other_at_the_rate(catalog: Catalog, monkeypatch: pytest.MonkeyPatch, per_second: float):
+def test_slots_are_spaced_by_the_rate(catalog: Catalog, monkeypatch: pytest.MonkeyPatch, per_second: float):
     now, due = 1_000.0, []
-    monkeypatch.setattr(SharedRate, "_now", lambda _, __: literal(now))  # the database's clock stands still, too
+    monkeypatch.setattr(SharedRate, "_now", lambda _, __: literal(now))  # the database's clock stands still as well
     rate = SharedRate(
         catalog, "requests", per_second, clock=lambda: now, sleep=lambda seconds: due.append(now + seconds), burst_s=0
     )

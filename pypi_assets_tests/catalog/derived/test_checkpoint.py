@@ -1,4 +1,4 @@
-"""A checkpoint is the whole state of a project, in few bytes."""
+"""A checkpoint holds the complete state of a project in a few bytes per file."""
 
 import zlib
 
@@ -43,7 +43,7 @@ def checkpoint() -> Checkpoint:
     return folded.checkpoint
 
 
-def test_a_checkpoint_reads_back_as_it_was_written():
+def test_checkpoint_round_trips():
     made = checkpoint()
     made.facts = {WHEEL: 2**63 - 1, SDIST: 7}
     made.unsettled = (OTHER,)
@@ -52,7 +52,7 @@ def test_a_checkpoint_reads_back_as_it_was_written():
     assert made.files.keys() == {WHEEL, SDIST, OTHER}
 
 
-def test_the_state_of_a_checkpoint_is_the_one_it_was_made_of():
+def test_checkpoint_restores_the_project_state():
     made = checkpoint()
     state = state_of(made, version_of)
     again = captured(state)
@@ -65,7 +65,7 @@ def test_the_state_of_a_checkpoint_is_the_one_it_was_made_of():
     assert not state.traces
 
 
-def test_it_takes_few_bytes_a_file():
+def test_checkpoint_takes_few_bytes_per_file():
     names = [f"demo-1.{n}-cp{py}-cp{py}-manylinux_2_17_x86_64.whl" for n in range(500) for py in (311, 312, 313, 314)]
     events = [ChangelogEvent("Demo", None, 0, f"add x file {name}", 5 * n + 1) for n, name in enumerate(names)]
     folded = fold(events, [], known_since=0, events_through=20_000, version_of=version_of)
@@ -86,12 +86,12 @@ def test_it_takes_few_bytes_a_file():
         zlib.compress(orjson.dumps({"version": 99})),
     ],
 )
-def test_what_cannot_be_read_is_refused(damaged: bytes):
+def test_unreadable_checkpoint_is_rejected(damaged: bytes):
     with pytest.raises(CheckpointError):
         Checkpoint.decode(damaged)
 
 
-def test_only_a_page_between_the_first_one_and_here_can_leave_the_past_as_it_is():
+def test_only_pages_between_first_page_and_checkpoint_keep_the_past():
     made = checkpoint()
     assert (made.first_page, made.known_since, made.serial) == (9, 10, 15)
     assert [serial for serial in (8, 9, 10, 11, 15) if made.allows(serial)] == [11, 15]
@@ -107,7 +107,7 @@ def checkpoint_at(serial: int) -> Checkpoint:
     return Checkpoint(serial, 0, 3, 5, *fixed, *unexplained, ("demo-2.0.zip",), facts)
 
 
-def test_a_checkpoint_is_replaced_by_the_next_one(catalog: Catalog):
+def test_checkpoint_is_replaced_by_the_next(catalog: Catalog):
     with catalog.write() as connection:
         one, other, without = (project.id for project in enter(connection, 3))
         store_checkpoints(connection, {one: StoredCheckpoint(checkpoint_at(7), 5)})
@@ -119,7 +119,7 @@ def test_a_checkpoint_is_replaced_by_the_next_one(catalog: Catalog):
         assert connection.execute(select(checkpoints.c.serial, checkpoints.c.page_serial)).all() == [(9, 8)]
 
 
-def test_what_is_damaged_or_of_another_version_is_discarded(catalog: Catalog):
+def test_corrupt_or_outdated_checkpoint_is_discarded(catalog: Catalog):
     with catalog.write() as connection:
         one, other = (project.id for project in enter(connection, 2))
         stored = {id_: StoredCheckpoint(checkpoint_at(7), 5) for id_ in (one, other)}

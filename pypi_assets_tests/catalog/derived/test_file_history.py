@@ -1,4 +1,4 @@
-"""Rules 2 and 3: what is live at a serial follows from events and pages, and from them alone."""
+"""Rules 2 and 3: the files that are live at a serial follow from events and pages alone."""
 
 from dataclasses import replace
 
@@ -39,7 +39,9 @@ def live(history: FileHistory) -> list[tuple[int, int | None]]:
 
 
 def yanked_without_files(index: SimulatedIndex, at: int) -> set[str]:
-    """The releases that were yanked at a serial and had no file on the page: nothing later shows that they were."""
+    """Return the releases that were yanked at serial `at` without a file on the page: no later source shows these
+    yanks.
+    """
     last = {one.version: one.action for one in index.events if one.serial <= at and "yank" in one.action}
     return {
         version or ""
@@ -56,7 +58,7 @@ def yanked_at(found: dict[str, FileHistory], serial: int) -> set[str]:
     operations=st.lists(operation_names, max_size=25),
     data=st.data(),
 )
-def test_the_live_set_equals_what_the_index_showed_at_every_serial(operations, data):
+def test_live_set_equals_the_index_at_every_serial(operations, data):
     index = SimulatedIndex()
     for operation in operations:
         index.do(*operation)
@@ -70,7 +72,7 @@ def test_the_live_set_equals_what_the_index_showed_at_every_serial(operations, d
         index.events, *[index.page(serial) for serial in data.draw(st.permutations(pages))], known_since=since
     )
     exact_from = min(pages, default=0) if since else 0
-    # What a quarantine hid at first, and no page shows later, leaves no trace.
+    # A file that a quarantine hid at first, and that no page shows later, leaves no trace.
     added = {file_change(event).filename for event in index.events if event.serial <= since}
     unknowable = added - set(index.shown[exact_from]) - set(found)
     unknown_yanks = yanked_without_files(index, exact_from) if since else set()
@@ -85,8 +87,8 @@ def test_the_live_set_equals_what_the_index_showed_at_every_serial(operations, d
 
 
 @given(operations=st.lists(operation_names, min_size=5, max_size=25), is_known=st.booleans(), data=st.data())
-def test_pages_newer_than_their_serial_change_nothing_of_that(operations, is_known, data):
-    """Their content is that of one of the next events; through all of them events are stored."""
+def test_live_set_is_exact_with_pages_newer_than_their_serial(operations, is_known, data):
+    """The pages have the content of one of the next events, and all events up to the last are stored."""
     index = SimulatedIndex()
     for operation in operations:
         index.do(*operation)
@@ -108,8 +110,8 @@ def test_pages_newer_than_their_serial_change_nothing_of_that(operations, is_kno
 
 
 @given(operations=st.lists(operation_names, min_size=1, max_size=20), data=st.data())
-def test_pages_win_over_events_at_their_serial(operations, data):
-    """Whatever events were lost or wrong: at a page's serial, the state is what the page showed."""
+def test_page_overrides_events_at_its_serial(operations, data):
+    """Even if events are lost or wrong, the state at a page's serial is what the page showed."""
     index = SimulatedIndex()
     for operation in operations:
         index.do(*operation)
@@ -121,7 +123,7 @@ def test_pages_win_over_events_at_their_serial(operations, data):
         assert {name for name, history in found.items() if history.is_live(serial)} == set(index.shown[serial])
 
 
-def test_intervals_are_apart_and_not_empty():
+def test_intervals_are_disjoint_and_not_empty():
     found = histories(
         [
             event(1, "add py3 file demo-1.0-py3-none-any.whl"),
@@ -137,13 +139,13 @@ def test_intervals_are_apart_and_not_empty():
     assert [change.serial for change in found.changes] == [1, 2, 3, 4, 5, 6]
 
 
-def test_files_without_an_event_count_from_the_serial_since_which_events_are_known():
+def test_file_without_event_is_live_from_the_first_known_serial():
     found = histories([event(60, "yank release")], page(40, {WHEEL: False}), known_since=50)
     assert live(found[WHEEL]) == [(50, None)]
     assert found[WHEEL].yanked == (Interval(60, None),)
 
 
-def test_a_project_quarantined_before_the_first_event_comes_back_when_it_is_cleared():
+def test_project_quarantined_before_first_event_returns_when_cleared():
     found = histories(
         [event(60, "project quarantine cleared", None)], page(40, {}), page(60, {WHEEL: False}), known_since=50
     )
@@ -151,7 +153,7 @@ def test_a_project_quarantined_before_the_first_event_comes_back_when_it_is_clea
     assert [change.cause for change in found[WHEEL].changes] == ["unquarantine project"]
 
 
-def test_a_release_quarantined_before_the_first_event_comes_back_when_it_is_cleared():
+def test_release_quarantined_before_first_event_returns_when_cleared():
     pages = page(40, {"demo-2.0.zip": False}), page(61, {WHEEL: True, "demo-2.0.zip": False})
     found = histories([event(60, "release quarantine cleared"), event(61, "yank release")], *pages, known_since=50)
     assert live(found[WHEEL]) == [(60, None)]
@@ -160,8 +162,8 @@ def test_a_release_quarantined_before_the_first_event_comes_back_when_it_is_clea
 
 
 @pytest.mark.parametrize(("what", "version"), [("project", None), ("release", "1.0")])
-def test_what_was_quarantined_before_the_first_page_comes_back_when_it_is_cleared(what: str, version: str | None):
-    """Also where the quarantine is no older than the first event, and the next page comes long after the clearing."""
+def test_files_quarantined_before_first_page_return_when_cleared(what: str, version: str | None):
+    """The quarantine may be an event itself, and the next page may come long after the clearing."""
     begun, cleared = f"{what} quarantined", f"{what} quarantine cleared"
     events = [event(51, begun, version), event(60, cleared, version), event(70, "docupdate", None)]
     found = histories(events, page(51, {}), page(70, {WHEEL: False}), known_since=50)
@@ -170,17 +172,17 @@ def test_what_was_quarantined_before_the_first_page_comes_back_when_it_is_cleare
     found = histories(events, page(52, {}), page(70, {WHEEL: False}), known_since=50)
     assert live(found[WHEEL]) == [(51, 52), (60, None)]
     found = histories(events, page(51, {}), page(70, {WHEEL: False}), known_since=50)
-    assert live(found[WHEEL]) == [(70, None)]  # nothing hid it from the first page
+    assert live(found[WHEEL]) == [(70, None)]  # no quarantine hid it from the first page
     for through, expected in (51, [(50, 51), (60, None)]), (50, [(70, None)]):  # the page is newer than its serial
         events = [event(51, begun, version), event(60, cleared, version), event(70, "docupdate", None)]
         found = histories(events, page(50, {}, through), page(70, {WHEEL: False}), known_since=50)
         assert live(found[WHEEL]) == expected
-    shown = {SDIST: False}  # so nothing hid the wheel of the same release
+    shown = {SDIST: False}  # so no quarantine hid the wheel of the same release
     found = histories(events, page(50, shown, 51), page(70, {WHEEL: False} | shown), known_since=50)
     assert live(found[WHEEL]) == [(70, None)]
 
 
-def test_a_quarantine_is_of_the_release_whose_text_later_files_show():
+def test_quarantine_applies_to_the_release_text_of_later_files():
     egg = "demo-1.0-py3.8.egg"
     begun = [event(51, "release quarantined"), event(52, f"remove file {WHEEL}")]
     events = [*begun, event(55, f"add source file {egg}"), event(60, "release quarantine cleared")]
@@ -195,22 +197,22 @@ def unexplained(events: list[ChangelogEvent], *pages: Sighting) -> frozenset[str
     return folded.unexplained
 
 
-def test_a_page_may_show_of_what_a_quarantine_hid_more_than_the_stored_events():
+def test_page_after_quarantine_may_show_more_than_stored_events():
     cleared = [event(60, "release quarantine cleared")]
     shown = {SDIST: False, WHEEL: True}
     assert unexplained(cleared, page(50, {SDIST: False}), page(60, shown, 65)) == {WHEEL}
     assert unexplained(cleared, page(50, {SDIST: False}), page(60, shown, 65), page(70, shown)) == set()
 
 
-def test_a_first_page_may_show_more_than_the_stored_events():
+def test_first_page_may_show_more_than_stored_events():
     added = [event(60, f"add py3 file {WHEEL}")]
     assert unexplained(added, page(60, {SDIST: False, WHEEL: False})) == {SDIST}
     assert unexplained(added, page(60, {WHEEL: True})) == {WHEEL}
     assert unexplained(added, page(60, {WHEEL: False})) == set()
-    assert unexplained(added, page(50, {SDIST: True})) == set()  # of what was before the events it is the only proof
+    assert unexplained(added, page(50, {SDIST: True})) == set()  # the only evidence of the earlier time
 
 
-def test_what_no_event_explains_follows_the_page_and_is_marked():
+def test_unexplained_change_follows_the_page_and_is_marked():
     found = histories([event(5, "add source file demo-1.0.tar.gz")], page(5, {SDIST: False}), page(9, {WHEEL: True}))
     assert live(found[SDIST]) == [(5, 9)]
     assert live(found[WHEEL]) == [(9, None)]
@@ -218,7 +220,7 @@ def test_what_no_event_explains_follows_the_page_and_is_marked():
     assert found[SDIST].changes[-1] == IntervalChange(9, UNEXPLAINED)
 
 
-def test_a_release_that_was_yanked_before_the_first_event_yanks_what_is_added_to_it():
+def test_file_added_to_release_yanked_before_first_event_is_yanked():
     added = event(60, f"add py3 file {WHEEL}")
     found = histories([added], page(62, {WHEEL: True}), known_since=50)[WHEEL]
     assert (found.yanked, [one.cause for one in found.changes]) == ((Interval(60, None),), ["add file"])
@@ -228,14 +230,14 @@ def test_a_release_that_was_yanked_before_the_first_event_yanks_what_is_added_to
 
 
 @pytest.mark.parametrize("action", ["remove release", "new release", "yank release", "create", "remove project"])
-def test_a_release_that_an_event_makes_or_ends_was_not_yanked_before(action: str):
+def test_release_created_or_removed_by_event_was_not_yanked_before(action: str):
     events = [event(55, action), event(60, f"add py3 file {WHEEL}")]
     found = histories(events, page(62, {WHEEL: True}), known_since=50)[WHEEL]
     since = 60 if action == "yank release" else 62
     assert found.yanked == (Interval(since, None),)
 
 
-def test_a_file_added_to_a_yanked_release_is_yanked():
+def test_file_added_to_yanked_release_is_yanked():
     found = histories(
         [
             event(1, "add source file demo-1.0.tar.gz"),
@@ -246,13 +248,13 @@ def test_a_file_added_to_a_yanked_release_is_yanked():
     assert found[WHEEL].yanked == (Interval(3, None),)
 
 
-def test_the_release_is_that_of_the_add_event_and_compared_canonically():
+def test_release_comes_from_the_add_event_and_is_compared_canonically():
     found = histories([event(1, "add source file demo-1.0.tar.gz", "1.0.0"), event(2, "remove release", "1")])
     assert found[SDIST].version == "1.0.0"
     assert live(found[SDIST]) == [(1, 2)]
 
 
-def test_a_file_added_and_removed_before_any_page_is_recorded():
+def test_file_added_and_removed_before_any_page_is_recorded():
     found = histories(
         [event(1, "add source file demo-1.0.tar.gz"), event(2, "remove file demo-1.0.tar.gz")], page(2, {})
     )
@@ -260,7 +262,7 @@ def test_a_file_added_and_removed_before_any_page_is_recorded():
 
 
 @pytest.mark.parametrize("action", ["remove", "remove project"])
-def test_a_removed_project_loses_all_files_and_can_come_back(action):
+def test_removed_project_loses_all_files_and_can_return(action):
     found = histories(
         [
             event(1, "add source file demo-1.0.tar.gz"),
@@ -275,7 +277,7 @@ def test_a_removed_project_loses_all_files_and_can_come_back(action):
     assert found[WHEEL].yanked == ()
 
 
-def test_a_page_that_is_newer_than_its_serial_counts_from_the_event_that_explains_it():
+def test_page_newer_than_its_serial_counts_from_the_explaining_event():
     added, more = event(1, "add source file demo-1.0.tar.gz"), event(5, f"add py3 file {WHEEL}")
     for shown, last in (({SDIST: False, WHEEL: False}, more), ({SDIST: True}, event(5, "yank release"))):
         found = histories([added, last], page(1, shown, through=7))
@@ -285,14 +287,14 @@ def test_a_page_that_is_newer_than_its_serial_counts_from_the_event_that_explain
     assert live(histories([added, event(5, "remove release")], page(1, {}, through=7))[SDIST]) == [(1, 5)]
 
 
-def test_a_first_page_that_is_newer_than_its_serial_is_no_proof_of_what_was_before():
+def test_first_page_newer_than_its_serial_proves_nothing_earlier():
     more = event(55, f"add py3 file {WHEEL}")
     found = histories([more], page(40, {SDIST: False, WHEEL: False}, through=60), known_since=50)
     assert live(found[WHEEL]) == [(55, None)]
     assert live(found[SDIST]) == [(50, None)]
 
 
-def test_what_was_there_before_an_event_adds_it_again_was_there():
+def test_file_live_before_a_second_add_event_stays_live():
     events = [event(55, f"remove file {WHEEL}"), event(57, f"add py3 file {WHEEL}")]
     assert live(histories(events, page(40, {WHEEL: False}, through=60), known_since=50)[WHEEL]) == [
         (50, 55),
@@ -300,7 +302,7 @@ def test_what_was_there_before_an_event_adds_it_again_was_there():
     ]
 
 
-def test_a_page_explains_nothing_by_events_that_it_cannot_show_yet():
+def test_page_is_not_explained_by_events_after_it():
     added, removed = event(1, f"add py3 file {WHEEL}"), event(300, "remove release")
     assert live(histories([added, removed], page(1, {}, through=200))[WHEEL]) == []
     found = histories(
@@ -313,8 +315,10 @@ SEEN_AT = 1_780_000_000.0
 BEFORE, LONG_AFTER = 1_779_999_999, 1_780_001_000
 
 
-def test_an_event_that_comes_after_the_page_that_shows_it_takes_its_place():
-    """An index answers a page before its changelog names the change: its serial was 54, and the page shows 55."""
+def test_event_stored_after_its_page_replaces_the_unexplained_change():
+    """An index can answer a page before its changelog has the event: its last serial was 54, but the page shows event
+    55.
+    """
     first = page(2, {SDIST: False}, seen_at=SEEN_AT - 7200)
     began = [event(1, "create", None), event(2, "add source file demo-1.0.tar.gz")]
     both, yanked, gone = {SDIST: False, WHEEL: False}, {SDIST: True}, {}
@@ -334,7 +338,7 @@ def test_an_event_that_comes_after_the_page_that_shows_it_takes_its_place():
         assert {one.serial for each in contradicted.values() for one in each.changes} >= {2, 50}
 
 
-def test_an_event_explains_nothing_that_another_page_or_event_contradicts():
+def test_contradicted_event_explains_nothing():
     first = page(2, {SDIST: False}, seen_at=SEEN_AT - 7200)
     began = [event(1, "create", None), event(2, "add source file demo-1.0.tar.gz")]
     seen = page(50, {SDIST: False, WHEEL: False}, through=50, seen_at=SEEN_AT)
@@ -345,7 +349,7 @@ def test_an_event_explains_nothing_that_another_page_or_event_contradicts():
     assert live(histories([*began, late], first, without, seen, events_through=60)[WHEEL]) == [(55, None)]
     removed = event(53, f"remove file {WHEEL}", at=BEFORE)
     assert live(histories([*began, removed, late], first, seen, events_through=60)[WHEEL]) == [(50, 53), (55, None)]
-    other = event(53, "add source file demo-2.0.tar.gz", "2.0", at=BEFORE)  # it says nothing of this file
+    other = event(53, "add source file demo-2.0.tar.gz", "2.0", at=BEFORE)  # this event does not concern the file
     both = replace(seen, shown={**seen.shown, "demo-2.0.tar.gz": False})
     found = histories([*began, other, late], first, both, events_through=60)
     assert live(found[WHEEL]) == [(55, None)]
@@ -355,9 +359,11 @@ def test_an_event_explains_nothing_that_another_page_or_event_contradicts():
     assert (first, second) == (Interval(50, 53), Interval(55, None))
 
 
-def test_a_page_with_a_change_that_no_event_explains_counts_where_it_differs_least():
+def test_page_with_unexplained_change_counts_where_it_differs_least():
     events = [event(n, f"add py3 file demo-1.0-py{n}-none-any.whl") for n in range(1, 6)]
-    shown = {f"demo-1.0-py{n}-none-any.whl": False for n in (1, 3, 4)}  # 2 is gone; 3 and 4 are newer than the serial
+    shown = {
+        f"demo-1.0-py{n}-none-any.whl": False for n in (1, 3, 4)
+    }  # 2 is removed; 3 and 4 are newer than the serial
     found = histories(events, page(2, shown, through=9))
     assert live(found["demo-1.0-py2-none-any.whl"]) == [(2, 4)]
     assert live(found["demo-1.0-py4-none-any.whl"]) == [(4, None)]
@@ -384,7 +390,7 @@ LATEST = 4e9
 
 
 class Follower:
-    """Follows one project, from checkpoint to checkpoint, and keeps its rows as the catalog does."""
+    """Follows one project from checkpoint to checkpoint, and keeps its rows as the catalog does."""
 
     def __init__(self, known_since: int) -> None:
         self.known_since = known_since
@@ -460,8 +466,8 @@ class Follower:
 
 @settings(max_examples=examples(100), deadline=None)
 @given(done=st.lists(steps, min_size=10, max_size=50), is_known_since_0=st.booleans(), data=st.data())
-def test_a_fold_from_a_checkpoint_equals_one_from_scratch(done, is_known_since_0, data):
-    """Rule 10: whatever pages show, however old or new they are, and however far events are stored."""
+def test_fold_from_checkpoint_equals_fold_from_scratch(done, is_known_since_0, data):
+    """Rule 10 holds for pages of any content and age, and for any number of stored events."""
     index = SimulatedIndex()
     follower: Follower | None = None
     drifted: dict[str, bool] = {}
@@ -494,8 +500,8 @@ def test_a_fold_from_a_checkpoint_equals_one_from_scratch(done, is_known_since_0
     target(float(event_count), label="folds from a checkpoint")
 
 
-def test_an_event_that_adds_what_a_page_showed_early_changes_the_past():
-    """Also where the page was judged before the event was stored: from a checkpoint, and from scratch."""
+def test_add_event_after_an_early_page_changes_the_past():
+    """Holds from a checkpoint and from scratch if the page was judged before the event was stored."""
     seen = page(40, {SDIST: False, WHEEL: False}, through=52)
     first = fold([], [seen], known_since=50, events_through=52, version_of=version_of)
     assert first is not None
@@ -513,8 +519,8 @@ def test_an_event_that_adds_what_a_page_showed_early_changes_the_past():
     assert after is not None
 
 
-def test_a_file_that_an_event_removes_was_there_before():
-    """A page that is as new as the event no longer shows it, and one that is newer than its serial neither."""
+def test_file_removed_by_event_was_live_before():
+    """A page at the event's serial no longer shows the file, and neither does a page newer than its own serial."""
     removed = event(55, f"remove file {WHEEL}")
     for seen in (page(50, {SDIST: False}, through=57), page(57, {SDIST: False})):
         found = histories([removed], seen, known_since=50)
@@ -527,7 +533,7 @@ def test_a_file_that_an_event_removes_was_there_before():
     assert live(histories(again, known_since=50)[WHEEL]) == [(52, 55)]
 
 
-def test_a_removal_of_what_a_checkpoint_lacks_changes_the_past():
+def test_removal_of_file_unknown_to_checkpoint_changes_the_past():
     later = {"known_since": 50, "version_of": version_of}
     first = fold([], [page(50, {SDIST: False})], events_through=52, **later)
     assert first is not None
@@ -536,31 +542,33 @@ def test_a_removal_of_what_a_checkpoint_lacks_changes_the_past():
     )
 
 
-def test_what_a_second_page_of_the_first_serial_shows_was_not_there_before():
+def test_file_on_second_page_of_first_serial_was_not_live_before():
     found = histories([], page(4, {SDIST: False}), page(4, {SDIST: False, WHEEL: False}), known_since=0)
     assert live(found[SDIST]) == [(0, None)]
     assert live(found[WHEEL]) == [(4, None)]
 
 
-def test_a_file_that_an_event_removes_is_of_the_release_that_the_event_names():
+def test_file_removed_by_event_belongs_to_the_named_release():
     events = [event(56, "yank release"), event(57, "remove file demo-1.0.0.zip")]
     found = histories(events, page(55, {SDIST: True}, through=57), known_since=55)["demo-1.0.0.zip"]
     assert (found.version, live(found)) == ("1.0", [(55, 57)])
     assert found.yanked == (Interval(56, 57),)
 
 
-def test_a_file_without_an_event_is_no_older_than_the_creation_of_its_project():
+def test_file_without_event_starts_at_project_creation():
     created = event(51, "create", None)
     assert live(histories([created], page(60, {WHEEL: False}), known_since=50)[WHEEL]) == [(51, None)]
     assert live(histories([created], page(50, {WHEEL: False}), known_since=50)[WHEEL]) == [(50, None)]
 
 
-def test_a_release_of_a_project_that_an_event_creates_was_not_yanked_before():
-    """Files can be yanked one by one, and unyanked with their release: its first event shows no earlier one."""
+def test_release_of_project_created_by_event_was_not_yanked_before():
+    """Files can be yanked one at a time and unyanked with their release, so an unyank event does not prove an earlier
+    yank.
+    """
     actions = ["create", f"add py3 file {WHEEL}", f"add source file {SDIST}", f"yank file {WHEEL}", "unyank release"]
     events = [event(serial, action) for serial, action in enumerate(actions, 1)]
     found = histories(events, page(4, {WHEEL: True, SDIST: False}), page(5, {WHEEL: False, SDIST: False}))
     assert found[WHEEL].yanked == (Interval(4, 5),)
     assert found[SDIST].yanked == ()
     [unknown] = [one for one in histories(events[2:], known_since=2).values() if one.yanked]
-    assert unknown.yanked[0].start == 3  # its project's first event was not seen
+    assert unknown.yanked[0].start == 3  # the first event of the project was not seen

@@ -1,4 +1,4 @@
-"""What rows of files are to become: facts of pages, files to be read, files that vanished, logged changes."""
+"""Computed updates of file rows: page facts, files to read, vanished files and logged changes."""
 
 from dataclasses import replace
 
@@ -59,13 +59,13 @@ def update_of(row: StoredFile | None, shown: PageFacts | None, past: FileHistory
         (stored(PageFacts()), FACTS, True, True),
     ],
 )
-def test_a_known_file_is_read_again_for_its_first_address_or_other_bytes(row, shown, has_new_facts, is_to_be_read):
+def test_known_file_is_reread_for_first_url_or_new_hash(row, shown, has_new_facts, is_to_be_read):
     update = update_of(row, shown)
     assert (update.has_new_facts, update.is_to_be_read) == (has_new_facts, is_to_be_read)
     assert update.corrected_at == (6 if has_new_facts else None)
 
 
-def test_a_file_of_events_alone_has_vanished_where_a_page_as_new_as_its_upload_lacks_it():
+def test_file_known_from_events_vanishes_if_a_newer_page_lacks_it():
     added_at_3 = history(Interval(3, 5), changes=(IntervalChange(3, "add file"), IntervalChange(5, "unexplained")))
     unread = stored(PageFacts(), ReadOutcome.PENDING)
     assert [update_of(unread, None, added_at_3).has_vanished(page) for page in (None, 2, 4, 5, 9)] == [
@@ -81,7 +81,7 @@ def test_a_file_of_events_alone_has_vanished_where_a_page_as_new_as_its_upload_l
     assert not update_of(unread, FACTS, added_at_3).has_vanished(5)
 
 
-def test_a_file_that_moves_to_another_release_is_corrected_at_its_last_change():
+def test_file_moved_to_another_release_is_corrected_at_its_last_change():
     moved = history(
         Interval(3, None), version="2.0", changes=(IntervalChange(3, "add file"), IntervalChange(8, "add file"))
     )
@@ -97,10 +97,10 @@ def intervals(serials: list[int]) -> tuple[Interval, ...]:
 
 
 @given(old=boundaries, new=boundaries)
-def test_exactly_the_differing_boundaries_are_logged(old: list[int], new: list[int]):
+def test_only_differing_boundaries_are_logged(old: list[int], new: list[int]):
     causes = tuple(IntervalChange(serial, "add file") for serial in new)
     file = replace(update_of(stored(), None, history(*intervals(new), changes=causes)), old_live=intervals(old))
-    project = ProjectUpdate(PROJECT, None, None, [file])  # its names are not parsed
+    project = ProjectUpdate(PROJECT, None, None, [file])  # no name of the project is parsed
     found = list(logged_changes([project], NOTHING_SEALED))
     starts_and_ends = [
         {("start", serial) for serial in serials[::2]} | {("end", serial) for serial in serials[1::2]}
@@ -112,14 +112,14 @@ def test_exactly_the_differing_boundaries_are_logged(old: list[int], new: list[i
     ]
 
 
-def test_a_change_below_a_seal_is_logged_after_it():
+def test_change_below_a_seal_is_logged_after_it():
     file = update_of(stored(), None, history(Interval(3, None), changes=(IntervalChange(3, "add file"),)))
     project = ProjectUpdate(PROJECT, None, None, [file])
     sealed = Seals(20, (SerialRange(10, 15),))
     assert list(logged_changes([project], sealed)) == [ChangeRow(7, 3, "add file", 21)]
 
 
-def test_a_page_older_than_the_stored_facts_replaces_none():
+def test_page_older_than_stored_facts_replaces_none():
     event = ChangelogEvent("Demo", "1.0", 0, f"add source file {NAME}", 3)
     file = IndexFile(NAME, "https://example.org/b", "b" * 64, 2, None, None, False, None, False, None)
     for page_serial, shown in ((4, None), (5, PageFacts.of(file)), (6, PageFacts.of(file))):
@@ -134,7 +134,7 @@ def test_a_page_older_than_the_stored_facts_replaces_none():
             sightings=[Sighting(4, 4, {NAME: False}, is_page=True)],
             newest=NewestPage(4, ()),
             checkpoint=None,
-            files={NAME: stored()},  # its facts are of serial 5
+            files={NAME: stored()},  # facts from the page at serial 5
             live={7: (Interval(3, None),)},
         )
         folded = fold_inputs(inputs)
@@ -156,21 +156,21 @@ def test_a_page_older_than_the_stored_facts_replaces_none():
         (stored(PageFacts()), FACTS, 1, 1),
     ],
 )
-def test_other_bytes_are_the_next_generation(row, shown, shown_generation, generation):
+def test_new_hash_is_the_next_generation(row, shown, shown_generation, generation):
     update = update_of(row, shown)
     update.shown_generation = shown_generation
     assert update.generation == generation
     assert update.is_replaced == (row is not None and row.facts.url is not None and generation > 1)
 
 
-def test_a_replacement_is_logged_at_the_serial_of_its_page():
+def test_replacement_is_logged_at_its_page_serial():
     update = update_of(stored(), FACTS._replace(sha256="b" * 64), history(Interval(3, None)))
     update.old_live = (Interval(3, None),)
     project = ProjectUpdate(PROJECT, ParsedNames(PROJECT), 6, [update])
     assert list(logged_changes([project], NOTHING_SEALED)) == [ChangeRow(7, 6, REPLACED, 6)]
 
 
-def test_a_page_without_a_hash_keeps_the_one_of_the_bytes_that_were_read():
+def test_page_without_hash_keeps_the_hash_of_read_bytes():
     shown = IndexFile(NAME, "https://example.org/a", None, 1, None, None, False, None, False, None)
     inputs = ProjectInputs(
         PROJECT,

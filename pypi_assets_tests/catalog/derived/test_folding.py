@@ -1,4 +1,4 @@
-"""Rule 10: a project that is folded on from a checkpoint has the same rows as one that is folded from scratch."""
+"""Rule 10: continuing a project from a checkpoint gives the same rows as folding it from scratch."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -47,8 +47,9 @@ ALL = Selection()
 
 @dataclass(frozen=True)
 class Step:
-    """What happens next: operations on the index, then the changelog is stored up to a share of what is new, then a
-    page is seen: of a serial that lags, with content that can be newer. `kind` is page, partial, gone, or none."""
+    """A step of a history. It applies operations to the index, stores a share of the new changelog events and then sees
+    a page, which can lag in serial and have newer content. `kind` is page, partial, gone, or none.
+    """
 
     operations: tuple[tuple[str, str | None, str | None], ...]
     stored: int
@@ -76,14 +77,14 @@ steps = st.builds(
 
 
 def file_of(name: str, is_yanked: bool, facts: int) -> IndexFile:
-    """A file as a page shows it; with other facts its reason and, of some, the bytes differ."""
+    """Return a file as a page shows it. `facts` selects its reason and, for some files, its hash."""
     digit = "b" if facts == 2 and name.endswith(".zip") else "a"
     reason = f"reason {facts}" if is_yanked else None
     return IndexFile(name, f"https://x.org/{name}", digit * 64, 1, None, f">={facts}", is_yanked, reason, False, None)
 
 
 class Story:
-    """One catalog in which a project's history happens step by step."""
+    """A catalog in which the history of one project happens step by step."""
 
     def __init__(self, catalog: Catalog, index: SimulatedIndex, since: int) -> None:
         self.catalog, self.index, self.since, self.through = catalog, index, since, since
@@ -116,7 +117,7 @@ class Story:
         newest = max(self.index.shown)
         serial = max(newest - step.lag, 0)
         content = dict(self.index.shown[min(serial + step.ahead, newest)])
-        if step.drift and content:  # without an event, a file goes or is yanked
+        if step.drift and content:  # a file is removed or yanked without an event
             name = sorted(content)[number % len(content)]
             content[name] = not content[name]
             if step.drift == 2:
@@ -131,14 +132,14 @@ class Story:
         record_verdicts(connection, [verdict], float(number))
 
     def store_history(self) -> None:
-        """The events from before the first crawl come in, in two pages."""
+        """Store the events from before the first crawl, in two pages."""
         for after, until in ((self.since // 2, self.since), (0, self.since // 2)):
             earlier = [event for event in self.index.events if after < event.serial <= until]
             store_earlier_events(self.catalog, earlier, after, until, ALL)
         self.since = 0
 
     def content(self) -> dict[str, list[tuple[object, ...]]]:
-        """All rows that follow for the project, without the numbers of rows, and how many there are of each kind."""
+        """Return all rows that are derived for the project, without row ids, and the number of rows of each kind."""
         of_file = (distributions.c.filename,)
         joined = distributions.c.id
         facts = [column for column in distributions.c if column.name not in {"id", "project_id", "release_id"}]
@@ -178,10 +179,11 @@ def compare(
     taken: Sequence[Step],
     history: int,
 ) -> dict[str, list[tuple[object, ...]]]:
-    """Lets the same happen in both catalogs, in one of them with checkpoints after each visit. `before` happened before
-    the first crawl, whose events are stored in the step `history`. At the end what is stored is recomputed once more.
+    """Apply the same steps to both catalogs and return the final rows of both.
 
-    Returns the rows of both at the end."""
+    The subject uses checkpoints after each visit. The operations in `before` precede the first crawl; their events are
+    stored in the step numbered `history`. The last step recomputes the stored rows.
+    """
     index = SimulatedIndex()
     for operation in before:
         index.do(*operation)
@@ -227,8 +229,8 @@ STORIES: dict[str, tuple[list[tuple[str, str, str]], list[Step], int]] = {
 
 
 @pytest.mark.parametrize("story", STORIES)
-def test_a_change_that_is_explained_by_now_is_logged_and_counted_so(tmp_path: Path, story: str) -> None:
-    """Also where a checkpoint has settled the serial: no fold from there returns to it."""
+def test_change_explained_later_is_logged_and_counted_as_explained(tmp_path: Path, story: str) -> None:
+    """A checkpoint may have settled the serial already: no fold from that checkpoint returns to it."""
     subject, reference = (open_catalog(sqlite_database(tmp_path / f"{name}.sqlite")) for name in "sr")
     rows = compare(subject, reference, *STORIES[story])
     assert rows["live_intervals"] == [(WHEEL, 4, None)]
@@ -253,7 +255,7 @@ def test_a_change_that_is_explained_by_now_is_logged_and_counted_so(tmp_path: Pa
     ],
     history=0,
 )
-def test_with_checkpoints_after_each_visit_the_rows_are_those_of_a_fold_from_scratch(before, taken, history):
+def test_rows_with_checkpoints_equal_rows_from_scratch(before, taken, history):
     with tempfile.TemporaryDirectory() as folder:
         subject, reference = (open_catalog(sqlite_database(Path(folder, f"{name}.sqlite"))) for name in "sr")
         try:
@@ -265,7 +267,7 @@ def test_with_checkpoints_after_each_visit_the_rows_are_those_of_a_fold_from_scr
 
 @settings(max_examples=examples(3), deadline=None, suppress_health_check=list(HealthCheck))
 @given(**draws)
-def test_the_same_on_a_server(postgres_url, before, taken, history):
+def test_rows_with_checkpoints_equal_rows_from_scratch_on_postgres(postgres_url, before, taken, history):
     with database_on_template(postgres_url, "migrated") as url, tempfile.TemporaryDirectory() as folder:
         subject, reference = open_catalog(url), open_catalog(sqlite_database(Path(folder, "reference.sqlite")))
         try:

@@ -1,4 +1,6 @@
-"""The state of a project: releases by their exact texts, quarantines, and changes that cost by what they touch."""
+"""The state of a project: releases by exact version text, quarantines, and events whose cost depends on the affected
+files.
+"""
 
 import pytest
 
@@ -18,39 +20,39 @@ def after(*rows: tuple[str, str | None]) -> ProjectState:
     return state
 
 
-def test_two_spellings_that_both_have_files_are_two_releases():
+def test_two_spellings_with_files_are_two_releases():
     added = (f"add source file {SDIST}", "1.0"), (f"add source file {LONG}", "1.0.0")
     assert after(*added, ("remove release", "1.0")).visible == {LONG: False}
     assert after(*added, ("yank release", "1.0.0")).visible == {SDIST: False, LONG: True}
     assert after(*added, ("release quarantined", "1.0")).visible == {LONG: False}
 
 
-def test_a_spelling_that_was_announced_is_a_release_of_its_own():
+def test_announced_spelling_is_a_separate_release():
     added = (f"add source file {LONG}", "1.0.0"), ("new release", "1.0")
     assert after(*added, ("remove release", "1.0")).visible == {LONG: False}
 
 
 @pytest.mark.parametrize("text", ["1", "1.0.0", "01.0"])
-def test_a_spelling_that_no_file_has_means_the_same_version(text: str):
+def test_spelling_without_files_means_the_same_version(text: str):
     added = (f"add source file {SDIST}", "1.0"), (f"add py3 file {WHEEL}", "1.0")
     assert after(*added, ("remove release", text)).visible == {}
     assert after(*added, ("yank release", text)).visible == {SDIST: True, WHEEL: True}
 
 
-def test_a_yank_of_a_release_without_files_holds_for_its_first_file():
+def test_yank_of_empty_release_applies_to_its_first_file():
     assert after(("yank release", "1"), (f"add source file {SDIST}", "1.0")).visible == {SDIST: True}
     assert after(("release quarantined", "1"), (f"add source file {SDIST}", "1.0")).visible == {}
     state = after(("yank release", "1"), (f"add source file {SDIST}", "1.0"), (f"add source file {LONG}", "1.0.0"))
     assert state.visible == {SDIST: True, LONG: False}
 
 
-def test_a_file_that_is_added_again_to_another_release_moves():
+def test_file_added_again_to_another_release_moves():
     state = after((f"add source file {SDIST}", "1.0"), (f"add source file {SDIST}", "2.0"), ("remove release", "1.0"))
     assert state.visible == {SDIST: False}
     assert state.files[SDIST].release.text == "2.0"
 
 
-def test_a_file_added_during_a_quarantine_shows_once_it_is_cleared():
+def test_file_added_during_quarantine_shows_once_cleared():
     rows = ("project quarantined", None), (f"add source file {SDIST}", "1.0")
     assert after(*rows).visible == {}
     state = after(*rows, ("project quarantine cleared", None))
@@ -58,7 +60,7 @@ def test_a_file_added_during_a_quarantine_shows_once_it_is_cleared():
     assert state.traces[SDIST].changes == [IntervalChange(3, "unquarantine project")]
 
 
-def test_what_began_and_ended_at_one_serial_was_never_seen():
+def test_change_undone_at_the_same_serial_leaves_no_trace():
     state = after((f"add source file {SDIST}", "1.0"))
     state.correct({}, 5, "unexplained")
     state.correct({SDIST: False}, 5, "unexplained")
@@ -67,7 +69,7 @@ def test_what_began_and_ended_at_one_serial_was_never_seen():
     assert state.traces[SDIST].live == [Interval(1, 7)]
 
 
-def test_a_page_that_shows_a_file_ends_the_quarantines_that_would_hide_it():
+def test_page_showing_a_file_ends_its_quarantines():
     rows = (f"add source file {SDIST}", "1.0"), (f"add py3 file {WHEEL}", "1.0"), ("project quarantined", None)
     state = after(*rows)
     assert state.correct({SDIST: False}, 9, "unexplained") == {SDIST, WHEEL}
@@ -75,8 +77,8 @@ def test_a_page_that_shows_a_file_ends_the_quarantines_that_would_hide_it():
     assert not state.is_quarantined
 
 
-def test_an_event_costs_by_the_files_that_it_touches(monkeypatch: pytest.MonkeyPatch):
-    """Of 5,000 versions, each yank, removal and page looks at one."""
+def test_event_cost_depends_on_affected_files(monkeypatch: pytest.MonkeyPatch):
+    """With 5,000 versions, each yank, removal and page inspects only one."""
     state = after(*((f"add source file demo-{n}.0.tar.gz", f"{n}.0") for n in range(5_000)))
     looked_at: list[str] = []
     monkeypatch.setattr(state, "is_live", lambda file: looked_at.append(file.release.text) or file.is_present)
@@ -90,7 +92,7 @@ def test_an_event_costs_by_the_files_that_it_touches(monkeypatch: pytest.MonkeyP
     assert len(looked_at) < 10
 
 
-def test_trying_events_leaves_the_state_as_it_is():
+def test_trying_events_does_not_change_the_state():
     state = after((f"add source file {SDIST}", "1.0"))
     events = [ChangelogEvent("Demo", "1.0", 0, action, n) for n, action in enumerate(["yank release", "remove"], 5)]
     tried = [dict(one.visible) for one in state.tried((event, file_change(event)) for event in events)]
@@ -99,7 +101,7 @@ def test_trying_events_leaves_the_state_as_it_is():
     assert not state.releases["1.0"].is_yanked
 
 
-def test_a_yank_of_one_file_leaves_the_others_of_its_release():
+def test_yank_of_one_file_leaves_other_files_unyanked():
     state = ProjectState(lambda _: "1.0")
     for serial, action in enumerate(("add source file a.zip", "add source file b.zip", "yank file a.zip"), 1):
         event = ChangelogEvent("demo", "1.0", 0, action, serial)

@@ -1,4 +1,4 @@
-"""Rows of projects follow from events and pages: only what differs is written, and it is logged once."""
+"""Rows of projects are derived from events and pages: only differences are written, and each is logged once."""
 
 import pytest
 from sqlalchemy import Connection, func, select
@@ -35,7 +35,7 @@ def shown(filename: str, sha256: str = "a" * 64, *, yanked: bool = False) -> Ind
 def see(
     connection: Connection, project: CatalogProject, serial: int, *files: IndexFile, versions: tuple[str, ...] = ()
 ) -> None:
-    """A visit sees a page of `serial` with `files`."""
+    """Record a visit that sees a page of `serial` with `files`."""
     [visit_id] = begin_visits(connection, [project.id], "full", "crawl:1", 1.0).values()
     page = ProjectPage(project.name, serial, "active", files, versions=versions)
     record_verdicts(connection, [VisitVerdict(visit_id, project, VisitStatus.FULL, page)], 2.0)
@@ -65,7 +65,7 @@ def logged(connection: Connection) -> list[tuple[str, int, str]]:
     return sorted(tuple(row) for row in rows)
 
 
-def test_events_and_pages_lead_to_rows_intervals_changes_and_reads(catalog: Catalog):
+def test_events_and_pages_produce_rows_intervals_changes_and_reads(catalog: Catalog):
     with catalog.write() as connection:
         [project] = enter(connection, 1)
         happen(connection, project, 1_001, f"add source file {GONE}", "0.1")
@@ -97,7 +97,7 @@ def test_events_and_pages_lead_to_rows_intervals_changes_and_reads(catalog: Cata
     ]
 
 
-def test_what_is_recomputed_without_news_writes_and_logs_nothing(catalog: Catalog):
+def test_recompute_without_news_writes_and_logs_nothing(catalog: Catalog):
     with catalog.write() as connection:
         [project] = enter(connection, 1)
         happen(connection, project, 1_001, f"add source file {ONE}")
@@ -109,7 +109,7 @@ def test_what_is_recomputed_without_news_writes_and_logs_nothing(catalog: Catalo
         assert connection.scalar(select(func.count()).select_from(distributions)) == 2
 
 
-def test_other_bytes_under_a_name_are_read_again_and_a_file_without_an_event_ends_unexplained(catalog: Catalog):
+def test_replaced_bytes_are_reread_and_file_without_event_ends_unexplained(catalog: Catalog):
     with catalog.write() as connection:
         [project] = enter(connection, 1)
         see(connection, project, 900, shown(ONE), shown(TWO))
@@ -125,8 +125,8 @@ def test_other_bytes_under_a_name_are_read_again_and_a_file_without_an_event_end
 
 
 @pytest.mark.parametrize(("explained_at", "cause"), [(1_001, CORRECTED), (1_002, "add file")])
-def test_what_a_later_stored_event_explains_is_unexplained_no_more(catalog: Catalog, explained_at: int, cause: str):
-    """Nor is it counted so: the logged change has the cause that there is now."""
+def test_change_explained_by_a_later_event_is_no_longer_unexplained(catalog: Catalog, explained_at: int, cause: str):
+    """The logged change gets the cause of the event, and the count of unexplained changes falls."""
     with catalog.write() as connection:
         [project] = enter(connection, 1)
         see(connection, project, 900, shown(ONE))
@@ -146,8 +146,8 @@ def test_what_a_later_stored_event_explains_is_unexplained_no_more(catalog: Cata
         assert count_again(connection)[UNEXPLAINED_CHANGES] == read_counts(connection)[UNEXPLAINED_CHANGES] == 1
 
 
-def test_a_newer_page_that_shows_the_same_writes_no_row_of_a_file(catalog: Catalog):
-    """The row of a file has the serial of a page where the file left it, or where its facts changed."""
+def test_newer_page_with_same_files_writes_no_file_row(catalog: Catalog):
+    """The row of a file has the serial of the page where it disappeared or where its facts changed."""
     with catalog.write() as connection:
         [project] = enter(connection, 1)
         serials = select(distributions.c.filename, distributions.c.page_serial).order_by(distributions.c.filename)
@@ -157,7 +157,7 @@ def test_a_newer_page_that_shows_the_same_writes_no_row_of_a_file(catalog: Catal
         see(connection, project, 920, shown(ONE, "b" * 64))
         assert connection.execute(serials).all() == [(ONE, 920), (TWO, 910)]
         assert connection.scalar(select(distributions.c.sha256).where(distributions.c.filename == TWO)) == "a" * 64
-        see(connection, project, 905, shown(ONE, "c" * 64), shown(TWO, "c" * 64))  # older than what is known of both
+        see(connection, project, 905, shown(ONE, "c" * 64), shown(TWO, "c" * 64))  # older than the facts of both
         see(connection, project, 915, shown(TWO, "d" * 64))
         see(connection, project, 930, shown(ONE, "b" * 64))
         assert connection.execute(serials).all() == [(ONE, 920), (TWO, 915)]
@@ -165,8 +165,8 @@ def test_a_newer_page_that_shows_the_same_writes_no_row_of_a_file(catalog: Catal
         assert connection.scalars(hashes).all() == ["b" * 64, "d" * 64]
 
 
-def test_a_file_that_had_vanished_is_read_once_it_is_live_again(catalog: Catalog):
-    """Its reading ended with a 404 while a quarantine hid it. An event, or a page alone, shows it again."""
+def test_vanished_file_is_read_once_it_is_live_again(catalog: Catalog):
+    """The read ended with a 404 while a quarantine hid the file. Either an event or only a page shows it again."""
     with catalog.write() as connection:
         by_event, by_page = enter(connection, 2)
         queued = select(distributions.c.project_id).join(read_queue, read_queue.c.distribution_id == distributions.c.id)
@@ -180,16 +180,14 @@ def test_a_file_that_had_vanished_is_read_once_it_is_live_again(catalog: Catalog
         happen(connection, by_event, 1_003, "project quarantine cleared", None)
         recompute(connection, [by_event], {})
         assert connection.scalars(queued).all() == [by_event.id]
-        see(connection, by_page, 1_002, shown(ONE))  # nothing but the page shows it
+        see(connection, by_page, 1_002, shown(ONE))  # only the page shows it
         assert sorted(connection.scalars(queued)) == sorted([by_event.id, by_page.id])
         outcomes = connection.execute(select(distribution_data.c.outcome, distribution_data.c.error_kind)).all()
     assert outcomes == [(ReadOutcome.PENDING, None)] * 2
 
 
 @pytest.mark.parametrize(("kind", "outcome"), [("gone", ReadOutcome.VANISHED), ("transient", ReadOutcome.EXHAUSTED)])
-def test_what_was_gone_until_no_attempt_was_left_has_vanished_once_no_page_shows_it(
-    catalog: Catalog, kind: str, outcome: ReadOutcome
-):
+def test_exhausted_missing_file_has_vanished_once_no_page_shows_it(catalog: Catalog, kind: str, outcome: ReadOutcome):
     """A file that vanishes without an event is live until a page lacks it."""
     with catalog.write() as connection:
         [project] = enter(connection, 1)
@@ -205,7 +203,7 @@ def test_what_was_gone_until_no_attempt_was_left_has_vanished_once_no_page_shows
     assert is_queued == (kind == "gone")
 
 
-def test_a_file_of_events_that_a_quarantine_hides_is_read_once_a_page_shows_it(catalog: Catalog):
+def test_quarantined_file_known_from_events_is_read_once_a_page_shows_it(catalog: Catalog):
     with catalog.write() as connection:
         [project] = enter(connection, 1)
         see(connection, project, 900)
@@ -220,8 +218,8 @@ def test_a_file_of_events_that_a_quarantine_hides_is_read_once_a_page_shows_it(c
         assert connection.scalar(select(func.count()).select_from(read_queue)) == 1
 
 
-def test_a_version_from_a_filename_is_mapped_onto_the_releases_of_the_page(catalog: Catalog):
-    """A wheel and an sdist of one release agree, and what is mapped once stays."""
+def test_filename_version_is_mapped_to_a_release_of_the_page(catalog: Catalog):
+    """The wheel and the sdist of a release agree, and an existing mapping does not change."""
     wheel, sdist = "demo-1.0.0-py3-none-any.whl", "demo-1.0.tar.gz"
     other, unlike = "demo-2.0.0-py3-none-any.whl", "demo-3.0.0-py3-none-any.whl"
     with catalog.write() as connection:
@@ -231,7 +229,7 @@ def test_a_version_from_a_filename_is_mapped_onto_the_releases_of_the_page(catal
         assert dict(connection.execute(versions).all()) == {wheel: "1.0.0"}
         files = [shown(name) for name in (wheel, sdist, other, unlike)]
         see(connection, project, 910, *files, versions=("1.0", "2.0.0", "2.0", "3", "3.0"))
-        mapped = {wheel: "1.0", sdist: "1.0", other: "2.0.0", unlike: "3.0.0"}  # two releases mean 3.0.0
+        mapped = {wheel: "1.0", sdist: "1.0", other: "2.0.0", unlike: "3.0.0"}  # two releases are equal to 3.0.0
         assert dict(connection.execute(versions).all()) == mapped
         assert (wheel, CORRECTED) in [(filename, cause) for filename, _, cause in logged(connection)]
         see(connection, project, 920, *files)

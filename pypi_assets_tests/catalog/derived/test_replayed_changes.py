@@ -1,4 +1,4 @@
-"""Whatever is shown otherwise than before has a serial from which on that is so."""
+"""Each difference between two states has a serial from which it shows."""
 
 from dataclasses import replace
 
@@ -18,12 +18,12 @@ def changed(**after: object) -> set[int]:
     return {*changed_serials(BEFORE, replace(BEFORE, **after))}
 
 
-def test_what_is_the_same_has_no_change() -> None:
+def test_equal_states_have_no_change() -> None:
     assert changed() == set()
     assert renamed_projects(BEFORE, BEFORE) == []
 
 
-def test_each_kind_of_change_counts_from_where_it_shows() -> None:
+def test_each_kind_of_change_has_the_serial_where_it_shows() -> None:
     assert changed(live=BEFORE.live | {1: (Interval(5, 20),)}) == {20}
     assert changed(live=BEFORE.live | {1: (Interval(4, None),)}) == {4, 5}
     assert changed(live=BEFORE.live | {1: ()}) == {5}

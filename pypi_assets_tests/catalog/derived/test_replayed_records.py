@@ -1,4 +1,4 @@
-"""Records become rows that read as the rows that they were made of."""
+"""Journal records become rows, and reading these rows returns the contents of the records."""
 
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ scripts = st.dictionaries(st.sampled_from(["run", "go"]), st.just("demo:main"), 
 
 @st.composite
 def contents(draw: st.DrawFn) -> dict[str, Any]:
-    """The columns of a file that was read, or not, by some extractor version."""
+    """Draw the columns of a file that some extractor version read or failed to read."""
     groups = draw(st.none() | st.dictionaries(st.sampled_from(["console_scripts", "gui_scripts", "own"]), scripts))
     version = draw(st.integers(1, EXTRACTOR_VERSION))
     lines = {
@@ -107,7 +107,7 @@ def enter(catalog: Catalog, *records: dict[str, Any]) -> None:
 
 @settings(max_examples=examples(25))
 @given(contents(), st.sampled_from(["sdist", "wheel"]))
-def test_what_was_read_is_read_again(scratch: Catalog, found: dict[str, Any], kind: str) -> None:
+def test_replayed_content_round_trips(scratch: Catalog, found: dict[str, Any], kind: str) -> None:
     empty_catalog(scratch)
     enter(scratch, observed(3, distribution_kind=kind), content(3, found))
     with scratch.read_once() as connection:
@@ -117,7 +117,7 @@ def test_what_was_read_is_read_again(scratch: Catalog, found: dict[str, Any], ki
         assert got[name] == found[name], name
 
 
-def test_a_file_that_no_installer_takes_is_marked(catalog: Catalog) -> None:
+def test_file_without_installer_support_is_marked(catalog: Catalog) -> None:
     refusals = {"one.zip": ["pip skips: odd"], "two.zip": ["pip skips: odd", "uv fails: odd"], "three.zip": None}
     for filename, of_file in refusals.items():
         enter(catalog, observed(3, filename), content(3, READ | {"refusals": of_file}, filename=filename))
@@ -137,7 +137,7 @@ PLAIN = dict.fromkeys(CONTENT) | {"outcome": "data", "extractor_version": 1, "pr
 READ = PLAIN | {"left_out": 0, "modules": ["demo"]}
 
 
-def test_of_a_file_the_last_record_counts_and_each_change_stays(catalog: Catalog) -> None:
+def test_last_record_of_a_file_counts_and_all_changes_stay(catalog: Catalog) -> None:
     enter(catalog, observed(3), content(3, READ), observed(5, of_serial=4, cause="corrected", live=[[4, 5]]))
     enter(catalog, observed(7, live=[[4, 5], [7, None]], cause="unquarantine project"))
     with catalog.read() as connection:
@@ -151,7 +151,7 @@ def test_of_a_file_the_last_record_counts_and_each_change_stays(catalog: Catalog
         ]
 
 
-def test_entering_again_changes_nothing(catalog: Catalog) -> None:
+def test_entering_records_twice_changes_nothing(catalog: Catalog) -> None:
     event = {"serial": 3, "stream": "index", "project": "Demo", "normalized": "demo", "at": 5, "version": "1"}
     records = (event | {"action": "add source file demo-1.tar.gz"}, observed(3), content(3, READ))
     for _ in range(2):
@@ -162,7 +162,7 @@ def test_entering_again_changes_nothing(catalog: Catalog) -> None:
             assert connection.scalars(select(distributions.c.filename)).all() == ["demo-1.tar.gz"]
 
 
-def test_a_late_read_is_logged_as_such(catalog: Catalog) -> None:
+def test_late_read_is_logged_as_late(catalog: Catalog) -> None:
     enter(catalog, observed(3))
     enter(catalog, content(9, READ, of_serial=3, cause="read late"))
     with catalog.read() as connection:
@@ -170,13 +170,13 @@ def test_a_late_read_is_logged_as_such(catalog: Catalog) -> None:
         assert {tuple(one) for one in logged} == {(3, "add file", 3), (3, "read late", 9)}
 
 
-def test_what_was_read_of_other_bytes_does_not_count(catalog: Catalog) -> None:
+def test_content_of_other_bytes_does_not_count(catalog: Catalog) -> None:
     enter(catalog, observed(3, sha256="b" * 64), content(3, READ))
     with catalog.read_once() as connection:
         assert content_rows(connection, connection.scalars(select(distributions.c.id)).all(), None) == {}
 
 
-def test_records_of_another_content_are_entered_apart() -> None:
+def test_records_of_another_generation_are_entered_separately() -> None:
     records = ReplayedRecords()
     records.add(observed(3))
     assert not records.is_full_for(observed(4))
@@ -184,7 +184,7 @@ def test_records_of_another_content_are_entered_apart() -> None:
     assert records.is_full_for(observed(4, generation=2))
 
 
-def test_it_counts_once_it_is_finished(catalog: Catalog) -> None:
+def test_replayed_span_counts_once_finished(catalog: Catalog) -> None:
     with catalog.read() as connection:
         assert not has_rows(connection)
     enter(catalog, observed(3), content(3, READ))
@@ -203,8 +203,8 @@ def test_it_counts_once_it_is_finished(catalog: Catalog) -> None:
         assert not follows_some(connection)
 
 
-def test_what_changes_the_past_of_complete_serials_has_a_new_epoch(catalog: Catalog) -> None:
-    """And what only goes on does not."""
+def test_change_to_complete_serials_starts_a_new_epoch(catalog: Catalog) -> None:
+    """Changes after the complete serial start no epoch."""
     enter(catalog, observed(3), observed(5, "other.zip"), content(5, READ))
     with catalog.write() as connection:
         finish_replay(connection, ReplayedSpan("https://index.example.org/simple/", 0, 0, 10, follows_all=True), 1.0)
@@ -225,7 +225,7 @@ def epochs_at(catalog: Catalog) -> list[int]:
         return [epoch_of(connection, serial) for serial in range(11)]
 
 
-def test_many_files_take_a_bounded_number_of_statements(tmp_path: Path) -> None:
+def test_statements_are_bounded_for_many_files(tmp_path: Path) -> None:
     from sqlalchemy import event
 
     counts = []

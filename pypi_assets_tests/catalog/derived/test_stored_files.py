@@ -1,4 +1,4 @@
-"""What a recomputation loads: rows and intervals of files, and what was seen of them."""
+"""Inputs of a recomputation: rows and intervals of files, and sightings."""
 
 from sqlalchemy import select
 
@@ -16,13 +16,13 @@ from pypi_assets_tests.catalog.ended_visits import enter, visit
 from pypi_assets_tests.small_catalog import SmallCatalog
 
 
-def test_facts_have_the_columns_of_a_file_and_the_fields_of_a_page():
+def test_facts_match_file_columns_and_page_fields():
     assert set(PageFacts._fields) <= set(distributions.c.keys())
     file = IndexFile("a.zip", "u\0", "a" * 64, 5, "now", ">=3", True, "bad", True, "b" * 64)
     assert PageFacts.of(file) == ("u\ufffd", "a" * 64, 5, "now", ">=3", "bad", True, "b" * 64, None)
 
 
-def test_files_and_intervals_are_those_of_the_projects(small: SmallCatalog):
+def test_files_and_intervals_belong_to_the_projects(small: SmallCatalog):
     small.add(1, "Demo", "1.0", "demo-1.0.tar.gz", requires_python=">=3.9")
     small.add(2, "Demo", "2.0", "demo-2.0-py3-none-any.whl")
     small.add(3, "other", "1.0", "other-1.0.tar.gz")
@@ -49,10 +49,10 @@ def page(serial: int, through: int, shown: dict[str, bool], seen_at: float) -> S
     return Sighting(serial, through, shown, is_page=True, seen_at=seen_at)
 
 
-def test_sightings_are_those_of_visits_that_saw_a_page_or_its_absence(catalog: Catalog):
+def test_sightings_come_from_visits_that_saw_a_page_or_its_absence(catalog: Catalog):
     with catalog.write() as connection:
         one, other = enter(connection, 2)
-        visit(connection, [one], "page", 1.0)  # of serial 5
+        visit(connection, [one], "page", 1.0)  # at serial 5
         visit(connection, [one], "exhausted", 2.0)
         visit(connection, [other], "no page", 3.0)  # explained by serial 7
         [visit_id] = begin_visits(connection, [one.id], "full", "crawl:1", 4.0).values()
@@ -79,11 +79,11 @@ def seen(sightings: list[Sighting], known: list[ChangelogEvent], known_since: in
     return [(one.serial, one.yanked) for one in seen_pages(sightings, known, known_since)]
 
 
-def test_a_page_holds_at_its_serial_and_up_to_where_events_were_stored():
+def test_page_holds_from_its_serial_to_the_last_stored_event():
     assert seen([sighting(5, 9, ONE)], [], 0) == [(5, ONE), (9, ONE)]
 
 
-def test_an_event_or_a_newer_page_in_between_ends_that():
+def test_page_holds_until_an_event_or_newer_page():
     assert seen([sighting(5, 9, ONE)], events(7), 0) == [(5, ONE)]
     assert seen([sighting(5, 9, ONE), sighting(8, 8, OTHER)], [], 0) == [
         (5, ONE),
@@ -92,7 +92,7 @@ def test_an_event_or_a_newer_page_in_between_ends_that():
     ]
 
 
-def test_what_a_later_page_of_the_same_serial_shows_counts_from_where_it_was_seen():
+def test_later_page_of_same_serial_counts_from_where_it_was_seen():
     assert seen([sighting(5, 6, ONE), sighting(5, 9, OTHER)], [], 0) == [
         (5, ONE),
         (6, ONE),
@@ -100,11 +100,11 @@ def test_what_a_later_page_of_the_same_serial_shows_counts_from_where_it_was_see
     ]
 
 
-def test_an_unexplained_404_counts_from_where_it_was_seen():
+def test_unexplained_404_counts_from_where_it_was_seen():
     assert seen([Sighting(None, 9, {}, is_page=False)], events(3), 0) == [(9, {})]
 
 
-def test_before_the_stored_events_only_the_newest_page_counts():
+def test_only_newest_page_counts_before_the_stored_events():
     found = list(seen_pages([sighting(2, 2, ONE), sighting(4, 4, OTHER), sighting(12, 12, ONE)], [], 10))
     assert [seen.serial for seen in found if seen.yanked == OTHER] == [4, 4]
     assert [seen.serial for seen in found if seen.yanked == ONE] == [2, 12, 12]

@@ -1,4 +1,4 @@
-"""Visits: numbered within their project, never updated, and ended when their worker died."""
+"""Visits are numbered within their project, are never updated, and end if their worker died."""
 
 import pytest
 from sqlalchemy import select
@@ -20,7 +20,7 @@ from pypi_assets.index.models import ChangelogEvent, IndexFile, ProjectPage
 from pypi_assets_tests.catalog.ended_visits import enter, visit
 
 
-def test_visits_of_each_project_are_numbered_and_those_of_other_workloads_go_on(catalog: Catalog):
+def test_visits_are_numbered_per_project_and_other_workloads_continue(catalog: Catalog):
     with catalog.write() as connection:
         one, other = enter(connection, 2)
         assert begin_visits(connection, [], "full", "crawl:1", 1.0) == {}
@@ -43,7 +43,7 @@ def test_visits_of_each_project_are_numbered_and_those_of_other_workloads_go_on(
     assert latest == 3
 
 
-def test_a_page_that_is_too_old_is_kept_next_to_the_failure(catalog: Catalog):
+def test_stale_page_is_stored_with_the_failure(catalog: Catalog):
     with catalog.write() as connection:
         [one] = enter(connection, 1)
         visit(connection, [one], "old page", 1.0)
@@ -59,7 +59,7 @@ def test_a_page_that_is_too_old_is_kept_next_to_the_failure(catalog: Catalog):
     ]
 
 
-def test_only_a_page_at_least_as_new_changes_what_is_stored_of_the_project(catalog: Catalog):
+def test_only_equal_or_newer_page_changes_the_stored_project(catalog: Catalog):
     with catalog.write() as connection:
         [one] = enter(connection, 1)
         found = []
@@ -71,7 +71,7 @@ def test_only_a_page_at_least_as_new_changes_what_is_stored_of_the_project(catal
     assert found == [(5, "active"), (7, "archived"), (7, "archived"), (7, "quarantined")]
 
 
-def test_a_page_that_shows_a_name_counts_at_its_serial(catalog: Catalog):
+def test_page_with_a_display_name_counts_at_its_serial(catalog: Catalog):
     with catalog.write() as connection:
         [one] = enter(connection, 1)
         normalized = one.normalized
@@ -83,8 +83,8 @@ def test_a_page_that_shows_a_name_counts_at_its_serial(catalog: Catalog):
     assert found == (normalized.replace("-", "."), 900)
 
 
-def test_a_page_that_no_event_explains_is_refused_until_the_events_are_stored(catalog: Catalog):
-    """What it shows early counts from its event then, and not from its own serial."""
+def test_unexplained_page_is_rejected_until_events_are_stored(catalog: Catalog):
+    """Its early changes then count from their event, and not from the page's own serial."""
     file = IndexFile("demo-1.0.zip", "https://example.org/d", "a" * 64, 1, None, None, False, None, False, None)
     with catalog.write() as connection:
         [one] = enter(connection, 1)
@@ -106,7 +106,7 @@ def test_a_page_that_no_event_explains_is_refused_until_the_events_are_stored(ca
     assert live == [(seen_at, 1_005)]
 
 
-def test_projects_are_recomputed_in_parts_of_bounded_work(catalog: Catalog):
+def test_projects_are_recomputed_in_batches_of_bounded_work(catalog: Catalog):
     with catalog.write() as connection, pytest.MonkeyPatch.context() as patch:
         patch.setattr(visits_module, "_WORK_AT_ONCE", 5)
         found = [project.id for project in enter(connection, 6)]

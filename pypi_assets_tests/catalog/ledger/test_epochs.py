@@ -1,4 +1,4 @@
-"""An answer at a serial is the same for as long as its epoch is, whatever is done meanwhile."""
+"""An answer at a serial does not change while its epoch does not, whatever happens meanwhile."""
 
 from contextlib import suppress
 from random import Random
@@ -44,7 +44,7 @@ def notices(small: SmallCatalog, start: int, end: int) -> list[Notice]:
         return list(notices_in(connection, SerialRange(start, end)))
 
 
-def test_of_several_announcements_at_one_place_the_least_serial_counts(small: SmallCatalog) -> None:
+def test_lowest_serial_of_announcements_at_one_place_counts(small: SmallCatalog) -> None:
     small.complete(10)
     seal_complete(small.catalog)
     with small.catalog.write() as connection:
@@ -61,11 +61,11 @@ def test_of_several_announcements_at_one_place_the_least_serial_counts(small: Sm
     small.catalog.close()
 
 
-def test_a_changed_epoch_is_announced_and_what_is_published_stays(small: SmallCatalog) -> None:
+def test_changed_epoch_is_announced_and_published_ranges_stay(small: SmallCatalog) -> None:
     small.complete(10)
     with small.catalog.write() as connection:
         note_change(connection, 5)
-        note_change(connection, 12)  # not complete: no answer was given there
+        note_change(connection, 12)  # no answer was given there, since serial 12 is not complete
     assert [one.of_serial for one in notices(small, 0, 20)] == [5]
     seal_complete(small.catalog)
     before = notices(small, 0, 10)
@@ -80,7 +80,7 @@ def test_a_changed_epoch_is_announced_and_what_is_published_stays(small: SmallCa
 
 
 def answer(catalog: Catalog, serial: int) -> tuple[Any, ...]:
-    """All that is visible at a serial."""
+    """Return everything that is visible at a serial."""
     rows = (as_dumped(row) for row in stream_rows(catalog, rows_at(catalog, serial)) if not row["tombstone"])
     of_then = [{name: value for name, value in row.items() if name != "project_status"} for row in rows]
     return list(live_files(catalog, serial)), of_then
@@ -160,7 +160,7 @@ def is_dumpable(found: Follower) -> bool:
     return found.complete == found.index.serial and found.answerable(found.complete)
 
 
-def test_following_an_index_leaves_all_epochs_as_they_are() -> None:
+def test_following_an_index_changes_no_epoch() -> None:
     found = follower("xmlrpc")
     add(found.index, "a")
     crawl_full(found.crawler)
@@ -182,10 +182,10 @@ def change(catalog: Catalog, *serials: int) -> None:
             note_change(connection, serial)
 
 
-def test_a_change_at_a_serial_replaces_all_steps_after_it(tmp_path: Any, database_url: str) -> None:
+def test_change_at_a_serial_replaces_all_later_steps(tmp_path: Any, database_url: str) -> None:
     small = small_catalog(tmp_path, database_url)
     catalog = small.catalog
-    change(catalog, 5)  # nothing is complete
+    change(catalog, 5)  # no serial is complete
     small.complete(100)
     assert steps(catalog) == []
     change(catalog, 101, 50, 70, 70, 60)
@@ -204,7 +204,7 @@ def test_a_change_at_a_serial_replaces_all_steps_after_it(tmp_path: Any, databas
     catalog.close()
 
 
-def test_a_late_read_and_a_name_change_what_was_visible(tmp_path: Any, database_url: str) -> None:
+def test_late_read_and_rename_change_past_answers(tmp_path: Any, database_url: str) -> None:
     small = small_catalog(tmp_path, database_url)
     catalog = small.catalog
     small.add(30, "Demo", "1.0", "demo-1.0.tar.gz", modules=None)

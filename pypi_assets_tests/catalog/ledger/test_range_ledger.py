@@ -26,7 +26,7 @@ from pypi_assets.catalog.tables import serial_ranges
 from pypi_assets_tests.naming import naming
 
 
-def test_ranges_allocated_at_once_leave_no_gap_and_do_not_overlap(opened: Catalog):
+def test_concurrent_allocations_leave_no_gap_or_overlap(opened: Catalog):
     def allocate(end: int) -> SerialRange | None:
         with opened.write() as connection:
             return allocate_range(connection, end, 0.0)
@@ -39,7 +39,7 @@ def test_ranges_allocated_at_once_leave_no_gap_and_do_not_overlap(opened: Catalo
         assert max(entry.serials.end for entry in ledger(connection)) == 40
 
 
-def test_the_database_itself_refuses_a_second_range_with_the_same_start(opened: Catalog):
+def test_database_rejects_second_range_with_same_start(opened: Catalog):
     row = {"start": 0, "end": 99, "state": RangeState.REQUESTED, "requested_at": 0.0}
     with pytest.raises(IntegrityError), opened.write() as connection:
         connection.execute(insert(serial_ranges).values(row))
@@ -47,7 +47,7 @@ def test_the_database_itself_refuses_a_second_range_with_the_same_start(opened: 
         connection.execute(insert(serial_ranges).values(row | {"start": 99}))
 
 
-def test_the_complete_serial_stops_at_the_first_range_that_is_not_complete(opened: Catalog):
+def test_complete_serial_stops_at_first_incomplete_range(opened: Catalog):
     with opened.write() as connection:
         ranges = [SerialRange(0, 10)] + [allocate_range(connection, end, 0.0) for end in (20, 30, 40)]
         seen = []
@@ -57,7 +57,7 @@ def test_the_complete_serial_stops_at_the_first_range_that_is_not_complete(opene
     assert seen == [10, 10, 10, 40]
 
 
-def test_recent_ranges_are_those_beyond_a_serial_and_the_unfinished_ones_in_order(opened: Catalog):
+def test_recent_ranges_are_later_or_unfinished_in_order(opened: Catalog):
     with opened.write() as connection:
         ranges = [SerialRange(0, 10)] + [allocate_range(connection, end, 0.0) for end in (20, 30, 40, 50)]
         for number in (4, 0, 2, 3):
@@ -68,7 +68,7 @@ def test_recent_ranges_are_those_beyond_a_serial_and_the_unfinished_ones_in_orde
         assert recent_ranges(connection, beyond=0) == ledger(connection)
 
 
-def test_a_key_that_is_not_in_the_ledger_is_refused(opened: Catalog):
+def test_key_missing_from_the_ledger_is_rejected(opened: Catalog):
     with opened.read() as connection:
         assert require_range(connection, SerialRange(0, 10)).serials == SerialRange(0, 10)
         for key in ("0-9", "5-10", "10-20"):
@@ -76,19 +76,19 @@ def test_a_key_that_is_not_in_the_ledger_is_refused(opened: Catalog):
                 require_range(connection, SerialRange.parse(key))
 
 
-def test_an_empty_catalog_allocates_no_range(catalog: Catalog):
+def test_empty_catalog_allocates_no_range(catalog: Catalog):
     with pytest.raises(CatalogError, match=naming("crawl full")), catalog.write() as connection:
         allocate_range(connection, 5, 0.0)
 
 
-def test_changes_are_logged_where_a_dump_still_to_come_contains_them(opened: Catalog):
+def test_changes_are_logged_where_a_future_dump_contains_them(opened: Catalog):
     with opened.write() as connection:
         ranges = [SerialRange(0, 10)] + [allocate_range(connection, end, 0.0) for end in (20, 30, 40)]
         assert seals(connection).logged_serials(15) == [15]
         seal(connection, ranges[0])
         assert seals(connection).logged_serials(7) == [11]
         assert seals(connection).logged_serials(11) == [11]
-        seal(connection, ranges[2])  # 20-30, while 10-20 is not sealed
+        seal(connection, ranges[2])  # range 20-30, while 10-20 is not sealed
         assert seals(connection).logged_serials(25) == [31]
         assert seals(connection).logged_serials(15) == [15, 31]
         assert seals(connection).logged_serials(31) == [31]

@@ -1,4 +1,4 @@
-"""Events: stored without a gap, each once, and counted by range."""
+"""Events: stored once and without a gap, and counted by range."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -53,7 +53,7 @@ def project_id(catalog: Catalog, name: str) -> int:
     return project.id
 
 
-def test_a_page_that_leaves_a_gap_is_refused_and_one_that_overlaps_is_stored_once(opened: Catalog):
+def test_page_with_gap_is_rejected_and_overlap_is_stored_once(opened: Catalog):
     refused = pytest.raises(CatalogError, match=naming(10, 11))
     with refused, opened.write() as connection:
         store_events(connection, [event(12)], 11, 12)
@@ -70,16 +70,16 @@ def test_a_page_that_leaves_a_gap_is_refused_and_one_that_overlaps_is_stored_onc
         assert events_by_project(connection, [found, -1]) == {found: [event(11), event(12), event(13)], -1: []}
 
 
-def test_a_new_project_is_known_since_its_first_event(opened: Catalog):
+def test_new_project_is_known_since_its_first_event(opened: Catalog):
     page = [event(11, name="Followed"), event(12, name="other"), event(13, name="followed")]
     with opened.write() as connection:
         store_events(connection, page, 10, 13)
         project = find_project(connection, "FOLLOWED")
         assert project is not None
-        assert (project.name, project.known_since) == ("followed", 10)  # as the newest event displays it
+        assert (project.name, project.known_since) == ("followed", 10)  # as the newest event spells it
 
 
-def test_earlier_events_are_stored_of_a_selection_alone(opened: Catalog):
+def test_earlier_events_are_stored_for_the_selection_only(opened: Catalog):
     earlier = [event(5, name="wanted"), event(6, name="other")]
     store_earlier_events(opened, earlier, 0, 10, Selection(frozenset({"wanted"})))
     with opened.write() as connection:
@@ -114,9 +114,9 @@ def test_earlier_events_are_stored_down_to_serial_0(opened: Catalog):
         assert [one.serial for one in events_by_project(connection, [project.id])[project.id]] == [2, 5, 9, 11]
 
 
-def test_the_end_of_the_history_waits_for_no_visit(opened: Catalog):
+def test_end_of_history_does_not_wait_for_visits(opened: Catalog):
     if opened.is_sqlite:
-        return  # it has one writer at a time
+        return  # SQLite has one writer at a time
     with opened.write() as connection:
         store_events(connection, [event(11)], 10, 11)
     with ThreadPoolExecutor(1) as pool, opened.write() as visit:
@@ -132,7 +132,7 @@ def test_the_end_of_the_history_waits_for_no_visit(opened: Catalog):
     length=st.integers(1, 30),
     each=st.integers(1, 8),
 )
-def test_a_range_is_cut_into_parts_of_equal_counts(
+def test_range_is_split_into_parts_of_equal_counts(
     opened: Catalog, serials: set[int], start: int, length: int, each: int
 ):
     with opened.write() as connection:
@@ -153,7 +153,7 @@ def test_a_range_is_cut_into_parts_of_equal_counts(
             assert has_at_least(connection, whole, count) == (len(inside) >= count)
 
 
-def test_events_are_counted_by_what_they_change(opened: Catalog):
+def test_events_are_counted_by_kind_of_change(opened: Catalog):
     page = [
         event(11, "add source file one-1.0.tar.gz", "one"),
         event(12, "an action of no known kind", "one"),
@@ -169,7 +169,7 @@ def test_events_are_counted_by_what_they_change(opened: Catalog):
     assert sorted(changed) == sorted([(project_id(opened, "one"), 11), (project_id(opened, "two"), 13)])
 
 
-def test_a_404_is_explained_by_a_removal_or_by_a_creation_without_upload(opened: Catalog):
+def test_404_is_explained_by_removal_or_by_creation_without_upload(opened: Catalog):
     page = [
         event(11, "create", "never-uploaded"),
         event(12, "add source file kept-1.0.tar.gz", "kept"),
@@ -186,7 +186,7 @@ def test_a_404_is_explained_by_a_removal_or_by_a_creation_without_upload(opened:
     assert explained == {ids["never-uploaded"]: 11, ids["removed"]: 13}
 
 
-def test_projects_are_found_of_which_no_event_changes_files(opened: Catalog):
+def test_projects_without_file_events_are_found(opened: Catalog):
     kinds = ["docupdate", "add source file x", "add Owner x", "mystery"]
     page = [event(11 + number, action) for number, action in enumerate(kinds)]
     with opened.write() as connection:
@@ -203,7 +203,7 @@ def test_projects_are_found_of_which_no_event_changes_files(opened: Catalog):
         assert without_file_changes(connection, {}) == set()
 
 
-def test_what_a_visit_and_a_range_read_of_events_does_not_grow_with_them(tmp_path: Path):
+def test_event_reads_of_visits_and_ranges_do_not_grow(tmp_path: Path):
     steps = {}
     for age in (10, 1_000):
         catalog = open_catalog(sqlite_database(tmp_path / f"{age}.sqlite"))
@@ -219,7 +219,7 @@ def test_what_a_visit_and_a_range_read_of_events_does_not_grow_with_them(tmp_pat
             note_ended(connection, [EndedVisit(found, "full", True)], 1.0)
         newest = SerialRange(last - 20, last + 2)
         with catalog.read() as connection:
-            assert explained_absences(connection, [found]) == {found: last + 1}  # and the plan is there
+            assert explained_absences(connection, [found]) == {found: last + 1}  # also prepares the statement
             with counted_steps(connection) as counted:
                 explained_absences(connection, [found])
                 prospects(connection, {found: last + 1}, last + 2)
@@ -235,7 +235,7 @@ def test_what_a_visit_and_a_range_read_of_events_does_not_grow_with_them(tmp_pat
 
 @contextmanager
 def counted_steps(connection: Connection) -> Iterator[list[int]]:
-    """How many steps of its virtual machine SQLite takes for the block."""
+    """Count how many steps SQLite's virtual machine takes in the block."""
     counted = [0]
 
     def count() -> int:

@@ -1,4 +1,4 @@
-"""Who is followed, from which serial to which, and of whom there are answers."""
+"""Followed projects: the serials between which each is followed, and the projects that have answers."""
 
 from sqlalchemy import select
 
@@ -35,7 +35,7 @@ def answered(catalog: Catalog, serial: int) -> set[str]:
         return set(connection.scalars(query))
 
 
-def test_without_scopes_all_is_followed(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_all_projects_are_followed_without_scopes(tmp_path) -> None:  # type: ignore[no-untyped-def]
     small = small_catalog(tmp_path)
     small.add(1, "app", "1.0", "app-1.0-py3-none-any.whl")
     with small.catalog.write() as connection:
@@ -45,12 +45,12 @@ def test_without_scopes_all_is_followed(tmp_path) -> None:  # type: ignore[no-un
         assert count_answered(connection, 1) is None
         mark_projects(connection, ids)
         mark_projects_of(connection, [1, 2])
-        assert connection.scalar(select(scope_marks.c.id)) is None, "there is no scope that looks"
+        assert connection.scalar(select(scope_marks.c.id)) is None, "no scope searches"
     assert answered(small.catalog, 0) == {"app"}
     small.catalog.close()
 
 
-def test_a_project_is_entering_until_it_is_settled_and_leaves_after_what_is_complete(catalog: Catalog) -> None:
+def test_project_enters_until_settled_and_leaves_after_the_complete_serial(catalog: Catalog) -> None:
     follower = scoped(catalog)
     follower.index.upload("app", "1.0")
     follower.start("app")
@@ -80,7 +80,7 @@ def test_a_project_is_entering_until_it_is_settled_and_leaves_after_what_is_comp
     assert [end for _, _, end, _ in intervals(catalog)] == [ended, ended]
 
 
-def test_what_enters_and_leaves_again_leaves_no_trace(sqlite_catalog: Catalog) -> None:
+def test_project_that_enters_and_leaves_leaves_no_trace(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0")
     follower.start("app")
@@ -95,10 +95,10 @@ def test_what_enters_and_leaves_again_leaves_no_trace(sqlite_catalog: Catalog) -
         follow(connection, [library])
         end_entering(connection, {library: follower.complete + 5})
         unfollow(connection, [library])
-    assert intervals(sqlite_catalog) == before, "there never was an answer"
+    assert intervals(sqlite_catalog) == before, "there was never an answer"
 
 
-def test_marks_are_only_added_and_name_each_project_once(sqlite_catalog: Catalog) -> None:
+def test_marks_name_each_project_once(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0")
     follower.start("app")
@@ -110,7 +110,7 @@ def test_marks_are_only_added_and_name_each_project_once(sqlite_catalog: Catalog
         assert list(connection.scalars(select(scope_marks.c.project_id))) == [app, app]
 
 
-def test_versions_in_force_are_those_of_all_scopes_that_lead_to_a_project(sqlite_catalog: Catalog) -> None:
+def test_versions_in_force_come_from_all_scopes_of_a_project(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0", "library")
     first = follower.start("app", most_depth=0).scope

@@ -1,4 +1,4 @@
-"""States of listers: what a run saved is not lost to another run that goes on at the same time."""
+"""States of listers: concurrent runs do not overwrite each other's saved state."""
 
 from collections.abc import Mapping
 from threading import Barrier, Thread
@@ -57,7 +57,7 @@ def read(catalog: Catalog, instance: str = INDEX) -> ListerState:
         return read_lister_state(connection, SIMPLE, instance)
 
 
-def test_a_state_is_read_as_it_was_saved_and_each_index_has_its_own(catalog: Catalog):
+def test_state_round_trips_and_is_separate_per_index(catalog: Catalog):
     assert read(catalog) == ListerState(SIMPLE, INDEX, {})
     first = save(catalog, read(catalog), {"serial": 7, "seen": ["a", None, 1.5]})
     assert read(catalog) == first
@@ -68,7 +68,7 @@ def test_a_state_is_read_as_it_was_saved_and_each_index_has_its_own(catalog: Cat
         assert last_listed(connection, INDEX) == (8, None)
 
 
-def test_two_runs_that_save_different_states_are_reconciled(catalog: Catalog):
+def test_different_states_of_two_runs_are_reconciled(catalog: Catalog):
     before = save(catalog, read(catalog), {"serial": 1})
     save(catalog, before, {"serial": 9})
     with pytest.raises(OvertakenError):
@@ -79,7 +79,7 @@ def test_two_runs_that_save_different_states_are_reconciled(catalog: Catalog):
     assert read(catalog).revision == 4
 
 
-def test_a_run_that_saved_the_same_overtakes_no_other(catalog: Catalog):
+def test_saving_an_unchanged_state_causes_no_conflict(catalog: Catalog):
     before = save(catalog, read(catalog), {"serial": 1})
     save(catalog, before, {"serial": 1})
     assert save(catalog, before, {"serial": 2}).content == {"serial": 2}
@@ -93,7 +93,7 @@ def test_a_run_that_saved_the_same_overtakes_no_other(catalog: Catalog):
         ({"failing_since": 5.0, "off_since": 9.0, "error": "gone"}, ChangelogTrouble(5.0, True, "gone")),
     ],
 )
-def test_trouble_of_the_changelog_is_known_since_its_first_failure(
+def test_changelog_failure_counts_from_the_first_one(
     catalog: Catalog, content: Content, trouble: ChangelogTrouble | None
 ):
     with catalog.write() as connection:
@@ -105,14 +105,14 @@ def opened(catalog: Catalog) -> None:
     open_crawl(catalog, 1, 1, "https://index.example.org/simple/", Selection())
 
 
-def test_before_the_first_crawl_nothing_is_known_or_stored(catalog: Catalog) -> None:
+def test_file_origin_is_unknown_before_the_first_crawl(catalog: Catalog) -> None:
     with catalog.write() as connection:
         assert not store_file_origin(connection, "https://files.example.org")
         assert known_file_origin(connection) is None
         assert first_file_urls(connection, 20) == []
 
 
-def test_the_first_one_stays(catalog: Catalog) -> None:
+def test_first_file_origin_stays(catalog: Catalog) -> None:
     opened(catalog)
     with catalog.write() as connection:
         assert known_file_origin(connection) is None
@@ -121,7 +121,7 @@ def test_the_first_one_stays(catalog: Catalog) -> None:
         assert known_file_origin(connection) == ""
 
 
-def test_of_several_at_once_one_stores_it(catalog: Catalog) -> None:
+def test_one_of_concurrent_writers_stores_the_file_origin(catalog: Catalog) -> None:
     opened(catalog)
     barrier, stored = Barrier(6), list[str]()
 
@@ -140,7 +140,7 @@ def test_of_several_at_once_one_stores_it(catalog: Catalog) -> None:
         assert [known_file_origin(connection)] == stored
 
 
-def test_the_first_pages_are_those_visited_first_that_have_files(catalog: Catalog) -> None:
+def test_first_file_urls_come_from_the_first_visited_pages(catalog: Catalog) -> None:
     with catalog.write() as connection:
         for number in (1, 2, 3, 4):
             row = {"id": number, "normalized": f"p{number}", "name": f"p{number}", "bucket": 0, "shard": 0}
@@ -162,7 +162,7 @@ def entry(text: str, after: int | None = None, serial: int | None = None) -> Bro
     return BrokenEntry("it is odd", text, "demo", serial, after)
 
 
-def test_a_row_of_the_changelog_is_kept_once_and_until_it_can_be_read(catalog: Catalog):
+def test_broken_changelog_row_is_kept_once_until_readable(catalog: Catalog):
     rows = [entry("[1]", 5, 6), entry("[2]", 6), entry("[2]", 9)]
     with catalog.write() as connection:
         keep_rows(connection, rows, 1.0)
@@ -176,7 +176,7 @@ def test_a_row_of_the_changelog_is_kept_once_and_until_it_can_be_read(catalog: C
         assert [kept.entry for kept in kept_rows(connection)] == rows[2:]
 
 
-def test_what_a_list_or_a_page_broke_is_gone_with_the_next_one(catalog: Catalog):
+def test_broken_entries_are_replaced_by_the_next_list_or_page(catalog: Catalog):
     with catalog.write() as connection:
         one, other = enter(connection, 2)
         replace_list(connection, [entry("1"), entry("2\0")], 1.0)

@@ -1,4 +1,4 @@
-"""What is known of an index without serials is kept once for all pollers, with one counter."""
+"""Observations of an index without serials: all pollers share one store and one counter."""
 
 import threading
 from dataclasses import replace
@@ -43,7 +43,7 @@ def entered(memory: Observations, *names: str) -> list[KnownProject]:
     return memory.take_due(100.0, 200.0, 10, seen_before=100.0, among=None)
 
 
-def test_a_look_is_kept_whole(memory: Observations) -> None:
+def test_poll_is_stored_completely(memory: Observations) -> None:
     [known] = entered(memory, "Demo")
     assert known == KnownProject("demo", KnownPage("demo"))
     page = page_of("demo", "demo-1.0.tar.gz")
@@ -59,7 +59,7 @@ def test_a_look_is_kept_whole(memory: Observations) -> None:
     assert [(one.name, one.last_serial) for one in memory.listed()[1]] == [("demo", 2)]
 
 
-def test_a_look_that_another_poller_has_overtaken_is_dropped(memory: Observations) -> None:
+def test_overtaken_poll_is_dropped(memory: Observations) -> None:
     [known] = entered(memory, "demo")
     assert memory.save([look(known, "create")]) == (1, 0)
     assert memory.save([look(known, "create", page=page_of("demo", "x-1.0.zip"))]) == (0, 1)
@@ -68,7 +68,7 @@ def test_a_look_that_another_poller_has_overtaken_is_dropped(memory: Observation
     assert (found.page.files, found.serial, memory.last_serial()) == ({}, 1, 1)
 
 
-def test_a_failed_look_keeps_what_is_known(memory: Observations) -> None:
+def test_failed_poll_keeps_known_state(memory: Observations) -> None:
     [known] = entered(memory, "demo")
     memory.save([look(known, "create")])
     before = memory.load("demo")
@@ -94,7 +94,7 @@ def test_two_pollers_get_different_projects(memory: Observations) -> None:
     assert [one.project for one in rest] == ["c"]
 
 
-def test_serials_of_pollers_at_once_have_no_gap_and_none_twice(memory: Observations) -> None:
+def test_serials_of_concurrent_pollers_are_gapless_and_unique(memory: Observations) -> None:
     known = entered(memory, *(f"p{number}" for number in range(8)))
 
     def save(mine: list[KnownProject]) -> None:
@@ -111,7 +111,7 @@ def test_serials_of_pollers_at_once_have_no_gap_and_none_twice(memory: Observati
     assert all(found[place].name == found[place + 1].name for place in range(0, 16, 2))
 
 
-def test_the_list_enters_projects_and_makes_those_due_that_left_it(memory: Observations) -> None:
+def test_list_enters_projects_and_makes_unlisted_ones_due(memory: Observations) -> None:
     assert memory.known_list() == KnownList()
     memory.save_list([ShownProject("Demo.Pkg", f"{URL}Demo.Pkg/"), ShownProject("b")], Validators('"1"'), 100.0)
     assert memory.known_list() == KnownList(100.0, Validators('"1"'))
@@ -132,17 +132,17 @@ def test_the_list_enters_projects_and_makes_those_due_that_left_it(memory: Obser
 
 
 @pytest.mark.parametrize("name", ["", "x" * 600, "a\0b", "\ud800"])
-def test_names_that_none_can_have_are_left_out(memory: Observations, name: str) -> None:
+def test_invalid_project_names_are_skipped(memory: Observations, name: str) -> None:
     memory.enter([ShownProject(name), ShownProject("good")], 1.0)
     assert [one.project for one in memory.take_due(1.0, 2.0, 9, seen_before=1.0, among=None)] == ["good"]
 
 
-def test_that_the_index_gives_serials_is_news_once(memory: Observations) -> None:
+def test_first_index_serials_are_reported_once(memory: Observations) -> None:
     assert [memory.note_serials() for _ in range(3)] == [True, False, False]
 
 
-def test_a_catalog_has_serials_of_one_kind(catalog: Catalog, memory: Observations) -> None:
-    """Whichever kind it is, the other one is refused, and nothing is changed."""
+def test_catalog_has_serials_of_one_kind(catalog: Catalog, memory: Observations) -> None:
+    """Once the catalog has one kind, the other kind is rejected and nothing changes."""
     with catalog.read() as connection:
         for is_observed in (True, False):
             require_counter(connection, URL, is_observed=is_observed)
@@ -157,7 +157,7 @@ def test_a_catalog_has_serials_of_one_kind(catalog: Catalog, memory: Observation
         assert counted_serial(connection, URL) == 1
 
 
-def test_a_catalog_of_the_index_s_own_serials_is_not_observed(catalog: Catalog, memory: Observations) -> None:
+def test_catalog_with_index_serials_cannot_be_observed(catalog: Catalog, memory: Observations) -> None:
     state = {"index_url": URL, "events_since": 5, "events_through": 9, "exact_from": 5, "next_dump_sequence": 1}
     with catalog.write() as connection:
         connection.execute(insert(catalog_state).values(id=1, **state))

@@ -28,7 +28,7 @@ from pypi_assets_tests.crawl.test_second_crawl import dumped, dumped_next
 from pypi_assets_tests.served_index import ServedIndex, logged_changes, served_index
 
 
-def test_ids_are_found_of_any_number_of_names_however_they_are_written(catalog: Catalog):
+def test_ids_are_found_for_many_names_in_any_spelling(catalog: Catalog):
     odd = ["ü-\U0001f40d", 'quoted-"-and-\\', "[1]", "null", "1", "a\nb", "{}", "'"]
     many = [f"project{number}" for number in range(3_000)]
     with catalog.write() as connection:
@@ -48,12 +48,12 @@ def name_of(catalog: Catalog) -> str | None:
         return connection.scalar(select(projects.c.name).where(projects.c.normalized == "demo-x"))
 
 
-def test_the_name_follows_the_newest_event_in_whatever_order_they_are_stored(opened: Catalog):
+def test_name_comes_from_the_newest_event_in_any_storage_order(opened: Catalog):
     with opened.write() as connection:
         store_events(connection, [event(11, "demo.x"), event(13, "Demo.X")], 10, 14)
     assert name_of(opened) == "Demo.X"
     with opened.write() as connection:
-        store_events(connection, [event(11, "demo.x")], 10, 12)  # of another process
+        store_events(connection, [event(11, "demo.x")], 10, 12)  # stored by another process
     assert name_of(opened) == "Demo.X"
     with opened.write() as connection:
         store_events(connection, [event(15, "DEMO_x"), event(16, "demo-x")], 14, 16)
@@ -69,7 +69,7 @@ def test_the_name_follows_the_newest_event_in_whatever_order_they_are_stored(ope
     assert name_of(opened) == "demo.x"
 
 
-def test_live_files_are_dumped_again_under_a_new_name(catalog: Catalog, tmp_path: Path):
+def test_live_files_are_dumped_again_after_a_rename(catalog: Catalog, tmp_path: Path):
     with served_index(tmp_path / "served") as index:
         old = index.wheel("demo.x", "1.0")
         gone = index.wheel("demo.x", "1.1")
@@ -88,7 +88,7 @@ def test_live_files_are_dumped_again_under_a_new_name(catalog: Catalog, tmp_path
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("crawl", [crawl_full, lambda crawler: audit_index(crawler, 0.0)])
-def test_the_list_names_a_project_that_no_newer_event_names(catalog: Catalog, crawl):
+def test_list_names_a_project_without_newer_event(catalog: Catalog, crawl):
     follower = Follower(SilentIndex(), catalog)
     add(follower.index, "demo-x")
     crawl_full(follower.crawler)
@@ -113,7 +113,7 @@ def epoch(catalog: Catalog, serial: int) -> int:
 
 
 @pytest.mark.nightly
-def test_a_status_without_an_event_is_published_with_all_files(index: ServedIndex, catalog: Catalog) -> None:
+def test_status_without_event_is_published_with_all_files(index: ServedIndex, catalog: Catalog) -> None:
     index.wheel("demo", "1.0")
     index.wheel("demo", "2.0")
     index.wheel("other", "1.0")
@@ -141,7 +141,7 @@ def test_a_status_without_an_event_is_published_with_all_files(index: ServedInde
     assert logged_changes(catalog, "demo") == before
 
 
-def test_what_was_live_before_a_quarantine_has_no_status_of_then(index: ServedIndex, catalog: Catalog) -> None:
+def test_files_live_before_quarantine_have_no_past_status(index: ServedIndex, catalog: Catalog) -> None:
     index.wheel("demo", "1.0")
     crawl_full(index.crawler(catalog))
     first = index.serial

@@ -1,4 +1,4 @@
-"""Sightings: what is new on a page is stored, and a revisit that agrees adds nothing."""
+"""Sightings: new facts of a page are stored, and a revisit that agrees adds nothing."""
 
 from sqlalchemy import func, select
 
@@ -18,7 +18,7 @@ from pypi_assets.index.models import ChangelogEvent, IndexFile
 from pypi_assets_tests.catalog.ended_visits import enter
 
 
-def test_each_project_has_the_serial_of_its_newest_event(opened: Catalog):
+def test_project_has_the_serial_of_its_newest_event(opened: Catalog):
     serials = {"one": (13, 17), "two": (15,)}
     rows = [ChangelogEvent(name, None, 0, "docupdate", serial) for name, found in serials.items() for serial in found]
     with opened.write() as connection:
@@ -39,7 +39,7 @@ def seen(
     return SeenNow(project.id, 1, page_serial, through, snapshot_content(files), status)
 
 
-def test_only_what_differs_from_the_newest_page_is_stored(catalog: Catalog):
+def test_only_differences_from_the_newest_page_are_stored(catalog: Catalog):
     with catalog.write() as connection:
         [one] = enter(connection, 1)
         stored = []
@@ -51,7 +51,7 @@ def test_only_what_differs_from_the_newest_page_is_stored(catalog: Catalog):
             seen(one, 6, 1_500, FILE, status="archived"),
             seen(one, 6, 1_600, status="archived"),
             seen(one, 5, 1_600, FILE),
-            seen(one, 6, 1_400, status="archived"),  # what it is true of is not known from any other
+            seen(one, 6, 1_400, status="archived"),  # no other sighting shows when the status became true
         ):
             store_sightings(connection, [now], 1.0)
             stored.append(connection.scalar(select(func.count()).select_from(sightings)))
@@ -63,7 +63,7 @@ def test_only_what_differs_from_the_newest_page_is_stored(catalog: Catalog):
     assert (newest.page_serial, newest.seen_through) == (5, 1_600)
 
 
-def test_a_404_that_no_event_explains_counts_again_only_after_an_event(catalog: Catalog):
+def test_unexplained_404_counts_again_only_after_an_event(catalog: Catalog):
     with catalog.write() as connection:
         one, other = enter(connection, 2)
         counts = []

@@ -1,4 +1,4 @@
-"""Snapshots: each set of files is stored once, and read as it was shown."""
+"""Snapshots: each set of files is stored once, and reads back as the page showed it."""
 
 import hashlib
 import json
@@ -37,7 +37,7 @@ def files(page: dict[str, tuple[str | None, bool]]) -> list[IndexFile]:
 
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(shown=st.lists(pages, max_size=6), data=st.data())
-def test_what_pages_show_alike_is_one_snapshot_in_whatever_order(catalog: Catalog, shown, data):
+def test_pages_with_equal_files_share_a_snapshot_in_any_order(catalog: Catalog, shown, data):
     contents = [snapshot_content(data.draw(st.permutations(files(page)))) for page in shown]
     with catalog.write() as connection:
         ids = store_snapshots(connection, contents)
@@ -52,7 +52,7 @@ def test_what_pages_show_alike_is_one_snapshot_in_whatever_order(catalog: Catalo
 
 
 def shown_after(number: int, count: int = 300) -> list[IndexFile]:
-    """What the page of a project shows after that many releases; now and then an older file goes."""
+    """Return the page content of a project after `number` more releases. Some older files are missing."""
     return files(
         {
             f"demo-{release}.0.tar.gz": (hashlib.sha256(f"{release}".encode()).hexdigest(), release % 50 == number % 50)
@@ -63,7 +63,7 @@ def shown_after(number: int, count: int = 300) -> list[IndexFile]:
 
 
 def history_of(connection: Connection, pages: int) -> list[tuple[int, bytes]]:
-    """Stores that many pages of one project, one after the other; returns the id and the content of each."""
+    """Store `pages` successive pages of one project, and return the id and content of each."""
     stored: list[tuple[int, bytes]] = []
     for number in range(pages):
         content = snapshot_content(shown_after(number))
@@ -72,7 +72,7 @@ def history_of(connection: Connection, pages: int) -> list[tuple[int, bytes]]:
     return stored
 
 
-def test_what_changes_little_is_stored_as_differences_in_short_chains(catalog: Catalog):
+def test_small_changes_are_stored_as_short_chains_of_differences(catalog: Catalog):
     with catalog.write() as connection:
         stored = history_of(connection, 70)
         found = dict(read_snapshots(connection, [snapshot_id for snapshot_id, _ in stored]))
@@ -90,7 +90,7 @@ def test_what_changes_little_is_stored_as_differences_in_short_chains(catalog: C
     assert size < 70 * len(zlib.compress(stored[0][1])) / 12
 
 
-def test_a_chain_ends_where_the_page_is_mostly_new(catalog: Catalog):
+def test_chain_ends_when_the_page_is_mostly_new(catalog: Catalog):
     with catalog.write() as connection:
         before, _ = history_of(connection, 3)[-1]
         content = snapshot_content(files({"other-1.0.zip": ("a" * 64, False)}))
@@ -99,7 +99,7 @@ def test_a_chain_ends_where_the_page_is_mostly_new(catalog: Catalog):
     assert (row.base_id, row.number, zlib.decompress(row.content)) == (None, 0, content)
 
 
-def test_summaries_have_the_hash_and_the_count_of_files(catalog: Catalog):
+def test_summaries_have_hash_and_file_count(catalog: Catalog):
     with catalog.write() as connection:
         stored = history_of(connection, 3)
         summaries = summarize_snapshots(connection, [id_ for id_, _ in stored])
@@ -108,7 +108,7 @@ def test_summaries_have_the_hash_and_the_count_of_files(catalog: Catalog):
     ]
 
 
-def test_a_damaged_base_is_noticed_by_all_that_stand_on_it(catalog: Catalog):
+def test_corrupt_base_is_detected_by_all_dependents(catalog: Catalog):
     with catalog.write() as connection:
         stored = history_of(connection, 4)
         damaged = zlib.compress(snapshot_content(shown_after(0)[:60] + shown_after(0)[61:]))
@@ -118,11 +118,11 @@ def test_a_damaged_base_is_noticed_by_all_that_stand_on_it(catalog: Catalog):
                 list(read_snapshots(connection, [snapshot_id]))
 
 
-def test_a_walk_shows_in_any_order_what_reading_each_snapshot_does(catalog: Catalog):
+def test_walk_in_any_order_equals_reading_each_snapshot(catalog: Catalog):
     with catalog.write() as connection:
         ids = [snapshot_id for snapshot_id, _ in history_of(connection, 40)]
         other = snapshot_content(files({"other-1.0.zip": ("a" * 64, True)}))
-        ids += store_snapshots(connection, [other], {other: ids[-1]}).values()  # begins a chain of its own
+        ids += store_snapshots(connection, [other], {other: ids[-1]}).values()  # begins a new chain
         shown = {
             snapshot_id: {name: yanked for name, (_, yanked) in snapshot.entries.items()}
             for snapshot_id, snapshot in read_snapshots(connection, ids)
@@ -133,7 +133,7 @@ def test_a_walk_shows_in_any_order_what_reading_each_snapshot_does(catalog: Cata
             assert [dict(walk.shown(id_)) for id_ in order] == [shown[id_] for id_ in order]
 
 
-def test_a_walk_in_order_applies_each_difference_once_and_holds_one_page(
+def test_ordered_walk_applies_each_difference_once_and_holds_one_page(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ):
     with catalog.write() as connection:
@@ -147,7 +147,7 @@ def test_a_walk_in_order_applies_each_difference_once_and_holds_one_page(
 
 
 @pytest.mark.parametrize("number", [0, 3], ids=["full value", "newest"])
-def test_a_walk_notices_a_damaged_full_value_and_a_damaged_newest_snapshot(catalog: Catalog, number: int):
+def test_walk_detects_corrupt_full_value_and_corrupt_newest_snapshot(catalog: Catalog, number: int):
     with catalog.write() as connection:
         ids = [snapshot_id for snapshot_id, _ in history_of(connection, 4)]
         damaged = zlib.compress(b"[]" if number == 0 else b"[[],[]]")
@@ -158,7 +158,7 @@ def test_a_walk_notices_a_damaged_full_value_and_a_damaged_newest_snapshot(catal
 
 
 @pytest.mark.parametrize("name", ["\x7f", "é.zip", "\ud800", '"\\', "\0\n"])
-def test_the_name_of_a_snapshot_is_the_hash_of_escaped_json(name: str):
+def test_snapshot_name_is_the_hash_of_escaped_json(name: str):
     content = snapshot_content(files({name: (None, True), "a": ("a" * 64, False)}))
     listed = sorted([[name, None, True], ["a", "a" * 64, False]], key=lambda entry: entry[0])
     assert content == json.dumps(listed, separators=(",", ":")).encode()

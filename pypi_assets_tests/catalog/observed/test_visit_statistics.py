@@ -1,4 +1,4 @@
-"""The statistics of visits follow from the visits, and the policy uses them."""
+"""Statistics of visits are derived from the visits, and the visit policy uses them."""
 
 import math
 from dataclasses import replace
@@ -37,13 +37,13 @@ drawn_prospects = st.builds(Prospect, st.booleans(), st.one_of(st.none(), lags),
 
 
 @given(drawn_prospects)
-def test_every_nice_value_fits_into_its_column(prospect: Prospect):
+def test_nice_values_fit_their_column(prospect: Prospect):
     assert LEAST_SMALLINT <= nice_of(prospect) <= GREATEST_SMALLINT
 
 
 @given(lags, lags, failures)
 @example(0, 2**63 - 1, 0)
-def test_unknown_comes_before_changed_and_changed_before_the_rest(lag: int, other_lag: int, failed: int):
+def test_order_is_unknown_then_changed_then_others(lag: int, other_lag: int, failed: int):
     unknown = Prospect(is_known=False, lag=lag, failures=failed)
     changed = Prospect(is_known=True, lag=other_lag, failures=failed)
     rest = Prospect(is_known=True, lag=None, failures=failed)
@@ -51,38 +51,38 @@ def test_unknown_comes_before_changed_and_changed_before_the_rest(lag: int, othe
 
 
 @given(lags, lags)
-def test_a_greater_lag_comes_no_later(lag: int, other_lag: int):
+def test_greater_lag_never_lowers_priority(lag: int, other_lag: int):
     nearer, further = sorted((lag, other_lag))
     assert nice_of(Prospect(True, further)) <= nice_of(Prospect(True, nearer))
 
 
 @given(lags)
-def test_twice_the_lag_comes_sooner(lag: int):
+def test_double_lag_raises_priority(lag: int):
     assert nice_of(Prospect(True, 2 * lag + 1)) < nice_of(Prospect(True, lag))
 
 
 @given(drawn_prospects, failures)
-def test_each_failure_in_a_row_counts_up_to_a_bound(prospect: Prospect, more: int):
+def test_consecutive_failures_count_up_to_a_bound(prospect: Prospect, more: int):
     failed = replace(prospect, failures=prospect.failures + more)
     counted = min(failed.failures, WEIGHTS.most_failures) - min(prospect.failures, WEIGHTS.most_failures)
     assert nice_of(failed) - nice_of(prospect) == counted * WEIGHTS.failure
 
 
 @given(drawn_prospects, st.floats(1, 1e10))
-def test_what_pauses_pauses_for_all(prospect: Prospect, later: float):
+def test_project_is_paused_until_its_next_due_time(prospect: Prospect, later: float):
     assert due_at(prospect) == 0.0
     assert due_at(replace(prospect, next_due_at=later)) == later
 
 
 @given(st.integers(0, 10**6), st.floats(0, 100), st.floats(0, 1, exclude_max=True))
 @example(4, 25.0, 0.9999999999999999)  # which 1 + draw rounds up
-def test_the_share_is_kept_but_for_a_fraction_of_one(visits: int, share: float, draw: float):
+def test_share_is_met_within_one_visit(visits: int, share: float, draw: float):
     exactly = visits * share / 100
     assert revisits_for(visits, share, draw) in {math.floor(exactly), math.ceil(exactly)}
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=50), st.sampled_from([0.0, 0.5, 1.0, 20.0, 100.0]))
-def test_small_ranges_come_to_the_share_as_well(ranges: list[int], share: float):
+def test_small_ranges_add_up_to_the_share(ranges: list[int], share: float):
     draws = [number / 1_000 + 1 / 2_000 for number in range(1_000)]
     for visits in ranges:
         mean = sum(revisits_for(visits, share, draw) for draw in draws) / len(draws)
@@ -98,7 +98,7 @@ steps = st.lists(st.tuples(endings, st.sets(st.integers(0, 3), min_size=1), st.s
 @pytest.mark.nightly
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=steps)
-def test_the_statistics_follow_from_the_visits(catalog: Catalog, steps: list[tuple[str, set[int], str]]):
+def test_statistics_are_derived_from_visits(catalog: Catalog, steps: list[tuple[str, set[int], str]]):
     with catalog.write() as connection:
         entered = enter(connection, 4)
         due: dict[int, float | None] = {}
@@ -115,12 +115,12 @@ def test_the_statistics_follow_from_the_visits(catalog: Catalog, steps: list[tup
                 assert found.next_due_at == due[project.id]
 
 
-def test_a_project_is_seen_when_it_is_named_last(catalog: Catalog):
+def test_project_is_seen_when_last_named(catalog: Catalog):
     with catalog.write() as connection:
         [one, other] = enter(connection, 2)
         assert find_visit_statistics(connection, one.id) is None
         note_seen(connection, {one.id: 50.0, other.id: 50.0})
-        note_seen(connection, {one.id: 40.0})  # what is stored later can have happened before
+        note_seen(connection, {one.id: 40.0})  # a later row can describe an earlier time
         note_seen(connection, {other.id: 60.0})
     with catalog.write() as connection:
         store_events(connection, [ChangelogEvent(one.name, None, 55, "create", 1_001)], 1_000, 1_001)
@@ -137,10 +137,10 @@ def events_of(connection: Connection, project: CatalogProject, *serials: int) ->
     ]
 
 
-def test_the_lag_counts_from_the_first_event_that_no_page_has_shown(catalog: Catalog):
+def test_lag_counts_from_the_first_event_missing_from_pages(catalog: Catalog):
     with catalog.write() as connection:
         lagging, seen, owned, unknown = enter(connection, 4)
-        visit(connection, [lagging, seen, owned], "page", 1.0)  # of serial 5
+        visit(connection, [lagging, seen, owned], "page", 1.0)  # at serial 5
         connection.execute(update(projects).where(projects.c.id == seen.id).values(page_serial=1_100))
     events = [event for one in (lagging, seen, unknown) for event in events_of(connection, one, 1_020, 1_090)]
     events += [ChangelogEvent(owned.name, None, 1, "add Owner somebody", 1_030)]

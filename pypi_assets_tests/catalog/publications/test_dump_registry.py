@@ -1,4 +1,6 @@
-"""What a dump holds: what is live at its end, what changed in its range, and what came too late for the one before."""
+"""The contents of a dump: files that are live at its end, changes in its range, and changes too late for the previous
+dump.
+"""
 
 from itertools import pairwise
 from pathlib import Path
@@ -50,7 +52,7 @@ def full_rows(catalog: Catalog, shards: int = 1) -> list[dict[str, object]]:
 
 
 def follow(index: ServedIndex, catalog: Catalog) -> tuple[dict[str, dict[str, object]], dict[str, dict[str, object]]]:
-    """The rows and the tombstones of the dump of the next range, by filename."""
+    """Crawl the next range, and return the rows and the tombstones of its dump by filename."""
     [result] = crawl_incremental(index.crawler(catalog))
     rows = list(map(as_dumped, range_dump_rows(catalog, open_range_dump(catalog, result.serials))))
     assert rows == sorted(rows, key=lambda row: (row["normalized"], row["version"], row["filename"]))
@@ -60,7 +62,7 @@ def follow(index: ServedIndex, catalog: Catalog) -> tuple[dict[str, dict[str, ob
     )
 
 
-def test_a_full_dump_holds_what_is_live_with_what_was_read(index: ServedIndex, catalog: Catalog):
+def test_full_dump_holds_live_files_with_their_contents(index: ServedIndex, catalog: Catalog):
     wheel = index.wheel("Some.Thing", "1.0", requires_dist=["requests>=2; extra == 'net'"], requires_python=">=3.9")
     index.raw("broken-1.0-py3-none-any.whl", b"no zip")
     gone = index.sdist("gone", "1.0")
@@ -79,7 +81,7 @@ def test_a_full_dump_holds_what_is_live_with_what_was_read(index: ServedIndex, c
 
 
 @pytest.mark.parametrize("shards", [1, 16, 256])
-def test_shards_part_the_rows_by_project(index: ServedIndex, catalog: Catalog, shards: int):
+def test_shards_partition_rows_by_project(index: ServedIndex, catalog: Catalog, shards: int):
     for number in range(30):
         index.wheel(f"project{number}", "1.0")
     crawl_full(index.crawler(catalog))
@@ -87,7 +89,7 @@ def test_shards_part_the_rows_by_project(index: ServedIndex, catalog: Catalog, s
     assert len(full_rows(catalog, shards)) == 30
 
 
-def test_a_range_dump_holds_what_changed_and_tombstones(index: ServedIndex, catalog: Catalog):
+def test_range_dump_holds_changes_and_tombstones(index: ServedIndex, catalog: Catalog):
     kept, removed, yanked = (index.wheel(name, "1.0") for name in ("kept", "removed", "yanked"))
     crawl_full(index.crawler(catalog))
     full_rows(catalog)
@@ -103,7 +105,7 @@ def test_a_range_dump_holds_what_changed_and_tombstones(index: ServedIndex, cata
     assert kept not in rows
 
 
-def test_a_read_after_the_seal_is_published_by_the_next_dump(index: ServedIndex, catalog: Catalog):
+def test_read_after_the_seal_is_published_by_the_next_dump(index: ServedIndex, catalog: Catalog):
     late = index.wheel("late", "1.0")
     index.faults = lambda request: PlainTextResponse("", 503) if late in request.url.path else None
     crawler = index.crawler(catalog)
@@ -120,7 +122,7 @@ def test_a_read_after_the_seal_is_published_by_the_next_dump(index: ServedIndex,
 
 
 @pytest.mark.nightly
-def test_what_a_page_corrects_after_the_seal_is_published_by_the_next_dump(index: ServedIndex, catalog: Catalog):
+def test_correction_after_the_seal_is_published_by_the_next_dump(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)
@@ -136,7 +138,7 @@ def test_what_a_page_corrects_after_the_seal_is_published_by_the_next_dump(index
     assert tombstones == {}
 
 
-def test_dumps_are_refused_where_nothing_is_complete(index: ServedIndex, catalog: Catalog):
+def test_dump_is_rejected_before_a_complete_serial(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)
@@ -150,7 +152,7 @@ def test_dumps_are_refused_where_nothing_is_complete(index: ServedIndex, catalog
         open_full_dump(catalog, 7)
 
 
-def test_a_full_dump_waits_until_the_catalog_is_exact(index: ServedIndex, catalog: Catalog):
+def test_full_dump_waits_until_the_catalog_is_exact(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     index.faults = lambda request: index.wheel("one", "2.0") and None if _once(index, request) else None
     crawler = index.crawler(catalog)
@@ -172,12 +174,12 @@ def _once(index: ServedIndex, request) -> bool:
     return True
 
 
-def test_names_are_allocated_once_and_the_last_file_of_a_shard_counts(index: ServedIndex, catalog: Catalog):
+def test_names_are_allocated_once_and_last_file_of_a_shard_counts(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawl_full(index.crawler(catalog))
     dump = open_full_dump(catalog, 1)
     assert dump.directory == f"0-{index.serial}"
-    assert open_full_dump(catalog, 1) == dump  # joined while it is open
+    assert open_full_dump(catalog, 1) == dump  # a second caller joins the open dump
     names = [allocate_file_name(catalog, dump, 0) for _ in range(2)]
     assert names == ["python_distribution_data0000.json.gz", "python_distribution_data0000.2.json.gz"]
     with pytest.raises(DumpError, match=naming("0-4", 1)):
@@ -185,7 +187,7 @@ def test_names_are_allocated_once_and_the_last_file_of_a_shard_counts(index: Ser
     second = DumpFile(0, names[1], 1, 10, "b" * 64)
     record_file(catalog, dump, second)
     assert begin_commit(catalog, dump) == [second]
-    record_file(catalog, dump, DumpFile(0, names[0], 1, 11, "a" * 64))  # a stalled writer wakes up
+    record_file(catalog, dump, DumpFile(0, names[0], 1, 11, "a" * 64))  # a stalled writer resumes
     assert begin_commit(catalog, dump) == [second]
     mark_committed(catalog, dump)
     assert [one.directory for one in committed_dumps(catalog)] == [dump.directory]
@@ -193,7 +195,7 @@ def test_names_are_allocated_once_and_the_last_file_of_a_shard_counts(index: Ser
     assert (again.directory, again.sequence) == (f"0-{index.serial}.2", dump.sequence + 1)
 
 
-def test_versions_are_known_by_the_name_under_which_they_were_allocated(tmp_path: Path) -> None:
+def test_versions_are_found_by_their_allocated_name(tmp_path: Path) -> None:
     catalog = small_catalog(tmp_path).catalog
     assert require_version(catalog, f"{allocate_version(catalog, 5):05d}").serial == 5
     for name in ("1", "00002", "nonsense", ""):
@@ -202,7 +204,7 @@ def test_versions_are_known_by_the_name_under_which_they_were_allocated(tmp_path
     catalog.close()
 
 
-def test_each_attempt_has_a_name_of_its_own(tmp_path: Path, database_url: str) -> None:
+def test_each_attempt_has_a_unique_name(tmp_path: Path, database_url: str) -> None:
     catalog = small_catalog(tmp_path, database_url).catalog
     assert [allocate_export(catalog, serial) for serial in (1350, 1350, 1400, 1350)] == [
         "0-1350",
@@ -217,7 +219,7 @@ NAMES = st.lists(st.text("0123456789-.", min_size=1, max_size=12), unique=True, 
 
 
 @given(NAMES, st.lists(st.integers(0, 12), max_size=4))
-def test_the_way_of_joining_makes_no_difference(names: list[str], cuts: list[int]) -> None:
+def test_combined_leaves_do_not_depend_on_grouping(names: list[str], cuts: list[int]) -> None:
     edges = [0, *sorted(cuts), len(names)]
     parts = [Leaves.of(names[start:end]) for start, end in pairwise(edges)]
     whole = Leaves.of(names)
@@ -227,11 +229,11 @@ def test_the_way_of_joining_makes_no_difference(names: list[str], cuts: list[int
 
 
 @given(NAMES, NAMES)
-def test_other_dumps_are_other_leaves(some: list[str], others: list[str]) -> None:
+def test_leaves_are_equal_only_for_equal_names(some: list[str], others: list[str]) -> None:
     assert (Leaves.of(some) == Leaves.of(others)) == (set(some) == set(others))
 
 
-def test_the_index_of_dumps_is_restored_from_manifests(index: ServedIndex, catalog: Catalog):
+def test_dump_registry_is_restored_from_manifests(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawl_full(index.crawler(catalog))
     serials = SerialRange(0, index.serial)

@@ -1,4 +1,4 @@
-"""Rows of dumps: lists go into a dump as they are stored, and the dump is the same as if they had been decoded."""
+"""Rows of dumps: stored lists are copied into a dump unparsed, and the dump equals one made from decoded lists."""
 
 import gzip
 import io
@@ -77,7 +77,7 @@ def dumped(rows: Iterator[dict[str, object]]) -> bytes:
     return gzip.decompress(target.getvalue())
 
 
-def test_versions_are_yanked_as_they_were_at_a_serial(small: SmallCatalog) -> None:
+def test_yanked_versions_are_as_of_the_serial(small: SmallCatalog) -> None:
     small.add(1, "Demo", "1", "demo-1.zip")
     small.add(2, "Demo", "1", "demo-1.tar.gz")
     small.add(3, "other", "2", "other-2.zip")
@@ -95,7 +95,7 @@ def test_versions_are_yanked_as_they_were_at_a_serial(small: SmallCatalog) -> No
     assert list(version_yanks_at(small.catalog, 9, [])) == list(version_yanks_at(small.catalog, 9, ["other"])) == []
 
 
-def test_rows_of_releases_are_those_of_each_project_and_version_alone(tmp_path: Path, database_url: str) -> None:
+def test_release_rows_match_project_and_version_exactly(tmp_path: Path, database_url: str) -> None:
     small = small_catalog(tmp_path, database_url)
     for serial, (project, version) in enumerate([("a", "1"), ("a", "2"), ("B.b", "1"), ("B.b", "2"), ("c", "1")], 1):
         small.add(serial, project, version, f"{project}-{version}.zip", requires_dist=(f"x>{serial}",))
@@ -118,7 +118,7 @@ def test_rows_of_releases_are_those_of_each_project_and_version_alone(tmp_path: 
     small.catalog.close()
 
 
-def test_a_row_is_this_line(small: SmallCatalog) -> None:
+def test_row_serializes_to_the_expected_line(small: SmallCatalog) -> None:
     modules, requires_dist = ("demo", "démo.a"), ("a>=1", 'b ; extra == "x"')
     small.add(1, "Demo", "1", "demo-1.zip", modules=modules, requires_dist=requires_dist, requires_python=">=3.8")
     details = {"provides_extra": ["x"], "modules_by": "archive", "requires_by": "METADATA", "stubs": ["demo"]}
@@ -153,10 +153,10 @@ def test_stored_lists_are_dumped_as_if_decoded(
         ("demo-1.zip", None, {}, None),
     ],
 )
-def test_no_commands_are_not_the_same_as_unknown_ones(
+def test_no_commands_differ_from_unknown_commands(
     small: SmallCatalog, filename: str, modules: tuple[str, ...] | None, details: dict[str, object], expected: object
 ) -> None:
-    """A file of unknown modules could not be read."""
+    """A file with unknown modules could not be read, so its commands are unknown."""
     small.add(1, "demo", "1", filename, modules=modules)
     set_details(small, filename, details)
     [row] = stream_rows(small.catalog, rows_at(small.catalog, 1))
@@ -166,7 +166,7 @@ def test_no_commands_are_not_the_same_as_unknown_ones(
 
 
 @pytest.mark.parametrize("shards", [1, 16, 256])
-def test_each_live_row_is_in_its_shard_alone(small: SmallCatalog, shards: int) -> None:
+def test_each_live_row_is_in_exactly_its_shard(small: SmallCatalog, shards: int) -> None:
     for number in range(20):
         small.add(1, f"many{number}", "1", f"many{number}-1.zip")
     small.remove(2, "many7-1.zip")
@@ -178,8 +178,8 @@ def test_each_live_row_is_in_its_shard_alone(small: SmallCatalog, shards: int) -
         assert found == {name for name in wanted if shard_of(name, shards) == shard}
 
 
-def test_statements_do_not_grow_with_the_rows_of_a_batch(small: SmallCatalog) -> None:
-    """One for the rows, one for their lists, one for what they share."""
+def test_statements_do_not_grow_with_batch_rows(small: SmallCatalog) -> None:
+    """A batch takes one statement for the rows, one for their lists, and one for shared details."""
     statements: list[str] = []
     event.listen(small.catalog.engine, "before_cursor_execute", lambda *call: statements.append(call[2]))
     counts = []
@@ -217,16 +217,14 @@ def test_module_names_of_any_length(tmp_path: Path, length: int):
         ({}, None),
     ],
 )
-def test_modules_that_are_known_have_a_grade(
-    small: SmallCatalog, details: dict[str, object], expected: str | None
-) -> None:
+def test_known_modules_have_a_grade(small: SmallCatalog, details: dict[str, object], expected: str | None) -> None:
     small.add(1, "Demo", "1", "demo-1.zip", modules=("demo",))
     set_details(small, "demo-1.zip", details)
     (row,) = stream_rows(small.catalog, rows_at(small.catalog, 1))
     assert row["modules_grade"] == expected
 
 
-def test_a_later_column_is_unknown_of_files_that_an_earlier_extractor_read(
+def test_later_column_is_unknown_for_files_of_an_earlier_extractor(
     small: SmallCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small.add(1, "Demo", "1", "demo-1.zip", modules=("demo",))

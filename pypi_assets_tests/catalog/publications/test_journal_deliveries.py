@@ -1,4 +1,4 @@
-"""Letters: stored as their consumer moves on, due in order for each project, dead after failures, and sent again."""
+"""Deliveries: stored as their consumer advances, due in order for each project, dead after failures, and sent again."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,7 +34,7 @@ from pypi_assets_tests.naming import naming
 from pypi_assets_tests.small_catalog import small_catalog
 
 
-def test_a_consumer_is_created_as_it_moves_and_keeps_its_birth(catalog: Catalog):
+def test_consumer_is_created_by_its_first_move_and_keeps_its_start(catalog: Catalog):
     times = iter([100.0, 200.0, 300.0])
     object.__setattr__(catalog, "clock", lambda: next(times))
     move_consumer(catalog, "mirror", "one", 10)
@@ -46,7 +46,7 @@ def test_a_consumer_is_created_as_it_moves_and_keeps_its_birth(catalog: Catalog)
         assert [one.name for one in all_consumers(connection)] == ["alerts", "mirror"]
 
 
-def test_a_forgotten_consumer_leaves_nothing(catalog: Catalog):
+def test_forgotten_consumer_leaves_no_rows(catalog: Catalog):
     for name in ("mirror", "alerts"):
         move_consumer(catalog, name, "one", 10)
         letter = {"consumer": name, "project": "demo", "cursor": "one", "content": b"", "due_at": 1.0}
@@ -59,13 +59,13 @@ def test_a_forgotten_consumer_leaves_nothing(catalog: Catalog):
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 201, "a\u202eb"])
-def test_a_name_is_printable_and_short(name: str):
+def test_consumer_name_must_be_printable_and_short(name: str):
     check_name("mirror of company/1")
     with pytest.raises(ConsumerNameError, match=naming(1, 200)):
         check_name(name)
 
 
-def test_a_consumer_advances_only_from_where_it_is_expected(catalog: Catalog):
+def test_consumer_advances_only_from_the_expected_position(catalog: Catalog):
     def advance(expected: str | None, cursor: str) -> bool:
         return catalog.transact(lambda connection: advance_consumer(connection, "hook", expected, cursor, 1, 5.0))
 
@@ -80,7 +80,7 @@ def test_a_consumer_advances_only_from_where_it_is_expected(catalog: Catalog):
 
 @pytest.fixture
 def stored(catalog: Catalog) -> Catalog:
-    """Two letters of a project, one of another, and one of another consumer."""
+    """Store two deliveries for a project, one for another project, and one for another consumer."""
     object.__setattr__(catalog, "clock", lambda: 100.0)
     letters = [NewLetter(project, f"after {number}", b"[1]") for number, project in enumerate(("a", "b", "a"))]
     assert store_letters(catalog, "hook", letters, "one", 1, None)
@@ -93,7 +93,7 @@ def due(catalog: Catalog, now: float = 100.0, limit: int = 10) -> list[Letter]:
         return due_letters(connection, "hook", now, limit)
 
 
-def test_letters_are_stored_once_with_the_move_of_their_consumer(stored: Catalog):
+def test_deliveries_are_stored_once_as_the_consumer_advances(stored: Catalog):
     more = [NewLetter("c", "after 3", b"[3]")]
     assert not store_letters(stored, "hook", more, "two", 2, None)
     assert not store_letters(stored, "hook", more, "two", 2, "elsewhere")
@@ -109,7 +109,7 @@ def test_letters_are_stored_once_with_the_move_of_their_consumer(stored: Catalog
         assert [one.content for one in letters_of(connection, "hook")] == [b"[1]", b"[1]", b"[1]", b"[3]"]
 
 
-def test_the_first_letter_of_each_project_is_due(stored: Catalog):
+def test_first_delivery_of_each_project_is_due(stored: Catalog):
     assert [one.cursor for one in due(stored)] == ["after 0", "after 1"]
     assert [one.cursor for one in due(stored, limit=1)] == ["after 0"]
     first = due(stored)[0]
@@ -123,7 +123,7 @@ def test_the_first_letter_of_each_project_is_due(stored: Catalog):
     assert [one.cursor for one in due(stored)] == ["after 1", "after 2"]
 
 
-def test_a_dead_letter_holds_up_nothing_and_comes_back(stored: Catalog):
+def test_dead_letter_blocks_nothing_and_can_be_retried(stored: Catalog):
     first = due(stored)[0]
     note_failure(stored, first, 100.0, "x" * 2_000, is_dead=True)
     assert [one.cursor for one in due(stored)] == ["after 1", "after 2"]
@@ -138,7 +138,7 @@ def test_a_dead_letter_holds_up_nothing_and_comes_back(stored: Catalog):
     assert due(stored)[0].attempts == 0
 
 
-def test_a_letter_that_was_not_tried_yet_is_due_also_where_the_clock_was_ahead_as_it_was_written(stored: Catalog):
+def test_untried_delivery_is_due_even_if_written_with_a_fast_clock(stored: Catalog):
     day_before = 100.0 - 86_400
     assert [one.cursor for one in due(stored, now=day_before)] == ["after 0", "after 1"]
     note_failure(stored, due(stored)[0], day_before + 60, "it fails", is_dead=False)
@@ -147,7 +147,7 @@ def test_a_letter_that_was_not_tried_yet_is_due_also_where_the_clock_was_ahead_a
 
 @pytest.fixture
 def at_serial_20(tmp_path: Path, database_url: str) -> Iterator[Catalog]:
-    """Complete up to serial 20, with events at some serials."""
+    """Yield a catalog that is complete up to serial 20 and has events at some serials."""
     small = small_catalog(tmp_path, database_url)
     object.__setattr__(small.catalog, "clock", lambda: 1_000.0)
     with small.catalog.write() as connection:
@@ -157,7 +157,7 @@ def at_serial_20(tmp_path: Path, database_url: str) -> Iterator[Catalog]:
     small.catalog.close()
 
 
-def test_each_consumer_lags_by_what_it_lacks(at_serial_20: Catalog):
+def test_consumer_lag_counts_undelivered_events(at_serial_20: Catalog):
     for name, serial in {"far": 2, "near": 8, "quiet": 19, "there": 20, "beyond": 30}.items():
         move_consumer(at_serial_20, name, f"after {serial}", serial)
     with at_serial_20.read() as connection:
@@ -171,7 +171,7 @@ def test_each_consumer_lags_by_what_it_lacks(at_serial_20: Catalog):
     }
 
 
-def test_letters_are_counted_and_one_not_seen_for_long_is_not_living(at_serial_20: Catalog):
+def test_deliveries_are_counted_and_long_unseen_consumer_is_not_live(at_serial_20: Catalog):
     move_consumer(at_serial_20, "hook", "one", 20)
     row = {"consumer": "hook", "project": "demo", "cursor": "one", "content": b"", "due_at": 1.0}
     for is_dead in (False, True, False):

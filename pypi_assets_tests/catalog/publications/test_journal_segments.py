@@ -1,4 +1,4 @@
-"""The catalog's index of the journal: what is written, what is in the chain, and what can be restored."""
+"""The catalog's index of journal segments: which are written, which are in the chain, and which can be restored."""
 
 import pytest
 from sqlalchemy import delete
@@ -28,7 +28,7 @@ from pypi_assets_tests.naming import naming
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 
-def test_a_takedown_is_stored_finished_announced_and_lifted(tmp_path) -> None:
+def test_takedown_is_stored_finished_announced_and_lifted(tmp_path) -> None:
     small = small_catalog(tmp_path)
     small.complete(10)
     catalog = small.catalog
@@ -52,7 +52,7 @@ def test_a_takedown_is_stored_finished_announced_and_lifted(tmp_path) -> None:
     catalog.close()
 
 
-def test_the_id_of_a_lifted_takedown_is_given_to_no_other(tmp_path) -> None:
+def test_id_of_lifted_takedown_is_not_reused(tmp_path) -> None:
     small = small_catalog(tmp_path)
     small.complete(10)
     lifted = add_takedown(small.catalog, Takedown(0, 0.0, "x", "demo"))
@@ -60,7 +60,7 @@ def test_the_id_of_a_lifted_takedown_is_given_to_no_other(tmp_path) -> None:
     added = add_takedown(small.catalog, Takedown(0, 0.0, "x", "other"))
     assert added.id > lifted.id
     file = SegmentFile("observed", 1, SerialRange(0, 10), "name", 1, 10, 5, "f" * 64)
-    assert record_segment(small.catalog, file, lifted.id) is None  # its writer knew the first one alone
+    assert record_segment(small.catalog, file, lifted.id) is None  # its writer knew only the first takedown
     small.catalog.close()
 
 
@@ -68,7 +68,7 @@ def segment(start: int, end: int, name: str = "one", generation: int = 1) -> Seg
     return SegmentFile("observed", generation, SerialRange(start, end), name, 3, 300, 100, "0" * 64)
 
 
-def test_a_segment_is_recorded_once(small: SmallCatalog) -> None:
+def test_segment_is_recorded_once(small: SmallCatalog) -> None:
     first = record_segment(small.catalog, segment(0, 10))
     assert first == segment(0, 10)
     assert record_segment(small.catalog, segment(0, 10, "another")) == first
@@ -80,7 +80,7 @@ def test_a_segment_is_recorded_once(small: SmallCatalog) -> None:
     small.catalog.close()
 
 
-def test_ranges_that_are_complete_and_not_written_are_missing(small: SmallCatalog) -> None:
+def test_complete_unwritten_ranges_are_missing(small: SmallCatalog) -> None:
     first, second = small.complete(10), small.complete(20)
     with small.catalog.write() as connection:
         allocate_range(connection, 30, 0.0)
@@ -91,7 +91,7 @@ def test_ranges_that_are_complete_and_not_written_are_missing(small: SmallCatalo
     small.catalog.close()
 
 
-def test_a_chain_that_was_lost_is_restored(small: SmallCatalog) -> None:
+def test_lost_chain_is_restored(small: SmallCatalog) -> None:
     chain = [ChainedSegment(segment(0, 10), 1, "a" * 64), ChainedSegment(segment(10, 20), 2, "b" * 64)]
     for one in chain:
         record_segment(small.catalog, one.file)

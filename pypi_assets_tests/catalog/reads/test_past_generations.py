@@ -1,4 +1,4 @@
-"""Counts of files, and what they were before they were replaced."""
+"""Counts of files, and the contents that files had before they were replaced."""
 
 from threading import Thread
 
@@ -16,12 +16,12 @@ from pypi_assets_tests.catalog.claimed_queues import Reads
 from pypi_assets_tests.small_catalog import SmallCatalog
 
 
-def test_a_content_is_kept_with_its_facts_and_its_record(small: SmallCatalog) -> None:
+def test_past_content_keeps_its_facts_and_record(small: SmallCatalog) -> None:
     small.add(3, "demo", "1.0", "demo-1.0.tar.gz", modules=("demo",), requires_dist=("base",))
     catalog: Catalog = small.catalog
     with catalog.write() as connection:
         row = connection.execute(select(distributions.c.id, distributions.c.project_id, distributions.c.sha256)).one()
-        for _ in range(2):  # it can run again
+        for _ in range(2):  # a second run must change nothing
             keep_past_generations(connection, {row.id: 9})
         keep_past_generations(connection, {})
         [past] = past_generations_of(connection, row.project_id)
@@ -33,7 +33,7 @@ def test_a_content_is_kept_with_its_facts_and_its_record(small: SmallCatalog) ->
     catalog.close()
 
 
-def test_whether_installers_took_a_content_is_known_of_the_one_that_counted(small: SmallCatalog) -> None:
+def test_past_generation_keeps_its_installer_support(small: SmallCatalog) -> None:
     refusals = ("pip skips: odd", "uv skips: odd")
     small.add(3, "demo", "1.0", "demo-1.0.zip", requires_dist=("base",))
     small.add(4, "demo", "2.0", "demo-2.0.zip", requires_dist=("base",), refusals=refusals)
@@ -54,7 +54,7 @@ def test_whether_installers_took_a_content_is_known_of_the_one_that_counted(smal
 
 
 def entered(catalog: Catalog, count: int) -> list[int]:
-    """Files that are live from serial 1 on."""
+    """Enter and return files that are live from serial 1 on."""
     ids = Reads(catalog, count).items
     with catalog.write() as connection, counting_files(connection, ids):
         connection.execute(insert(live_intervals), [{"distribution_id": id_, "start": 1} for id_ in ids])
@@ -67,7 +67,7 @@ def set_outcome(catalog: Catalog, id_: int, outcome: ReadOutcome, kind: str | No
         connection.execute(of_file.values(outcome=outcome, error_kind=kind))
 
 
-def test_each_file_counts_by_its_outcome_while_it_is_live(catalog: Catalog) -> None:
+def test_live_file_counts_by_its_outcome(catalog: Catalog) -> None:
     one, two, three = entered(catalog, 3)
     set_outcome(catalog, one, ReadOutcome.DATA)
     set_outcome(catalog, two, ReadOutcome.ERROR, "corrupt archive")
@@ -82,7 +82,7 @@ def test_each_file_counts_by_its_outcome_while_it_is_live(catalog: Catalog) -> N
         assert sum(recount_files(connection).values()) == 4
 
 
-def test_a_file_that_is_entered_in_the_block_counts(catalog: Catalog) -> None:
+def test_file_entered_in_the_block_counts(catalog: Catalog) -> None:
     ids = Reads(catalog, 2).items
     with catalog.write() as connection:
         with counting_files(connection, []) as new:
@@ -91,7 +91,7 @@ def test_a_file_that_is_entered_in_the_block_counts(catalog: Catalog) -> None:
         assert live_outcomes(connection) == {"pending": 2}
 
 
-def test_a_read_that_ends_while_the_file_is_removed_counts_once(catalog: Catalog) -> None:
+def test_read_ending_during_removal_counts_once(catalog: Catalog) -> None:
     [id_] = entered(catalog, 1)
     reading = Thread(target=set_outcome, args=(catalog, id_, ReadOutcome.DATA))
     with catalog.write() as connection:

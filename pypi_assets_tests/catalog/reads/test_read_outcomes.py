@@ -1,4 +1,4 @@
-"""The outcome that a record stands for, and the kind of a failure."""
+"""The read outcome of a record, and the kind of a failure."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from pypi_assets.distributions.record import (
 from pypi_assets_tests.small_catalog import small_catalog
 
 
-def test_a_pack_is_entered_once(catalog: Catalog) -> None:
+def test_pack_is_entered_once(catalog: Catalog) -> None:
     pack = StoredPack("a" * 64, 100, {7: (50, 10)})
     with catalog.write() as connection:
         [(pack_id, *place)] = enter_pack(connection, pack).values()
@@ -38,7 +38,7 @@ def test_a_pack_is_entered_once(catalog: Catalog) -> None:
         assert list(used_packs(connection, "", 10)) == []
 
 
-def test_a_pack_in_use_is_not_forgotten(tmp_path: Path, database_url: str) -> None:
+def test_pack_in_use_is_not_forgotten(tmp_path: Path, database_url: str) -> None:
     small = small_catalog(tmp_path, database_url)
     small.add(1, "demo", "1", "demo-1.zip")
     name = "a" * 64
@@ -75,7 +75,7 @@ def test_rows_refer_to_lists_and_shared_details(catalog: Catalog) -> None:
     assert whole["record_digest"] != broken["record_digest"]
 
 
-def test_the_error_of_a_record_has_its_kind_and_text() -> None:
+def test_record_error_has_kind_and_text() -> None:
     assert record_columns(WHOLE) == dict.fromkeys(("error_kind", "error_text", "metadata_version", "requires_python"))
     columns = record_columns(BROKEN)
     assert (columns["error_kind"], columns["error_text"]) == ("no metadata", "there is none")
@@ -94,7 +94,7 @@ def record(kind: ErrorKind | None) -> DistributionRecord:
         (ErrorKind.UNSUPPORTED_KIND, ReadOutcome.UNSUPPORTED),
     ],
 )
-def test_the_outcome_follows_from_the_error(kind: ErrorKind | None, outcome: ReadOutcome) -> None:
+def test_outcome_follows_from_the_error(kind: ErrorKind | None, outcome: ReadOutcome) -> None:
     assert record_outcome(record(kind)) == outcome
 
 

@@ -1,4 +1,4 @@
-"""Contents are read by id, in one statement a call, and those of the last call are kept."""
+"""Contents are read by id with one statement per call, and the contents of the last call are cached."""
 
 import json
 import zlib
@@ -30,12 +30,12 @@ from pypi_assets_tests.small_catalog import small_catalog
 
 
 @pytest.mark.parametrize("value", [{"a": ["ü"]}, "half \udc80", [None, 1, True]])
-def test_json_of_any_text(value: object):
+def test_json_round_trips_any_text(value: object):
     assert json.loads(to_json(value)) == from_json(to_json(value)) == from_json(to_json(value).decode()) == value
     assert b" " not in to_json(value).replace(b"half ", b"")
 
 
-def test_a_dump_takes_stored_json_as_it_is_unless_it_is_no_utf_8():
+def test_dump_copies_stored_json_unless_it_is_not_utf_8():
     assert isinstance(to_dump(to_json(["ü"])), orjson.Fragment)
     assert to_dump(to_json(["half \udc80"])) == ["half \udc80"]
 
@@ -44,7 +44,7 @@ def test_json_for_others_is_utf_8():
     assert to_utf8_json({"a": ["ü", "half \udc80", 1]}) == '{"a":["ü","half ?",1]}'.encode()
 
 
-def test_what_the_last_call_loaded_is_kept(catalog: Catalog) -> None:
+def test_contents_of_the_last_call_are_cached(catalog: Catalog) -> None:
     contents = {number: f'{{"summary":"{number}"}}'.encode() for number in range(1, 6)}
     with catalog.write() as connection:
         for number, content in contents.items():
@@ -66,14 +66,14 @@ def test_what_the_last_call_loaded_is_kept(catalog: Catalog) -> None:
 LISTS = [(), ("one",), ("one", "two"), ("two", "one"), ("größe", "名"), ("half a pair \udc80",), ("nul \0",)]
 
 
-def test_lists_come_back_as_they_were(catalog: Catalog):
+def test_lists_round_trip(catalog: Catalog):
     with catalog.write() as connection:
         ids = store_lists(connection, [*LISTS, LISTS[1]])
         loaded = StoredLists(connection).load(ids.values())
     assert {names: loaded[list_id] for names, list_id in ids.items()} == {names: list(names) for names in LISTS}
 
 
-def test_a_list_is_stored_once_under_its_hash(catalog: Catalog):
+def test_list_is_stored_once_under_its_hash(catalog: Catalog):
     with catalog.write() as connection:
         first = store_lists(connection, LISTS[:3])
         again = store_lists(connection, LISTS)
@@ -85,7 +85,7 @@ def test_a_list_is_stored_once_under_its_hash(catalog: Catalog):
     }
 
 
-def test_lists_of_modules_are_found_by_what_they_hold(catalog: Catalog):
+def test_module_lists_are_found_by_module(catalog: Catalog):
     names = "größe" * 2_000
     with catalog.write() as connection:
         as_requirements = store_lists(connection, [("one", "two.a")])
@@ -104,7 +104,7 @@ def test_lists_of_modules_are_found_by_what_they_hold(catalog: Catalog):
         assert found("other") == found(names[:512]) == found("") == set()
 
 
-def test_lists_of_requirements_are_found_by_the_projects_that_they_name(catalog: Catalog) -> None:
+def test_requirement_lists_are_found_by_required_project(catalog: Catalog) -> None:
     requirements = ("Base_Two; extra == 'x'", "base ; python_version < '3'", "base", "no requirement!", "n" * 600)
     with catalog.write() as connection:
         as_modules = store_lists(connection, [], [("one",), requirements])
@@ -151,7 +151,7 @@ def count_rows(connection: Connection) -> int:
     return int(connection.scalar(select(func.count()).select_from(shared_details)) or 0)
 
 
-def test_both_parts_together_have_all_details() -> None:
+def test_own_and_shared_details_merge_to_all_details() -> None:
     parts = record_details(RECORD)
     assert merged_details(parts.own, parts.shared) == {
         "name": "demo",
@@ -176,20 +176,20 @@ def test_both_parts_together_have_all_details() -> None:
     assert record_details(replace(RECORD, filename="other", version="2", notes=())).shared == parts.shared
 
 
-def test_a_record_with_nothing_to_share_shares_nothing() -> None:
+def test_record_without_shareable_details_shares_none() -> None:
     parts = record_details(DistributionRecord("demo-1.zip", DistributionKind.SDIST, "demo", "1", entry_points={}))
     assert (parts.own, parts.shared) == ('{"name":"demo","version":"1"}', None)
 
 
-def test_nothing_to_import_is_not_the_same_as_no_declaration() -> None:
+def test_empty_import_declaration_differs_from_none() -> None:
     parts = record_details(replace(RECORD, import_names=()))
     assert merged_details(parts.own, parts.shared)["import_names"] == []
     parts = record_details(replace(RECORD, import_names=None))
     assert "import_names" not in merged_details(parts.own, parts.shared)
 
 
-def test_unknown_entry_points_are_not_the_same_as_none() -> None:
-    """The files of a release share the rest all the same."""
+def test_unknown_entry_points_differ_from_no_entry_points() -> None:
+    """The files of a release share all other details in both cases."""
     unknown = record_details(replace(RECORD, entry_points=None))
     none = record_details(replace(RECORD, entry_points={}))
     assert merged_details(unknown.own, unknown.shared)["entry_points"] is None
@@ -199,7 +199,7 @@ def test_unknown_entry_points_are_not_the_same_as_none() -> None:
     assert record_details(replace(RECORD, entry_points=None, error=error)).own == none.own
 
 
-def test_only_a_grade_that_is_not_exact_is_stored() -> None:
+def test_only_inexact_grades_are_stored() -> None:
     exact, guessed = (
         record_details(replace(RECORD, modules=("demo",), modules_grade=grade))
         for grade in (ModulesGrade.EXACT, ModulesGrade.GUESSED)
@@ -209,13 +209,13 @@ def test_only_a_grade_that_is_not_exact_is_stored() -> None:
     assert exact.shared == guessed.shared
 
 
-def test_half_a_surrogate_pair_stays_what_it_is() -> None:
+def test_lone_surrogate_is_preserved() -> None:
     parts = record_details(replace(RECORD, summary="half \udc80", notes=("other half \udc81",)))
     details = merged_details(parts.own, parts.shared)
     assert (details["summary"], details["notes"]) == ("half \udc80", ["other half \udc81"])
 
 
-def test_the_same_details_are_stored_once(catalog: Catalog) -> None:
+def test_equal_details_are_stored_once(catalog: Catalog) -> None:
     contents = [b'{"summary":"a"}', b'{"summary":"b"}', b'{"summary":"a"}']
     with catalog.write() as connection:
         first = store_shared_details(connection, contents[:1])
@@ -224,8 +224,8 @@ def test_the_same_details_are_stored_once(catalog: Catalog) -> None:
         assert store_shared_details(connection, []) == {}
 
 
-def test_files_of_a_release_store_what_they_share_once(tmp_path: Path, database_url: str) -> None:
-    """However many they are: neither rows nor statements grow with them."""
+def test_shared_details_of_a_release_are_stored_once(tmp_path: Path, database_url: str) -> None:
+    """Neither rows nor statements grow with the number of files."""
     small = small_catalog(tmp_path, database_url)
     statements: list[str] = []
     event.listen(small.catalog.engine, "before_cursor_execute", lambda *call: statements.append(call[2]))
@@ -246,7 +246,7 @@ def test_files_of_a_release_store_what_they_share_once(tmp_path: Path, database_
     small.catalog.close()
 
 
-def test_details_that_a_record_refers_to_cannot_be_deleted(tmp_path: Path, database_url: str) -> None:
+def test_referenced_details_cannot_be_deleted(tmp_path: Path, database_url: str) -> None:
     small = small_catalog(tmp_path, database_url)
     small.add(1, "demo", "1", RECORD.filename)
     small.store([RECORD])

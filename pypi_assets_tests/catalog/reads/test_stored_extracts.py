@@ -1,4 +1,4 @@
-"""Records that are made again take the place of the stored ones, whatever form these are stored in."""
+"""Reprocessed records replace the stored ones, whatever form the stored records have."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -38,7 +38,7 @@ RECORD = DistributionRecord(
 
 @pytest.fixture
 def small(tmp_path: Path, database_url: str) -> SmallCatalog:
-    """A file whose record an older extractor made, with a place in a pack."""
+    """Return a catalog with a file whose record an older extractor wrote and whose extract is in a pack."""
     small = small_catalog(tmp_path, database_url)
     small.add(1, "demo", "1", RECORD.filename, modules=("demo",), requires_dist=())
     small.store([RECORD])
@@ -49,7 +49,7 @@ def small(tmp_path: Path, database_url: str) -> SmallCatalog:
     return small
 
 
-def test_a_record_that_is_made_again_takes_the_place_of_the_stored_one(small: SmallCatalog) -> None:
+def test_reprocessed_record_replaces_the_stored_one(small: SmallCatalog) -> None:
     newer = replace(RECORD, summary="Two", notes=())
     [before] = stream_rows(small.catalog, rows_at(small.catalog, 1))
     with small.catalog.write() as connection:
@@ -64,7 +64,7 @@ def test_a_record_that_is_made_again_takes_the_place_of_the_stored_one(small: Sm
     small.catalog.close()
 
 
-def test_an_extract_is_found_by_its_filename(small: SmallCatalog) -> None:
+def test_extract_is_found_by_filename(small: SmallCatalog) -> None:
     with small.catalog.read() as connection:
         [place] = find_extracts(connection, RECORD.filename)
         assert (place.project, place.pack_id, place.offset, place.length) == ("demo", 1, 50, 10)
@@ -72,7 +72,7 @@ def test_an_extract_is_found_by_its_filename(small: SmallCatalog) -> None:
     small.catalog.close()
 
 
-def test_live_files_with_an_address_and_an_older_record_are_found(tmp_path: Path, database_url: str) -> None:
+def test_live_files_with_url_and_older_record_are_found(tmp_path: Path, database_url: str) -> None:
     small = small_catalog(tmp_path, database_url)
     names = [f"demo-{number}.zip" for number in range(6)]
     for name in names:

@@ -1,4 +1,4 @@
-"""The status of the catalog, from an empty one to an open crawl."""
+"""The status of the catalog, from an empty catalog to an open crawl."""
 
 import platform
 from collections.abc import Callable
@@ -58,7 +58,7 @@ from pypi_assets_tests.index.observing.test_observed_index import POLICY, URL, C
 from pypi_assets_tests.naming import mentions
 
 
-def test_totals_grow_with_what_is_known_and_done(catalog: Catalog):
+def test_totals_grow_with_known_and_finished_work(catalog: Catalog):
     with catalog.read() as connection:
         assert (about_known(connection), work_done(connection)) == (0, (0, 0))
     reads = Reads(catalog, 3)
@@ -69,21 +69,21 @@ def test_totals_grow_with_what_is_known_and_done(catalog: Catalog):
         assert (about_known(connection), work_done(connection)) == (3 + 3, (2, 2))
 
 
-def test_the_share_is_of_all_known_and_zero_in_an_empty_catalog(catalog: Catalog):
+def test_share_counts_all_known_projects_and_is_zero_when_empty(catalog: Catalog):
     with catalog.read() as connection:
         empty = read_exhausted(connection)
     assert (empty, empty.count, empty.percent) == (ExhaustedWork({VISIT: 0}, 0), 0, 0)
     assert ExhaustedWork({"transient": 3, VISIT: 1}, 200).percent == 2.0
 
 
-def test_errors_that_the_same_bytes_repeat_are_not_exhausted_work(catalog: Catalog):
+def test_permanent_errors_are_not_exhausted_work(catalog: Catalog):
     queue = Reads(catalog, 3)
     with catalog.write() as connection:
         reads = claim_reads(connection, queue.workload, None, worker="one", now=1.0, until=9.0, limit=3)
         outcomes = (ReadOutcome.ERROR, ReadOutcome.EXHAUSTED, ReadOutcome.PENDING)
         finished = [FinishedRead(one.distribution_id, outcome) for one, outcome in zip(reads, outcomes, strict=True)]
         finish_reads(connection, finished, "one", 1.0)
-        assert read_exhausted(connection) == ExhaustedWork({WORKER_DIED: 1, VISIT: 0}, 4)  # 3 files of 1 project
+        assert read_exhausted(connection) == ExhaustedWork({WORKER_DIED: 1, VISIT: 0}, 4)  # 3 files and 1 project
 
 
 INDEX_URL = "http://127.0.0.1/simple/"
@@ -94,11 +94,11 @@ def read(catalog: Catalog) -> Followed:
         return read_followed(connection)
 
 
-def test_nothing_is_known_of_an_empty_catalog(catalog: Catalog):
+def test_empty_catalog_reports_nothing(catalog: Catalog):
     assert read(catalog) == Followed(None, None, None, None, None, None)
 
 
-def test_the_complete_serial_counts_once_a_full_crawl_is_complete(opened: Catalog):
+def test_complete_serial_counts_after_a_complete_full_crawl(opened: Catalog):
     assert read(opened) == Followed(INDEX_URL, None, None, None, None, None)
     with opened.write() as connection:
         connection.execute(update(full_crawls).values(completed_at=5.0, open=None))
@@ -107,7 +107,7 @@ def test_the_complete_serial_counts_once_a_full_crawl_is_complete(opened: Catalo
     assert read(opened) == Followed(INDEX_URL, 10, 77, None, None, None)
 
 
-def test_listers_report_the_list_and_the_trouble_of_the_changelog(opened: Catalog):
+def test_listers_report_the_list_and_changelog_failures(opened: Catalog):
     with opened.write() as connection:
         for lister, content in (
             (SIMPLE, {"serial": 12, "ended_at": 9.0}),
@@ -137,7 +137,7 @@ def state(catalog: Catalog, time: Time) -> Callable[[], ObservedState]:
     return now
 
 
-def test_what_is_due_and_what_waits_is_counted(
+def test_due_and_waiting_work_is_counted(
     catalog: Catalog, source: Source, time: Time, state: Callable[[], ObservedState]
 ) -> None:
     assert state() == ObservedState(0, 0, None, 0, (), None)
@@ -161,7 +161,7 @@ def test_what_is_due_and_what_waits_is_counted(
     assert (state().unconfirmed, state().confirmed_from) == (0, None)
 
 
-def test_gaps_and_overlaps_are_found(opened: Catalog):
+def test_range_gaps_and_overlaps_are_found(opened: Catalog):
     with opened.write() as connection:
         allocate_range(connection, 20, 0.0)
         allocate_range(connection, 30, 0.0)
@@ -174,9 +174,7 @@ def test_gaps_and_overlaps_are_found(opened: Catalog):
         assert any("overlap" in fault for fault in ledger_faults(connection))
 
 
-def test_a_fault_is_looked_for_among_the_newest_ranges_unless_all_are_checked(
-    opened: Catalog, monkeypatch: pytest.MonkeyPatch
-):
+def test_range_faults_are_sought_in_newest_ranges_by_default(opened: Catalog, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(range_ledger, "CHECKED_RANGES", 2)
     with opened.write() as connection:
         for end in (20, 30, 40, 50, 60):
@@ -206,7 +204,7 @@ def at_work(catalog: Catalog, workload: str, until: float = NOW + 10) -> str:
     return worker
 
 
-def test_an_open_full_crawl_runs_while_a_worker_is_at_work_on_it(opened: Catalog) -> None:
+def test_open_full_crawl_is_running_while_a_worker_is_active(opened: Catalog) -> None:
     with opened.read() as connection:
         crawl = find_open_crawl(connection)
     assert crawl is not None
@@ -224,7 +222,7 @@ def test_an_open_full_crawl_runs_while_a_worker_is_at_work_on_it(opened: Catalog
     assert running(opened) == []
 
 
-def test_a_range_and_an_audit_run_at_the_same_time(opened: Catalog) -> None:
+def test_range_and_audit_can_run_at_the_same_time(opened: Catalog) -> None:
     with opened.write() as connection:
         complete_range(connection, SerialRange(0, 10), 1.0)
         [serials] = allocate_ranges(connection, [20], 5.0)
@@ -238,13 +236,13 @@ def test_a_range_and_an_audit_run_at_the_same_time(opened: Catalog) -> None:
     ]
 
 
-def test_a_worker_whose_claim_has_ended_does_not_count(opened: Catalog) -> None:
+def test_worker_with_expired_claim_does_not_count(opened: Catalog) -> None:
     audit = open_audit(opened, 5.0)
     at_work(opened, audit.workload, until=NOW)
     assert running(opened) == []
 
 
-def test_every_count_is_compared_with_its_rows(catalog: Catalog) -> None:
+def test_each_count_is_compared_with_its_rows(catalog: Catalog) -> None:
     reads = Reads(catalog, 2)
     with catalog.write() as connection:
         assert count_again(connection) == {"reads in the queue": 2}
@@ -262,7 +260,7 @@ def test_every_count_is_compared_with_its_rows(catalog: Catalog) -> None:
 INDEX = "https://index.example.org/simple/"
 
 
-def test_an_empty_catalog_has_a_status(catalog: Catalog):
+def test_empty_catalog_has_a_status(catalog: Catalog):
     status = catalog_status(catalog)
     assert (status.complete_serial, status.exact_from, status.events_through) == (None, None, None)
     assert (status.live_distributions, status.outcomes) == (0, dict.fromkeys((one.value for one in ReadOutcome), 0))
@@ -270,7 +268,7 @@ def test_an_empty_catalog_has_a_status(catalog: Catalog):
     assert (status.ledger_faults, status.inexact_spans) == ((), ())
 
 
-def test_the_end_of_an_open_crawl_is_expected_once_a_visit_has_ended(catalog: Catalog):
+def test_open_crawl_has_an_estimated_end_after_the_first_visit(catalog: Catalog):
     started = replace(catalog, clock=lambda: 1_000.0)
     crawl = open_crawl(started, 10, 10, INDEX, Selection())
     list_projects(started, crawl, [ListedProject(f"project{number}", number) for number in range(4)], 10)
@@ -285,7 +283,7 @@ def test_the_end_of_an_open_crawl_is_expected_once_a_visit_has_ended(catalog: Ca
     assert after == OpenCrawl(10, 3, 4, 3, 4, pytest.approx(0.1), pytest.approx(1_040.0))
 
 
-def test_ranges_count_as_running_while_a_worker_is_active_on_them(catalog: Catalog):
+def test_range_is_running_while_a_worker_is_active(catalog: Catalog):
     crawl = open_crawl(catalog, 10, 10, INDEX, Selection())
     list_projects(catalog, crawl, [], 10)
     assert complete_crawl(catalog, crawl)
@@ -298,7 +296,7 @@ def test_ranges_count_as_running_while_a_worker_is_active_on_them(catalog: Catal
     assert status.last_crawl_completed_at is not None
 
 
-def test_the_newest_inexact_spans_are_shown_and_no_more_of_them_with_age(catalog: Catalog):
+def test_only_newest_inexact_spans_are_shown(catalog: Catalog):
     list_projects(catalog, crawl := open_crawl(catalog, 10, 10, INDEX, Selection()), [], 10)
     assert complete_crawl(catalog, crawl)
     with catalog.write() as connection:

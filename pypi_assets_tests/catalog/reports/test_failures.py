@@ -28,7 +28,7 @@ from pypi_assets_tests.served_index import served_index
 
 
 def failed(catalog: Catalog) -> tuple[str, list[str]]:
-    """Four reads and two visits that failed. Returns the name of the reads' project, and those of the visited ones."""
+    """Finish four reads and two visits with failures. Return the project of the reads and the visited projects."""
     reads, visits = Reads(catalog, 5), Visits(catalog, 3)
     with catalog.write() as connection:
         claimed = claim_reads(connection, reads.workload, None, worker="one", now=1.0, until=9.0, limit=5)
@@ -49,7 +49,7 @@ def failed(catalog: Catalog) -> tuple[str, list[str]]:
     return str(name), [tasks[0].project.name, tasks[2].project.name]
 
 
-def test_failures_are_listed_with_the_attempts_that_are_left(catalog: Catalog):
+def test_failures_are_listed_with_remaining_attempts(catalog: Catalog):
     name, visited = failed(catalog)
     with catalog.read() as connection:
         found = list(list_failures(connection, 4))
@@ -68,7 +68,7 @@ def test_failures_are_listed_with_the_attempts_that_are_left(catalog: Catalog):
     ]
 
 
-def test_failures_of_a_kind_or_project_are_among_all(catalog: Catalog):
+def test_failures_can_be_filtered_by_kind_or_project(catalog: Catalog):
     name, visited = failed(catalog)
     with catalog.read() as connection:
         everything = list(list_failures(connection, 4))
@@ -79,7 +79,7 @@ def test_failures_of_a_kind_or_project_are_among_all(catalog: Catalog):
             assert list(list_failures(connection, 4, normalized=project)) == expected
 
 
-def test_a_visit_that_is_done_with_a_remark_is_no_failure(catalog: Catalog):
+def test_finished_visit_with_a_remark_is_not_a_failure(catalog: Catalog):
     visits = Visits(catalog, 1)
     with catalog.write() as connection:
         [task] = claim_visits(connection, visits.workload, None, worker="one", now=1.0, until=9.0, limit=1)
@@ -87,7 +87,7 @@ def test_a_visit_that_is_done_with_a_remark_is_no_failure(catalog: Catalog):
         assert list(list_failures(connection, 4)) == []
 
 
-def test_groups_are_in_order_of_frequency_and_counts_leave_out_what_waits(catalog: Catalog):
+def test_groups_are_ordered_by_frequency_and_counts_omit_waiting_work(catalog: Catalog):
     failed(catalog)
     with catalog.read() as connection:
         groups = group_failures(list_failures(connection, 4))
@@ -105,7 +105,7 @@ def test_groups_are_in_order_of_frequency_and_counts_leave_out_what_waits(catalo
     assert exhausted == {"transient": 1, WORKER_DIED: 1, VISIT: 1}
 
 
-def test_a_group_shows_a_few_examples():
+def test_group_shows_a_few_examples():
     failures = [
         RecordedFailure("demo", f"file{number}", "error", "wrong content", "", 1, 0, None) for number in range(9)
     ]
@@ -113,7 +113,7 @@ def test_a_group_shows_a_few_examples():
     assert (group.count, group.examples) == (9, failures[:3])
 
 
-def test_the_failures_of_a_range_are_those_of_the_files_that_changed_in_it(catalog: Catalog, tmp_path: Path) -> None:
+def test_failures_of_a_range_cover_files_changed_in_it(catalog: Catalog, tmp_path: Path) -> None:
     with served_index(tmp_path / "served") as index:
         index.raw("older-1.0-py3-none-any.whl", b"no zip")
         crawler = index.crawler(catalog)

@@ -1,4 +1,4 @@
-"""What the content stream has: what was read of each file, and what a release gained and lost by that."""
+"""The content stream: the content of each file, and the gains and losses of each release."""
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reports.journal_contents import MOST_ROOTS, content_records
@@ -14,7 +14,7 @@ def contents(small: SmallCatalog, start: int, end: int, *kinds: str) -> list[Rec
     return [one for one in found if not kinds or one["kind"] in kinds]
 
 
-def test_each_file_that_becomes_live_has_what_was_read_of_it(small: SmallCatalog) -> None:
+def test_file_that_becomes_live_has_its_content(small: SmallCatalog) -> None:
     small.add(3, "demo", "1.0", "demo-1.0.tar.gz", modules=("demo", "demo.a"), requires_dist=("base>=1",))
     small.add(4, "demo", "1.0", "demo-1.0.zip", modules=None, requires_dist=None)
     small.yank(5, "demo-1.0.tar.gz")
@@ -31,7 +31,7 @@ def test_each_file_that_becomes_live_has_what_was_read_of_it(small: SmallCatalog
     small.catalog.close()
 
 
-def test_a_late_read_comes_after_what_is_sealed_and_alone(small: SmallCatalog) -> None:
+def test_late_read_follows_the_sealed_range_alone(small: SmallCatalog) -> None:
     small.add(3, "demo", "1.0", "demo-1.0.tar.gz", modules=None, requires_dist=None)
     small.complete(10)
     seal_complete(small.catalog)
@@ -44,7 +44,7 @@ def test_a_late_read_comes_after_what_is_sealed_and_alone(small: SmallCatalog) -
     small.catalog.close()
 
 
-def test_what_is_read_late_is_not_also_in_a_sealed_range_that_is_written_after(small: SmallCatalog) -> None:
+def test_late_read_is_not_repeated_in_a_sealed_range_written_later(small: SmallCatalog) -> None:
     small.add(3, "demo", "1.0", "demo-1.0.tar.gz", modules=None, requires_dist=None)
     small.add(4, "demo", "1.0", "demo-1.0.zip", modules=("demo",))
     small.complete(10)
@@ -57,7 +57,7 @@ def test_what_is_read_late_is_not_also_in_a_sealed_range_that_is_written_after(s
     small.catalog.close()
 
 
-def test_a_release_is_compared_with_the_one_before_it_by_version(small: SmallCatalog) -> None:
+def test_release_is_compared_with_its_predecessor_by_version(small: SmallCatalog) -> None:
     small.add(3, "demo", "1.9", "demo-1.9.tar.gz", modules=("demo", "old"), requires_dist=("base",))
     small.add(4, "demo", "1.10", "demo-1.10.tar.gz", modules=("demo", "new"), requires_dist=("base", "more"))
     small.add(5, "demo", "1.10", "demo-1.10.zip", modules=("demo", "new"), requires_dist=("base", "more"))
@@ -70,8 +70,8 @@ def test_a_release_is_compared_with_the_one_before_it_by_version(small: SmallCat
     small.catalog.close()
 
 
-def test_start_up_code_is_gained_by_what_notes_name(small: SmallCatalog) -> None:
-    """Nothing else of these releases differs; a file without code is no code."""
+def test_start_up_code_is_compared_by_notes(small: SmallCatalog) -> None:
+    """The releases do not differ otherwise; a start-up file without code does not count."""
     codes = {"1.0": [], "1.1": ["demo.pth"], "1.2": ["demo.pth"], "1.3": ["demo.start: demo:main"], "1.4": []}
     records = []
     for serial, (version, code) in enumerate(codes.items(), 3):
@@ -92,7 +92,7 @@ def test_start_up_code_is_gained_by_what_notes_name(small: SmallCatalog) -> None
     small.catalog.close()
 
 
-def test_new_providers_of_a_module_and_whether_they_are_the_first(small: SmallCatalog) -> None:
+def test_new_module_providers_are_marked_if_first(small: SmallCatalog) -> None:
     small.add(3, "first", "1.0", "first-1.0.tar.gz", modules=("shared.a",))
     small.add(4, "second", "1.0", "second-1.0.tar.gz", modules=("shared", "own"))
     small.add(5, "second", "2.0", "second-2.0.tar.gz", modules=("shared", "own"))
@@ -106,7 +106,7 @@ def test_new_providers_of_a_module_and_whether_they_are_the_first(small: SmallCa
     small.catalog.close()
 
 
-def test_a_release_with_many_top_level_names_has_a_bounded_number_of_records(small: SmallCatalog) -> None:
+def test_records_are_bounded_for_many_top_level_names(small: SmallCatalog) -> None:
     small.add(3, "demo", "1.0", "demo-1.0.tar.gz", modules=tuple(f"module{n}" for n in range(MOST_ROOTS + 5)))
     small.complete(10)
     assert len(contents(small, 0, 10, "new provider")) == MOST_ROOTS

@@ -1,4 +1,4 @@
-"""Each record has its place, and the fields that all have come first: readers find a place without parsing the rest."""
+"""Each record starts with its position and the common fields, so readers find a position without parsing the rest."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ def test_ordinals_count_the_records_of_each_serial(serials: list[int], stream: J
         assert ordinals == list(range(len(ordinals)))
 
 
-def test_the_fields_that_all_have_come_first() -> None:
+def test_common_fields_come_first() -> None:
     [record] = numbered(JournalStream.INDEX, [new_record(7, 5, "add file", 1_772_000_000)])
     record |= {"project": "Demo.Pkg", "normalized": normalized_name("Demo.Pkg"), "filename": "demo.whl"}
     line = orjson.dumps(record)
@@ -33,6 +33,6 @@ def test_the_fields_that_all_have_come_first() -> None:
     assert not RecordFilter.parse(projects=["demo"]).wants_line(line)
 
 
-def test_it_imports_nothing_of_the_database() -> None:
+def test_journal_format_imports_no_database_module() -> None:
     program = "import sys, pypi_assets.catalog.reports.journal_format; sys.exit('sqlalchemy' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)

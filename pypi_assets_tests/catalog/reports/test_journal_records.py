@@ -1,4 +1,4 @@
-"""The records of the journal: complete, the same however they are cut, and each with its cause."""
+"""Journal records are complete, do not depend on how serials are split into ranges, and name their cause."""
 
 import os
 import random
@@ -45,20 +45,20 @@ def follower(catalog: Catalog) -> Iterator[Follower]:
 
 
 def journal(catalog: Catalog, start: int = 0) -> list[Record]:
-    """All records of observed and content above the serial `start`."""
+    """Return all observed and content records above the serial `start`."""
     with catalog.read() as connection:
         return journal_of(catalog, SerialRange(start, complete_serial(connection)))
 
 
 def of_files(records: list[Record], *names: str) -> list[tuple[Any, ...]]:
-    """The filenames of the observed records, with their kinds and these fields."""
+    """Return the filename, the kind and the fields `names` of each observed record of a file."""
     observed = (one for one in records if one["stream"] == "observed" and "filename" in one)
     return [(one["filename"], one["kind"], *(one.get(name) for name in names)) for one in observed]
 
 
 @pytest.mark.nightly
-def test_a_reader_of_the_journal_has_what_readers_of_dumps_have(catalog: Catalog) -> None:
-    """The last observed record of a file, and the last one of what was read of it, are its row in the dumps."""
+def test_journal_has_the_rows_of_dumps(catalog: Catalog) -> None:
+    """The last observed record of a file and its last content record give its row in the dumps."""
     first = 0 if "CI" in os.environ else random.SystemRandom().randrange(2**32)
     for seed in range(first, first + (HISTORIES if catalog.is_sqlite else 1)):
         try:
@@ -68,7 +68,7 @@ def test_a_reader_of_the_journal_has_what_readers_of_dumps_have(catalog: Catalog
 
 
 @pytest.mark.nightly
-def test_records_are_the_same_however_serials_are_cut_and_repeated(catalog: Catalog) -> None:
+def test_records_do_not_depend_on_how_serials_are_split(catalog: Catalog) -> None:
     for seed in (3, 11):
         following = follow_with_journal(catalog, draw_history(seed))
         with catalog.read() as connection:
@@ -96,8 +96,8 @@ def cut(catalog: Catalog, records: Callable[[Connection, SerialRange], Iterator[
 
 
 @pytest.mark.nightly
-def test_many_files_at_one_serial_are_cut_alike(follower: Follower) -> None:
-    """They come from the database in several parts, whose ends depend on where a range begins."""
+def test_many_files_at_one_serial_are_ordered_alike(follower: Follower) -> None:
+    """The database returns them in several batches, whose ends depend on the start of the range."""
     index = follower.index
     add(index, "demo")
     crawl_full(follower.crawler)
@@ -114,7 +114,7 @@ def test_many_files_at_one_serial_are_cut_alike(follower: Follower) -> None:
         assert cut(follower.catalog, records, [0, index.serial - 2, index.serial]) == whole
 
 
-def test_the_removal_of_a_project_is_a_record_for_each_file_that_names_the_event(follower: Follower) -> None:
+def test_project_removal_is_one_record_per_file_naming_the_event(follower: Follower) -> None:
     index = follower.index
     first, second = add(index, "demo"), add(index, "demo", "2.0")
     add(index, "other")
@@ -128,7 +128,7 @@ def test_the_removal_of_a_project_is_a_record_for_each_file_that_names_the_event
     ]
 
 
-def test_a_quarantine_hides_and_shows_and_a_yank_yanks(follower: Follower) -> None:
+def test_quarantine_and_yank_have_records(follower: Follower) -> None:
     index = follower.index
     name = add(index, "demo")
     crawl_full(follower.crawler)
@@ -147,8 +147,8 @@ def test_a_quarantine_hides_and_shows_and_a_yank_yanks(follower: Follower) -> No
     assert [(record["serial"], record["cause"]) for record in read] == [(start + 2, "unquarantine project")]
 
 
-def test_what_is_corrected_later_refers_to_what_it_corrects(follower: Follower) -> None:
-    """A file vanishes without an event, after its range was sealed."""
+def test_correction_refers_to_the_corrected_record(follower: Follower) -> None:
+    """A file vanishes without an event after its range was sealed."""
     index = follower.index
     name = add(index, "demo")
     add(index, "demo", "2.0")
@@ -179,7 +179,7 @@ def test_serials_without_events_are_a_gap(follower: Follower) -> None:
             assert (gap["serial"], gap["of_serial"], gap["until"]) == (start + 1, start + 1, index.serial)
 
 
-def test_what_the_first_crawl_leaves_unknown_is_a_gap(follower: Follower) -> None:
+def test_serials_unknown_to_the_first_crawl_are_a_gap(follower: Follower) -> None:
     for version in ("1.0", "2.0", "3.0"):
         add(follower.index, "demo", version)
     crawl_full(follower.crawler)
@@ -192,7 +192,7 @@ def test_what_the_first_crawl_leaves_unknown_is_a_gap(follower: Follower) -> Non
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("is_sealed", [False, True])
-def test_what_is_followed_and_no_longer_followed(catalog: Catalog, is_sealed: bool) -> None:
+def test_follow_and_unfollow_have_records(catalog: Catalog, is_sealed: bool) -> None:
     scoped = ScopedFollower(ScopedIndex(), catalog)
     base = scoped.index.upload("base", "1.0")
     scoped.index.upload("root", "1.0")
@@ -216,8 +216,8 @@ def test_what_is_followed_and_no_longer_followed(catalog: Catalog, is_sealed: bo
 
 
 @pytest.mark.nightly
-def test_a_replaced_file_has_a_record_of_each_content(catalog: Catalog, tmp_path: Path) -> None:
-    """Only indexes without serials let that be seen."""
+def test_replaced_file_has_a_record_for_each_content(catalog: Catalog, tmp_path: Path) -> None:
+    """Only indexes without serials show replacements."""
     name = follow_overwritten(catalog, tmp_path)
     records = [one for one in journal(catalog) if one.get("filename") == name]
     replaced = [one for one in records if one["kind"] == "file replaced"]

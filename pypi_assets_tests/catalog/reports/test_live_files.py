@@ -1,4 +1,4 @@
-"""Which files are live at a serial."""
+"""Live files at a serial."""
 
 import zlib
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def small(tmp_path: Path, database_url: str) -> Iterator[SmallCatalog]:
     made.catalog.close()
 
 
-def test_files_are_live_from_their_first_serial_to_the_one_before_their_end(small: SmallCatalog):
+def test_file_is_live_until_the_serial_before_its_end(small: SmallCatalog):
     found = {}
     for serial in range(1, 9):
         files = list(live_files(small.catalog, serial))
@@ -50,7 +50,7 @@ def test_files_are_live_from_their_first_serial_to_the_one_before_their_end(smal
     assert found[8] == [other, ("demo-1.0.tar.gz", 8, False), wheel]
 
 
-def test_without_a_serial_it_is_the_complete_one_and_a_project_is_found_in_any_spelling(small: SmallCatalog):
+def test_live_files_default_to_the_complete_serial_and_any_spelling(small: SmallCatalog):
     small.remove(9, "demo-1.0.tar.gz")
     first, second = live_files(small.catalog, project="DEMO")
     assert (first.project, first.version, first.kind, first.outcome) == ("Demo", "1.0", "sdist", "data")
@@ -58,7 +58,7 @@ def test_without_a_serial_it_is_the_complete_one_and_a_project_is_found_in_any_s
     assert (second.version, second.kind, second.outcome) == ("2.0", "wheel", "error")
 
 
-def test_a_content_that_was_replaced_is_shown_with_and_without_its_project(small: SmallCatalog) -> None:
+def test_replaced_content_is_shown_with_and_without_project_filter(small: SmallCatalog) -> None:
     with small.catalog.write() as connection:
         ids = dict(connection.execute(select(distributions.c.filename, distributions.c.id)).all())
         keep_past_generations(connection, dict.fromkeys(ids.values(), 5))
@@ -70,7 +70,7 @@ def test_a_content_that_was_replaced_is_shown_with_and_without_its_project(small
         assert named == listed
 
 
-def test_the_files_of_a_project_read_no_replaced_content_of_others(small: SmallCatalog) -> None:
+def test_project_filter_reads_no_replaced_content_of_other_projects(small: SmallCatalog) -> None:
     with small.catalog.write() as connection:
         other = connection.scalars(select(distributions.c.id).where(distributions.c.filename.startswith("another")))
         keep_past_generations(connection, {other.one(): 5})
@@ -80,7 +80,7 @@ def test_the_files_of_a_project_read_no_replaced_content_of_others(small: SmallC
     assert len(list(live_files(small.catalog, 4, "demo"))) == 2
 
 
-def test_names_follow_each_other_by_code_points(tmp_path: Path, database_url: str) -> None:
+def test_names_are_ordered_by_code_points(tmp_path: Path, database_url: str) -> None:
     small = small_catalog(tmp_path, database_url)
     small.add(1, "b-project", "1", "b-1.zip", modules=("Upper.one", "lower", "größe"))
     small.add(2, "a", "1", "a-1.zip", modules=("lower", "lower.two"))

@@ -1,4 +1,4 @@
-"""A moment is a serial or a time; each means one exact serial, or has no answer."""
+"""A moment is a serial or a time. It stands for one exact serial, or has no answer."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -36,13 +36,13 @@ def crawled(small: SmallCatalog, exact_from: int) -> None:
     small.complete(10)
 
 
-def test_none_before_a_full_crawl_is_complete(small: SmallCatalog) -> None:
+def test_no_serial_is_answerable_before_a_complete_full_crawl(small: SmallCatalog) -> None:
     for serial in (None, 0, 10):
         with pytest.raises(CatalogError, match=naming("crawl full")):
             answerable_serial(small.catalog, serial)
 
 
-def test_those_from_the_first_exact_one_to_the_complete_one(small: SmallCatalog) -> None:
+def test_serials_from_first_exact_to_complete_are_answerable(small: SmallCatalog) -> None:
     crawled(small, exact_from=10)
     small.complete(25)
     assert [answerable_serial(small.catalog, serial) for serial in (None, 10, 17, 25)] == [25, 10, 17, 25]
@@ -51,15 +51,15 @@ def test_those_from_the_first_exact_one_to_the_complete_one(small: SmallCatalog)
             answerable_serial(small.catalog, serial)
 
 
-def test_none_but_the_present_while_pages_were_newer_than_the_ranges_reach(small: SmallCatalog) -> None:
+def test_only_the_present_is_answerable_while_pages_are_newer_than_ranges(small: SmallCatalog) -> None:
     crawled(small, exact_from=15)
     assert answerable_serial(small.catalog) == 10
     with pytest.raises(CatalogError, match=naming(15, 10, "crawl incremental")):
         answerable_serial(small.catalog, 10)
 
 
-def test_an_answer_that_changes_meanwhile_is_given_again(small: SmallCatalog) -> None:
-    """So what it shows is never of another epoch than the one that is named."""
+def test_answer_is_computed_again_if_it_changes_meanwhile(small: SmallCatalog) -> None:
+    """The answer therefore always belongs to the returned epoch."""
     small.add(5, "demo", "1.0", "demo-1.0.tar.gz", modules=None)
     small.complete(10)
     shown: list[str] = []
@@ -93,7 +93,7 @@ def moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def test_a_moment_between_events(catalog: Catalog):
+def test_moment_means_the_last_serial_before_the_next_event(catalog: Catalog):
     with catalog.write() as connection:
         store(connection, {3: 100, 7: 200, 8: 150, 9: 300})
     with catalog.read() as connection:
@@ -118,7 +118,9 @@ def opened(tmp_path_factory: pytest.TempPathFactory):
     crawled_at=st.none() | st.integers(0, 40),
     beyond=st.integers(0, 5),
 )
-def test_it_is_as_the_rule_has_it(opened: Catalog, times: dict[int, int], at: int, crawled_at: int | None, beyond: int):
+def test_answerable_serial_follows_the_rule(
+    opened: Catalog, times: dict[int, int], at: int, crawled_at: int | None, beyond: int
+):
     complete = max(times, default=0) + beyond
     with opened.write() as connection:
         connection.execute(delete(events))
@@ -150,11 +152,11 @@ NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
         ("2026-03-03T14:00+02:00", NOON.astimezone(timezone(timedelta(hours=2)))),
     ],
 )
-def test_serials_and_times_are_read(text: str, expected: Moment):
+def test_serials_and_times_are_parsed(text: str, expected: Moment):
     assert parse_moment(text) == expected
 
 
-def test_anything_else_is_refused(subtests: pytest.Subtests):
+def test_other_moments_are_rejected(subtests: pytest.Subtests):
     cases = [
         *((text, False) for text in ("", "-1", "1.5", "yesterday", "٣", "9" * 19, "2026-3-3", "2026-03-03\n")),
         *((text, True) for text in ("2026-02-30", "2026-03-03T25:00")),
@@ -166,7 +168,7 @@ def test_anything_else_is_refused(subtests: pytest.Subtests):
             assert raised.value.is_time == is_time
 
 
-def test_each_moment_means_a_serial_or_has_no_answer(tmp_path: Path):
+def test_moment_means_a_serial_or_has_no_answer(tmp_path: Path):
     small = small_catalog(tmp_path, clock=lambda: NOON.timestamp() + 3_600)
     small.add(3, "demo", "1.0", "demo-1.0.zip")
     small.complete(7)

@@ -1,4 +1,4 @@
-"""Pages at earlier serials: each is what the index showed then."""
+"""Pages at earlier serials equal the pages that the index served then."""
 
 import tempfile
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from pypi_assets_tests.served_index import ServedIndex, served_index
 
 
 def shown(index: ServedIndex, project: str, serial: int) -> object:
-    """What the page of the project showed at `serial`: its status and its files; None where there was none."""
+    """Return the status and files that the project's page showed at `serial`, or None if it had no page."""
     state = index.history.state_at(serial).project(project)
     if state is None:
         return None
@@ -44,7 +44,7 @@ def shown(index: ServedIndex, project: str, serial: int) -> object:
 
 
 def answered(page: SimplePage | None) -> object:
-    """The same of a page of the catalog."""
+    """Return the same values for a page of the catalog."""
     if page is None:
         return None
     return page.status, {
@@ -56,7 +56,7 @@ def answered(page: SimplePage | None) -> object:
 @pytest.mark.nightly
 @settings(max_examples=examples(10), suppress_health_check=[HealthCheck.too_slow])
 @given(batches=st.lists(st.lists(drawn_changes("yank_for"), min_size=1, max_size=6), min_size=2, max_size=4))
-def test_each_page_is_what_the_index_showed_at_its_serial(batches):
+def test_past_page_equals_the_index_at_its_serial(batches):
     with tempfile.TemporaryDirectory() as folder, served_index(Path(folder)) as index:
         index.wheel("first", "1.0")
         catalog = open_catalog(sqlite_database(Path(folder, "catalog")))
@@ -79,7 +79,9 @@ def serials_since(index: ServedIndex, first: int) -> list[int]:
 
 
 def assert_remembered(catalog: Catalog, index: ServedIndex, first: int, stored: StoredFiles) -> None:
-    """Pages of files that were remembered from other serials, or before a visit, are what is read without these."""
+    """Check that pages built from cached files equal pages built without the cache. The files may come from other
+    serials, or from before a visit.
+    """
     for serial in serials_since(index, first):
         for project in PROJECTS:
             for is_safe in (False, True):
@@ -88,8 +90,9 @@ def assert_remembered(catalog: Catalog, index: ServedIndex, first: int, stored: 
 
 
 def _is_unseen(expected: object, found: object) -> bool:
-    """Whether they differ only in what no page has shown: the facts of files that were gone, or a yank that was taken
-    back, before a visit."""
+    """Check whether two answers differ only in facts that no page has shown: of files that were removed before a visit,
+    or of a yank that was undone before it.
+    """
     if expected is None or found is None:
         return False
     (status, files), (found_status, found_files) = expected, found
@@ -103,7 +106,7 @@ def _is_unseen(expected: object, found: object) -> bool:
     )
 
 
-def test_a_file_is_read_once_for_many_serials_and_again_when_it_may_have_changed(tmp_path, monkeypatch):
+def test_file_is_read_once_for_many_serials_until_it_may_have_changed(tmp_path, monkeypatch):
     with served_index(tmp_path / "index") as index:
         for number in range(4):
             index.wheel("demo", f"1.{number}")
@@ -124,7 +127,7 @@ def test_a_file_is_read_once_for_many_serials_and_again_when_it_may_have_changed
         stored = StoredFiles()
         for serial in (first, index.serial, first + 1, first):
             page_at(catalog, serial, "demo", stored=stored)
-        assert read == [4, 1]  # a yank is no reason to read a file again, and a new one alone is read
+        assert read == [4, 1]  # a yank does not make a file be read again; only the new file is read
 
         with catalog.write() as connection:
             note_change(connection, first + 1)
@@ -140,7 +143,7 @@ def test_a_file_is_read_once_for_many_serials_and_again_when_it_may_have_changed
         catalog.close()
 
 
-def test_the_spans_of_a_project_are_read_once_for_all_serials_until_then(tmp_path, monkeypatch):
+def test_project_spans_are_read_once_for_all_earlier_serials(tmp_path, monkeypatch):
     with served_index(tmp_path / "index") as index:
         for number in range(3):
             index.wheel("demo", f"1.{number}")
@@ -159,7 +162,7 @@ def test_the_spans_of_a_project_are_read_once_for_all_serials_until_then(tmp_pat
         for serial in (first, first, first):
             page_at(catalog, serial, "demo", stored=stored)
             page_at(catalog, serial, "demo", stored=small)
-        assert len(read) == 1 + 3  # three spans are more than two
+        assert len(read) == 1 + 3  # three spans are more than the two that fit
 
         index.history.remove_release("demo", "1.0")
         index.history.yank("demo", "1.1", "broken")
@@ -172,7 +175,7 @@ def test_the_spans_of_a_project_are_read_once_for_all_serials_until_then(tmp_pat
             f"demo-1.{number}-py3-none-any.whl" for number in range(3)
         ]
         serials = index.serial - first + 1
-        assert len(read) == 1 + serials  # serials that came since make it read once
+        assert len(read) == 1 + serials  # new serials make it read once more
 
         with catalog.read() as before:
             project_id = read[0]
@@ -182,7 +185,9 @@ def test_the_spans_of_a_project_are_read_once_for_all_serials_until_then(tmp_pat
             page_at(catalog, first, "demo", stored=stored)
             read.clear()
             for _ in range(2):
-                stored.as_of(before).shown(before, project_id, first)  # it began before the change, and keeps nothing
+                stored.as_of(before).shown(
+                    before, project_id, first
+                )  # began before the change, so it must not be cached
             page_at(catalog, first, "demo", stored=stored)
         assert len(read) == 2
         catalog.close()

@@ -1,4 +1,4 @@
-"""What resolutions, look-ups and pages read of releases, files and projects at a serial."""
+"""Releases, files and projects at a serial, as resolutions, look-ups and pages read them."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -57,7 +57,7 @@ def small(tmp_path: Path, database_url: str) -> SmallCatalog:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("serial", range(10))
-def test_files_are_those_of_dumps_at_each_serial(small: SmallCatalog, serial: int):
+def test_files_equal_the_dumps_at_each_serial(small: SmallCatalog, serial: int):
     past = PastReleases(small.catalog, serial)
     project = past.project("demo")
     rows = [as_dumped(row) for row in project_rows_at(small.catalog, serial, "demo")]
@@ -73,7 +73,7 @@ def test_files_are_those_of_dumps_at_each_serial(small: SmallCatalog, serial: in
     small.catalog.close()
 
 
-def test_an_unknown_project_has_none(small: SmallCatalog):
+def test_unknown_project_has_no_files(small: SmallCatalog):
     assert PastReleases(small.catalog, 9).project("nothing\0") is None
     small.catalog.close()
 
@@ -91,7 +91,7 @@ def candidates(tmp_path: Path, database_url: str) -> Iterator[SmallCatalog]:
     candidates.catalog.close()
 
 
-def test_it_is_that_of_the_serial(candidates: SmallCatalog) -> None:
+def test_live_files_and_dependents_are_as_of_the_serial(candidates: SmallCatalog) -> None:
     with candidates.catalog.read() as connection:
         lists = lists_with_modules(connection, {"demo", "demo.a", "tests", "unknown"})
     assert {module: len(ids) for module, ids in lists.items()} == {"demo": 2, "demo.a": 2, "tests": 1, "unknown": 0}
@@ -114,7 +114,7 @@ def test_it_is_that_of_the_serial(candidates: SmallCatalog) -> None:
     ]
 
 
-def test_rows_are_those_of_dumps(candidates: SmallCatalog) -> None:
+def test_rows_equal_the_dumps(candidates: SmallCatalog) -> None:
     ids = [one.distribution_id for one in live_files_of(candidates.catalog, 4, ["demo"]) if one.version == "2.0"]
     [row] = rows_of_files(candidates.catalog, 4, ids)
     assert (row["filename"], row["stubs"], row["yanked"], row["live_since"]) == ("demo-2.0.zip", ["demo.b"], False, 2)
@@ -162,11 +162,11 @@ def offered(catalog: Catalog) -> Iterator[SmallCatalog]:
         ("a2", "az", False),
     ],
 )
-def test_names_look_alike_by_hyphens_and_by_digits_for_letters(one: str, other: str, are_alike: bool) -> None:
+def test_skeleton_ignores_hyphens_and_digits_for_letters(one: str, other: str, are_alike: bool) -> None:
     assert (skeleton(one) == skeleton(other)) is are_alike
 
 
-def test_the_database_has_the_same_skeletons_and_the_same_order(offered: SmallCatalog) -> None:
+def test_database_computes_the_same_skeletons_and_order(offered: SmallCatalog) -> None:
     for number, name in enumerate(NAMES):
         offered.add(number + 1, name, "1.0", f"file{number}-1.0.tar.gz")
     names = sorted({canonicalize_name(name) for name in NAMES})
@@ -175,7 +175,7 @@ def test_the_database_has_the_same_skeletons_and_the_same_order(offered: SmallCa
         assert list(known_names(connection)) == names
 
 
-def test_a_project_is_there_since_it_last_had_no_file(offered: SmallCatalog) -> None:
+def test_project_exists_since_it_last_had_no_file(offered: SmallCatalog) -> None:
     offered.add(2, "Demo", "1.0", "demo-1.0.tar.gz")
     offered.remove(3, "demo-1.0.tar.gz")
     offered.add(5, "Demo", "2.0", "demo-2.0-py3-none-any.whl")
@@ -207,7 +207,9 @@ FILENAME = "demo-1.0.tar.gz"
 
 @pytest.fixture
 def hashed(tmp_path: Path) -> Iterator[SmallCatalog]:
-    """A file that is added at serial 1, removed at 3 and shown again at 5; and a file with other bytes."""
+    """Yield a catalog with a file that is added at serial 1, removed at 3 and shown again at 5, and a file with another
+    hash.
+    """
     hashed = small_catalog(tmp_path)
     hashed.add(1, "Demo", "1.0", FILENAME)
     hashed.add(2, "other", "1.0", "other-1.0.tar.gz")
@@ -237,12 +239,12 @@ def test_intervals_are_as_of_the_serial(
     assert files_with_sha256(hashed.catalog, serial, SHA256) == [FoundFile("Demo", "demo", "1.0", FILENAME, live)]
 
 
-def test_what_was_never_live_by_then_is_not_found(hashed: SmallCatalog) -> None:
+def test_file_not_yet_live_is_not_found(hashed: SmallCatalog) -> None:
     assert files_with_sha256(hashed.catalog, 0, SHA256) == []
     assert files_with_sha256(hashed.catalog, 9, "00" * 32) == []
 
 
-def test_the_same_bytes_in_several_projects_are_all_found(hashed: SmallCatalog) -> None:
+def test_same_hash_in_several_projects_is_found_in_all(hashed: SmallCatalog) -> None:
     with hashed.catalog.write() as connection:
         connection.execute(update(distributions).values(sha256=SHA256))
     assert [one.normalized for one in files_with_sha256(hashed.catalog, 9, SHA256)] == ["demo", "other"]

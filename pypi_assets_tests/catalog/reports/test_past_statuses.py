@@ -1,4 +1,4 @@
-"""The status of a project at each serial: by events where there are any, else by pages."""
+"""The status of a project at each serial: from events if there are any, otherwise from pages."""
 
 import pytest
 
@@ -56,7 +56,7 @@ def test_quarantines_and_removals_count_from_their_events(index: ServedIndex, ca
 
 
 @pytest.mark.nightly
-def test_a_status_without_an_event_counts_from_where_it_was_seen(index: ServedIndex, catalog: Catalog) -> None:
+def test_status_without_event_counts_from_where_it_was_seen(index: ServedIndex, catalog: Catalog) -> None:
     index.wheel("demo", "1.0")
     crawl_full(index.crawler(catalog))
     first = index.serial
@@ -86,7 +86,7 @@ def reason(catalog: Catalog, serial: int) -> object:
 
 
 @pytest.mark.nightly
-def test_each_yank_has_its_own_reason(index: ServedIndex, catalog: Catalog) -> None:
+def test_each_yank_has_its_reason(index: ServedIndex, catalog: Catalog) -> None:
     index.wheel("demo", "1.0")
     crawl_full(index.crawler(catalog))
     expected: dict[int, object] = {index.serial: False}
@@ -101,7 +101,7 @@ def test_each_yank_has_its_own_reason(index: ServedIndex, catalog: Catalog) -> N
     assert {serial: reason(catalog, serial) for serial in expected} == expected
 
 
-def test_a_yank_that_no_page_showed_has_no_reason(index: ServedIndex, catalog: Catalog) -> None:
+def test_yank_missing_from_pages_has_no_reason(index: ServedIndex, catalog: Catalog) -> None:
     index.wheel("demo", "1.0")
     crawl_full(index.crawler(catalog))
     unseen = index.history.yank("demo", "1.0", "unseen")

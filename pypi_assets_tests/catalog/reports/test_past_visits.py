@@ -1,4 +1,4 @@
-"""Past visits, and how the files of two of them differ."""
+"""Past visits, and the differences between the files of two visits."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def page(serial: int, files: dict[str, tuple[str | None, bool]]) -> ProjectPage:
 
 @settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(was=shown_files, now=shown_files)
-def test_what_differs_leads_from_one_visit_to_the_other(tmp_path_factory, was, now):
+def test_differences_transform_one_visit_into_the_other(tmp_path_factory, was, now):
     catalog = small_catalog(Path(tmp_path_factory.mktemp("catalog"))).catalog
     with catalog.write() as connection:
         enter_projects(connection, [("demo", 0)])

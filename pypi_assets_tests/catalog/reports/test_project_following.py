@@ -1,4 +1,4 @@
-"""Whether there are answers about a project follows from the intervals in which it is followed."""
+"""Answers about a project exist only for the intervals in which it is followed."""
 
 import re
 from functools import partial
@@ -26,7 +26,9 @@ Intervals = list[tuple[int, int | None, int | None]]
 
 
 def follow(catalog: Catalog, intervals: Intervals) -> None:
-    """The catalog is complete up to serial 100, and follows the project `demo` in these (start, exact from, end)."""
+    """Make the catalog complete up to serial 100. It follows the project `demo` in the `(start, exact_from, end)`
+    intervals.
+    """
 
     plan = ScopePlan("mine", {"demo": frozenset()})
     catalog.transact(partial(create_scope, plan=plan, serial=100, index_url="http://index/", now=0.0))
@@ -57,7 +59,7 @@ def follow(catalog: Catalog, intervals: Intervals) -> None:
         ([(50, 40, 60), (70, None, None)], 50, Following.ANSWERED, None),
     ],
 )
-def test_what_is_known_follows_from_the_intervals(
+def test_known_serials_follow_from_the_intervals(
     catalog: Catalog, intervals: Intervals, serial: int, state: Following, values: tuple[object, ...] | None
 ) -> None:
     follow(catalog, intervals)
@@ -75,7 +77,7 @@ def test_what_is_known_follows_from_the_intervals(
             assert require_answered(connection, "demo", serial) == found
 
 
-def test_a_version_lacks_what_has_entered_since(catalog: Catalog) -> None:
+def test_version_lacks_projects_that_entered_later(catalog: Catalog) -> None:
     follow(catalog, [(50, 95, None)])
     with catalog.read() as connection:
         assert "demo" in str(unpublished_sentence(connection, "demo", 90))
@@ -83,7 +85,7 @@ def test_a_version_lacks_what_has_entered_since(catalog: Catalog) -> None:
         assert "other" in str(unpublished_sentence(connection, "other", 90))
 
 
-def test_where_all_is_followed_each_project_has_answers(catalog: Catalog) -> None:
+def test_each_project_has_answers_if_all_are_followed(catalog: Catalog) -> None:
     follow(catalog, [])
     catalog.transact(lambda connection: connection.execute(update(catalog_state).values(follows_all=True)))
     with catalog.read() as connection:

@@ -57,8 +57,8 @@ def life(filename: str, *live: tuple[int, int | None], yanked: tuple[Interval, .
 
 
 @given(operations=st.lists(operation_names, max_size=25), data=st.data())
-def test_every_event_visit_and_end_of_an_interval_is_in_one_entry(operations, data):
-    """With any events missing, any other pages shown, and any other changes logged."""
+def test_each_event_visit_and_interval_end_is_in_one_entry(operations, data):
+    """Any events may be missing, and any pages and logged changes may exist."""
     index = SimulatedIndex()
     for operation in operations:
         index.do(*operation)
@@ -102,7 +102,7 @@ def test_every_event_visit_and_end_of_an_interval_is_in_one_entry(operations, da
 
 
 def rising(serials: list[int | None]) -> list[int | None]:
-    """The same with the numbers in order, where they stand."""
+    """Return the serials in ascending order; each None stays in its place."""
     ordered = iter(sorted(serial for serial in serials if serial is not None))
     return [None if serial is None else next(ordered) for serial in serials]
 
@@ -111,7 +111,7 @@ def begun(story: list[HistoryItem], flag: str) -> Counter[tuple[int, str]]:
     return Counter((entry.serial, filename) for entry in story for filename in getattr(entry, flag))
 
 
-def test_a_change_without_an_event_is_described_as_one():
+def test_change_without_event_is_described_as_unexplained():
     pages = [Sighting(5, 5, {SDIST: False}, is_page=True), Sighting(9, 9, {WHEEL: False}, is_page=True)]
     added = event(5, f"add source file {SDIST}")
     folded = fold([added], pages, known_since=0, events_through=9, version_of=version_of)
@@ -126,7 +126,7 @@ def test_a_change_without_an_event_is_described_as_one():
     assert change.text.endswith(f": {WHEEL}, {SDIST}")
 
 
-def test_a_logged_change_that_is_not_confirmed_is_described_as_that():
+def test_unconfirmed_logged_change_is_described_as_unconfirmed():
     [upload, change] = build_history(
         [event(3, f"add source file {SDIST}")],
         [LoggedChange(3, SDIST, "add file"), LoggedChange(7, SDIST, BASELINE)],
@@ -138,7 +138,7 @@ def test_a_logged_change_that_is_not_confirmed_is_described_as_that():
     assert mentions(change.text, SDIST)
 
 
-def test_of_many_files_the_text_names_a_few():
+def test_description_of_many_files_names_a_few():
     files = [life(f"demo-{number}.0.zip", (4, None)) for number in range(8)]
     [entry] = build_history([], [LoggedChange(4, file.filename, BASELINE) for file in files], files, [])
     assert mentions(entry.text, *(f"demo-{number}.0.zip" for number in range(5)), 3)
@@ -146,7 +146,7 @@ def test_of_many_files_the_text_names_a_few():
     assert len(entry.live) == len(entry.filenames) == 8
 
 
-def test_a_name_can_be_registered_again():
+def test_project_name_can_be_registered_again():
     actions = ["create", f"add source file {SDIST}", "remove project", "create", f"add source file {SDIST}", "create"]
     story = build_history([event(serial, action, None) for serial, action in enumerate(actions, 1)], [], [], [])
     first, upload, _, again, second_upload, last = (entry.text for entry in story)
@@ -160,20 +160,20 @@ def test_a_name_can_be_registered_again():
     assert removed[1].text != upload
 
 
-def test_unknown_actions_are_described_as_they_came():
+def test_unknown_actions_are_described_verbatim():
     story = build_history([event(1, "paint it blue"), event(2, "add Owner someone", None)], [], [], [])
     assert [entry.kind for entry in story] == [Action.UNKNOWN, Action.IGNORED]
     assert mentions(story[0].text, "paint it blue")
     assert story[1].text == "add Owner someone"
 
 
-def test_an_upload_has_the_outcome_of_reading_it():
+def test_upload_has_its_read_outcome():
     broken = FileLife(WHEEL, "error", "corrupt archive", (Interval(1, None),), ())
     [entry] = build_history([event(1, f"add py3 file {WHEEL}")], [], [broken], [])
     assert (entry.outcome, entry.error) == ("error", "corrupt archive")
 
 
-def test_visits_stand_where_events_were_known_when_they_saw_the_page():
+def test_visits_are_placed_at_the_last_event_known_to_them():
     events = [event(serial, "paint it blue") for serial in (2, 4, 6)]
     visits = [
         visit(1, None, outcome="failed"),
@@ -222,7 +222,7 @@ def shown(catalog: Catalog, serial: int, most: int) -> list[tuple[int, int, str,
     return [(one["first_serial"], one["serial"], one["project"], one["text"]) for one in found]
 
 
-def test_the_newest_come_first_and_uploads_to_a_release_are_one(catalog: Catalog):
+def test_newest_entries_come_first_and_release_uploads_are_grouped(catalog: Catalog):
     store(catalog)
     found = shown(catalog, 8, 9)
     assert [entry[:3] for entry in found] == [(8, 8, "other"), (7, 7, "demo"), (5, 6, "demo"), (2, 2, "demo")]
@@ -231,14 +231,14 @@ def test_the_newest_come_first_and_uploads_to_a_release_are_one(catalog: Catalog
     assert mentions(found[3][3], "demo-1.0.tar.gz")
 
 
-def test_it_ends_at_the_serial_and_after_most(catalog: Catalog):
+def test_history_ends_at_the_serial_and_at_the_limit(catalog: Catalog):
     store(catalog)
     assert [one[1] for one in shown(catalog, 5, 9)] == [5, 2]
     assert [one[1] for one in shown(catalog, 8, 1)] == [8]
     assert shown(catalog, 1, 9) == []
 
 
-def test_what_is_not_followed_is_left_out(catalog: Catalog):
+def test_serials_without_following_are_omitted(catalog: Catalog):
     store(catalog)
     with catalog.write() as connection:
         connection.execute(

@@ -1,4 +1,4 @@
-"""The state in which people see each range."""
+"""The displayed state of each range."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,7 +50,7 @@ def small(tmp_path: Path, database_url: str) -> Iterator[SmallCatalog]:
     made.catalog.close()
 
 
-def test_changes_count_where_they_are_logged(small: SmallCatalog):
+def test_changes_count_in_the_range_that_logs_them(small: SmallCatalog):
     with small.catalog.read() as connection:
         assert count_causes(connection, SerialRange(0, 4)) == {"add file": 1}
         assert count_causes(connection, SerialRange(4, 6)) == {"add file": 1, UNEXPLAINED: 1, "yank release": 1}
@@ -59,7 +59,7 @@ def test_changes_count_where_they_are_logged(small: SmallCatalog):
     assert counts == [1, 0, 1]
 
 
-def test_projects_with_an_unexplained_change_are_found(small: SmallCatalog):
+def test_projects_with_unexplained_changes_are_found(small: SmallCatalog):
     small.add(7, "Other", "1.0", "other-1.0.tar.gz")
     with small.catalog.write() as connection:
         demo = connection.scalar(select(projects.c.id).where(projects.c.normalized == "demo"))
@@ -68,7 +68,7 @@ def test_projects_with_an_unexplained_change_are_found(small: SmallCatalog):
         assert unexplained_projects(connection) == []
 
 
-def test_the_first_changes_are_in_order_of_serial(small: SmallCatalog):
+def test_first_changes_are_ordered_by_serial(small: SmallCatalog):
     with small.catalog.read() as connection:
         found = first_changes(connection, SerialRange(4, 6), 2)
     assert found == [
@@ -93,7 +93,7 @@ def state(catalog: Catalog) -> ShownState:
         return range_statuses(connection, 100.0)[-1].state
 
 
-def test_a_range_waits_runs_fails_is_interrupted_and_completes(allocated: Catalog):
+def test_range_waits_runs_fails_is_interrupted_and_completes(allocated: Catalog):
     worker, workload = new_worker(), range_workload(SERIALS)
     found = [state(allocated)]
     with allocated.write() as connection:
@@ -123,7 +123,7 @@ def test_a_range_waits_runs_fails_is_interrupted_and_completes(allocated: Catalo
     ]
 
 
-def test_ranges_come_with_their_visits_and_times_and_what_is_missing_follows(allocated: Catalog):
+def test_ranges_have_visits_and_times_and_missing_ranges_follow(allocated: Catalog):
     with allocated.write() as connection:
         [project] = enter(connection, 1)
         queue_visits(connection, range_workload(SERIALS), [(project.id, 0, 15)])
@@ -133,7 +133,7 @@ def test_ranges_come_with_their_visits_and_times_and_what_is_missing_follows(all
     assert missing == RangeStatus(SerialRange(20, 25), ShownState.MISSING, WorkloadProgress(0, 0, 0))
 
 
-def test_only_the_last_complete_ranges_are_listed_with_a_limit(allocated: Catalog):
+def test_limit_lists_only_the_last_complete_ranges(allocated: Catalog):
     with allocated.write() as connection:
         for serials in allocate_ranges(connection, [30, 40], 6.0):
             complete_range(connection, serials, 7.0)

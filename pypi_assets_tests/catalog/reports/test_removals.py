@@ -1,4 +1,4 @@
-"""The share of uploads that were removed or quarantined soon, by those that are old enough: on both databases."""
+"""The share of uploads, among those old enough, that were soon removed or quarantined, on both databases."""
 
 import itertools
 import tempfile
@@ -34,7 +34,7 @@ QUARANTINE, CLEAR = "quarantine project", "unquarantine project"
 
 
 class Story:
-    """A catalog to which things happen on days after the start, each with a serial of its own."""
+    """A catalog with events on given days after the start, each with its own serial."""
 
     def __init__(self, small: SmallCatalog) -> None:
         self.small = small
@@ -93,7 +93,7 @@ def test_uploads_count_once_they_are_old_enough(story: Story) -> None:
     assert [(one.uploads, one.either) for one in story.count(soon).windows] == [(4, 2), (4, 3), (0, 0)]
 
 
-def test_what_has_no_event_is_no_upload_and_no_removal(story: Story) -> None:
+def test_file_without_event_is_not_an_upload_or_removal(story: Story) -> None:
     assert story.count(0) == Removals(0, None, 0, None, tuple(RemovalWindow(days, 0, 0, 0, 0) for days in WINDOWS))
     story.happen(0, "add file", "vanished.zip")
     story.small.add(2, "demo", "1.0", "baseline.zip")
@@ -106,7 +106,7 @@ def test_what_has_no_event_is_no_upload_and_no_removal(story: Story) -> None:
     assert story.count(9).windows == tuple(RemovalWindow(days, 1, 0, 0, 0) for days in WINDOWS)
 
 
-def test_a_change_that_is_published_twice_counts_once(story: Story) -> None:
+def test_change_published_twice_counts_once(story: Story) -> None:
     story.happen(0, "add file", "demo.zip")
     story.happen(0.5, "remove file", "demo.zip")
     story.event(3, 9, "ignored")
@@ -117,7 +117,7 @@ def test_a_change_that_is_published_twice_counts_once(story: Story) -> None:
     assert story.count(3).windows == tuple(RemovalWindow(days, 1, 1, 0, 1) for days in WINDOWS)
 
 
-def test_what_happens_after_the_serial_does_not_count_though_its_time_is_the_same(story: Story) -> None:
+def test_later_serial_with_the_same_time_does_not_count(story: Story) -> None:
     story.happen(0, "add file", "demo.zip")
     story.event(2, 1, "ignored")
     next(story._serials)
@@ -137,7 +137,7 @@ STEPS = st.lists(
 
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS)
-def test_it_is_what_a_search_over_all_steps_finds(steps: list[tuple[float, str, str]]) -> None:
+def test_removals_equal_a_search_over_all_steps(steps: list[tuple[float, str, str]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         story = Story(small_catalog(Path(folder)))
         uploads: dict[str, float] = {}
@@ -192,7 +192,7 @@ def small(tmp_path: Path, database_url: str) -> Iterator[SmallCatalog]:
     small.catalog.close()
 
 
-def test_they_are_those_at_which_dumps_differ(small: SmallCatalog):
+def test_changed_serials_are_where_dumps_differ(small: SmallCatalog):
     def rows(serial: int) -> list[object]:
         return [as_dumped(row) for row in project_rows_at(small.catalog, serial, "demo")]
 
@@ -206,7 +206,7 @@ def test_they_are_those_at_which_dumps_differ(small: SmallCatalog):
         assert answerable_changes(connection, "demo", 0, 20) == expected
 
 
-def test_where_no_events_are_known_the_next_serial_with_an_answer_counts(small: SmallCatalog):
+def test_change_without_events_counts_at_the_next_answerable_serial(small: SmallCatalog):
     with small.catalog.write() as connection:
         connection.execute(update(serial_ranges).where(serial_ranges.c.start == 8).values(exact_from=12))
     with small.catalog.read() as connection:

@@ -1,4 +1,6 @@
-"""What the roots of scopes lead to enters them: at which depth, from which serial on, and whose work it is."""
+"""Projects that the roots of a scope lead to enter the scope: at which depth, from which serial, and whose work they
+are.
+"""
 
 from functools import partial
 
@@ -21,12 +23,12 @@ from pypi_assets_tests.scoped_index import ScopedFollower, scoped
 
 
 def chain(follower: ScopedFollower, *names: str) -> None:
-    """Each of these projects requires the next one."""
+    """Upload a chain of projects in which each requires the next."""
     for name, required in zip(names, [*names[1:], ""], strict=True):
         follower.index.upload(name, "1.0", *([required] if required else []))
 
 
-def test_a_cycle_ends_and_depth_is_the_least(sqlite_catalog: Catalog) -> None:
+def test_cycle_terminates_and_depth_is_minimal(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0", "a", "c")
     chain(follower, "a", "b", "c", "d")
@@ -35,7 +37,7 @@ def test_a_cycle_ends_and_depth_is_the_least(sqlite_catalog: Catalog) -> None:
     assert follower.depths() == {"app": 0, "a": 1, "c": 1, "b": 2, "d": 2}
 
 
-def test_a_root_that_is_on_no_index_is_known_and_visited_once(sqlite_catalog: Catalog) -> None:
+def test_root_missing_from_the_index_is_known_and_visited_once(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0", "missing")
     assert follower.start("app", "nowhere").is_complete
@@ -47,7 +49,7 @@ def test_a_root_that_is_on_no_index_is_known_and_visited_once(sqlite_catalog: Ca
 
 
 @pytest.mark.nightly
-def test_what_is_beyond_the_depth_is_known_and_not_visited_until_a_shorter_path_is_found(catalog: Catalog) -> None:
+def test_project_beyond_the_depth_is_visited_only_after_a_shorter_path(catalog: Catalog) -> None:
     follower = scoped(catalog)
     chain(follower, "app", "a", "b", "c", "d")
     created = follower.start("app", most_depth=2).scope.created_serial
@@ -72,7 +74,7 @@ def test_what_is_beyond_the_depth_is_known_and_not_visited_until_a_shorter_path_
     assert "d" not in follower.index.visited
 
 
-def test_what_is_read_late_enters_at_the_current_range_and_is_marked(sqlite_catalog: Catalog) -> None:
+def test_late_read_enters_at_the_current_range_and_is_marked(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     file = follower.index.upload("app", "1.0", "library")
     follower.index.upload("library", "1.0")
@@ -87,7 +89,7 @@ def test_what_is_read_late_enters_at_the_current_range_and_is_marked(sqlite_cata
     assert follower.names() == {file, "library-1.0-py3-none-any.whl"}
 
 
-def test_two_scopes_share_projects_which_are_visited_once(sqlite_catalog: Catalog) -> None:
+def test_projects_shared_by_two_scopes_are_visited_once(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("one", "1.0", "shared")
     follower.index.upload("two", "1.0", "shared", "own")
@@ -102,7 +104,7 @@ def test_two_scopes_share_projects_which_are_visited_once(sqlite_catalog: Catalo
 
 
 @pytest.mark.nightly
-def test_a_range_takes_some_of_what_enters_and_leaves_the_rest_to_the_scope(
+def test_range_visits_some_entering_projects_and_leaves_the_rest_to_the_scope(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(incremental_crawl, "ENTERING_IN_A_RANGE", 3)
@@ -127,7 +129,7 @@ def test_a_range_takes_some_of_what_enters_and_leaves_the_rest_to_the_scope(
     assert follower.queued(scope.workload) == set()
 
 
-def test_without_marks_nothing_is_searched_and_marks_are_taken_once(sqlite_catalog: Catalog) -> None:
+def test_search_needs_marks_and_takes_them_once(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0")
     follower.start("app")
@@ -139,7 +141,7 @@ def test_without_marks_nothing_is_searched_and_marks_are_taken_once(sqlite_catal
         assert (found.entered, found.is_all) == (0, True)
 
 
-def test_rules_keep_projects_out_from_the_serial_on_at_which_they_are_in_force(sqlite_catalog: Catalog) -> None:
+def test_rules_exclude_projects_from_their_serial_on(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0", "tf-one", "other")
     follower.index.upload("tf-one", "1.0", "base")
@@ -152,10 +154,10 @@ def test_rules_keep_projects_out_from_the_serial_on_at_which_they_are_in_force(s
     assert follower.members()["tf-one"][2] == before + 1
     follower.set_rules('[[rule]]\nprojects = ["tf-*"]\naccept = false')
     follower.run()
-    assert "tf-one" in follower.depths(), "what is in stays until the scope is pruned"
+    assert "tf-one" in follower.depths(), "members stay until the scope is pruned"
 
 
-def test_what_another_scope_follows_already_is_found_to_its_end_at_once(sqlite_catalog: Catalog) -> None:
+def test_projects_followed_by_another_scope_are_traversed_at_once(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     for name, required in (("app", "library"), ("library", "base"), ("base", "deep"), ("deep", "app")):
         follower.index.upload(name, "1.0", required)
@@ -167,12 +169,12 @@ def test_what_another_scope_follows_already_is_found_to_its_end_at_once(sqlite_c
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("most_depth", [1, None])
-def test_an_upload_that_requires_very_many_projects_holds_up_nothing(
+def test_upload_with_very_many_requirements_blocks_nothing(
     sqlite_catalog: Catalog, monkeypatch: pytest.MonkeyPatch, most_depth: int | None
 ) -> None:
-    """Its range takes some of them, in as many statements whatever it requires, and the scope the others; none is lost.
+    """The range visits some of the required projects and the scope the others. The number of statements is constant.
 
-    Half of what it requires does not exist. What else was uploaded in the range is answered after it.
+    Half of the required projects do not exist. Another upload in the same range is answered after it.
     """
     monkeypatch.setattr(incremental_crawl, "ENTERING_IN_A_RANGE", 10)
     monkeypatch.setattr(incremental_crawl, "run_ready_scopes", lambda crawler: [])
@@ -201,8 +203,8 @@ def test_an_upload_that_requires_very_many_projects_holds_up_nothing(
     assert statements[1] == statements[0]
 
 
-def test_many_projects_are_found_in_as_many_statements_as_few(sqlite_catalog: Catalog) -> None:
-    """What each of them requires is read together."""
+def test_statements_of_discovery_do_not_grow_with_projects(sqlite_catalog: Catalog) -> None:
+    """The requirements of all projects are read together."""
     statements = []
     for count in (5, 50):
         empty_catalog(sqlite_catalog)
@@ -219,10 +221,10 @@ def test_many_projects_are_found_in_as_many_statements_as_few(sqlite_catalog: Ca
     assert statements[1] == statements[0]
 
 
-def test_what_a_project_required_before_the_roots_led_to_it_is_no_reason_to_search(
+def test_requirements_before_a_project_was_reachable_start_no_search(
     sqlite_catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once the roots are found to lead to it earlier, what it required then counts."""
+    """If the roots are later found to have led to it earlier, its requirements of that time count."""
     follower = scoped(sqlite_catalog)
     index = follower.index
     index.upload("app", "1.0")
@@ -243,7 +245,7 @@ def test_what_a_project_required_before_the_roots_led_to_it_is_no_reason_to_sear
     with follower.catalog.write() as connection:
         connection.execute(update(scope_edges).where(scope_edges.c.required == "early").values(required="others"))
     discover_again(follower, "library")
-    assert searched == [], "it differs before the roots led to it alone"
+    assert searched == [], "only the time before it was reachable differs"
     monkeypatch.undo()
     index.unreadable = set()
     with draining_in_place():

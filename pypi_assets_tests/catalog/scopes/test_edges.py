@@ -1,4 +1,4 @@
-"""Which project requires which, from which serial to which, as the rules of a scope select it."""
+"""Edges between projects: which project requires which, between which serials, according to the rules of a scope."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from pypi_assets_tests.scoped_index import SDIST, ScopedFollower, scoped
 
 
 def edges(follower: ScopedFollower, project: str) -> dict[str, tuple[tuple[int, int | None], ...]]:
-    """The stored edges of a project: by what it requires, spans of serials, the last of which may have no end."""
+    """Return the stored edges of a project: required projects with spans of serials. The last span may have no end."""
     with follower.catalog.read() as connection:
         of_scope = load_edges(connection, follower.scope().id)
         found = of_scope.get(project_ids(connection, [project])[project], {})
@@ -19,7 +19,7 @@ def edges(follower: ScopedFollower, project: str) -> dict[str, tuple[tuple[int, 
     }
 
 
-def test_an_edge_holds_while_a_file_of_the_newest_release_requires_it(sqlite_catalog: Catalog) -> None:
+def test_edge_holds_while_a_file_of_the_newest_release_requires_it(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     index = follower.index
     index.upload("app", "1.0", "one")
@@ -40,7 +40,7 @@ def test_an_edge_holds_while_a_file_of_the_newest_release_requires_it(sqlite_cat
     }
 
 
-def test_files_of_one_release_add_up_and_what_is_not_requested_does_not_count(sqlite_catalog: Catalog) -> None:
+def test_edges_of_release_files_are_merged_and_unrequested_extras_are_ignored(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0", "one>=2", "tool ; extra == 'dev'", "win ; sys_platform == 'win32'")
     follower.index.upload("app", "1.0", "One [extra]", "two", "not a requirement !", ending=SDIST)
@@ -49,7 +49,7 @@ def test_files_of_one_release_add_up_and_what_is_not_requested_does_not_count(sq
 
 
 @pytest.mark.nightly
-def test_rules_widen_what_is_followed(catalog: Catalog) -> None:
+def test_rules_widen_the_followed_edges(catalog: Catalog) -> None:
     follower = scoped(catalog)
     follower.index.upload("app", "1.0", "old")
     follower.index.upload("app", "2.0", "new", "tool ; extra == 'dev'")
@@ -64,7 +64,7 @@ def test_rules_widen_what_is_followed(catalog: Catalog) -> None:
     assert edges(follower, "app")["new"] == ((follower.scope().created_serial, None),)
 
 
-def test_extras_of_roots_are_followed_and_those_of_others_are_not(sqlite_catalog: Catalog) -> None:
+def test_only_extras_of_roots_are_followed(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload(
         "app", "1.0", "one ; extra == 'first'", "app[second] ; extra == 'all'", "two ; extra == 'second'"
@@ -85,7 +85,7 @@ def test_extras_of_roots_are_followed_and_those_of_others_are_not(sqlite_catalog
         (["none"], set()),
     ],
 )
-def test_what_extras_of_a_root_lead_to(extras: list[str], expected: set[str]) -> None:
+def test_root_extras_lead_to_their_requirements(extras: list[str], expected: set[str]) -> None:
     requirements = [
         "a ; extra == 'one'",
         'b ; python_version < "4" and extra == "two"',
@@ -97,7 +97,7 @@ def test_what_extras_of_a_root_lead_to(extras: list[str], expected: set[str]) ->
     assert required_with(requirements, extras) == expected
 
 
-def test_what_needs_an_extra_counts_from_the_rules_on_that_follow_extras(sqlite_catalog: Catalog) -> None:
+def test_extra_requirements_count_from_the_rules_that_follow_extras(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0", "one", "tool ; extra == 'dev'")
     created = follower.start("app").scope.created_serial

@@ -1,4 +1,4 @@
-"""Entering ends with the serial from which on all of a project is known, and dumps publish what entered."""
+"""A project has entered a scope at the serial from which it is completely known, and dumps publish entered projects."""
 
 from functools import partial
 
@@ -37,13 +37,13 @@ def exact_from(follower: ScopedFollower, project: str) -> int | None:
 
 
 def enter_late(follower: ScopedFollower) -> None:
-    """`library` is required from now on."""
+    """Upload a release that requires `library`, and crawl it."""
     follower.index.upload("app", f"{follower.index.serial}.0", "library")
     follower.crawl()
 
 
 @pytest.mark.nightly
-def test_what_enters_late_is_known_since_events_are(catalog: Catalog) -> None:
+def test_late_entrant_is_known_since_the_first_stored_event(catalog: Catalog) -> None:
     follower = scoped(catalog)
     index = follower.index
     index.upload("app", "1.0")
@@ -60,7 +60,7 @@ def test_what_enters_late_is_known_since_events_are(catalog: Catalog) -> None:
 
 
 @pytest.mark.nightly
-def test_what_was_taken_away_before_the_first_page_is_refused_by_serial(catalog: Catalog) -> None:
+def test_serials_before_a_removal_preceding_the_first_page_are_rejected(catalog: Catalog) -> None:
     follower = scoped(catalog)
     index = follower.index
     index.upload("app", "1.0")
@@ -75,7 +75,7 @@ def test_what_was_taken_away_before_the_first_page_is_refused_by_serial(catalog:
     assert follower.names(removed) == {"app-1.0-py3-none-any.whl", kept}
 
 
-def test_an_unknown_file_of_a_quarantine_before_the_first_page_is_not_answered_as_missing(
+def test_unknown_file_quarantined_before_first_page_is_not_reported_missing(
     sqlite_catalog: Catalog,
 ) -> None:
     follower = scoped(sqlite_catalog)
@@ -91,7 +91,7 @@ def test_an_unknown_file_of_a_quarantine_before_the_first_page_is_not_answered_a
     assert "library-1.0-py3-none-any.whl" in follower.names()
 
 
-def test_nothing_is_settled_while_a_read_is_left(sqlite_catalog: Catalog) -> None:
+def test_project_is_not_settled_while_a_read_is_pending(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     file = follower.index.upload("app", "1.0")
     scope = follower.create("app")
@@ -104,7 +104,7 @@ def test_nothing_is_settled_while_a_read_is_left(sqlite_catalog: Catalog) -> Non
 
 
 @pytest.mark.nightly
-def test_dumps_show_what_entered_late_from_the_next_one_on(catalog: Catalog) -> None:
+def test_late_entrants_appear_from_the_next_dump_on(catalog: Catalog) -> None:
     follower = scoped(catalog)
     follower.index.upload("app", "1.0")
     library = follower.index.upload("library", "1.0")
@@ -119,8 +119,8 @@ def test_dumps_show_what_entered_late_from_the_next_one_on(catalog: Catalog) -> 
     assert causes == ["baseline", "followed"]
 
 
-def test_events_that_come_while_a_project_enters_are_taken_into_account(sqlite_catalog: Catalog) -> None:
-    """The index goes on while what entered is visited: its page is newer than what is known by events."""
+def test_events_during_entry_are_taken_into_account(sqlite_catalog: Catalog) -> None:
+    """The index changes while the entering project is visited, so its page is newer than its known events."""
     follower = scoped(sqlite_catalog)
     index = follower.index
     index.upload("app", "1.0")
@@ -151,7 +151,7 @@ def test_events_that_come_while_a_project_enters_are_taken_into_account(sqlite_c
             assert follower.live(serial) == index.shown[serial], f"at {serial}"
 
 
-def test_many_projects_settle_in_as_many_statements_as_few(sqlite_catalog: Catalog) -> None:
+def test_statements_of_settling_do_not_grow_with_projects(sqlite_catalog: Catalog) -> None:
     statements = []
     for count in (3, 30):
         empty_catalog(sqlite_catalog)
@@ -183,7 +183,7 @@ def remove(follower: ScopedFollower, name: str = "mine") -> list[str]:
 
 
 def without_library(follower: ScopedFollower) -> None:
-    """A scope whose root required `library`, and no longer does."""
+    """Set up a scope whose root required `library` and no longer does."""
     follower.index.upload("app", "1.0", "library")
     follower.index.upload("library", "1.0", "base")
     follower.index.upload("base", "1.0")
@@ -194,7 +194,7 @@ def without_library(follower: ScopedFollower) -> None:
 
 
 @pytest.mark.nightly
-def test_what_the_roots_no_longer_lead_to_stays_until_the_scope_is_pruned(catalog: Catalog) -> None:
+def test_unreachable_project_stays_until_the_scope_is_pruned(catalog: Catalog) -> None:
     follower = scoped(catalog)
     without_library(follower)
     assert follower.depths() == {"app": 0, "library": 1, "base": 2, "other": 1}
@@ -218,7 +218,7 @@ def test_what_the_roots_no_longer_lead_to_stays_until_the_scope_is_pruned(catalo
     assert prune(follower) == []
 
 
-def test_what_was_pruned_does_not_come_back_by_what_was_required_before(sqlite_catalog: Catalog) -> None:
+def test_pruned_project_does_not_return_through_past_requirements(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     without_library(follower)
     prune(follower)
@@ -231,7 +231,7 @@ def test_what_was_pruned_does_not_come_back_by_what_was_required_before(sqlite_c
     assert follower.depths() == {"app": 0, "other": 1, "another": 1}
 
 
-def test_pruning_counts_depths_again_and_what_leads_on_later_counts_from_there(sqlite_catalog: Catalog) -> None:
+def test_pruning_recomputes_depths_for_later_discovery(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0", "library", "near")
     follower.index.upload("near", "1.0", "library")
@@ -251,7 +251,7 @@ def test_pruning_counts_depths_again_and_what_leads_on_later_counts_from_there(s
 
 
 @pytest.mark.nightly
-def test_dumps_have_tombstones_of_what_left_and_what_comes_back_is_in_them_again(catalog: Catalog) -> None:
+def test_dumps_have_tombstones_of_leavers_and_rows_of_returners(catalog: Catalog) -> None:
     follower = scoped(catalog)
     without_library(follower)
     reader = DumpReader()
@@ -274,7 +274,7 @@ def test_dumps_have_tombstones_of_what_left_and_what_comes_back_is_in_them_again
 
 
 @pytest.mark.nightly
-def test_a_first_dump_of_serials_before_a_prune_is_followed_by_tombstones(catalog: Catalog) -> None:
+def test_first_dump_before_a_prune_is_followed_by_tombstones(catalog: Catalog) -> None:
     follower = scoped(catalog)
     without_library(follower)
     prune(follower)
@@ -289,7 +289,7 @@ def test_a_first_dump_of_serials_before_a_prune_is_followed_by_tombstones(catalo
 
 
 @pytest.mark.nightly
-def test_a_removed_scope_leaves_what_no_other_scope_leads_to(catalog: Catalog) -> None:
+def test_removed_scope_unfollows_only_its_own_projects(catalog: Catalog) -> None:
     follower = scoped(catalog)
     follower.index.upload("one", "1.0", "shared", "own")
     follower.index.upload("two", "1.0", "shared")
@@ -313,7 +313,7 @@ def test_a_removed_scope_leaves_what_no_other_scope_leads_to(catalog: Catalog) -
         assert not count_differences(connection)
 
 
-def test_a_scope_that_is_removed_before_it_ran_leaves_no_work(sqlite_catalog: Catalog) -> None:
+def test_scope_removed_before_its_first_run_leaves_no_work(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0")
     follower.create("app")
@@ -324,18 +324,18 @@ def test_a_scope_that_is_removed_before_it_ran_leaves_no_work(sqlite_catalog: Ca
     assert follower.names() == {"app-1.0-py3-none-any.whl"}
 
 
-def test_what_a_removed_scope_was_to_visit_is_visited_for_the_others(sqlite_catalog: Catalog) -> None:
+def test_pending_visits_of_removed_scope_are_done_for_other_scopes(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0")
     follower.create("app", name="first")
     follower.start("app", name="second")
-    assert follower.names() == set(), "the first scope has it to visit"
+    assert follower.names() == set(), "the first scope must visit it"
     assert remove(follower, "first") == []
     assert follower.run("second").is_complete
     assert follower.names() == {"app-1.0-py3-none-any.whl"}
 
 
-def test_what_is_entering_when_it_is_pruned_leaves_no_trace(sqlite_catalog: Catalog) -> None:
+def test_entering_project_that_is_pruned_leaves_no_trace(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     file = follower.index.upload("app", "1.0", "library")
     library = follower.index.upload("library", "1.0")
@@ -351,7 +351,7 @@ def test_what_is_entering_when_it_is_pruned_leaves_no_trace(sqlite_catalog: Cata
     assert follower.outcomes()[library] == "gave up", "it is no longer followed"
 
 
-def test_what_rules_let_in_before_a_prune_enters_after_it(sqlite_catalog: Catalog) -> None:
+def test_project_admitted_by_rules_before_a_prune_enters_after_it(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0", "library")
     follower.index.upload("library", "1.0", "base")

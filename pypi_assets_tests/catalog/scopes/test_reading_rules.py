@@ -1,4 +1,6 @@
-"""Rules leave files out of what is read: these are recorded as skipped, lead nowhere, and are lifted again."""
+"""Rules exclude files from reading: excluded files are recorded as skipped, add no edges, and are read once the rule is
+gone.
+"""
 
 from sqlalchemy import select
 
@@ -22,7 +24,7 @@ def skipped(follower: ScopedFollower) -> set[str]:
     return {name for name, outcome in follower.outcomes().items() if outcome == "skipped"}
 
 
-def test_skipped_files_lead_nowhere_and_are_lifted_with_the_rule(catalog: Catalog) -> None:
+def test_skipped_files_add_no_edges_and_are_read_without_the_rule(catalog: Catalog) -> None:
     follower = scoped(catalog)
     wheel = follower.index.upload("app", "1.0", "one")
     sdist = follower.index.upload("app", "1.0", "two", ending=SDIST)
@@ -42,7 +44,7 @@ def test_skipped_files_lead_nowhere_and_are_lifted_with_the_rule(catalog: Catalo
     require_right_counts(follower)
 
 
-def test_a_file_of_a_range_is_skipped_too(sqlite_catalog: Catalog) -> None:
+def test_file_of_a_range_is_skipped_too(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0")
     follower.start("app", rules=NO_SDISTS)
@@ -52,7 +54,7 @@ def test_a_file_of_a_range_is_skipped_too(sqlite_catalog: Catalog) -> None:
     require_right_counts(follower)
 
 
-def test_the_newest_files_are_read_and_the_others_with_the_rule_gone(sqlite_catalog: Catalog) -> None:
+def test_only_newest_files_are_read_until_the_rule_is_gone(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     files = [follower.index.upload("app", f"{number}.0") for number in range(1, 6)]
     follower.start("app", rules="[[rule]]\nmax_files = 2")
@@ -65,7 +67,7 @@ def test_the_newest_files_are_read_and_the_others_with_the_rule_gone(sqlite_cata
     assert set(follower.outcomes().items()) == {(name, "data") for name in files}
 
 
-def test_a_rule_that_comes_while_files_are_pending_skips_them(sqlite_catalog: Catalog) -> None:
+def test_new_rule_skips_pending_files(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     sdist = follower.index.upload("app", "1.0", "two", ending=SDIST)
     follower.index.unreadable.add(sdist)
@@ -82,7 +84,7 @@ def test_a_rule_that_comes_while_files_are_pending_skips_them(sqlite_catalog: Ca
     assert follower.outcomes()[sdist] == "gave up"
 
 
-def test_a_file_is_skipped_only_where_all_scopes_skip_it(sqlite_catalog: Catalog) -> None:
+def test_file_is_skipped_only_if_all_scopes_skip_it(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0", "shared")
     sdist = follower.index.upload("shared", "1.0", "needed", ending=SDIST)
@@ -109,7 +111,7 @@ def test_visits_and_reads_record_the_rulesets_in_force(sqlite_catalog: Catalog) 
         assert recorded == ["1:1", "1:2,2:1"], table.name
 
 
-def test_the_nicest_scope_decides_whose_turn_it_is(sqlite_catalog: Catalog) -> None:
+def test_scope_with_lowest_nice_value_decides_the_order(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0")
     follower.start("app", name="late", nice=50)

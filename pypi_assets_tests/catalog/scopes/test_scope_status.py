@@ -1,4 +1,4 @@
-"""How scopes stand, and why a project is in one or not."""
+"""The status of scopes, and why a project is in a scope or not."""
 
 from sqlalchemy import update
 
@@ -20,7 +20,7 @@ def reason(follower: ScopedFollower, project: str) -> ScopeReason:
         return why(connection, follower.scope(), project)
 
 
-def test_a_scope_goes_from_active_to_finished(catalog: Catalog) -> None:
+def test_scope_goes_from_active_to_finished(catalog: Catalog) -> None:
     follower = scoped(catalog)
     follower.index.upload("app", "1.0", "library")
     follower.index.upload("app", "1.0", "library", ending=SDIST)
@@ -50,7 +50,7 @@ def test_a_scope_goes_from_active_to_finished(catalog: Catalog) -> None:
     assert {name: count for name, count in found.files.items() if count} == {"data": 2, "skipped": 1}
 
 
-def test_why_a_project_is_in(sqlite_catalog: Catalog) -> None:
+def test_explanation_of_a_member_project(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0", "Big.Library")
     follower.index.upload("Big.Library", "1.0", "base")
@@ -68,7 +68,7 @@ def test_why_a_project_is_in(sqlite_catalog: Catalog) -> None:
     assert found.sentences
 
 
-def test_why_a_project_is_not_in(sqlite_catalog: Catalog) -> None:
+def test_explanation_of_a_non_member_project(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0", "library", "tf-one")
     follower.index.upload("library", "1.0", "base")
@@ -86,7 +86,7 @@ def test_why_a_project_is_not_in(sqlite_catalog: Catalog) -> None:
         assert (found.is_in, list(found.path), len(found.sentences)) == (False, [], 1)
 
 
-def test_what_is_entering_has_no_answer_yet(sqlite_catalog: Catalog) -> None:
+def test_entering_project_has_no_answer_yet(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0")
     follower.create("app")

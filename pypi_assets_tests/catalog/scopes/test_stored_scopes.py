@@ -1,4 +1,4 @@
-"""The registry of scopes: what can be created, which rules are in force from when, and what rests."""
+"""The registry of scopes: which scopes can be created, when rules are in force, and which scopes are paused."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ from pypi_assets_tests.naming import naming
 from pypi_assets_tests.scoped_index import scoped
 
 
-def test_a_taken_name_and_an_unknown_scope_are_refused(sqlite_catalog: Catalog) -> None:
+def test_taken_name_and_unknown_scope_are_rejected(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0")
     with pytest.raises(CatalogError, match=naming("mine")):
@@ -33,7 +33,7 @@ def test_a_taken_name_and_an_unknown_scope_are_refused(sqlite_catalog: Catalog) 
         follower.scope("yours")
 
 
-def test_wrong_rules_create_no_scope(sqlite_catalog: Catalog) -> None:
+def test_invalid_rules_create_no_scope(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0")
     with pytest.raises(RulesError, match=naming(1, "max_files")):
@@ -47,7 +47,7 @@ def test_wrong_rules_create_no_scope(sqlite_catalog: Catalog) -> None:
         assert len(rulesets_of(connection, follower.scope().id)) == 1
 
 
-def test_the_first_scope_begins_at_the_last_serial_and_later_ones_after_what_is_allocated(
+def test_first_scope_begins_at_last_serial_and_later_ones_after_allocated_ranges(
     sqlite_catalog: Catalog,
 ) -> None:
     follower = scoped(sqlite_catalog)
@@ -62,7 +62,7 @@ def test_the_first_scope_begins_at_the_last_serial_and_later_ones_after_what_is_
         assert [scope.name for scope in all_scopes(connection)] == ["second", "mine"]
 
 
-def test_a_scope_of_an_empty_index_begins_with_its_first_serial(catalog: Catalog) -> None:
+def test_scope_of_empty_index_begins_at_its_first_serial(catalog: Catalog) -> None:
     follower = scoped(catalog)
     assert follower.start("app").is_complete
     assert follower.scope().created_serial == 1
@@ -71,7 +71,7 @@ def test_a_scope_of_an_empty_index_begins_with_its_first_serial(catalog: Catalog
     assert follower.names() == {"app-1.0-py3-none-any.whl"}
 
 
-def test_a_catalog_that_a_full_crawl_filled_goes_on_following_all(sqlite_catalog: Catalog) -> None:
+def test_catalog_of_a_full_crawl_still_follows_all_projects(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0", "library")
     other = follower.index.upload("other", "1.0")
@@ -84,7 +84,7 @@ def test_a_catalog_that_a_full_crawl_filled_goes_on_following_all(sqlite_catalog
     assert other in follower.names()
 
 
-def test_each_change_of_rules_is_a_version_that_is_in_force_after_what_is_complete(sqlite_catalog: Catalog) -> None:
+def test_rule_change_is_a_version_in_force_after_the_complete_serial(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0")
     scope = follower.start("app").scope
@@ -98,7 +98,7 @@ def test_each_change_of_rules_is_a_version_that_is_in_force_after_what_is_comple
         assert require_scope(connection, "mine").completed_at is None
 
 
-def test_work_of_an_aborted_scope_is_kept_where_no_worker_claims_it(catalog: Catalog) -> None:
+def test_work_of_aborted_scope_is_kept_but_not_claimed(catalog: Catalog) -> None:
     follower = scoped(catalog)
     follower.index.upload("app", "1.0")
     scope = follower.create("app")
@@ -113,7 +113,7 @@ def test_work_of_an_aborted_scope_is_kept_where_no_worker_claims_it(catalog: Cat
     assert follower.names() == {"app-1.0-py3-none-any.whl"}
 
 
-def test_what_another_scope_leads_to_as_well_does_not_rest_with_an_aborted_one(sqlite_catalog: Catalog) -> None:
+def test_project_shared_with_an_active_scope_is_not_paused(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     for name in ("one", "two", "four"):
         follower.index.upload(name, "1.0", "shared")
@@ -131,7 +131,7 @@ def test_what_another_scope_leads_to_as_well_does_not_rest_with_an_aborted_one(s
     assert "four-1.0-py3-none-any.whl" in follower.names()
 
 
-def test_a_scope_of_concurrency_0_rests(sqlite_catalog: Catalog) -> None:
+def test_scope_with_concurrency_0_is_paused(sqlite_catalog: Catalog) -> None:
     follower = scoped(sqlite_catalog)
     follower.index.upload("app", "1.0")
     scope = follower.create("app", concurrency=0)

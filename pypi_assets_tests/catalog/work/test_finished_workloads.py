@@ -1,4 +1,4 @@
-"""What is done leaves the queue once its workload is complete, and is shown as before; what is abandoned stays."""
+"""Finished tasks leave the queue once their workload is complete, and still count. Abandoned tasks stay."""
 
 from collections.abc import Sequence
 
@@ -52,7 +52,7 @@ def queued(catalog: Catalog) -> int:
 
 
 def finish(catalog: Catalog, workload: str, *states: TaskState) -> None:
-    """Ends as many visits of `workload` as there are states."""
+    """Finish one visit of `workload` for each of `states`."""
     with catalog.write() as connection:
         tasks = claim_visits(connection, workload, None, worker="one", now=1.0, until=9.0, limit=len(states))
         finish_visits(connection, [(task, state, None) for task, state in zip(tasks, states, strict=True)])
@@ -60,7 +60,7 @@ def finish(catalog: Catalog, workload: str, *states: TaskState) -> None:
 
 @pytest.fixture
 def entered(opened: Catalog) -> list[CatalogProject]:
-    """Three projects, which the range visits; two visits succeed and one is exhausted."""
+    """Enter three projects that the range visits: two visits succeed and one is exhausted."""
     with opened.write() as connection:
         assert allocate_range(connection, 20, 5.0) == SERIALS
         found = enter(connection, 3)
@@ -69,12 +69,12 @@ def entered(opened: Catalog) -> list[CatalogProject]:
     return found
 
 
-def test_what_is_done_leaves_the_queue_with_its_range_and_is_counted_all_the_same(
+def test_finished_tasks_leave_the_queue_with_their_range_and_still_count(
     opened: Catalog, entered: list[CatalogProject]
 ) -> None:
     before = WorkloadProgress(todo=0, done=2, exhausted=1)
     with opened.write() as connection:
-        assert forget_done(connection, WORKLOAD) == 0  # which is not complete
+        assert forget_done(connection, WORKLOAD) == 0  # the range is not complete
         complete_range(connection, SERIALS, 6.0)
         assert workload_progress(connection, WORKLOAD) == before
         assert forget_done(connection, WORKLOAD) == 2
@@ -84,7 +84,7 @@ def test_what_is_done_leaves_the_queue_with_its_range_and_is_counted_all_the_sam
         assert connection.scalars(select(visit_queue.c.state)).all() == [TaskState.EXHAUSTED]
 
 
-def test_a_complete_range_is_visited_again_as_a_whole(opened: Catalog, entered: list[CatalogProject]) -> None:
+def test_complete_range_is_revisited_as_a_whole(opened: Catalog, entered: list[CatalogProject]) -> None:
     tasks = [(one.id, 0, 15) for one in entered]
     with opened.write() as connection:
         complete_range(connection, SERIALS, 6.0)
@@ -95,12 +95,12 @@ def test_a_complete_range_is_visited_again_as_a_whole(opened: Catalog, entered: 
     with opened.write() as connection:
         assert forget_done(connection, WORKLOAD) == 3
         assert workload_progress(connection, WORKLOAD) == WorkloadProgress(todo=0, done=3, exhausted=0)
-        queue_done(connection, WORKLOAD, tasks)  # for its reads
+        queue_done(connection, WORKLOAD, tasks)  # for the reads of the range
         assert workload_progress(connection, WORKLOAD) == WorkloadProgress(todo=0, done=3, exhausted=0)
         assert forget_done(connection, WORKLOAD) == 3
 
 
-def test_a_full_crawl_and_an_audit_leave_nothing_once_no_worker_is_at_work(
+def test_full_crawl_and_audit_leave_no_tasks_without_active_workers(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_AT_A_TIME", 2)
@@ -136,7 +136,7 @@ def test_a_full_crawl_and_an_audit_leave_nothing_once_no_worker_is_at_work(
     assert queued(catalog) == 1
 
 
-def test_a_listed_range_keeps_what_its_list_lacked_until_it_is_explained(opened: Catalog) -> None:
+def test_listed_range_keeps_unlisted_projects_until_explained(opened: Catalog) -> None:
     with opened.write() as connection:
         assert allocate_range(connection, 20, 5.0, "simple") == SERIALS
         listed, seen, unlisted = enter(connection, 3)
@@ -163,7 +163,7 @@ def fail_reads(catalog: Catalog, queue: Reads, failures: Sequence[tuple[ReadOutc
         finish_reads(connection, finished, "one", 1.0)
 
 
-def test_failed_reads_of_a_kind_or_project_are_due_at_once(catalog: Catalog):
+def test_retried_reads_of_a_kind_or_project_are_due_at_once(catalog: Catalog):
     one, other = Reads(catalog, 3), Reads(catalog, 1)
     failures = [
         (ReadOutcome.ERROR, "corrupt archive"),
@@ -178,13 +178,13 @@ def test_failed_reads_of_a_kind_or_project_are_due_at_once(catalog: Catalog):
         assert retry_failed_reads(connection, "transient") == 1
         assert count_pending_reads(connection, one.workload) == 1
         assert retry_failed_reads(connection, "transient", "unknown") == 0
-        assert retry_failed_reads(connection, WORKER_DIED) == 1  # which has no other kind
+        assert retry_failed_reads(connection, WORKER_DIED) == 1  # no other kind of failure is retried
         assert retry_failed_reads(connection) == 1
         outcomes = connection.scalars(select(distribution_data.c.outcome).order_by(distribution_data.c.distribution_id))
         assert list(outcomes) == ["pending", "pending", "vanished", "pending"]
 
 
-def test_what_is_live_and_unread_is_retried_whatever_its_outcome(catalog: Catalog):
+def test_live_unread_files_are_retried_with_any_outcome(catalog: Catalog):
     queue = Reads(catalog, 4)
     with catalog.write() as connection:
         vanished, lost, hidden, waiting = queue.items
@@ -206,7 +206,7 @@ def test_what_is_live_and_unread_is_retried_whatever_its_outcome(catalog: Catalo
         assert list(outcomes) == ["pending", "pending", "vanished", "pending"]
 
 
-def test_a_read_that_is_being_retried_is_left_to_its_worker(catalog: Catalog):
+def test_read_being_retried_is_left_to_its_worker(catalog: Catalog):
     queue = Reads(catalog, 2)
     fail_reads(catalog, queue, [(ReadOutcome.ERROR, "corrupt archive")] * 2)
     with catalog.write() as connection:

@@ -1,4 +1,4 @@
-"""How the index's list of projects comes into the catalog, and what of it a full crawl visits."""
+"""Entering the index's list of projects into the catalog, and the listed projects that a full crawl visits."""
 
 from collections.abc import Iterator
 
@@ -37,7 +37,7 @@ NAMES = [f"Project_{number}" for number in range(25)]
 
 @pytest.fixture
 def crawl(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> FullCrawl:
-    """An open one, that lists ten projects at a time."""
+    """Open a crawl that lists ten projects at a time."""
     monkeypatch.setattr(full_crawls, "_LISTED_AT_A_TIME", 10)
     return open_crawl(catalog, SERIAL, SERIAL, "https://index.example.org/simple/", Selection())
 
@@ -53,7 +53,7 @@ def queued(catalog: Catalog) -> list[tuple[str, str, int, int, int]]:
         return [tuple(row) for row in connection.execute(query.where(visit_queue.c.shard == projects.c.shard))]
 
 
-def test_each_project_is_entered_with_its_shards_and_visited_once(catalog: Catalog, crawl: FullCrawl):
+def test_projects_are_entered_with_shards_and_visited_once(catalog: Catalog, crawl: FullCrawl):
     assert list_projects(catalog, crawl, listed(), SERIAL) == CrawlListing(len(NAMES), ())
     normalized = [name.lower().replace("_", "-") for name in NAMES]
     assert sorted(queued(catalog)) == sorted(
@@ -65,7 +65,7 @@ def test_each_project_is_entered_with_its_shards_and_visited_once(catalog: Catal
 
 
 @pytest.mark.parametrize("came", [0, 5, 10, 24])
-def test_a_stopped_listing_is_repeated_from_the_start(catalog: Catalog, crawl: FullCrawl, came: int):
+def test_stopped_listing_restarts_from_the_beginning(catalog: Catalog, crawl: FullCrawl, came: int):
     def stopped() -> Iterator[ListedProject]:
         yield from listed()[:came]
         raise KeyboardInterrupt
@@ -81,19 +81,19 @@ def test_a_stopped_listing_is_repeated_from_the_start(catalog: Catalog, crawl: F
     assert sorted(row[4] for row in queued(catalog)) == list(range(len(NAMES)))
 
 
-def test_a_name_that_is_listed_in_two_ways_is_one_project(catalog: Catalog, crawl: FullCrawl):
+def test_two_listed_spellings_are_one_project(catalog: Catalog, crawl: FullCrawl):
     twice = [ListedProject("Demo_Pkg", 7), *listed(), ListedProject("demo-pkg", 8)]
     assert list_projects(catalog, crawl, twice, SERIAL).projects == len(NAMES) + 1
 
 
-def test_no_page_needs_to_be_newer_than_the_crawl(catalog: Catalog, crawl: FullCrawl):
+def test_no_page_must_be_newer_than_the_crawl(catalog: Catalog, crawl: FullCrawl):
     list_projects(catalog, crawl, [ListedProject("newer", SERIAL + 1), ListedProject("untold", None)], None)
     assert sorted(row[4] for row in queued(catalog)) == [0, SERIAL]
 
 
 @pytest.mark.parametrize("came", [3, 15, 25])
-def test_a_crawl_is_listed_once(catalog: Catalog, crawl: FullCrawl, came: int):
-    """A second process that lists it at the same time adds nothing once the first has listed it."""
+def test_crawl_is_listed_once(catalog: Catalog, crawl: FullCrawl, came: int):
+    """A second process that lists the crawl at the same time adds nothing once the first has listed it."""
 
     def later() -> Iterator[ListedProject]:
         yield from listed()[:came]
@@ -108,7 +108,7 @@ def test_a_crawl_is_listed_once(catalog: Catalog, crawl: FullCrawl, came: int):
     assert (now.listed_serial, now.with_history) == (SERIAL, True)
 
 
-def test_a_catalog_that_follows_more_keeps_the_history_of_what_it_followed(catalog: Catalog):
+def test_wider_selection_keeps_the_history_of_followed_projects(catalog: Catalog):
     url, few = "https://index.example.org/simple/", Selection(frozenset({"one"}))
     crawl = open_crawl(catalog, SERIAL, SERIAL, url, few)
     list_projects(catalog, crawl, [ListedProject("one", 1)], SERIAL)

@@ -1,4 +1,4 @@
-"""The list of projects compared with the catalog, and the range that visits what differs."""
+"""Comparison of the project list with the catalog, and the range that visits the differences."""
 
 import itertools
 from collections.abc import Iterator
@@ -30,9 +30,9 @@ LISTED = {"Kept": 9, "newer": 12, "older": 7, "bare": None}
 
 @pytest.fixture
 def small(tmp_path: Path, database_url: str) -> Iterator[SmallCatalog]:
-    """Ranges are complete and events are stored up to serial 10; `kept` and `gone` have a live file each."""
+    """Yield a catalog complete up to serial 10, in which `kept` and `gone` have one live file each."""
     made = small_catalog(tmp_path, database_url)
-    made = SmallCatalog(made.catalog, itertools.count(1_000))  # ids beyond those that the database gives
+    made = SmallCatalog(made.catalog, itertools.count(1_000))  # ids above those that the database assigns
     made.complete(10)
     for serial, name in ((3, "kept"), (4, "gone")):
         made.add(serial, name, "1.0", f"{name}-1.0.tar.gz")
@@ -49,7 +49,7 @@ def ids(small: SmallCatalog, *names: str) -> list[int]:
     return [project.id for project in found if project is not None]
 
 
-def test_each_listed_project_is_compared_and_new_ones_are_entered(small: SmallCatalog):
+def test_listed_projects_are_compared_and_new_ones_entered(small: SmallCatalog):
     page = [
         ListedProject("Kept", 9),
         ListedProject("newer", 12),
@@ -69,7 +69,7 @@ def test_each_listed_project_is_compared_and_new_ones_are_entered(small: SmallCa
     assert entered == {"newer": 10, "older": 15}  # events are stored up to 10
 
 
-def test_unlisted_are_projects_with_live_files_that_the_list_could_have(small: SmallCatalog):
+def test_unlisted_projects_have_live_files_as_old_as_the_list(small: SmallCatalog):
     kept, gone = ids(small, "kept", "gone")
     with small.catalog.write() as connection:
         found = unlisted_projects(connection, lambda id_: id_ == kept, 15)
@@ -83,7 +83,7 @@ def test_unlisted_are_projects_with_live_files_that_the_list_could_have(small: S
         assert unlisted_projects(connection, lambda id_: id_ == kept, 15) == []
 
 
-def test_the_next_range_takes_what_lists_queued_and_what_stored_events_change(small: SmallCatalog):
+def test_next_range_visits_queued_and_changed_projects(small: SmallCatalog):
     [gone] = ids(small, "gone")
     with small.catalog.write() as connection:
         compared = compare_listed(connection, [ListedProject("kept", 9), ListedProject("new", 12)], 14)
@@ -112,7 +112,7 @@ def test_the_next_range_takes_what_lists_queued_and_what_stored_events_change(sm
         ]
 
 
-def test_the_catalog_is_exact_again_at_the_end_of_the_list_where_pages_showed_it(small: SmallCatalog):
+def test_catalog_is_exact_again_from_the_list_end_or_the_newest_page(small: SmallCatalog):
     with small.catalog.write() as connection:
         queue_listed(connection, compare_listed(connection, [ListedProject("kept", 13)], 15), 15)
         serials = allocate_listed_range(connection, 15, 1.0)

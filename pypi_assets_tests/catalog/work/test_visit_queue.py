@@ -42,7 +42,7 @@ from pypi_assets_tests.catalog.ended_visits import enter, visit
 from pypi_assets_tests.examples import examples
 
 
-def test_visits_are_claimed_in_the_order_of_the_policy(catalog: Catalog):
+def test_visits_are_claimed_in_policy_order(catalog: Catalog):
     with catalog.write() as connection:
         paused, failing, unchanged, nearer, further, unknown = enter(connection, 6)
         visit(connection, [paused, failing, unchanged, nearer, further], "page", 1.0)
@@ -62,7 +62,7 @@ def test_visits_are_claimed_in_the_order_of_the_policy(catalog: Catalog):
 
 @settings(max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(times=st.lists(st.one_of(st.none(), st.integers(0, 3)), min_size=1, max_size=6), count=st.integers(0, 7))
-def test_the_longest_unvisited_are_found_in_order(catalog: Catalog, times: list[int | None], count: int):
+def test_longest_unvisited_projects_are_found_in_order(catalog: Catalog, times: list[int | None], count: int):
     with catalog.write() as connection:
         connection.execute(visit_statistics.delete())
         entered = enter(connection, len(times))
@@ -79,14 +79,16 @@ def test_the_longest_unvisited_are_found_in_order(catalog: Catalog, times: list[
         ][:count]
 
 
-def test_revisits_take_the_longest_unvisited_that_no_workload_visits_anyway(catalog: Catalog):
+def test_revisits_take_longest_unvisited_projects_without_other_workload(catalog: Catalog):
     with catalog.write() as connection:
         entered = enter(connection, 4)
         for at, project in enumerate(entered):
             visit(connection, [project], "page", float(at))
         queue_visits(connection, "range:1-2", [(entered[0].id, 0, 0)])
         assert queue_revisits(connection, 2, excluded_workload="range:1-2") == 2
-        assert queue_revisits(connection, 2, excluded_workload="range:2-3") == 2  # those before are not done yet
+        assert (
+            queue_revisits(connection, 2, excluded_workload="range:2-3") == 2
+        )  # the earlier revisits are not finished
         assert queue_revisits(connection, 2, excluded_workload="range:2-3") == 0
         assert queue_revisits(connection, 0, excluded_workload="range:2-3") == 0
         assert workload_progress(connection, REVISITS).todo == 4
@@ -96,7 +98,7 @@ def test_revisits_take_the_longest_unvisited_that_no_workload_visits_anyway(cata
         assert queued == [entered[0].id]
 
 
-def test_an_exhausted_revisit_is_tried_again_when_it_is_its_turn(catalog: Catalog):
+def test_exhausted_revisit_is_retried_on_its_turn(catalog: Catalog):
     with catalog.write() as connection:
         entered = enter(connection, 2)
         note_seen(connection, dict.fromkeys((one.id for one in entered), 1.0))
@@ -110,7 +112,7 @@ def test_an_exhausted_revisit_is_tried_again_when_it_is_its_turn(catalog: Catalo
         assert (again.project.id, again.attempts) == (entered[0].id, 0)
 
 
-def test_a_success_clears_exhausted_visits_that_wanted_no_newer_page(catalog: Catalog):
+def test_success_clears_exhausted_visits_that_needed_no_newer_page(catalog: Catalog):
     with catalog.write() as connection:
         one, other = enter(connection, 2)
         for workload, serial in (("range:0-5", 5), ("range:5-9", 9), ("audit:1", 0)):
@@ -129,7 +131,7 @@ def test_a_success_clears_exhausted_visits_that_wanted_no_newer_page(catalog: Ca
         assert exhausted() == [(one.id, 9)]
 
 
-def test_lower_nice_values_come_first(catalog: Catalog):
+def test_lower_nice_values_run_first(catalog: Catalog):
     queue = Reads(catalog, 6)
     with catalog.write() as connection:
         project_id = connection.scalar(select(distributions.c.project_id).where(distributions.c.id == queue.items[0]))
@@ -138,7 +140,7 @@ def test_lower_nice_values_come_first(catalog: Catalog):
     assert queue.claim("one", 1_000.0, 6) == [*queue.items[4:], *queue.items[1:4], queue.items[0]]
 
 
-def test_bytes_that_change_while_they_are_read_are_read_again(catalog: Catalog):
+def test_bytes_that_change_during_a_read_are_reread(catalog: Catalog):
     queue = Reads(catalog, 2)
     assert queue.claim("one", 1_000.0, 2) == queue.items
     with catalog.write() as connection:
@@ -148,7 +150,7 @@ def test_bytes_that_change_while_they_are_read_are_read_again(catalog: Catalog):
     assert queue.claim("two", 1_001.0, 2) == [queue.items[0]]
 
 
-def test_an_attempt_whose_worker_died_counts_and_is_kept(catalog: Catalog):
+def test_attempt_of_a_dead_worker_counts_and_is_kept(catalog: Catalog):
     queue = Reads(catalog, 1)
     for at, worker in enumerate(("one", "two", "three"), 1):
         assert queue.claim(worker, 1_000.0 * at, 1) == queue.items
@@ -164,7 +166,7 @@ def test_an_attempt_whose_worker_died_counts_and_is_kept(catalog: Catalog):
     assert kept == [(1, "one", ABANDONED), (2, "two", ABANDONED), (3, "three", ABANDONED)]
 
 
-def test_an_open_audit_is_joined_and_keeps_its_share(catalog: Catalog):
+def test_open_audit_is_joined_and_keeps_its_share(catalog: Catalog):
     opened = open_audit(catalog, 5.0)
     assert open_audit(catalog, 50.0) == opened
     assert complete_audit(catalog, opened).completed_at is not None
@@ -176,7 +178,7 @@ def test_an_open_audit_is_joined_and_keeps_its_share(catalog: Catalog):
     assert completed.id == opened.id
 
 
-def test_all_projects_are_counted_and_some_are_named():
+def test_audit_counts_all_projects_and_names_some():
     findings = Findings()
     for number in range(25):
         findings.add(Drift.NOT_LISTED, f"project{number}")
@@ -185,7 +187,7 @@ def test_all_projects_are_counted_and_some_are_named():
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_differences_of_pages_of_one_serial_are_found_once(catalog: Catalog, times: int):
+def test_differences_between_pages_of_one_serial_are_found_once(catalog: Catalog, times: int):
     audit = open_audit(catalog, 100.0)
     with catalog.write() as connection:
         same, archived, newer, never_seen = enter(connection, 4)
