@@ -111,7 +111,7 @@ def test_live_set_is_exact_with_pages_newer_than_their_serial(operations, is_kno
 
 @given(operations=st.lists(operation_names, min_size=1, max_size=20), data=st.data())
 def test_page_overrides_events_at_its_serial(operations, data):
-    """Even if events are lost or wrong, the state at a page's serial is what the page showed."""
+    """Even if events are lost or wrong, the page decides the state at its serial."""
     index = SimulatedIndex()
     for operation in operations:
         index.do(*operation)
