@@ -1,4 +1,4 @@
-"""A machine's clock that is set forward and back while work is under way."""
+"""A machine's clock that tests set forward and back during a crawl."""
 
 import time
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from pypi_assets.catalog.database import Catalog, MachineClock
 
 @dataclass
 class SetClock:
-    """The true time, and by how much the clock was set forward, in seconds."""
+    """A clock with the true time and an offset in seconds."""
 
     ahead_s: float = 0.0
 
@@ -16,5 +16,5 @@ class SetClock:
         return time.time() + self.ahead_s
 
     def of(self, catalog: Catalog) -> Catalog:
-        """Return the catalog as a process of the machine with this clock opens it."""
+        """Return the catalog as a process with this clock opens it."""
         return replace(catalog, clock=MachineClock(self.now, time.monotonic))

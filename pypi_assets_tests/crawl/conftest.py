@@ -1,4 +1,4 @@
-"""A served index for every test of a crawl."""
+"""A served index for each test of a crawl."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Crawls in processes of their own, as the settings put them together, to be killed."""
+"""Crawls in separate processes, built from settings like real ones, for tests that kill them."""
 
 import signal
 from multiprocessing.context import ForkServerProcess
@@ -15,7 +15,7 @@ WORKS = {"full": crawl_full, "incremental": crawl_incremental, "scopes": run_rea
 
 
 def crawl_process(index: ServedIndex, database_url: str, work: str, **more: object) -> ForkServerProcess:
-    """Return a process, not started yet, that does one of the WORKS, with more settings than those of all."""
+    """Return an unstarted process that does one of the WORKS. `more` adds to the common settings."""
     settings = {"index_url": index.url, "database_url": database_url, "storage_url": index.storage.url} | more
     return processes.Process(target=_crawl, args=(work, settings))
 

@@ -1,4 +1,4 @@
-"""Draws what happens to two projects of a served index."""
+"""Random operations on two projects of a served index."""
 
 from hypothesis import strategies as st
 
@@ -13,7 +13,7 @@ KINDS = (*["wheel"] * 4, *["sdist"] * 3, "remove_file", *RELEASE_KINDS, *PROJECT
 
 
 def drawn_changes(*more_kinds: str) -> st.SearchStrategy[tuple[str, str, str]]:
-    """Draw the arguments of `do` after the index: `yank_for` is a kind too, a yank with a reason."""
+    """Draw the arguments of `do` after the index. The kind `yank_for` is a yank with a reason."""
     return st.tuples(st.sampled_from((*KINDS, *more_kinds)), st.sampled_from(PROJECTS), st.sampled_from(VERSIONS))
 
 
@@ -21,7 +21,7 @@ changes = drawn_changes()
 
 
 def do(index: ServedIndex, kind: str, project: str, version: str) -> None:
-    """Do the operation on the index; nothing happens if the index rejects it now."""
+    """Apply the operation to the index. Operations that the index rejects are ignored."""
     history = index.history
     try:
         if kind in {"wheel", "sdist"}:

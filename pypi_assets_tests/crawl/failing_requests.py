@@ -1,4 +1,4 @@
-"""Faults of a served index: requests that fail, and answers of the changelog."""
+"""Faults for a served index: failing requests and changelog answers."""
 
 import xmlrpc.client
 
@@ -6,7 +6,7 @@ from starlette.responses import PlainTextResponse
 
 
 def fail(path: str, *, status: int = 503, times: int = 10**9):
-    """Faults: the first `times` requests for paths that hold `path` are answered with `status`."""
+    """Return faults that answer the first `times` requests whose path contains `path` with `status`."""
     left = [times]
 
     def answer(request):

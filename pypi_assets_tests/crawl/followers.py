@@ -1,4 +1,4 @@
-"""A catalog that follows an index in this process, whose changelog may be off."""
+"""A catalog that follows an index in this process, whose changelog can be unavailable."""
 
 import atexit
 import shutil
@@ -69,7 +69,7 @@ BUSY = TransientError("HTTP 503", "https://index.example.org/pypi")
 
 @dataclass
 class SilentIndex(ModelIndex):
-    """An index whose changelog answers with `trouble`, and its list with `listing`, where they are not None."""
+    """An index that raises `trouble` for its changelog and serves `listing` as its list, unless these are None."""
 
     trouble: PackageIndexError | None = None
     listing: tuple[int | None, list[ListedProject]] | None = None
@@ -100,7 +100,7 @@ class SilentIndex(ModelIndex):
 
 @dataclass
 class Follower:
-    """A catalog that follows an index by one lister; `notified` has the messages for people."""
+    """A catalog that follows an index with one lister. `notified` holds the notices for operators."""
 
     index: SilentIndex
     catalog: Catalog
@@ -129,7 +129,7 @@ class Follower:
         return frozenset((file.filename, file.yanked) for file in live_files(self.catalog, serial))
 
     def data(self) -> set[tuple[Any, ...]]:
-        """The facts of each live file, without since when it is live."""
+        """Return the facts of each live file, without the serial since which it is live."""
         return {
             (
                 canonicalize_name(file.project),
@@ -160,7 +160,7 @@ class Follower:
             return False
 
     def require_exact(self) -> None:
-        """Each serial that has an answer is as the index showed it."""
+        """Check that the files at each answerable serial equal those that the index showed."""
         status = catalog_status(self.catalog)
         assert status.ledger_faults == ()
         for serial in range(self.complete + 1):
@@ -169,7 +169,7 @@ class Follower:
 
 
 def empty_catalog(catalog: Catalog) -> None:
-    """Deletes all rows, which is quicker than to create the tables again."""
+    """Delete all rows, which is faster than creating the tables again."""
     with catalog.write() as connection:
         if catalog.is_sqlite:
             for table in reversed(metadata.sorted_tables):
@@ -189,7 +189,7 @@ def _opened(lister: str) -> Catalog:
 
 
 def follower(lister: str, trouble: PackageIndexError | None = None) -> Follower:
-    """One with an empty catalog."""
+    """Return a follower with an empty catalog."""
     empty_catalog(_opened(lister))
     return Follower(SilentIndex(trouble=trouble), _opened(lister), lister)
 

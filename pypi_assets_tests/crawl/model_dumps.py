@@ -1,4 +1,4 @@
-"""What a reader of dumps has: the rows of a full dump, and of the dumps of all ranges after it, in order."""
+"""A reader of dumps: it holds the rows of a full dump, updated by the dumps of all later ranges in order."""
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import RangeState, complete_serial, ledger, read_state
@@ -14,16 +14,16 @@ Rows = dict[str, dict[str, object]]
 
 
 class DumpReader:
-    """Dumps a catalog as soon as it is exact, and each range that is complete since; keeps what follows from that."""
+    """Dumps a catalog once it is exact, then each range as it completes, and keeps the resulting rows."""
 
     def __init__(self) -> None:
         self.rows: Rows = {}
         self.serial: int | None = None
 
     def go_on(self, catalog: Catalog) -> bool:
-        """Dumps what is complete now; returns whether that was anything.
+        """Dump everything that is complete now, and return whether there was anything to dump.
 
-        What is known better later, of serials that are dumped already, comes with the next range.
+        Late corrections to serials that are already dumped come with the next range.
         """
         with catalog.read() as connection:
             complete, exact_from = complete_serial(connection), read_state(connection)["exact_from"]
@@ -45,6 +45,6 @@ class DumpReader:
 
 
 def full_dump_of(catalog: Catalog) -> Rows:
-    """The rows of a new full dump, by filename."""
-    dump = open_full_dump(catalog, 1, since=catalog.clock() + 1.0)  # an older one is not joined
+    """Return the rows of a new full dump, by filename."""
+    dump = open_full_dump(catalog, 1, since=catalog.clock() + 1.0)  # do not join an older dump
     return {str(row["filename"]): row for row in map(as_dumped, full_dump_rows(catalog, dump, 0))}

@@ -1,4 +1,4 @@
-"""An index, a catalog that follows it, and what must hold after each step of a history (model_steps.py)."""
+"""An index, a catalog that follows it, and the invariants after each step of a history (model_steps.py)."""
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -56,9 +56,9 @@ LONGEST_NAP_S = 150.0
 
 
 def follow(catalog: Catalog, history: Sequence[Step]) -> "Following":
-    """Goes through a history, with an empty catalog. Raises AssertionError where the catalog is not exact.
+    """Run a history with an empty catalog. Raise AssertionError if the catalog is not exact.
 
-    What happens depends on the history alone, not on how long anything takes.
+    The result depends only on the history, not on how long anything takes.
     """
     following = Following(catalog)
     with draining_in_place():
@@ -71,19 +71,19 @@ def follow(catalog: Catalog, history: Sequence[Step]) -> "Following":
 
 @contextmanager
 def draining_in_place() -> Iterator[None]:
-    """Work is done at once and in order, without threads, and no process looks at the clock."""
+    """Make draining run work immediately and in order, without threads and without checks of the clock."""
     with ExitStack() as stack:
         stack.enter_context(patch.object(draining, "_GATHER_S", None))
         stack.enter_context(patch.object(draining, "ThreadPoolExecutor", _InPlace))
         stack.enter_context(patch.object(draining, "threading", SimpleNamespace(Event=Event, Thread=_NoThread)))
         stack.enter_context(patch.object(draining.Pace, "is_due", return_value=False))
-        for module in (draining, crawler_module):  # after each nap a worker looks at the whole queue
+        for module in (draining, crawler_module):  # after each nap a worker sees the whole queue
             stack.enter_context(patch.object(module, "_LONGEST_NAP_S", LONGEST_NAP_S))
         yield
 
 
 class _InPlace(Executor):
-    """Does at once what one thread would do while the drain waits for it."""
+    """Runs the tasks of one thread at once while the drain waits for it."""
 
     def __init__(self, *_: object, **__: object) -> None: ...
 
@@ -97,7 +97,7 @@ class _InPlace(Executor):
 
 
 class _NoThread:
-    """In place of the thread that renews claims every 100 seconds, which no history lasts."""
+    """Replaces the thread that renews claims every 100 seconds, since no history lasts that long."""
 
     def __init__(self, **_: object) -> None: ...
 
@@ -107,7 +107,7 @@ class _NoThread:
 
 
 class Following:
-    """An index, and a catalog that follows it."""
+    """An index and a catalog that follows it."""
 
     def __init__(self, catalog: Catalog) -> None:
         self.now = 1_000_000.0
@@ -130,7 +130,7 @@ class Following:
                 if self.has_baseline and arguments["plan"]["seed"] % 2:
                     self.require_dumps()
 
-    # What the index does
+    # Operations on the index
 
     def begin(
         self,
@@ -190,10 +190,10 @@ class Following:
     def pass_time(self, seconds: float) -> None:
         self.now += seconds
 
-    # What is done
+    # Work of the catalog
 
     def crawl_all(self, plan: dict[str, Any], history: bool) -> None:
-        if not self.has_baseline:  # its pages are the only source
+        if not self.has_baseline:  # the pages of the first crawl are the only source
             is_cached = self.index.is_cached
             self.heal()
             self.index.is_cached = is_cached
@@ -246,7 +246,7 @@ class Following:
         index.before_answer = move
         run_in_step([Worker(run, lifetime) for lifetime in plan["lifetimes"]], plan["order"], (TransientError,))
         index.before_answer = lambda: None
-        # a worker that was killed, or failed, has not stored its pages; events alone can tell of their files
+        # a killed or failed worker stored no pages, so only events can show their files
         by_pages = select(distributions.c.filename).where(distributions.c.page_serial.is_not(None))
         with self.catalog.read() as connection:
             index.delivered &= delivered | set(connection.scalars(by_pages))
@@ -267,10 +267,10 @@ class Following:
             sleep=sleep,
         )
 
-    # What must hold
+    # Invariants
 
     def require_exact(self) -> None:
-        """Each serial up to the complete one is as the index showed it."""
+        """Check that the catalog equals the index at each exact serial up to the complete serial."""
         truth = self.index.truth
         with self.catalog.read() as connection:
             if last_completed_crawl(connection) is None:
@@ -300,13 +300,13 @@ class Following:
             self._require_shown(found_at, complete)
 
     def require_dumps(self) -> None:
-        """A full dump, and the dumps of all ranges after it, have what the index showed at their end."""
+        """Check that a full dump plus the dumps of all later ranges equals the index at their end."""
         if self.reader.go_on(self.catalog) and self.reader.serial is not None:
             rows = self.reader.rows.items()
             self._require_shown(((filename, bool(row["yanked"])) for filename, row in rows), self.reader.serial)
 
     def _require_shown(self, found: Iterable[tuple[str, bool]], serial: int) -> None:
-        """The files found live at `serial`, each with whether it is yanked, are those that were shown."""
+        """Check the `(filename, is yanked)` pairs found live at `serial` against the index at that serial."""
         with self.catalog.read() as connection:
             left_out = self._unknowable(connection) | self.index.truth.doubtful.keys()
             unknown_yanks = self._yanked_unseen(connection)
@@ -317,11 +317,11 @@ class Following:
         assert compared(found) == compared(self.index.truth.at(serial))
 
     def _unknowable(self, connection: Connection) -> set[str]:
-        """The files that are in the whole changelog alone, since no page has shown them.
+        """Return the files that appear only in the complete changelog, since no page has shown them.
 
-        They were added before the stored events, and are gone again; or they came while an older quarantine hid them. A
-        page that is older than one that was seen before does not count. Until a replay of the changelog has ended, its
-        events say nothing yet.
+        They were added before the first stored event and are removed again, or they were added during an older
+        quarantine. A page older than one already seen does not count. Until a replay of the changelog has ended, its
+        events do not count either.
         """
         state = read_state(connection)
         first = state["exact_from"]
@@ -334,7 +334,7 @@ class Following:
         return unknowable - self.index.delivered
 
     def _yanked_unseen(self, connection: Connection) -> set[str]:
-        """The files that no page has shown, of projects in which something was yanked before the stored events."""
+        """Return the files that no page has shown, of projects with a yank before the first stored event."""
         since = read_state(connection)["events_since"]
         events = self.index.state.changelog
         old = (event for event in events if event.serial <= since)
@@ -343,7 +343,7 @@ class Following:
         return {name for name in named if name is not None} - self.index.delivered
 
     def settle(self) -> None:
-        """In the end all is well again, and what was left undone is done."""
+        """End all faults, do all remaining work, and check the final state."""
         self.heal()
         self.index.racing = 0.0
         self.now += 2 * REFRESH_S
@@ -358,7 +358,7 @@ class Following:
         if self.is_respelled or self.has_drifted:
             with self.catalog.read() as connection:
                 is_audit_open = find_open_audit(connection) is not None
-            for _ in range(1 + is_audit_open):  # an open one has its own list, which can be old, and its own share
+            for _ in range(1 + is_audit_open):  # an open audit keeps its own list, which can be old, and its own share
                 audit_index(self._crawler(self.catalog), 100.0)
             self._require_statuses()
             self.index.truth.is_seen(self.index.serial)
@@ -369,7 +369,7 @@ class Following:
         self.require_dumped()
 
     def require_rest(self) -> None:
-        """Nothing is left to do: all that is live now is known, and has been read."""
+        """Check that no work is left: all files that are live now are known and have been read."""
         now = self.index.truth.now()
         assert catalog_status(self.catalog).complete_serial == self.index.serial
         live = {file.filename: file for file in live_files(self.catalog)}
@@ -394,9 +394,9 @@ class Following:
             self._require_unexplained(connection)
 
     def _require_unexplained(self, connection: Connection) -> None:
-        """Changes that no event explains are there still: what was explained later is logged as such.
+        """Check that unexplained changes still exist: a change that was explained later is logged with its event.
 
-        A file can come by an event, and be lacking on the page of the same serial.
+        A file can be added by an event and be missing from the page of the same serial.
         """
         columns = (changes.c.distribution_id, changes.c.serial, changes.c.cause)
         logged = {tuple(row) for row in connection.execute(select(*columns))}
@@ -414,15 +414,15 @@ class Following:
         assert found == expected, f"{found} are displayed, and should be {expected}"
 
     def _names(self) -> dict[str, str]:
-        """The names that the list of projects displays, by normalized name."""
+        """Return the names that the list of projects displays, by normalized name."""
         return {
             name: project.name
             for name, project in self.index.state.projects.items()
-            if project.status != ProjectStatus.QUARANTINED  # which no list has
+            if project.status != ProjectStatus.QUARANTINED  # which no list contains
         }
 
     def _require_statuses(self) -> None:
-        """An audit has just visited all projects that have files."""
+        """Check the statuses of all projects with files, which an audit has just visited."""
         with self.catalog.read() as connection:
             rows = connection.execute(select(projects.c.normalized, projects.c.status))
             found = {normalized: status for normalized, status in rows}
@@ -433,10 +433,10 @@ class Following:
         assert {name: found[name] for name in expected} == expected
 
     def require_dumped(self) -> None:
-        """A full dump, and the dumps of all ranges after it, have the rows of a new full dump, and those are true."""
+        """Check that the rows of the dumps so far equal a new full dump, and that this dump is true."""
         if self.index.serial == 0:
-            return  # nothing can be dumped of an empty index
-        if name := next(iter(self.index.state.projects), None):  # what is known better now comes with the next range
+            return  # an empty index cannot be dumped
+        if name := next(iter(self.index.state.projects), None):  # the next range publishes late corrections
             self.index.record_event(name, None, "docupdate")
         else:
             self.index.do("add", "Alpha", "9.1", "alpha-9.1.tar.gz")
@@ -459,8 +459,9 @@ class Following:
 
 
 def _by_their_times(operations: Sequence[Operation]) -> list[Operation]:
-    """The operations, with a release for each spelling of a version up to the last upload that made one: so until
-    March 2018."""
+    """Return the operations with one release per spelling of a version up to the last `add-own` upload, as PyPI had
+    until March 2018.
+    """
     until = max((number for number, (kind, *_) in enumerate(operations) if kind == "add-own"), default=-1)
     return [
         ("add-own" if kind.startswith("add") and kind != "add-many" and number < until else kind, *rest)
@@ -469,7 +470,7 @@ def _by_their_times(operations: Sequence[Operation]) -> list[Operation]:
 
 
 def _spans(connection: Connection, table: Table) -> dict[str, Spans]:
-    """The stored intervals of each file."""
+    """Return the stored intervals of each file."""
     rows = connection.execute(
         select(distributions.c.filename, table.c.start, table.c.end).join(
             distributions, distributions.c.id == table.c.distribution_id

@@ -1,6 +1,7 @@
-"""Tries many histories in several processes: `python -m pypi_assets_tests.crawl.model_run --histories 20000`.
+"""Runs many histories in several processes: `python -m pypi_assets_tests.crawl.model_run --histories 20000`.
 
-Each history follows from its seed. A failure is printed with its seed, and in the end shortened to what still fails.
+Each history is determined by its seed. A failure is printed with its seed and with the shortest history that still
+fails.
 """
 
 # ruff: noqa: T201 - it prints what it finds
@@ -34,7 +35,7 @@ _MEMORY = Path("/dev/shm")
 
 @dataclass(frozen=True)
 class Failure:
-    """Where a history failed: its kind has the error and the line, without what was drawn."""
+    """A failed history. `kind` is the error and its line, without the drawn values."""
 
     seed: int
     kind: str
@@ -42,7 +43,7 @@ class Failure:
 
 
 def try_history(catalog: Catalog, history: list[Step], seed: int = 0) -> Failure | None:
-    """Follows a history; returns how it failed, or None."""
+    """Run a history. Return its failure, or None."""
     try:
         follow(catalog, history)
     except Exception as error:  # noqa: BLE001 - each failure is reported
@@ -53,7 +54,7 @@ def try_history(catalog: Catalog, history: list[Step], seed: int = 0) -> Failure
 
 
 def shortened(catalog: Catalog, failure: Failure, within_s: float) -> str:
-    """The shortest history found that fails like the one of the failure's seed, as text."""
+    """Return, as text, the shortest history found that fails in the same way."""
 
     def fails(history: list[Step]) -> bool:
         found = try_history(catalog, history)
@@ -66,7 +67,7 @@ def shortened(catalog: Catalog, failure: Failure, within_s: float) -> str:
 
 @contextmanager
 def scratch_catalog() -> Iterator[Catalog]:
-    """A catalog in a new SQLite database, in memory where the system has a place for that."""
+    """Yield a catalog in a new SQLite database, in memory if the system supports it."""
     with _scratch_folder() as folder, pytest.MonkeyPatch.context() as patch:
         prepare_catalogs(patch)
         catalog = open_catalog(sqlite_database(Path(folder, "catalog.sqlite")))
@@ -80,12 +81,12 @@ def _scratch_folder() -> tempfile.TemporaryDirectory[str]:
 
 @cache
 def _catalog_of_process(folder: str) -> Catalog:
-    """The catalog of all histories that this process tries, in `folder`, and so one cache of compiled statements."""
+    """Open this process's catalog in `folder`. All histories share it, to reuse the cache of compiled statements."""
     prepare_catalogs(pytest.MonkeyPatch())
     catalog = open_catalog(sqlite_database(Path(folder, f"{os.getpid()}.sqlite")))
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 50, 100)  # histories leave little behind, and looking for that took a tenth of the time
+    gc.set_threshold(50_000, 50, 100)  # histories leave little garbage, and collecting it took a tenth of the time
     return catalog
 
 
@@ -96,7 +97,7 @@ def _try_part(folder: str, seeds: range) -> tuple[range, list[Failure]]:
 
 
 def run(first: int, histories: int, workers: int, shrink_s: float) -> int:
-    """Tries the histories of the seeds from `first` on; returns how many failed."""
+    """Run the histories of the seeds from `first` on, and return the number of failures."""
     started = time.monotonic()
     parts = [
         range(seed, min(seed + _AT_A_TIME, first + histories)) for seed in range(first, first + histories, _AT_A_TIME)

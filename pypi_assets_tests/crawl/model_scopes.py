@@ -1,8 +1,8 @@
-"""Follows random graphs of requirements with scopes: `python -m pypi_assets_tests.crawl.model_scopes --graphs 5000`.
+"""Follows random requirement graphs with scopes: `python -m pypi_assets_tests.crawl.model_scopes --graphs 5000`.
 
-Each graph, and all that happens to it, follows from its seed, which a failure prints. After each piece of work, what
-the catalog knows of scopes is compared with a breadth-first search at each serial over what has been read by then,
-and its answers with what the index showed.
+Each graph and its changes are determined by a seed, which a failure prints. After each piece of work, the scope members
+are compared with a breadth-first search at each serial over the files read by then, and the answers are compared with
+what the index showed.
 """
 
 # ruff: noqa: T201 - it prints what it finds
@@ -78,7 +78,7 @@ class Reached:
 
 
 class Graph:
-    """An index, scopes that follow it, and all that follows from `seed`. Little happens to a small one."""
+    """An index and scopes that follow it, determined by `seed`. A small graph has few changes."""
 
     def __init__(self, catalog: Catalog, seed: int, *, is_small: bool = False) -> None:
         self.is_small = is_small
@@ -101,7 +101,7 @@ class Graph:
         return self.follower.crawler
 
     def follow(self) -> None:
-        """Raises AssertionError where the catalog is wrong."""
+        """Run the graph. Raise AssertionError if the catalog is wrong."""
         self.happen(self.random.randrange(4, 16 if self.is_small else 24))
         self.create()
         self.work(self.run)
@@ -121,7 +121,7 @@ class Graph:
             self.random.choices([step for _, step in steps], [weight for weight, _ in steps])[0]()
         self.end()
 
-    # What happens
+    # Operations on the index and the scopes
 
     def note(self, text: str) -> None:
         self.steps.append(text)
@@ -151,7 +151,7 @@ class Graph:
         self.index.unreadable = set(self.random.sample(names, min(len(names), self.random.randrange(4))))
         self.note(f"unreadable: {sorted(self.index.unreadable)}")
 
-    # What is done
+    # Work of the catalog
 
     def create(self) -> None:
         self.names += 1
@@ -175,7 +175,7 @@ class Graph:
         with self.crawler.catalog.write() as connection:
             if is_removed:
                 remove_scope(connection, scope)
-                self.before.pop(scope.id, None)  # SQLite gives its number to the next one
+                self.before.pop(scope.id, None)  # SQLite reuses its id for the next scope
                 self.kept.pop(scope.id, None)
                 return
             prune_scope(connection, scope, self.follower.now)
@@ -194,7 +194,7 @@ class Graph:
         run_ready_scopes(crawler)
 
     def crawl_some(self, crawler: Crawler) -> None:
-        """Allocates ranges, and works on some of all that there are, in any order."""
+        """Allocate ranges, and work on a random part of all ranges in any order."""
         if not self.has_baseline():
             return
         allocate_next_ranges(replace(crawler, range_events=self.random.choice([1, 2, 4, 500, 500])))
@@ -205,7 +205,7 @@ class Graph:
             crawl_range(crawler, serials)
 
     def work(self, work: Callable[[Crawler], object]) -> None:
-        """Works, while the index goes on and fails now and then; the process may be killed."""
+        """Run `work` while the index changes and sometimes fails. The process may be killed."""
         random, index = self.random, self.index
         if work in (crawl_incremental, retry) and not self.has_baseline():
             return
@@ -231,7 +231,7 @@ class Graph:
         self.require_right()
 
     def end(self) -> None:
-        """Nothing is left, once the index answers and all scopes go on."""
+        """Check that no work is left once the index answers and all scopes are resumed."""
         self.index.unreadable = set()
         self.index.before_answer = self.require_no_more
         for scope in self.scopes():
@@ -256,7 +256,7 @@ class Graph:
             assert not differences, f"wrong counts: {differences}"
             assert complete_serial(connection) == self.index.serial
 
-    # What must hold
+    # Invariants
 
     def scopes(self) -> list[Scope]:
         with self.catalog.read() as connection:
@@ -279,7 +279,9 @@ class Graph:
                 assert set(self.reader.rows) == shown, "dumps"
 
     def require_closures(self) -> None:
-        """Each scope leads to what a breadth-first search finds, since the same serial and in as many steps."""
+        """Check that each scope has the members that a breadth-first search finds, with the same first serials and
+        depths.
+        """
         for scope, expected in self.require_no_more(is_thorough=True):
             found = self.follower.members(scope.name)
             within = {name for name, (_, is_beyond, _, _) in found.items() if not is_beyond}
@@ -292,10 +294,11 @@ class Graph:
                 assert first == since, f"{scope.name}: {name} since {first}, and should be since {since}"
 
     def require_no_more(self, *, is_thorough: bool = False) -> list[tuple[Scope, dict[str, Reached]]]:
-        """No scope leads to a project that the search does not find, or found when it became known.
+        """Check that each member of a scope is found by the search now, or was found when it entered.
 
-        What is known later may show that nothing led there. So this looks before each request. Returns what the search
-        finds now for each scope that is not aborted: for those that lead to more than before, if not `is_thorough`.
+        Later knowledge may show that nothing led to a member, so this check runs before each request. Return what the
+        search finds now for each scope that is not aborted. Scopes with unchanged members are skipped unless
+        `is_thorough`.
         """
         searched = []
         for scope in self.scopes():
@@ -317,7 +320,7 @@ class Graph:
         return searched
 
     def require_answers(self) -> None:
-        """From each project's own serial on, its files are those that the index showed."""
+        """Check that from each project's exact serial on, its files equal those that the index showed."""
         of = followed_intervals.c
         query = select(projects.c.normalized, of.exact_from, of.end).join(projects, projects.c.id == of.project_id)
         with self.catalog.read() as connection:
@@ -341,7 +344,7 @@ class KnownFile:
 
 
 def known_files(connection: Connection) -> dict[str, list[KnownFile]]:
-    """What the catalog knows of files, by project."""
+    """Return the files that the catalog knows, by project."""
     live, yanked = spans_of(connection, live_intervals), spans_of(connection, yanked_intervals)
     query = (
         select(
@@ -376,7 +379,7 @@ def search(
     files: Mapping[str, list[KnownFile]],
     requirements: Mapping[str, tuple[str, ...]],
 ) -> dict[str, Reached]:
-    """What the roots lead to: at each serial at which anything may differ, breadth first."""
+    """Search breadth first from the roots, at each serial where the result may differ."""
     serials = {scope.since, *(stored.from_serial for stored in rulesets)}
     for of_project in files.values():
         for file in of_project:
@@ -405,7 +408,7 @@ def search(
 
 
 def selected(files: list[KnownFile], serial: int, rules: object) -> Iterator[str]:
-    """The files of a project that lead on at a serial, of those that were read."""
+    """Return the files of a project that were read and whose requirements count at a serial."""
     usable = [
         file
         for file in files
@@ -424,7 +427,7 @@ def holds(spans: Spans, serial: int) -> bool:
 
 
 def try_graph(catalog: Catalog, seed: int, *, is_small: bool = False) -> str | None:
-    """Follows the graph of a seed; returns how it failed, or None."""
+    """Run the graph of a seed. Return a description of its failure, or None."""
     graph = Graph(catalog, seed, is_small=is_small)
     try:
         graph.follow()
@@ -437,7 +440,7 @@ def try_graph(catalog: Catalog, seed: int, *, is_small: bool = False) -> str | N
 
 @contextmanager
 def scratch_catalog() -> Iterator[Catalog]:
-    """A catalog in a new SQLite database, in memory where the system has a place for that."""
+    """Yield a catalog in a new SQLite database, in memory if the system supports it."""
     memory = Path("/dev/shm")
     with (
         tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder,

@@ -1,4 +1,4 @@
-"""Shortens a history that fails to one that still fails, with as few steps, operations and troubles as possible."""
+"""Shrinks a failing history to one that still fails, with as few steps, operations and faults as possible."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ _PLAIN = {
 
 
 def shrink(history: list[Step], fails: Callable[[list[Step]], bool], within_s: float) -> list[Step]:
-    """A history no longer than `history` that fails too, the shortest found in `within_s` seconds."""
+    """Return the shortest failing history that is found in `within_s` seconds."""
     until = time.monotonic() + within_s
     is_shorter = True
     while is_shorter and time.monotonic() < until:
@@ -39,7 +39,7 @@ def shrink(history: list[Step], fails: Callable[[list[Step]], bool], within_s: f
 
 
 def _shorter(history: list[Step]) -> Iterator[list[Step]]:
-    """The histories that lack one thing, the large things first."""
+    """Yield histories with one part removed, large parts first."""
     for length in (4, 2, 1):
         for start in range(1, len(history) - length + 1):
             yield history[:start] + history[start + length :]

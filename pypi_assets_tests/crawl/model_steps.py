@@ -1,7 +1,7 @@
-"""The steps of histories, drawn at random from a seed: what an index does, what troubles it makes, what work is done.
+"""Steps of histories, drawn at random from a seed: operations and faults of an index, and work of the catalog.
 
-A history is a list of steps. A step is the name of a method of `Following` (model_following.py) and its arguments, all
-plain values: so a history can be printed, shortened and repeated.
+A history is a list of steps. A step is the name of a method of `Following` (model_following.py) with its arguments. All
+values are plain, so that a history can be printed, shortened and repeated.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ KINDS = ("renames", "spellings", "anyway", "drift", "races", "lags", "users", "a
 
 
 def draw_history(seed: int) -> list[Step]:
-    """The history of a seed."""
+    """Return the history of a seed."""
     return _Draw(Random(seed)).history()
 
 
@@ -90,8 +90,9 @@ class _Draw:
         return "crawl_all", {"plan": self._plan(), "history": history}
 
     def _plan(self) -> dict[str, Any]:
-        """How work is done: after how many steps each worker is killed, whose turn it is, and what the index does
-        meanwhile."""
+        """Draw how work is done: after how many requests each worker is killed, the order of the workers, and the
+        operations of the index meanwhile.
+        """
         random = self._random
         workers = random.choice([1, 1, 1, 2, 3])
         is_calm = random.random() < 0.4

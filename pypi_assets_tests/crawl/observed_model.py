@@ -1,7 +1,7 @@
-"""An index without serials in this process, seen through caches that show old pages, and pollers that observe it.
+"""An in-process index without serials, seen through caches that show old pages, and pollers that observe it.
 
-A history follows from its seed: what happens on the index, who looks when, what fails. What must hold is checked after
-each crawl, and in the end, when the caches show the truth: then the catalog equals the index.
+A history is determined by its seed: index operations, polls and failures. The invariants are checked after each crawl.
+At the end the caches show the current pages, and the catalog must equal the index.
 """
 
 import random as global_random
@@ -52,7 +52,7 @@ Files = Mapping[str, tuple[str, bool]]
 
 @dataclass
 class SeenThroughCaches:
-    """The index, and the pages that caches still show. `now_and_then` is called before each answer."""
+    """The index and the old pages that caches still show. `now_and_then` is called before each answer."""
 
     random: Random
     pages: dict[str, list[Files | None]] = field(default_factory=dict)
@@ -107,7 +107,7 @@ def _shown(name: str, digit: str, yanked: bool, *, with_hash: bool) -> ShownFile
 
 
 class Bytes:
-    """In place of a client: files without bytes, since readers make them up."""
+    """Replaces a client: its files have no bytes, since the readers make up their contents."""
 
     index_url = URL
 
@@ -161,7 +161,7 @@ class Observing:
         self.now += seconds
 
     def happen(self) -> None:
-        """One change on the index: an upload, also over another one, a removal, a yank, a project that goes."""
+        """Apply one change to the index: an upload or overwrite, a removal, a yank, or the removal of a project."""
         project = self.random.choice(PROJECTS)
         files = dict(self.index.current(project) or {})
         name = f"{project.replace('-', '_')}-{self.random.choice(VERSIONS)}{self.random.choice(ENDINGS)}"
@@ -188,7 +188,7 @@ class Observing:
         self.index.change(project, files)
 
     def look(self) -> None:
-        """A round of one poller, with another one in the middle of it, or a kill."""
+        """Run a poll of one poller, with another poll or a kill in the middle."""
         poller = self.random.choice(self.pollers)
         self.index.now_and_then = self._meanwhile
         with suppress(TransientError, KilledError):
@@ -213,12 +213,12 @@ class Observing:
         if self.is_crawled:
             try:
                 crawl_incremental(self.crawler())
-            except TransientError:  # what was seen by then is known, and the catalog has it later
+            except TransientError:  # observations up to here are stored, and the catalog gets them later
                 is_cut = True
         self.require_as_believed(is_cut=is_cut)
 
     def live(self) -> set[tuple[str, str | None, bool]]:
-        """What the catalog has as live; a hash that follows from the bytes, and not from a page, does not count."""
+        """Return the live files of the catalog. Hashes that come from the bytes, not from a page, are omitted."""
         has = self.index.with_hashes
         return {(file.filename, file.sha256 if has else None, file.yanked) for file in live_files(self.catalog)}
 
@@ -240,8 +240,10 @@ class Observing:
         }
 
     def require_as_believed(self, *, is_cut: bool = False) -> None:
-        """What follows from the events is what is believed, and that was shown once. A catalog that follows has the
-        same unless its last crawl `is_cut` short, and no change without an event."""
+        """Check that the state derived from the events equals the believed state, and that a page once showed it.
+
+        A catalog that follows must have the same state and no unexplained change, unless its last crawl `is_cut` short.
+        """
         believed = self.believed()
         assert self.folded() == {(name, yanked) for name, _, yanked in believed}
         if self.index.with_hashes:
@@ -252,7 +254,7 @@ class Observing:
                 assert unexplained_projects(connection) == []
 
     def folded(self) -> set[tuple[str, bool]]:
-        """What follows from the events alone, as the catalog has it follow: (filename, yanked)."""
+        """Return the (filename, yanked) pairs that the catalog derives from the events alone."""
         memory = Observations(self.catalog, URL)
         found: set[tuple[str, bool]] = set()
         events = memory.events(0, 100_000)
@@ -272,7 +274,7 @@ class Observing:
             return connection.scalar(select(func.count()).select_from(observed_events)) or 0
 
     def flap(self, looks: int) -> None:
-        """Caches show old pages in turn, while nothing happens: that adds a bounded number of events."""
+        """Show old pages from caches in turn while nothing changes, and check that few new events are added."""
         before = self.count_events()
         shown = {
             (project, name)
@@ -288,7 +290,7 @@ class Observing:
         assert self.count_events() - before <= 12 * (len(shown) + len(self.index.pages))
 
     def settle(self) -> None:
-        """The caches show the truth: it is believed after some looks, and the catalog equals it."""
+        """Make the caches show the current pages, and check that the catalog equals the index after some polls."""
         self.index.failing = self.index.stale = 0.0
         self.now += LONGER_THAN_A_LEASE_S
         for _ in range(70):
@@ -301,7 +303,7 @@ class Observing:
 
 
 def observe_history(catalog: Catalog, seed: int) -> Observing:
-    """Goes through the history of a seed. Raises AssertionError where something is not as it must be."""
+    """Run the history of a seed. Raise AssertionError if an invariant fails."""
     with ExitStack() as stack:
         stack.enter_context(patch.object(draining, "_GATHER_S", None))
         stack.enter_context(patch.object(draining, "ThreadPoolExecutor", _InPlace))

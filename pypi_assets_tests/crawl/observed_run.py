@@ -1,4 +1,4 @@
-"""Tries many histories of an observed index: `python -m pypi_assets_tests.crawl.observed_run --histories 5000`."""
+"""Runs many histories of an observed index: `python -m pypi_assets_tests.crawl.observed_run --histories 5000`."""
 
 # ruff: noqa: T201 - it prints what it finds
 
@@ -17,7 +17,7 @@ _AT_A_TIME = 25
 
 
 def _try_part(folder: str, seeds: range) -> list[tuple[int, str]]:
-    """The seeds that failed, each with its traceback."""
+    """Return the seeds that failed, each with its traceback."""
     catalog = _catalog_of_process(folder)
     failed = []
     for seed in seeds:

@@ -11,8 +11,9 @@ from pypi_assets_tests.crawl.followers import SilentIndex
 
 @dataclass
 class OddIndex(SilentIndex):
-    """`rows` takes the place of rows of the changelog, by serial. `unlisted` are broken entries of the list. Files that
-    `broken_files` names have a broken entry on their page."""
+    """An index with broken entries: `rows` replaces changelog rows by serial, `unlisted` adds broken entries to the
+    list, and files in `broken_files` have a broken entry on their page.
+    """
 
     rows: dict[int, object] = field(default_factory=dict)
     unlisted: list[BrokenEntry] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""History, visits, reads, audits, seals and pruning at once on one server: no two wait for each other for ever.
+"""Concurrent history, visits, reads, audits, seals and pruning on one server never deadlock.
 
 `STRESS_SECONDS=60` runs it for a minute.
 """
@@ -35,7 +35,7 @@ PROJECTS = [f"project{number}" for number in range(12)]
 
 @contextmanager
 def counted_deadlocks() -> Iterator[list[str]]:
-    """The SQLSTATEs of all errors for which a server rolls back a transaction."""
+    """Yield the SQLSTATEs of all errors for which the server rolls back a transaction."""
     found: list[str] = []
 
     def note(context: Any) -> None:
@@ -92,13 +92,13 @@ def jobs(follower: Follower) -> list[Callable[[], object]]:
 
 
 def permissive(job: Callable[[], object]) -> None:
-    """What the state of others refuses is refused: it must not be wrong, or wait for ever."""
+    """Run a job and ignore a CatalogError: the state of other jobs may reject it."""
     with suppress(CatalogError):
         job()
 
 
 @pytest.mark.nightly
-def test_all_that_writes_runs_at_once(postgres_database_url: str):
+def test_all_writers_run_concurrently(postgres_database_url: str):
     catalog = open_catalog(postgres_database_url)
     index, draw = SilentIndex(), random.Random(5)
     follower = Follower(index, catalog, AUTO)
@@ -124,7 +124,7 @@ def test_all_that_writes_runs_at_once(postgres_database_url: str):
 
 
 def require_equal_from_scratch(catalog: Catalog) -> None:
-    """What was computed piece by piece is what follows from all that is stored."""
+    """Check that rows computed step by step equal rows recomputed from everything that is stored."""
     before = content(catalog)
     with catalog.read() as connection:
         ids = connection.scalars(select(projects.c.id).order_by(projects.c.id)).all()

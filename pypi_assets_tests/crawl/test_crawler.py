@@ -1,4 +1,4 @@
-"""Rule 4, in time: what fails is tried again, not before the index allows it, and not beyond the deadline."""
+"""Rule 4 for retries: failed requests are retried, but not before the index allows it, and not after the deadline."""
 
 import time
 from dataclasses import replace
@@ -19,7 +19,7 @@ from pypi_assets_tests.naming import naming
 from pypi_assets_tests.served_index import ServedIndex, live
 
 
-def test_what_fails_for_a_while_is_tried_again(index: ServedIndex, catalog: Catalog):
+def test_temporary_failure_is_retried(index: ServedIndex, catalog: Catalog):
     reported: list[Progress] = []
     crawler = index.crawler(catalog, retry_pause_s=1.0, retry_deadline_s=60, report=reported.append)
     wheel = index.wheel("one", "1.0")
@@ -37,7 +37,7 @@ def test_what_fails_for_a_while_is_tried_again(index: ServedIndex, catalog: Cata
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("path", ["/simple/one/", "/one-1.0-"])
-def test_nothing_is_requested_again_before_the_index_allows_it(index: ServedIndex, catalog: Catalog, path: str):
+def test_retry_waits_until_the_index_allows_it(index: ServedIndex, catalog: Catalog, path: str):
     index.wheel("one", "1.0")
     now = time.time()
     requested_at = []
@@ -59,7 +59,7 @@ def test_nothing_is_requested_again_before_the_index_allows_it(index: ServedInde
     assert [at - requested_at[0] >= 1_000 for at in requested_at] == [False, True]
 
 
-def test_a_crawl_that_has_begun_waits_for_the_list_and_for_the_changelog(index: ServedIndex, catalog: Catalog):
+def test_started_crawl_waits_for_the_list_and_changelog(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog, retry_deadline_s=30.0)
     refuse = fail("/simple/", times=3)
@@ -76,7 +76,7 @@ def test_a_crawl_that_has_begun_waits_for_the_list_and_for_the_changelog(index: 
     assert live(catalog) == index.shown()
 
 
-def test_a_crawl_that_cannot_begin_fails_at_once(index: ServedIndex, catalog: Catalog):
+def test_crawl_that_cannot_start_fails_at_once(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     index.faults = fail("/pypi")
     with pytest.raises(TransientError, match=naming(503)):

@@ -1,4 +1,4 @@
-"""What the file of indexes declares of scopes is there once they are worked on, and stays as the file has it."""
+"""Scopes declared in the file of indexes are created when they are worked on, and stay as the file declares them."""
 
 import re
 from dataclasses import replace
@@ -55,7 +55,7 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def kept(follower: ScopedFollower, folder: Path, text: str) -> list[str]:
-    """What people are notified of where the file has this text."""
+    """Apply the declared scopes of a file with this text, and return the notices for operators."""
     (folder / "indexes.toml").write_text(FILE + text)
     notes: list[str] = []
     crawler: Crawler = replace(follower.crawler, notify=notes.append)
@@ -64,14 +64,14 @@ def kept(follower: ScopedFollower, folder: Path, text: str) -> list[str]:
 
 
 def settings_in(note: str) -> set[str]:
-    """Return the settings of a scope that the note names, next to the scope itself."""
+    """Return the names of the scope settings that the notice mentions. The notice must mention the scope itself."""
     words = set(re.findall(r"\w+", note))
     assert "tools" in words
     return words & {"roots", "most_depth", "nice", "concurrency", "rules", "tag", "match_only"}
 
 
 @pytest.mark.nightly
-def test_a_declared_scope_is_created_once_and_followed(follower: ScopedFollower, folder: Path) -> None:
+def test_declared_scope_is_created_once_and_followed(follower: ScopedFollower, folder: Path) -> None:
     created, left_out = kept(follower, folder, TOOLS)
     assert "tools" in created
     assert "./here" in left_out
@@ -86,7 +86,7 @@ def test_a_declared_scope_is_created_once_and_followed(follower: ScopedFollower,
 
 
 @pytest.mark.nightly
-def test_what_the_file_changes_is_followed_by_the_next_run(follower: ScopedFollower, folder: Path) -> None:
+def test_changed_declaration_applies_from_the_next_run(follower: ScopedFollower, folder: Path) -> None:
     kept(follower, folder, TOOLS + "depth = 0\n")
     follower.run("tools")
     assert follower.depths("tools") == {"app": 0, "tool": 0}
@@ -94,7 +94,7 @@ def test_what_the_file_changes_is_followed_by_the_next_run(follower: ScopedFollo
     text = TOOLS + 'depth = 1\nrules = "rules.toml"\nnice = 5\ntag = "fast"\n'
     [note] = kept(follower, folder, text)
     assert settings_in(note) == {"most_depth", "nice", "rules", "tag"}
-    assert follower.scope("tools").completed_at is None, "something is left to do"
+    assert follower.scope("tools").completed_at is None, "work is left to do"
     follower.run("tools")
     assert follower.depths("tools") == {"app": 0, "tool": 0, "lib": 1}
     with follower.catalog.read() as connection:
@@ -104,10 +104,10 @@ def test_what_the_file_changes_is_followed_by_the_next_run(follower: ScopedFollo
     changed = kept(follower, folder, text.replace("app[Extra]", "other"))
     assert settings_in(changed[0]) == {"roots"}
     follower.run("tools")
-    assert follower.depths("tools") == {"app": 0, "tool": 0, "lib": 1, "other": 0}, "what is in stays"
+    assert follower.depths("tools") == {"app": 0, "tool": 0, "lib": 1, "other": 0}, "members stay"
 
 
-def test_what_the_file_leaves_out_is_for_commands_to_change(follower: ScopedFollower, folder: Path) -> None:
+def test_settings_omitted_from_the_file_are_changed_by_commands(follower: ScopedFollower, folder: Path) -> None:
     kept(follower, folder, TOOLS + "nice = 5\n")
     follower.set_rules("[[rule]]\nmax_files = 1", "tools")
     scope = follower.scope("tools")
@@ -120,17 +120,17 @@ def test_what_the_file_leaves_out_is_for_commands_to_change(follower: ScopedFoll
         assert rulesets_of(connection, scope.id)[-1].version == 2
 
 
-def test_scopes_of_others_stay_as_they_are(follower: ScopedFollower, folder: Path) -> None:
+def test_undeclared_scopes_are_unchanged(follower: ScopedFollower, folder: Path) -> None:
     start_scope(follower.crawler, ScopePlan("mine", {"base": frozenset()}))
     kept(follower, folder, TOOLS)
     kept(follower, folder, "[company.scopes.theirs]\nprojects = ['app']\n")
     with follower.catalog.read() as connection:
         assert {scope.name for scope in all_scopes(connection)} == {"mine", "tools"}, (
-            "no scope is removed, nor another's"
+            "no scope is removed"
         )
 
 
-def test_of_two_processes_at_once_one_creates_it(
+def test_concurrent_processes_create_a_declared_scope_once(
     follower: ScopedFollower, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def late(crawler: Crawler, plan: ScopePlan) -> None:
@@ -151,7 +151,7 @@ def test_of_two_processes_at_once_one_creates_it(
         ("[public.scopes.a]\nprojects = ['x']\nrules = 'refusing.toml'", "rule 1"),
     ],
 )
-def test_what_is_wrong_in_a_file_that_a_scope_names_is_one_line(text: str, named: str, folder: Path) -> None:
+def test_error_in_a_referenced_file_is_one_line(text: str, named: str, folder: Path) -> None:
     (folder / "empty.txt").write_text("# nothing yet")
     (folder / "refusing.toml").write_text("[[rule]]\naccept = false")
     (folder / "indexes.toml").write_text(FILE + text)
@@ -164,6 +164,6 @@ def test_what_is_wrong_in_a_file_that_a_scope_names_is_one_line(text: str, named
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_without_a_file_nothing_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_scopes_are_declared_without_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     clear_settings(monkeypatch)
     assert declared_scopes(load_settings()) == []

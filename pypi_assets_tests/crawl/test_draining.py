@@ -1,4 +1,4 @@
-"""Several processes drain one queue: nothing is read twice, and where one is killed the others finish its work."""
+"""Several processes drain one queue: no file is read twice, and if a process is killed, the others finish its work."""
 
 import subprocess
 import sys
@@ -73,7 +73,7 @@ draining._FIRST_NAP_S, draining._LONGEST_NAP_S = 0.05, 0.2
 
 @contextmanager
 def worker(index: ServedIndex, catalog: Catalog, work: str, name: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that opens everything, and begins on a line of input. Claims of one that is killed end with it."""
+    """Yield a process that opens everything and starts on a line of input. If it is killed, its claims end with it."""
     database_url = catalog.engine.url.render_as_string(hide_password=False)
     command = [sys.executable, "-c", WORKER, index.url, database_url, index.storage.url, work, name]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -95,7 +95,7 @@ def fill(index: ServedIndex, version: str) -> None:
 
 
 def attempts_of(catalog: Catalog) -> dict[str, Counter[str]]:
-    """How many attempts at each file had which outcome."""
+    """Return the number of attempts per outcome for each file."""
     found: dict[str, Counter[str]] = {}
     with catalog.read() as connection:
         query = select(distributions.c.filename, read_attempts.c.outcome).join(
@@ -121,7 +121,7 @@ def test_two_processes_share_one_crawl(index: ServedIndex, catalog: Catalog):
     both_read = threading.Event()
 
     def wait_for_both(request: Request) -> None:
-        """Files are served once both have requested one."""
+        """Serve files only after both processes have requested a file."""
         if "/packages/" in request.url.path:
             requested.add(request.headers["user-agent"])
             if len(requested) == 2:
@@ -148,7 +148,7 @@ def test_two_processes_share_one_crawl(index: ServedIndex, catalog: Catalog):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("work", "path"), [("full", "/simple/project"), ("incremental", "/packages/")])
-def test_where_one_is_killed_the_others_finish_its_work(index: ServedIndex, catalog: Catalog, work: str, path: str):
+def test_other_processes_finish_the_work_of_a_killed_one(index: ServedIndex, catalog: Catalog, work: str, path: str):
     fill(index, "1.0")
     if work == "incremental":
         crawl_full(index.crawler(catalog))
@@ -188,13 +188,13 @@ def passing_while_asleep(index: ServedIndex, catalog: Catalog) -> Crawler:
     return index.crawler(replace(catalog, clock=lambda: now[0]), sleep=sleep)
 
 
-def test_a_worker_waits_for_what_others_do_and_takes_over_what_they_leave(index: ServedIndex, catalog: Catalog):
+def test_worker_waits_for_claimed_work_and_takes_over_abandoned_work(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = passing_while_asleep(index, catalog)
     index.faults = lambda request: claim_for_another() if "/simple/one" in request.url.path else None
 
     def claim_for_another() -> None:
-        """Another worker takes over the visit that is under way, and dies soon."""
+        """Make another worker take over the current visit and die soon."""
         index.faults = None
         with catalog.write() as connection:
             soon = crawler.catalog.clock() + 30.0
@@ -205,7 +205,7 @@ def test_a_worker_waits_for_what_others_do_and_takes_over_what_they_leave(index:
     assert live(catalog) == index.shown()
 
 
-def test_what_is_lost_while_it_is_read_is_dropped_and_counted(index: ServedIndex, catalog: Catalog):
+def test_read_lost_to_another_worker_is_dropped_and_counted(index: ServedIndex, catalog: Catalog):
     wheel = index.wheel("one", "1.0")
     crawler = passing_while_asleep(index, catalog)
 
@@ -221,7 +221,7 @@ def test_what_is_lost_while_it_is_read_is_dropped_and_counted(index: ServedIndex
     assert attempts_of(catalog)[wheel] == Counter([ReadOutcome.DATA, ABANDONED])
 
 
-def test_a_file_that_kills_its_workers_is_exhausted(index: ServedIndex, catalog: Catalog):
+def test_file_that_kills_its_workers_is_exhausted(index: ServedIndex, catalog: Catalog):
     wheel = index.wheel("one", "1.0")
     crawler = index.crawler(catalog, max_attempts=2)
 
@@ -243,8 +243,8 @@ def test_a_file_that_kills_its_workers_is_exhausted(index: ServedIndex, catalog:
         assert connection.scalars(exhausted).all() == ["worker died"]
 
 
-def test_claims_are_renewed_while_they_are_worked_on(index: ServedIndex, catalog: Catalog):
-    """The clock of the catalog goes on once a renewal was seen, so that the claim never ends before it."""
+def test_claims_are_renewed_during_the_work(index: ServedIndex, catalog: Catalog):
+    """The catalog's clock advances only after a renewal was seen, so that the claim never expires before one."""
     index.wheel("one", "1.0")
     renewed, now, lease_s = threading.Event(), [time.time()], 0.3
     crawler = index.crawler(replace(catalog, clock=lambda: now[0]), claim_lease_s=lease_s)
@@ -266,7 +266,7 @@ def test_claims_are_renewed_while_they_are_worked_on(index: ServedIndex, catalog
     assert renewed.is_set()
 
 
-def test_a_claim_that_expires_during_the_work_is_not_claimed_again_by_its_worker(
+def test_claim_expired_during_the_work_is_not_reclaimed_by_its_worker(
     index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ):
     index.wheel("one", "1.0")
@@ -290,7 +290,7 @@ def test_a_claim_that_expires_during_the_work_is_not_claimed_again_by_its_worker
     assert live(catalog) == index.shown()
 
 
-def test_what_is_claimed_is_given_back_at_an_orderly_end(index: ServedIndex, catalog: Catalog):
+def test_claims_are_released_at_an_orderly_end(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     with claiming(crawler, None) as first, claiming(crawler, None) as second:
@@ -309,7 +309,7 @@ def test_what_is_claimed_is_given_back_at_an_orderly_end(index: ServedIndex, cat
 
 
 class Bundled:
-    """Work of one bundle; with the second claim it fails."""
+    """Work with one bundle of items. The second claim fails."""
 
     def __init__(self, items: int) -> None:
         self.bundles = [range(items)]
@@ -335,7 +335,7 @@ class Bundled:
     def ready_at(self) -> None: ...
 
 
-def test_the_rest_of_a_bundle_is_skipped_once_the_work_has_ended(index: ServedIndex, catalog: Catalog):
+def test_rest_of_a_bundle_is_skipped_once_the_work_has_ended(index: ServedIndex, catalog: Catalog):
     work = Bundled(10**7)
     with pytest.raises(IndexError):
         drain(index.crawler(catalog, in_flight=10**9), work)

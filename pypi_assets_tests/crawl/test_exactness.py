@@ -1,4 +1,4 @@
-"""Rules 2 and 3 from end to end: the catalog equals the index at each complete serial, in any order."""
+"""Rules 2 and 3 from end to end: the catalog equals the index at each complete serial, in any order of work."""
 
 import tempfile
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ from pypi_assets_tests.served_index import ServedIndex, live, served_index
 
 
 def content(catalog: Catalog) -> dict[str, object]:
-    """All that the catalog has of distributions, without the ids of rows."""
+    """Return everything the catalog has about distributions, without row ids."""
     with catalog.read() as connection:
         names = {row.id: row.filename for row in connection.execute(select(distributions))}
         return {
@@ -51,12 +51,12 @@ def content(catalog: Catalog) -> dict[str, object]:
 @pytest.mark.nightly
 @settings(max_examples=examples(8), suppress_health_check=[HealthCheck.too_slow])
 @given(batches=st.lists(st.lists(changes, min_size=1, max_size=8), min_size=2, max_size=5), data=st.data())
-def test_the_catalog_equals_the_index_at_each_complete_serial_in_any_order(batches, data):
+def test_catalog_equals_the_index_at_each_complete_serial_in_any_order(batches, data):
     with tempfile.TemporaryDirectory() as folder, served_index(Path(folder)) as index:
         for change in batches[0]:
             if not change[0].startswith(
                 "quarantine"
-            ):  # files that it hides then, and that are gone before a visit, are unknown
+            ):  # files added during a quarantine and removed before a visit stay unknown
                 do(index, *change)
         followed, later = (open_catalog(sqlite_database(Path(folder, name))) for name in ("followed", "later"))
         crawl_full(index.crawler(followed))
@@ -89,7 +89,7 @@ def test_the_catalog_equals_the_index_at_each_complete_serial_in_any_order(batch
 
 
 @pytest.mark.nightly
-def test_every_kind_of_event_in_one_range(index: ServedIndex, catalog: Catalog):
+def test_range_with_every_kind_of_event_is_exact(index: ServedIndex, catalog: Catalog):
     for name in ("one", "two", "three", "four", "five", "six"):
         index.wheel(name, "1.0")
         index.sdist(name, "1.0")
@@ -119,7 +119,7 @@ def test_every_kind_of_event_in_one_range(index: ServedIndex, catalog: Catalog):
     assert live(catalog) == index.shown()
 
 
-def test_a_full_crawl_corrects_but_does_not_move_the_complete_serial(index: ServedIndex, catalog: Catalog):
+def test_full_crawl_corrects_but_keeps_the_complete_serial(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)
@@ -134,8 +134,10 @@ def test_a_full_crawl_corrects_but_does_not_move_the_complete_serial(index: Serv
     assert live(catalog) == index.shown()
 
 
-def test_pages_newer_than_the_pinned_serial(index: ServedIndex, catalog: Catalog):
-    """While a full crawl goes on, the index moves: what it saw is exact from the first complete serial that has it."""
+def test_pages_newer_than_the_pinned_serial_are_exact_later(index: ServedIndex, catalog: Catalog):
+    """The index changes during a full crawl: the pages seen are exact from the first complete serial that includes
+    them.
+    """
     index.wheel("one", "1.0")
     index.wheel("two", "1.0")
     pinned = index.serial
@@ -159,7 +161,7 @@ def test_pages_newer_than_the_pinned_serial(index: ServedIndex, catalog: Catalog
 
 
 class SlowChangelog:
-    """An index whose pages show changes before the changelog names them, and before the pages' own serials do."""
+    """An index whose pages show changes before the changelog, and before the pages' own serials."""
 
     def __init__(self, index: IndexClient, through: int) -> None:
         self._index, self.through = index, through
@@ -184,7 +186,7 @@ class SlowChangelog:
 
 
 @pytest.mark.parametrize("change", ["add", "yank", "remove"])
-def test_the_event_of_what_a_page_showed_early_takes_its_place(index: ServedIndex, catalog: Catalog, change: str):
+def test_event_replaces_the_change_that_a_page_showed_early(index: ServedIndex, catalog: Catalog, change: str):
     index.wheel("one", "1.0")
     crawl_full(index.crawler(catalog))
     index.wheel("one", "2.0")
@@ -210,7 +212,7 @@ def test_the_event_of_what_a_page_showed_early_takes_its_place(index: ServedInde
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
-def test_a_name_registered_again_keeps_its_first_life_in_the_past(index: ServedIndex, catalog: Catalog, kind: str):
+def test_reregistered_name_keeps_its_earlier_history(index: ServedIndex, catalog: Catalog, kind: str):
     getattr(index, kind)("one", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)
@@ -224,7 +226,7 @@ def test_a_name_registered_again_keeps_its_first_life_in_the_past(index: ServedI
 
 
 @pytest.mark.nightly
-def test_ranges_of_the_same_projects_in_parallel(index: ServedIndex, catalog: Catalog, tmp_path: Path):
+def test_parallel_ranges_of_the_same_projects_are_exact(index: ServedIndex, catalog: Catalog, tmp_path: Path):
     for name in PROJECTS:
         index.wheel(name, "1.0")
     alone = open_catalog(sqlite_database(tmp_path / "alone.sqlite"))
@@ -251,7 +253,7 @@ def test_ranges_of_the_same_projects_in_parallel(index: ServedIndex, catalog: Ca
     alone.close()
 
 
-def test_shards_of_one_full_crawl_in_parallel(index: ServedIndex, catalog: Catalog):
+def test_parallel_shards_of_one_full_crawl_are_exact(index: ServedIndex, catalog: Catalog):
     for number in range(20):
         index.wheel(f"project{number}", "1.0")
         index.sdist(f"project{number}", "1.0")

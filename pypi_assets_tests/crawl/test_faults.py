@@ -1,4 +1,4 @@
-"""A crawl of an index of which a tenth of all requests fail, in mixed ways, ends unattended and exact."""
+"""A crawl of an index where a tenth of all requests fail in various ways ends unattended and exact."""
 
 import random
 
@@ -44,7 +44,7 @@ fault = [
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_crawl_with_a_tenth_of_all_requests_failing_is_exact(index: ServedIndex, catalog: Catalog, tmp_path, seed):
+def test_crawl_with_a_tenth_of_requests_failing_is_exact(index: ServedIndex, catalog: Catalog, tmp_path, seed):
     undisturbed = index.crawler(open_catalog(sqlite_database(tmp_path / "undisturbed.sqlite")))
     plan = FaultPlan(f"seed = {seed}\n{PLAN}")
     client = index.client(retries=Retries(6, 0.001), timeouts=Timeouts(read_s=0.25))
@@ -82,8 +82,10 @@ def change(index: ServedIndex) -> None:
 
 
 def rows(crawler: Crawler) -> list[dict[str, object]]:
-    """All that a dump of everything would publish, but for the serials since which files are live: those from before a
-    full crawl are known where its list was stale, since the events after the list are stored then, and not otherwise.
+    """Return all rows of a full dump, without `live_since`.
+
+    If the list was stale, the events after it are stored, so that serials before the full crawl are known; otherwise
+    they are not.
     """
     dumped = map(as_dumped, full_dump_rows(crawler.catalog, open_full_dump(crawler.catalog, 1), 0))
     return [{name: value for name, value in row.items() if name != "live_since"} for row in dumped]

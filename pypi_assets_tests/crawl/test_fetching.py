@@ -1,4 +1,4 @@
-"""How one distribution is fetched: in parts where that is less, whole where parts can't be trusted."""
+"""Fetching a distribution: in parts if this transfers less, whole if parts cannot be trusted."""
 
 import json
 import random
@@ -69,7 +69,7 @@ def errors(catalog: Catalog) -> list[str]:
 
 
 def name_hosts(index: ServedIndex, hosts: dict[str, str]) -> None:
-    """The pages of these projects name their files under another host of the same server."""
+    """Make the pages of these projects refer to files on another host name of the same server."""
 
     def page(request: Request) -> Response | None:
         project = request.url.path.removeprefix("/simple/").removesuffix("/")
@@ -91,7 +91,7 @@ def trusting(index: ServedIndex, catalog: Catalog, notified: list[str] | None = 
     return index.crawler(catalog, trusts_first_file_host=True, notify=notify, connections=1)
 
 
-def test_the_host_that_the_first_pages_name_is_trusted_and_reported_once(catalog: Catalog, index: ServedIndex) -> None:
+def test_host_of_the_first_pages_is_trusted_and_reported_once(catalog: Catalog, index: ServedIndex) -> None:
     index.wheel("one", "1.0")
     index.wheel("two", "1.0")
     name_hosts(index, {"one": "localhost", "two": "localhost", "later": "localhost"})
@@ -108,7 +108,7 @@ def test_the_host_that_the_first_pages_name_is_trusted_and_reported_once(catalog
     assert len(notified) == 1
 
 
-def test_a_later_page_with_another_host_fails_by_name_until_a_list_has_it(catalog: Catalog, index: ServedIndex) -> None:
+def test_later_page_with_another_host_fails_until_the_host_is_listed(catalog: Catalog, index: ServedIndex) -> None:
     index.wheel("one", "1.0")
     name_hosts(index, {"one": "localhost", "later": "other.localhost"})
     crawl_full(trusting(index, catalog))
@@ -119,7 +119,7 @@ def test_a_later_page_with_another_host_fails_by_name_until_a_list_has_it(catalo
     [text] = errors(catalog)
     setting = f"""PYPI_ASSETS_ALLOWED_FILE_HOSTS='["localhost:{port}", "other.localhost:{port}"]'"""
     assert mentions(text, "other.localhost", setting, "pypi-assets failures retry --kind refused")
-    name_hosts(index, {"later": "localhost"})  # the list decides alone, whatever was trusted
+    name_hosts(index, {"later": "localhost"})  # the list alone decides, and overrides earlier trust
     index.history.yank("later", "1.0")
     listing = replace(trusting(index, catalog), trusts_first_file_host=False)
     crawl_incremental(replace(listing, index=index.client(allowed_file_hosts=["localhost"])))
@@ -128,7 +128,7 @@ def test_a_later_page_with_another_host_fails_by_name_until_a_list_has_it(catalo
     assert origin_of(catalog) == f"http://localhost:{port}"
 
 
-def test_first_pages_that_disagree_end_the_crawl_and_a_list_continues_it(catalog: Catalog, index: ServedIndex) -> None:
+def test_disagreeing_first_pages_end_the_crawl_until_a_list_is_set(catalog: Catalog, index: ServedIndex) -> None:
     index.wheel("one", "1.0")
     index.wheel("two", "1.0")
     name_hosts(index, {"one": "localhost", "two": "other.localhost"})
@@ -143,7 +143,7 @@ def test_first_pages_that_disagree_end_the_crawl_and_a_list_continues_it(catalog
     assert origin_of(catalog) is None
 
 
-def test_files_on_the_index_itself_need_no_other_host(catalog: Catalog, index: ServedIndex) -> None:
+def test_files_on_the_index_host_need_no_other_host(catalog: Catalog, index: ServedIndex) -> None:
     index.wheel("one", "1.0")
     name_hosts(index, {"later": "localhost"})
     notified: list[str] = []
@@ -156,7 +156,7 @@ def test_files_on_the_index_itself_need_no_other_host(catalog: Catalog, index: S
     assert mentions(text, "localhost", "PYPI_ASSETS_ALLOWED_FILE_HOSTS")
 
 
-def test_pages_without_files_decide_nothing(catalog: Catalog, index: ServedIndex) -> None:
+def test_pages_without_files_select_no_host(catalog: Catalog, index: ServedIndex) -> None:
     index.wheel("empty", "1.0")
     index.history.remove_release("empty", "1.0")
     crawl_full(trusting(index, catalog))
@@ -167,7 +167,7 @@ def test_pages_without_files_decide_nothing(catalog: Catalog, index: ServedIndex
     assert str(origin_of(catalog)).startswith("http://localhost:")
 
 
-def test_processes_that_choose_at_once_make_one_choice(catalog: Catalog, index: ServedIndex) -> None:
+def test_concurrent_processes_select_one_host(catalog: Catalog, index: ServedIndex) -> None:
     index.wheel("one", "1.0")
     name_hosts(index, {"one": "localhost"})
     crawler = trusting(index, catalog)
@@ -194,7 +194,7 @@ HOSTS = ("index.example.org", "a.example.com", "b.example.com", "internal")
 
 @dataclass
 class HostedIndex(ModelIndex):
-    """An index whose projects name hosts of their own. `client` stands for a process: it knows what it has seen."""
+    """An index whose projects use separate hosts. `client` represents a process with its observations."""
 
     hosts: dict[str, str] = field(default_factory=dict)
     rule: HostRule = field(default_factory=lambda: host_rule(URL, URL, []))
@@ -226,10 +226,10 @@ class HostedIndex(ModelIndex):
     st.lists(st.tuples(st.sampled_from(HOSTS), st.booleans(), st.booleans()), min_size=1, max_size=FIRST_PAGES + 4),
     st.booleans(),
 )
-def test_whatever_the_order_files_are_requested_from_one_host_at_most(
+def test_files_are_requested_from_one_host_at_most_in_any_order(
     uploads: list[tuple[str, bool, bool]], is_name_unknown: bool
 ) -> None:
-    """Each upload brings a project of a host, maybe a crawl, and maybe a new process."""
+    """Each upload adds a project on a host, and may add a crawl and a new process."""
     index, catalog = HostedIndex(is_name_unknown=is_name_unknown), follower("xmlrpc").catalog
     chosen: str | None = None
     for number, (host, is_crawled, is_new_process) in enumerate(uploads):
@@ -282,7 +282,7 @@ def read_data(catalog: Catalog, filename: str):
 
 
 def counted(index: ServedIndex, fault: Callable[[Request], Response | None] | None = None) -> list[str]:
-    """Lets `fault` answer, and keeps the path of each request for a file or a sidecar."""
+    """Install `fault`, and return a list that collects the path of each request for a file or sidecar."""
     requested: list[str] = []
 
     def answer(request: Request) -> Response | None:
@@ -298,7 +298,7 @@ def big_wheel(index: ServedIndex) -> str:
     return index.wheel("big", "1.0", files={"big/__init__.py": "", **PADDING}, requires_dist=["small>=1"])
 
 
-def test_a_wheel_is_read_by_its_end_alone(index: ServedIndex, catalog: Catalog):
+def test_large_wheel_is_read_from_its_end_only(index: ServedIndex, catalog: Catalog):
     filename = big_wheel(index)
     requested = counted(index)
     crawl_full(index.crawler(catalog))
@@ -309,7 +309,7 @@ def test_a_wheel_is_read_by_its_end_alone(index: ServedIndex, catalog: Catalog):
     assert data.seconds > 0
 
 
-def test_a_small_wheel_is_fetched_whole_at_once(index: ServedIndex, catalog: Catalog):
+def test_small_wheel_is_fetched_in_one_request(index: ServedIndex, catalog: Catalog):
     filename = index.wheel("small", "1.0")
     crawl_full(index.crawler(catalog))
     data = read_data(catalog, filename)
@@ -317,7 +317,7 @@ def test_a_small_wheel_is_fetched_whole_at_once(index: ServedIndex, catalog: Cat
 
 
 @pytest.mark.nightly
-def test_what_fails_one_of_several_small_files_costs_no_other(
+def test_failure_of_one_small_file_affects_no_other(
     index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
@@ -358,9 +358,7 @@ def test_what_fails_one_of_several_small_files_costs_no_other(
 
 
 @pytest.mark.parametrize(("count", "together"), [(0, 0), (1, 1), (4, 1), (5, 2), (31, 8), (32, 8), (33, 8), (99, 8)])
-def test_each_connection_has_its_share_of_the_small_files(
-    index: ServedIndex, catalog: Catalog, count: int, together: int
-):
+def test_small_files_are_shared_among_connections(index: ServedIndex, catalog: Catalog, count: int, together: int):
     def pending(number: int, size: int | None) -> PendingRead:
         return PendingRead(
             number, "demo", f"demo-{number}.zip", "", None, size, 0, None, 0, False, None, DistributionKind.SDIST
@@ -376,8 +374,8 @@ def test_each_connection_has_its_share_of_the_small_files(
 
 
 @pytest.mark.nightly
-def test_no_more_is_claimed_at_once_than_set(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
-    # On a slow machine some results would wait to be stored, still claimed, while the next reads are under way.
+def test_claims_do_not_exceed_the_setting(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
+    # On a slow machine, results still claimed could wait to be stored while the next reads run.
     monkeypatch.setattr("pypi_assets.crawl.draining._GATHER_S", 60.0)
     for number in range(12):
         index.wheel(f"small{number}", "1.0")
@@ -397,7 +395,7 @@ def test_no_more_is_claimed_at_once_than_set(index: ServedIndex, catalog: Catalo
 @pytest.mark.nightly
 @pytest.mark.parametrize(("times", "outcome"), [(1, "data"), (2, "error")])
 @pytest.mark.parametrize("kind", ["sdist", "wheel"])
-def test_wrong_bytes_are_believed_once_they_come_a_second_time(
+def test_wrong_bytes_are_believed_when_repeated(
     index: ServedIndex, catalog: Catalog, kind: str, times: int, outcome: str
 ):
     filename = getattr(index, kind)("spoiled", "1.0")
@@ -409,7 +407,7 @@ def test_wrong_bytes_are_believed_once_they_come_a_second_time(
     assert len(requested) == 2
 
 
-def test_an_sdist_is_read_as_it_comes(index: ServedIndex, catalog: Catalog):
+def test_sdist_is_read_as_a_stream(index: ServedIndex, catalog: Catalog):
     filename = index.sdist("source", "1.0")
     crawl_full(index.crawler(catalog))
     data = read_data(catalog, filename)
@@ -418,7 +416,7 @@ def test_an_sdist_is_read_as_it_comes(index: ServedIndex, catalog: Catalog):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("case", ["ignored", "other total", "416", "bytes of another file"])
-def test_where_ranges_cannot_be_trusted_the_whole_file_is_read(index: ServedIndex, catalog: Catalog, case: str):
+def test_whole_file_is_read_if_ranges_cannot_be_trusted(index: ServedIndex, catalog: Catalog, case: str):
     filename = big_wheel(index)
     content = (index.folder / "built" / filename).read_bytes()
     faults = {
@@ -436,8 +434,8 @@ def test_where_ranges_cannot_be_trusted_the_whole_file_is_read(index: ServedInde
     assert data.bytes_fetched >= data.size
 
 
-def test_metadata_other_than_the_page_promises_are_read_from_the_whole_file(index: ServedIndex, catalog: Catalog):
-    """The bytes of a part have no hash; the METADATA in it has one."""
+def test_metadata_with_wrong_hash_is_read_from_the_whole_file(index: ServedIndex, catalog: Catalog):
+    """A byte range has no hash, but the METADATA in it has one."""
     filename = big_wheel(index)
     good = (index.folder / "built" / filename).read_bytes()
     other = ServedIndex(index.folder / "other")
@@ -454,8 +452,8 @@ def test_metadata_other_than_the_page_promises_are_read_from_the_whole_file(inde
 
 
 @pytest.mark.parametrize("status", [404, 200])
-def test_no_sidecar_or_a_wrong_one_loses_nothing(index: ServedIndex, catalog: Catalog, status: int):
-    """METADATA lies at the start of this wheel, far from the directory."""
+def test_missing_or_wrong_sidecar_loses_nothing(index: ServedIndex, catalog: Catalog, status: int):
+    """METADATA is at the start of this wheel, far from the central directory."""
     files = {"early-1.0.dist-info/METADATA": "", "early/__init__.py": "", **PADDING}
     filename = index.wheel("early", "1.0", files=files, requires_dist=["small>=1"])
     requested = counted(index, answers_sidecars(status, b"Metadata-Version: 2.1\nName: forged\nVersion: 1.0\n"))
@@ -469,7 +467,7 @@ def test_no_sidecar_or_a_wrong_one_loses_nothing(index: ServedIndex, catalog: Ca
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("is_small", [True, False])
-def test_a_reader_that_dies_costs_its_file_alone(
+def test_reader_that_dies_affects_only_its_file(
     index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, is_small: bool
 ):
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
@@ -486,7 +484,7 @@ def test_a_reader_that_dies_costs_its_file_alone(
     assert (data.requests, data.bytes_fetched) == ((1, data.size) if is_small else (2, 2 * data.size))
 
 
-def test_what_takes_too_long_is_read_once(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
+def test_read_that_takes_too_long_is_not_retried(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
     filename = index.sdist("spin", "1.0", files={"bad.py": ""} | PADDING)
     with ReaderPool(ReadLimits(seconds=0.1), size=1) as readers:
@@ -502,7 +500,7 @@ def test_what_takes_too_long_is_read_once(index: ServedIndex, catalog: Catalog, 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("fault", ["once", "late_once"])
-def test_a_reader_that_is_killed_once_costs_no_file(
+def test_reader_killed_once_loses_no_file(
     index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, fault: str
 ):
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
@@ -516,7 +514,7 @@ def test_a_reader_that_is_killed_once_costs_no_file(
         assert read_data(catalog, filename).outcome == "data"
 
 
-def test_a_reader_that_fails_is_not_retried(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
+def test_failing_reader_is_not_retried(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
     filename = index.sdist("late_raise", "1.0")
     with ReaderPool(ReadLimits(), size=1) as readers:

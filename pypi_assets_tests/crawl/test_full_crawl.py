@@ -1,4 +1,4 @@
-"""A full crawl is opened once, follows the selection, and belongs to one index."""
+"""A full crawl is opened once, follows its selection, and belongs to one index."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +18,7 @@ from pypi_assets_tests.served_index import ServedIndex, live
 
 
 @pytest.mark.nightly
-def test_a_selection_is_followed_alone_and_may_grow_and_shrink(index: ServedIndex, catalog: Catalog):
+def test_only_the_selection_is_followed_and_it_may_change(index: ServedIndex, catalog: Catalog):
     requested: list[str] = []
     index.faults = lambda request: requested.append(request.url.path)
     for name in ("one", "two", "Three.x"):
@@ -38,7 +38,7 @@ def test_a_selection_is_followed_alone_and_may_grow_and_shrink(index: ServedInde
     with pytest.raises(CatalogError, match="PYPI_ASSETS_PROJECTS"):
         crawl_incremental(more)
     crawl_full(more)
-    assert catalog_status(catalog).exact_from == first  # what was followed before is exact as before
+    assert catalog_status(catalog).exact_from == first  # projects followed before are exact as before
     crawl_incremental(more)
     assert live(catalog) == index.shown()
     index.wheel("two", "3.0")
@@ -52,7 +52,7 @@ def test_a_selection_is_followed_alone_and_may_grow_and_shrink(index: ServedInde
     assert {name for name, _ in live(catalog)} == few
 
 
-def test_all_can_be_followed_after_a_selection_and_not_the_other_way_round(index: ServedIndex, catalog: Catalog):
+def test_selection_can_grow_to_all_but_all_cannot_shrink(index: ServedIndex, catalog: Catalog):
     for name in ("one", "two"):
         index.wheel(name, "1.0")
     few, whole = index.crawler(catalog, selection=Selection(frozenset({"one"}))), index.crawler(catalog)
@@ -68,7 +68,7 @@ def test_all_can_be_followed_after_a_selection_and_not_the_other_way_round(index
         crawl_full(few)
 
 
-def test_another_index_is_refused(index: ServedIndex, catalog: Catalog):
+def test_another_index_is_rejected(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawl_full(index.crawler(catalog))
     elsewhere = index.crawler(catalog, index=replace_url(index))
@@ -82,7 +82,7 @@ def replace_url(index: ServedIndex):
     return other
 
 
-def test_the_expected_end_of_a_full_crawl_counts_what_is_left_to_read(index: ServedIndex, catalog: Catalog):
+def test_expected_end_of_a_full_crawl_counts_pending_reads(index: ServedIndex, catalog: Catalog):
     for version in range(1, 5):
         index.wheel("one", f"{version}.0")
     crawler = index.crawler(catalog)
@@ -95,7 +95,7 @@ def test_the_expected_end_of_a_full_crawl_counts_what_is_left_to_read(index: Ser
     assert opened.expected_end == pytest.approx(crawl.opened_at + 5 * seconds)  # one visit is done, four reads are left
 
 
-def test_two_that_open_the_first_full_crawl_at_the_same_time_share_it(catalog: Catalog):
+def test_concurrent_openers_share_the_first_full_crawl(catalog: Catalog):
     together = threading.Barrier(4)
 
     def open_one(serial: int) -> int:

@@ -1,4 +1,4 @@
-"""Servers that hold requests as long as they can cost a crawl their own projects and files, and no others."""
+"""Servers that delay requests as long as possible can affect only their own projects and files."""
 
 import time
 from contextlib import ExitStack
@@ -30,7 +30,7 @@ TEN = [
 
 @pytest.mark.nightly
 def test_ten_servers_that_hold_requests_do_not_stop_a_crawl(index: ServedIndex, catalog: Catalog) -> None:
-    """Ten projects have their pages there, and ten others their files; all of them come before the good ones."""
+    """They serve the pages of ten projects and the files of ten others, all of which come before the good projects."""
     with ExitStack() as stack:
         urls = [stack.enter_context(holding(HOLDS[name])).url for name in TEN]
         for number in range(10):

@@ -1,4 +1,4 @@
-"""With the whole changelog replayed, the catalog knows of every serial what the index showed then."""
+"""After a replay of the whole changelog, the catalog knows the shown files of every serial."""
 
 import tempfile
 from pathlib import Path
@@ -29,7 +29,7 @@ Shown = dict[int, set[tuple[str, bool]]]
 
 
 def grow(index: ServedIndex, shown: Shown, kind: str, project: str, version: str) -> None:
-    """Does the operation. Of the events that one operation writes, the last one is what changes files."""
+    """Apply the operation and note the shown files. If it writes several events, the last event changes the files."""
     before = index.serial
     do(index, kind, project, version)
     for serial in range(before + 1, index.serial):
@@ -52,7 +52,7 @@ def unexplained(catalog: Catalog) -> int:
     batches=st.lists(st.lists(operations, min_size=1, max_size=12), min_size=3, max_size=3),
     window=st.sampled_from([1, 3, 50_000]),
 )
-def test_every_serial_is_as_the_index_showed_it(batches, window):
+def test_catalog_equals_the_index_at_every_serial(batches, window):
     with (
         tempfile.TemporaryDirectory() as folder,
         served_index(Path(folder)) as index,
@@ -74,7 +74,7 @@ def test_every_serial_is_as_the_index_showed_it(batches, window):
             catalog.close()
 
 
-def test_what_earlier_events_explain_is_unexplained_no_more(index: ServedIndex, catalog: Catalog):
+def test_change_explained_by_earlier_events_is_no_longer_unexplained(index: ServedIndex, catalog: Catalog):
     sdist = index.sdist("one", "1.0")
     index.history.yank("one", "1.0")
     index.history.remove_file(sdist)
@@ -86,7 +86,7 @@ def test_what_earlier_events_explain_is_unexplained_no_more(index: ServedIndex, 
     assert unexplained(catalog) == 0
 
 
-def test_a_replay_that_was_stopped_goes_on(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
+def test_stopped_replay_continues(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(stored_events, "_SERIALS_AT_A_TIME", 4)
     shown: Shown = {0: set()}
     for operation in [("wheel", "Alpha", "1.0"), ("sdist", "Alpha", "1.0"), ("remove_project", "Alpha", "1.0")] * 2:
@@ -113,7 +113,7 @@ def test_a_replay_that_was_stopped_goes_on(index: ServedIndex, catalog: Catalog,
         assert connection.scalars(select(events.c.serial).order_by(events.c.serial)).all() == serials
 
 
-def test_an_open_crawl_that_was_listed_without_history_is_completed_first(index: ServedIndex, catalog: Catalog):
+def test_open_crawl_listed_without_history_is_completed_first(index: ServedIndex, catalog: Catalog):
     wheel = index.wheel("one", "1.0")
     list_index(index.crawler(catalog))
     with pytest.raises(CatalogError, match=naming(4, "--with-history")):
@@ -126,7 +126,7 @@ def test_an_open_crawl_that_was_listed_without_history_is_completed_first(index:
     assert live(catalog) == {(wheel, False)}
 
 
-def test_a_listed_crawl_keeps_the_history_that_it_was_listed_with(index: ServedIndex, catalog: Catalog):
+def test_listed_crawl_keeps_its_history_setting(index: ServedIndex, catalog: Catalog):
     index.wheel("gone", "1.0")
     seen = index.shown(), index.serial
     index.history.remove_project("gone")
@@ -135,7 +135,7 @@ def test_a_listed_crawl_keeps_the_history_that_it_was_listed_with(index: ServedI
     assert live(catalog, answerable_serial(catalog, seen[1])) == seen[0]
 
 
-def test_the_history_is_replayed_again_for_more_projects(index: ServedIndex, catalog: Catalog):
+def test_history_is_replayed_again_for_more_projects(index: ServedIndex, catalog: Catalog):
     shown: Shown = {0: set()}
     for project in ("Alpha", "beta.pkg"):
         for operation in ("wheel", "sdist", "remove_file", "yank"):

@@ -44,7 +44,7 @@ def shown_states(catalog: Catalog, index_serial: int | None = None) -> list[Show
 
 
 @pytest.mark.nightly
-def test_a_backlog_is_cut_by_its_events_and_done_in_any_order(index: ServedIndex, catalog: Catalog):
+def test_backlog_is_split_by_events_and_done_in_any_order(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = replace(index.crawler(catalog), range_events=7)
     crawl_full(crawler)
@@ -76,7 +76,7 @@ def test_a_backlog_is_cut_by_its_events_and_done_in_any_order(index: ServedIndex
         assert live(catalog, serial) == expected
 
 
-def test_a_backlog_can_be_taken_up_a_few_pages_at_a_time(index: ServedIndex, catalog: Catalog):
+def test_backlog_can_be_stored_a_few_pages_at_a_time(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawl_full(index.crawler(catalog))
     baseline = index.serial
@@ -89,7 +89,7 @@ def test_a_backlog_can_be_taken_up_a_few_pages_at_a_time(index: ServedIndex, cat
         assert allocate_next_ranges(crawler, changelog_pages=5) == [SerialRange(baseline + 5, index.serial)]
 
 
-def test_a_range_that_failed_is_shown_with_its_error_and_can_be_run_again(index: ServedIndex, catalog: Catalog):
+def test_failed_range_shows_its_error_and_can_be_rerun(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)
@@ -108,7 +108,7 @@ def test_a_range_that_failed_is_shown_with_its_error_and_can_be_run_again(index:
     with catalog.read() as connection:
         assert "HTTP 503" in (range_statuses(connection, catalog.clock())[1].error_text or "")
 
-    store_changelog(crawler, serials)  # whoever begins again, takes the error away; the next step is not begun
+    store_changelog(crawler, serials)  # a new run clears the error, and no later step has started
     assert shown_states(catalog) == [ShownState.COMPLETE, ShownState.WAITING]
     crawl_range(crawler, serials)
     assert shown_states(catalog) == [ShownState.COMPLETE, ShownState.COMPLETE]
@@ -117,7 +117,7 @@ def test_a_range_that_failed_is_shown_with_its_error_and_can_be_run_again(index:
 
 
 @pytest.mark.nightly
-def test_a_range_is_running_from_its_first_moment_to_its_last(index: ServedIndex, catalog: Catalog):
+def test_range_is_running_from_start_to_end(index: ServedIndex, catalog: Catalog):
     seen: list[tuple[str, list[ShownState]]] = []
     failing = ["/simple/one/", ".whl"]
 
@@ -156,7 +156,7 @@ def test_a_range_is_running_from_its_first_moment_to_its_last(index: ServedIndex
     assert failing == []
 
 
-def test_a_range_that_people_stop_is_interrupted(index: ServedIndex, catalog: Catalog):
+def test_range_stopped_by_a_user_is_interrupted(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)
@@ -172,12 +172,12 @@ def test_a_range_that_people_stop_is_interrupted(index: ServedIndex, catalog: Ca
     with claiming(crawler, range_workload(serials)):
         with pytest.raises(KeyboardInterrupt):
             crawl_range(replace(crawler, report=stop), serials)
-        assert shown_states(catalog) == [ShownState.COMPLETE, ShownState.RUNNING]  # by the other one
+        assert shown_states(catalog) == [ShownState.COMPLETE, ShownState.RUNNING]  # the other process runs it
     with catalog.read() as connection:
         assert workloads_at_work(connection, catalog.clock()) == set()
 
 
-def test_an_index_that_went_backwards_brings_no_range_into_being(index: ServedIndex, catalog: Catalog):
+def test_index_that_went_backwards_allocates_no_range(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)
@@ -191,7 +191,7 @@ def test_an_index_that_went_backwards_brings_no_range_into_being(index: ServedIn
     assert shown_states(catalog) == [ShownState.COMPLETE]
 
 
-def test_a_range_whose_one_project_always_fails_ends(index: ServedIndex, catalog: Catalog):
+def test_range_ends_if_its_only_project_always_fails(index: ServedIndex, catalog: Catalog):
     for name in ("good", "bad"):
         index.wheel(name, "1.0")
     crawler = index.crawler(catalog)
@@ -242,7 +242,7 @@ def test_unknown_actions_are_counted(index: ServedIndex, catalog: Catalog):
 ADD = "add py3 file one-2.0-py3-none-any.whl"
 
 
-def test_ranges_are_refused_before_a_full_crawl_and_beyond_the_ledger(index: ServedIndex, catalog: Catalog):
+def test_range_before_a_full_crawl_or_outside_the_ledger_is_rejected(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     with pytest.raises(CatalogError, match="full crawl"):
@@ -252,7 +252,7 @@ def test_ranges_are_refused_before_a_full_crawl_and_beyond_the_ledger(index: Ser
         crawl_range(crawler, SerialRange(5, 900))
 
 
-def test_a_range_is_not_complete_before_its_projects_are_visited(index: ServedIndex, catalog: Catalog):
+def test_range_is_incomplete_before_its_projects_are_visited(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)
@@ -273,7 +273,7 @@ def test_a_range_is_not_complete_before_its_projects_are_visited(index: ServedIn
     assert live(catalog) == index.shown()
 
 
-def test_a_range_can_be_visited_by_itself(index: ServedIndex, catalog: Catalog):
+def test_single_range_can_be_visited(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)

@@ -23,7 +23,7 @@ from pypi_assets_tests.served_index import ServedIndex, live, logged_changes
 
 
 def found(follower: Follower, share_percent: float = 0.0) -> dict[str, list[str]]:
-    """The drift that an audit finds: examples by cause."""
+    """Run an audit, and return examples of the drift it finds, by cause."""
     follower.now += 1.0
     findings = audit_index(follower.crawler, share_percent).audit.findings
     assert {cause: len(examples) for cause, examples in findings.examples.items()} == findings.counts
@@ -40,7 +40,7 @@ def status_of(follower: Follower, name: str) -> str | None:
         return status
 
 
-def test_nothing_differs_where_nothing_changed_and_what_a_range_is_to_bring_is_no_drift(auto: Follower) -> None:
+def test_unchanged_index_and_pending_ranges_are_not_drift(auto: Follower) -> None:
     index = auto.index
     for name in ("one", "two", "three"):
         add(index, name)
@@ -57,7 +57,7 @@ def test_nothing_differs_where_nothing_changed_and_what_a_range_is_to_bring_is_n
     assert auto.live() == index.shown[index.serial]
 
 
-def test_a_list_that_is_older_than_the_catalog_is_no_drift(auto: Follower) -> None:
+def test_list_older_than_the_catalog_is_not_drift(auto: Follower) -> None:
     index = auto.index
     add(index, "one")
     crawl_full(auto.crawler)
@@ -72,7 +72,7 @@ def test_a_list_that_is_older_than_the_catalog_is_no_drift(auto: Follower) -> No
 
 
 @pytest.mark.nightly
-def test_an_archived_project_is_seen_by_a_visit_of_those_unvisited_for_longest(auto: Follower) -> None:
+def test_archived_project_is_found_by_a_visit_of_longest_unvisited(auto: Follower) -> None:
     index = auto.index
     for number in range(10):
         add(index, f"demo{number}")
@@ -87,8 +87,8 @@ def test_an_archived_project_is_seen_by_a_visit_of_those_unvisited_for_longest(a
 
 
 @pytest.mark.nightly
-def test_drift_by_cause(index: ServedIndex, catalog: Catalog) -> None:
-    """Pages and lists that change without an event: what follows from them is known, and in the next dump."""
+def test_drift_is_counted_by_cause(index: ServedIndex, catalog: Catalog) -> None:
+    """Pages and lists change without an event: the consequences are known, and appear in the next dump."""
     kept, gone = index.wheel("one", "1.0"), index.wheel("one", "2.0")
     index.wheel("two", "1.0")
     crawl_full(index.crawler(catalog))
@@ -108,22 +108,22 @@ def test_drift_by_cause(index: ServedIndex, catalog: Catalog) -> None:
 
 
 @pytest.mark.nightly
-def test_projects_that_are_on_one_side_only(auto: Follower) -> None:
+def test_projects_on_one_side_only_are_drift(auto: Follower) -> None:
     index = auto.index
     for name in ("one", "two", "three"):
         add(index, name)
     index.withdrawn = {"three"}
     crawl_full(auto.crawler)
-    index.withdrawn = {"two"}  # the other one was there all the time
+    index.withdrawn = {"two"}  # project one existed all the time
     assert found(auto) == {Drift.UNKNOWN_PROJECT: ["three"], Drift.NOT_LISTED: ["two"]}
     assert auto.live() == {(wheel("one", "1.0"), False), (wheel("three", "1.0"), False)}
     assert found(auto) == {}
     index.withdrawn = set()
-    assert found(auto, 100.0) == {}  # its page is as it was when the catalog last saw one
+    assert found(auto, 100.0) == {}  # its page has not changed since the catalog last saw one
     assert auto.live() == index.shown[index.serial]
 
 
-def test_serials_that_differ_without_an_event(auto: Follower) -> None:
+def test_serials_that_differ_without_an_event_are_drift(auto: Follower) -> None:
     index = auto.index
     add(index, "one")
     add(index, "two")
@@ -135,7 +135,7 @@ def test_serials_that_differ_without_an_event(auto: Follower) -> None:
     assert found(auto) == {Drift.SERIAL_AHEAD: ["one"], Drift.SERIAL_LAGS: ["two"]}
 
 
-def test_an_audit_can_be_stopped_and_goes_on(auto: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stopped_audit_continues(auto: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
     index = auto.index
     for number in range(6):
         add(index, f"demo{number}")
@@ -162,7 +162,7 @@ def test_an_audit_can_be_stopped_and_goes_on(auto: Follower, monkeypatch: pytest
 
 
 @pytest.mark.nightly
-def test_an_audit_without_a_changelog(auto: Follower) -> None:
+def test_audit_works_without_a_changelog(auto: Follower) -> None:
     index = auto.index
     for name in ("one", "two"):
         add(index, name)
@@ -179,18 +179,18 @@ def test_an_audit_without_a_changelog(auto: Follower) -> None:
     auto.require_exact()
 
 
-def test_an_audit_needs_a_catalog_that_follows(auto: Follower) -> None:
+def test_audit_needs_a_following_catalog(auto: Follower) -> None:
     with pytest.raises(CatalogError, match="crawl full"):
         audit_index(auto.crawler, 5.0)
 
 
-def test_a_second_process_on_one_audit_sets_no_finished_visit_back(auto: Follower) -> None:
-    """Both compare the list. When the second is done with that, the first has visited and completed the audit."""
+def test_second_process_of_an_audit_resets_no_finished_visit(auto: Follower) -> None:
+    """Both processes compare the list. Before the second has compared it, the first completes the audit."""
     index = auto.index
     add(index, "one")
     add(index, "one", "2.0")
     crawl_full(auto.crawler)
-    index.listing = index.serial, [ListedProject("one", 1)]  # of an old cache, so a visit ends the difference for none
+    index.listing = index.serial, [ListedProject("one", 1)]  # from an old cache, so no visit ends the difference
     audits = []
 
     def run_first() -> None:
@@ -201,13 +201,13 @@ def test_a_second_process_on_one_audit_sets_no_finished_visit_back(auto: Followe
     second = audit_index(auto.crawler, 0.0)
     assert audits[0].findings.examples == {Drift.SERIAL_LAGS: ["one"]}
     assert second.audit == audits[0]
-    assert second.visits == WorkloadProgress(0, 0, 0)  # what is done has left the queue
+    assert second.visits == WorkloadProgress(0, 0, 0)  # finished visits have left the queue
     with auto.catalog.read() as connection:
         assert last_completed_audit(connection) == audits[0]
         assert connection.scalar(select(func.count()).where(visits.c.kind == "audit")) == 1
 
 
-def test_an_exhausted_visit_of_a_removed_project_is_done_with_the_next_audit(
+def test_exhausted_visit_of_removed_project_ends_with_the_next_audit(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No later event and no range visits the project again."""

@@ -1,4 +1,4 @@
-"""Many visits are judged in one transaction: with the same result as one by one, and no project costs another."""
+"""A batch of visits is judged in one transaction, with the same result as single visits, and isolated by project."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ WORKLOAD = "range:0-1"
 
 @dataclass
 class Changelog:
-    """The index as far as judging needs it: its changelog."""
+    """The part of an index that judging needs: its changelog."""
 
     events: Sequence[ChangelogEvent] = ()
     last: int = 0
@@ -84,7 +84,7 @@ def page_of(project: str, serial: int, *files: IndexFile) -> ProjectPage:
 def begun(
     catalog: Catalog, names: Sequence[str], min_serial: int = 0, workload: str = WORKLOAD
 ) -> dict[str, tuple[VisitTask, int]]:
-    """Visits of the projects by normalized name, entered where they are new: what each is to do, and its id."""
+    """Enter the projects and begin their visits. Return the task and the visit id by normalized name."""
     with catalog.write() as connection:
         enter_projects(connection, [(name, 0) for name in names])
         rows = connection.execute(select(projects).where(projects.c.normalized.in_(names))).all()
@@ -95,7 +95,7 @@ def begun(
 
 
 def content(catalog: Catalog) -> dict[str, list[tuple[object, ...]]]:
-    """All that the catalog has, without the numbers of rows and the times."""
+    """Return all contents of the catalog, without row ids and times."""
     files = (
         select(
             projects.c.normalized,
@@ -168,14 +168,14 @@ answers = st.one_of(st.integers(0, 30), st.sampled_from([NotOnIndexError, Transi
     least=st.integers(0, 12),
     data=st.data(),
 )
-def test_a_batch_leads_to_the_same_as_one_by_one(histories, rounds, patience_s, least, data):
+def test_batch_has_the_same_result_as_single_visits(histories, rounds, patience_s, least, data):
     indexes = [SimulatedIndex() for _ in histories]
     for index, history in zip(indexes, histories, strict=True):
         for operation in history:
             index.do(*operation)
 
     def serial_of(number: int, serial: int) -> int:
-        """The projects' events go by side by side."""
+        """Interleave the events of the projects."""
         return serial * NUMBER + number
 
     events = [
@@ -219,7 +219,7 @@ POISON = 2**70
 """The size of a file that no database can hold."""
 
 
-def test_one_project_that_cannot_be_stored_costs_only_its_own_visit(catalog: Catalog):
+def test_project_that_cannot_be_stored_fails_only_its_visit(catalog: Catalog):
     open_crawl(catalog, 0, 0, URL, Selection())
     names = ["bad", "fine", "good"]
     visits_of = begun(catalog, names)
@@ -234,7 +234,7 @@ def test_one_project_that_cannot_be_stored_costs_only_its_own_visit(catalog: Cat
     assert failure.text
 
 
-def test_a_page_beyond_the_changelog_costs_only_its_own_visit(catalog: Catalog):
+def test_page_beyond_the_changelog_fails_only_its_visit(catalog: Catalog):
     open_crawl(catalog, 0, 0, URL, Selection())
     visits_of = begun(catalog, ["early", "far", "late"])
     events = [ChangelogEvent("early", None, 0, "create", 5), ChangelogEvent("late", None, 0, "create", 9)]
@@ -249,11 +249,11 @@ def test_a_page_beyond_the_changelog_costs_only_its_own_visit(catalog: Catalog):
         [failure] = list_failures(connection, 50, "visit")
     assert (failure.project, failure.outcome) == ("far", "waiting")
     assert mentions(failure.text, 9)
-    assert index.requested[:2] == [5, 10**9]  # one page brought what the others need
+    assert index.requested[:2] == [5, 10**9]  # one changelog page has the events that the other projects need
 
 
 @pytest.mark.parametrize("before", [(), ("",)], ids=["first visits", "second visits"])
-def test_many_projects_take_no_more_statements_than_few(catalog: Catalog, before: tuple[str, ...]):
+def test_statements_do_not_grow_with_projects(catalog: Catalog, before: tuple[str, ...]):
     open_crawl(catalog, 0, 0, URL, Selection())
     crawler = crawler_of(catalog, Changelog())
     counts = []
@@ -284,8 +284,9 @@ def counted_statements(catalog: Catalog) -> Iterator[list[str]]:
 
 
 def judged_with(catalog: Catalog, action: str, *, since: int = 0) -> int:
-    """Visits a project that a list shows at serial 7, whose page is of serial 5. Event 7 is `action`. Returns how many
-    visits are done."""
+    """Visit a project whose list entry has serial 7 and whose page has serial 5. Event 7 is `action`. Return the number
+    of finished visits.
+    """
     open_crawl(catalog, 0, since, URL, Selection())
     visits_of = begun(catalog, ["demo", "other"], 7)
     events = [ChangelogEvent("demo", None, 0, "create", 5), ChangelogEvent("demo", "1.0", 0, action, 7)]
@@ -297,22 +298,22 @@ def judged_with(catalog: Catalog, action: str, *, since: int = 0) -> int:
         return workload_progress(connection, WORKLOAD).done
 
 
-def test_a_page_is_not_waited_for_that_no_event_refreshes(catalog: Catalog):
-    """A role changed at serial 7, which leaves the page at its serial 5 for up to a day."""
+def test_page_that_no_event_refreshes_is_not_awaited(catalog: Catalog):
+    """A role changed at serial 7, which leaves the page at serial 5 for up to a day."""
     assert judged_with(catalog, "add Owner someone") == 1
     with catalog.read() as connection:
         assert connection.scalar(select(live_intervals.c.end)) is None
         assert connection.scalar(select(projects.c.page_serial).where(projects.c.name == "demo")) == 5
 
 
-def test_a_page_is_waited_for_that_an_event_changes(catalog: Catalog):
+def test_page_that_an_event_changes_is_awaited(catalog: Catalog):
     assert judged_with(catalog, "add source file demo-1.0.zip") == 0
     with catalog.read() as connection:
         [failure] = list_failures(connection, 50, "visit")
     assert failure.outcome == "waiting"
 
 
-def test_a_page_is_waited_for_where_the_events_in_between_are_not_all_known(catalog: Catalog):
+def test_page_is_awaited_if_events_in_between_are_missing(catalog: Catalog):
     assert judged_with(catalog, "add Owner someone", since=6) == 0
 
 
@@ -324,8 +325,9 @@ RACE = [
 
 
 def judge_race(catalog: Catalog, index: Changelog, unexplained: Sequence[str], patience_s: float = 60.0) -> None:
-    """Two projects are seen, and then once more; the pages of `unexplained` are now newer than their serial, which they
-    keep. The events up to serial 5 are stored."""
+    """Visit two projects twice. In the second visit the pages of `unexplained` have newer content at the same serial.
+    The events up to serial 5 are stored.
+    """
     open_crawl(catalog, 0, 0, URL, Selection())
     with catalog.write() as connection:
         store_events(connection, RACE[:2], 0, 5)
@@ -339,8 +341,8 @@ def judge_race(catalog: Catalog, index: Changelog, unexplained: Sequence[str], p
         judge(crawler_of(catalog, index, patience_s), fetched)
 
 
-def test_a_page_that_is_newer_than_its_serial_is_judged_by_all_events(catalog: Catalog):
-    """What a later event explains counts from that event. What none explains counts from the page."""
+def test_page_newer_than_its_serial_is_judged_by_all_events(catalog: Catalog):
+    """Changes with a later event count from that event. Unexplained changes count from the page."""
     index = Changelog(RACE, 9)
     judge_race(catalog, index, ["demo", "other"])
     query = select(distributions.c.filename, changes.c.serial, changes.c.cause)
@@ -350,11 +352,11 @@ def test_a_page_that_is_newer_than_its_serial_is_judged_by_all_events(catalog: C
         assert workload_progress(connection, WORKLOAD).done == 2
     assert found["demo-2.0.zip"] == (7, "add file")
     assert found["other-2.0.zip"][1] == "unexplained"
-    assert index.requested == [9, 9]  # once for both, and until nothing more comes
+    assert index.requested == [9, 9]  # one request for both, and one that returns no more events
 
 
 @pytest.mark.parametrize("patience_s", [60.0, 0.0])
-def test_an_unexplained_page_waits_for_the_changelog(catalog: Catalog, patience_s: float):
+def test_unexplained_page_waits_for_the_changelog(catalog: Catalog, patience_s: float):
     judge_race(catalog, Changelog(RACE, 9, is_off=True), ["demo"], patience_s)
     with catalog.read() as connection:
         assert workload_progress(connection, WORKLOAD).done == 1
@@ -363,8 +365,8 @@ def test_an_unexplained_page_waits_for_the_changelog(catalog: Catalog, patience_
     assert "HTTP 503" in failure.text
 
 
-def test_a_404_is_waited_for_or_believed_whenever_the_deadline_passes(catalog: Catalog):
-    """Also if it passes while the visit is judged: a second 404 in a row is never a failure."""
+def test_404_is_retried_or_believed_whenever_the_deadline_passes(catalog: Catalog):
+    """The deadline may pass while the visit is judged: a second 404 in a row is never a failure."""
     open_crawl(catalog, 0, 0, URL, Selection())
     outcomes = []
     for readings in range(8):
@@ -381,7 +383,7 @@ def test_a_404_is_waited_for_or_believed_whenever_the_deadline_passes(catalog: C
     assert all(one in ([], ["waiting"]) for one in outcomes)
 
 
-def test_a_page_that_fails_for_long_is_abandoned_unless_the_index_is_at_fault(catalog: Catalog):
+def test_page_that_fails_for_long_is_abandoned_unless_the_index_fails(catalog: Catalog):
     open_crawl(catalog, 0, 0, URL, Selection())
     cases = [
         (TransientError("HTTP 500", URL), "gave up"),
@@ -397,7 +399,7 @@ def test_a_page_that_fails_for_long_is_abandoned_unless_the_index_is_at_fault(ca
         assert found[f"demo-{number}"] == outcome
 
 
-def test_a_batch_is_bounded_by_the_files_of_its_pages():
+def test_batch_is_bounded_by_the_files_of_its_pages():
     def fetched(number: int, files: int) -> Fetched:
         page = page_of("demo", 1, *[file_of(f"demo-{number}.{each}.zip") for each in range(files)])
         return Fetched(VisitTask.__new__(VisitTask), number, page)

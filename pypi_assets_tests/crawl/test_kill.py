@@ -1,4 +1,4 @@
-"""Rule 7: kill -9 at any moment loses nothing that was committed, and running again ends in the same state."""
+"""Rule 7: kill -9 at any moment loses no committed data, and a new run ends in the same state."""
 
 import signal
 
@@ -14,7 +14,7 @@ from pypi_assets_tests.served_index import ServedIndex, live
 
 
 def kill_at(index: ServedIndex, catalog: Catalog, work: str, path: str, request_number: int) -> None:
-    """Run the crawl in a process of its own, and kill it at its `request_number`-th request for `path`."""
+    """Run the crawl in a separate process, and kill it at its `request_number`-th request for `path`."""
     process = crawl_process(index, catalog.engine.url.render_as_string(hide_password=False), work)
     with index.holding(path, request_number) as held:
         process.start()
@@ -28,7 +28,9 @@ def kill_at(index: ServedIndex, catalog: Catalog, work: str, path: str, request_
 @pytest.mark.parametrize(
     ("path", "request_number"), [("/simple/project", 3), ("/simple/project", 12), ("/packages/", 9)]
 )
-def test_killed_in_a_full_crawl(index: ServedIndex, catalog: Catalog, tmp_path, path: str, request_number: int):
+def test_killed_full_crawl_ends_in_the_same_state(
+    index: ServedIndex, catalog: Catalog, tmp_path, path: str, request_number: int
+):
     for number in range(12):
         index.wheel(f"project{number}", "1.0")
         index.sdist(f"project{number}", "1.0")
@@ -42,7 +44,9 @@ def test_killed_in_a_full_crawl(index: ServedIndex, catalog: Catalog, tmp_path, 
 
 
 @pytest.mark.parametrize(("path", "request_number"), [("/pypi", 2), ("/simple/project", 3), ("/packages/", 4)])
-def test_killed_in_a_range(index: ServedIndex, catalog: Catalog, tmp_path, path: str, request_number: int):
+def test_killed_range_ends_in_the_same_state(
+    index: ServedIndex, catalog: Catalog, tmp_path, path: str, request_number: int
+):
     for number in range(8):
         index.wheel(f"project{number}", "1.0")
     undisturbed = open_catalog(sqlite_database(tmp_path / "undisturbed.sqlite"))

@@ -1,4 +1,4 @@
-"""Rule 7 with scopes: what is killed and run again, and what several processes do at once, ends in the same state."""
+"""Rule 7 with scopes: killed and repeated work, and concurrent processes, end in the same state."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +26,7 @@ def start(index: ServedIndex, catalog: Catalog, *roots: str, name: str = "mine")
 
 
 def state(catalog: Catalog) -> dict[str, object]:
-    """What the catalog has of distributions and of scopes, without ids and times."""
+    """Return the distributions and the scopes of the catalog, without ids and times."""
     of = scope_projects.c
     columns = (of.scope_id, projects.c.normalized, of.depth, of.is_beyond, of.first_serial, of.entered_serial)
     members = select(*columns).join(projects, projects.c.id == of.project_id)
@@ -43,7 +43,7 @@ def state(catalog: Catalog) -> dict[str, object]:
 
 
 def upload_tree(index: ServedIndex, names: Sequence[str]) -> None:
-    """Each of these projects requires the two that come at twice its place."""
+    """Upload projects as a binary tree, in which each project requires the two below it."""
     for number, name in enumerate(names):
         index.wheel(name, "1.0", requires_dist=names[2 * number + 1 : 2 * number + 3])
         index.sdist(name, "1.0")
@@ -51,7 +51,7 @@ def upload_tree(index: ServedIndex, names: Sequence[str]) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("path", "request_number"), [("/simple/", 4), ("/packages/", 9)])
-def test_a_scope_that_is_killed_ends_in_the_same_state(
+def test_killed_scope_ends_in_the_same_state(
     index: ServedIndex, sqlite_catalog: Catalog, tmp_path: Path, path: str, request_number: int
 ) -> None:
     upload_tree(index, [f"project{number}" for number in range(10)])
@@ -66,7 +66,7 @@ def test_a_scope_that_is_killed_ends_in_the_same_state(
 
 
 @pytest.mark.nightly
-def test_a_range_that_is_killed_while_projects_enter_ends_in_the_same_state(
+def test_range_killed_while_projects_enter_ends_in_the_same_state(
     index: ServedIndex, sqlite_catalog: Catalog, tmp_path: Path
 ) -> None:
     names = [f"project{number}" for number in range(8)]
@@ -85,7 +85,9 @@ def test_a_range_that_is_killed_while_projects_enter_ends_in_the_same_state(
 
 
 @pytest.mark.nightly
-def test_two_workers_at_once_on_one_scope(index: ServedIndex, catalog: Catalog, tmp_path: Path) -> None:
+def test_concurrent_workers_on_one_scope_end_in_the_same_state(
+    index: ServedIndex, catalog: Catalog, tmp_path: Path
+) -> None:
     upload_tree(index, [f"project{number}" for number in range(12)])
     alone = open_catalog(sqlite_database(tmp_path / "alone.sqlite"))
     for each in (catalog, alone):
@@ -101,8 +103,8 @@ def test_two_workers_at_once_on_one_scope(index: ServedIndex, catalog: Catalog, 
 
 
 @pytest.mark.nightly
-def test_ranges_in_parallel_with_a_scope_that_is_run(index: ServedIndex, catalog: Catalog) -> None:
-    """What enters, and from when on, depends on the order; what is followed in the end, and where it is, does not."""
+def test_parallel_ranges_and_scope_run_follow_the_same_projects(index: ServedIndex, catalog: Catalog) -> None:
+    """The serial at which each project enters depends on the order. The followed projects and their depths do not."""
     upload_tree(index, [f"project{number}" for number in range(10)])
     for name in ("app", "other"):
         index.wheel(name, "1.0")

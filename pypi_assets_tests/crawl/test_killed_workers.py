@@ -1,4 +1,4 @@
-"""Rule 7 at random: processes that follow an index together are killed at any moment, and what is left is done."""
+"""Rule 7 at random: concurrent processes that follow an index are killed at any moment, and their work is finished."""
 
 import random
 import signal
@@ -28,7 +28,7 @@ def change(index: ServedIndex, chance: random.Random, kinds: Sequence[str]) -> N
 
 
 def follow_and_die(index: ServedIndex, database_url: str, work: str, chance: random.Random) -> None:
-    """Two or three processes do the work; each is killed after a while, or lives to its end."""
+    """Run two or three processes that do the work. Each is killed after a random time, or runs to its end."""
     started = []
     for _ in range(chance.choice([2, 3])):
         process = crawl_process(index, database_url, work, range_events=10, retry_pause_s=0.01, retry_deadline_s=5)
@@ -68,5 +68,5 @@ def a_history(folder: Path, database_url: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(HISTORIES))
-def test_processes_that_are_killed_lose_nothing(catalog: Catalog, tmp_path: Path, seed: int) -> None:
+def test_killed_processes_lose_nothing(catalog: Catalog, tmp_path: Path, seed: int) -> None:
     a_history(tmp_path / "served", catalog.engine.url.render_as_string(hide_password=False), seed)

@@ -1,4 +1,6 @@
-"""Two listers, one contract: the changelog, and the list of projects while there is none. Both lead to the same."""
+"""The two listers have one contract: the changelog, and the project list while there is no changelog, lead to the same
+state.
+"""
 
 import xmlrpc.client
 from collections.abc import Iterable, Iterator
@@ -35,7 +37,7 @@ def fault(code: int, text: str) -> str:
 
 
 @pytest.mark.nightly
-def test_a_changelog_that_fails_is_waited_for_and_comes_back(auto: Follower) -> None:
+def test_failing_changelog_is_awaited_and_used_again(auto: Follower) -> None:
     index = auto.index
     add(index, "demo")
     crawl_full(auto.crawler)
@@ -66,7 +68,7 @@ def test_a_changelog_that_fails_is_waited_for_and_comes_back(auto: Follower) -> 
         assert changelog_trouble(connection, index.index_url) is None
 
 
-def test_a_changelog_that_goes_away_while_projects_are_visited(auto: Follower) -> None:
+def test_changelog_can_disappear_while_projects_are_visited(auto: Follower) -> None:
     index = auto.index
     add(index, "demo")
     crawl_full(auto.crawler)
@@ -80,7 +82,7 @@ def test_a_changelog_that_goes_away_while_projects_are_visited(auto: Follower) -
     assert auto.live() == index.shown[serials.end]
 
 
-def test_what_is_set_is_not_departed_from(catalog: Catalog) -> None:
+def test_configured_lister_is_not_replaced(catalog: Catalog) -> None:
     index = SilentIndex()
     add(index, "demo")
     crawl_full(Follower(index, catalog, XMLRPC).crawler)
@@ -103,7 +105,9 @@ def test_what_is_set_is_not_departed_from(catalog: Catalog) -> None:
     ],
     ids=["404", "410", "-32601"],
 )
-def test_an_index_whose_changelog_is_refused(index: ServedIndex, catalog: Catalog, refusal: Response) -> None:
+def test_index_with_rejected_changelog_is_followed_by_the_list(
+    index: ServedIndex, catalog: Catalog, refusal: Response
+) -> None:
     notified: list[str] = []
     index.wheel("one", "1.0")
     index.wheel("two", "1.0")
@@ -133,7 +137,7 @@ steps = st.lists(
 @pytest.mark.nightly
 @settings(max_examples=examples(20), suppress_health_check=list(HealthCheck))
 @given(before=st.lists(operations, max_size=8), steps=steps, starts_off=st.booleans(), seed=st.integers(0, 99))
-def test_whichever_lister_is_followed_every_answer_is_true(before, steps, starts_off, seed):
+def test_every_answer_is_true_with_any_lister(before, steps, starts_off, seed):
     auto = follower(AUTO)
     index = auto.index
     for operation in before:
@@ -157,7 +161,7 @@ def test_whichever_lister_is_followed_every_answer_is_true(before, steps, starts
         index.before_answer = lambda: None
         auto.require_exact()
     index.trouble, index.is_cached = REFUSED, False
-    for _ in range(2):  # what was removed while the first one went on is on the second list
+    for _ in range(2):  # the second list shows the removals during the first crawl
         crawl_incremental(auto.crawler)
     assert auto.live() == index.shown[index.serial]
     auto.require_exact()
@@ -176,7 +180,7 @@ def test_whichever_lister_is_followed_every_answer_is_true(before, steps, starts
 
 @settings(max_examples=examples(15), suppress_health_check=list(HealthCheck))
 @given(history=st.lists(st.lists(operations, max_size=8), min_size=1, max_size=4))
-def test_both_listers_lead_to_the_same_files_flags_and_data(history):
+def test_both_listers_produce_the_same_files_flags_and_data(history):
     one, other = follower(XMLRPC), follower(SIMPLE, REFUSED)
     crawl_full(one.crawler)
     crawl_full(other.crawler)
@@ -190,7 +194,7 @@ def test_both_listers_lead_to_the_same_files_flags_and_data(history):
         assert one.live() == other.live() == one.index.shown[one.index.serial]
 
 
-def test_of_two_runs_at_the_same_time_one_goes_on(auto: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_two_concurrent_runs_continues(auto: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
     index = auto.index
     for number in range(4):
         add(index, f"demo{number}")
@@ -211,14 +215,14 @@ def test_of_two_runs_at_the_same_time_one_goes_on(auto: Follower, monkeypatch: p
 def _after(
     count: int, listed: Iterable[ListedProject], crawler: Crawler, again: Iterable[ListedProject]
 ) -> Iterator[ListedProject]:
-    """What is listed; after `count` projects another run compares the whole list."""
+    """Yield the listed projects. After `count` projects, another run compares the whole list."""
     for position, project in enumerate(listed):
         if position == count:
             run_lister(crawler, SimpleLister(crawler, ComparedList(crawler, crawler.index.last_serial(), again)))
         yield project
 
 
-def test_a_listing_that_was_killed_is_taken_up_by_the_next(auto: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_listing_is_continued_by_the_next(auto: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
     index = auto.index
     for number in range(4):
         add(index, f"demo{number}")

@@ -1,5 +1,4 @@
-"""Whatever happens on the index, and in whatever order, with whatever kills and troubles it is followed: the catalog
-equals the index at each complete serial.
+"""The catalog equals the index at each complete serial, for any history of operations, kills and faults.
 
 On PostgreSQL a tenth of the histories are tried. `make histories` tries 20,000 in several processes.
 """
@@ -21,8 +20,8 @@ HISTORIES = examples(80)
 SHRINK_S = 120.0
 
 
-def test_every_history(catalog: Catalog) -> None:
-    """Each history follows from its seed: `python -m pypi_assets_tests.crawl.model_run --first SEED --histories 1`."""
+def test_catalog_is_exact_for_random_histories(catalog: Catalog) -> None:
+    """Each history has a seed: `python -m pypi_assets_tests.crawl.model_run --first SEED --histories 1`."""
     first = 0 if "CI" in os.environ else random.SystemRandom().randrange(2**32)
     for seed in range(first, first + (HISTORIES if catalog.is_sqlite else max(HISTORIES // 10, 1))):
         failure = try_history(catalog, draw_history(seed), seed)
@@ -100,13 +99,13 @@ FOUND: dict[str, list[Step]] = {
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", FOUND)
-def test_histories_that_once_failed(name: str, catalog: Catalog) -> None:
+def test_catalog_is_exact_for_histories_that_once_failed(name: str, catalog: Catalog) -> None:
     follow(catalog, FOUND[name])
 
 
 @pytest.mark.nightly
-def test_the_model_notices_a_file_that_is_missing(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An upload without a row in the changelog is found, and its history is shortened to it."""
+def test_model_detects_a_missing_file(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model finds an upload without a changelog row, and shrinks the history to that upload."""
     from pypi_assets_tests.model_index import ModelIndex
 
     changelog = ModelIndex.changelog

@@ -1,5 +1,5 @@
-"""Whatever happens on an index without serials, whoever looks at it when, and whatever caches show: the catalog equals
-what was shown once that is confirmed, and caches that take turns add a bounded number of events.
+"""Any history of an index without serials: the catalog equals the confirmed state of the pages, and caches that
+alternate add a bounded number of events.
 
 One in 20 histories is tried on PostgreSQL. `python -m pypi_assets_tests.crawl.observed_run` tries thousands, in several
 processes.
@@ -19,7 +19,7 @@ from pypi_assets_tests.examples import examples
 HISTORIES = examples(40)
 
 
-def test_every_history(catalog: Catalog) -> None:
+def test_observed_catalog_is_exact_for_random_histories(catalog: Catalog) -> None:
     first = 0 if "CI" in os.environ else random.SystemRandom().randrange(2**32)
     for seed in range(first, first + (HISTORIES if catalog.is_sqlite else max(HISTORIES // 20, 1))):
         try:
@@ -30,10 +30,10 @@ def test_every_history(catalog: Catalog) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("is_confirmed", [True, False])
-def test_the_model_notices_removals_that_are_believed_at_once(
+def test_model_detects_removals_believed_without_confirmation(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch, is_confirmed: bool
 ) -> None:
-    """Without confirmation, pages that take turns lead to events without a bound."""
+    """Without confirmation, alternating pages lead to unbounded events."""
     if not catalog.is_sqlite:
         pytest.skip("once is enough")
     if not is_confirmed:

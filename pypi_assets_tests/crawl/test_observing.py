@@ -47,7 +47,7 @@ def index(tmp_path: Path) -> Iterator[ServedPages]:
 
 @pytest.fixture
 def follow(tmp_path: Path, index: ServedPages, catalog: Catalog) -> Iterator[Callable[..., Crawler]]:
-    """Makes a crawler; what it notifies people of is in `follow.notices`."""
+    """Yield a function that makes crawlers. Notices for operators are appended to its `notices` list."""
     opened = []
 
     def made(notices: list[str] | None = None, **settings: object) -> Crawler:
@@ -64,7 +64,7 @@ def follow(tmp_path: Path, index: ServedPages, catalog: Catalog) -> Iterator[Cal
 
 
 @pytest.mark.nightly
-def test_a_catalog_equals_the_pages_after_each_poll(
+def test_catalog_equals_the_pages_after_each_poll(
     index: ServedPages, catalog: Catalog, follow: Callable[..., Crawler]
 ) -> None:
     crawler = follow()
@@ -99,7 +99,7 @@ def test_files_without_hashes_are_read(index: ServedPages, catalog: Catalog, fol
     assert found == digests
 
 
-def test_only_what_is_named_is_followed_where_there_is_no_list(
+def test_only_named_projects_are_followed_without_a_list(
     index: ServedPages, catalog: Catalog, follow: Callable[..., Crawler]
 ) -> None:
     index.has_list = False
@@ -125,7 +125,7 @@ def test_login_pages_change_nothing(index: ServedPages, catalog: Catalog, follow
     assert live(catalog) == before
 
 
-def test_a_catalog_keeps_its_kind_of_serials(
+def test_catalog_keeps_its_kind_of_serials(
     index: ServedPages, catalog: Catalog, follow: Callable[..., Crawler]
 ) -> None:
     crawl_full(follow())
@@ -140,14 +140,14 @@ def test_a_catalog_keeps_its_kind_of_serials(
     assert Observations(catalog, index.url).last_serial() == 5
 
 
-def test_a_round_reports_its_progress(index: ServedPages, follow: Callable[..., Crawler]) -> None:
+def test_poll_reports_its_progress(index: ServedPages, follow: Callable[..., Crawler]) -> None:
     crawler = follow()
     found = observe(crawler, everything=True)
     assert (found.looked_at, found.events) == (2, 5)
     assert observe(crawler).events == 0
 
 
-def test_an_overwritten_file_is_its_next_generation(
+def test_overwritten_file_is_the_next_generation(
     index: ServedPages, catalog: Catalog, follow: Callable[..., Crawler]
 ) -> None:
     crawler = follow()
@@ -168,14 +168,14 @@ def test_an_overwritten_file_is_its_next_generation(
     [added] = [entry for entry in history if entry.serial == ranged.serials.end and entry.kind == "add file"]
     assert added.at is not None
     assert added.not_before is not None
-    assert added.not_before <= added.at + 1  # whose fraction is cut off
+    assert added.not_before <= added.at + 1  # whose fraction is truncated
     assert (past.generation, past.until, past.sha256) == (1, ranged.serials.end, before[name])
     assert past.facts["modules"] == ["demo"]
     assert kinds[:2] == ["add file", "replaced"]
 
 
 @pytest.mark.nightly
-def test_answers_of_the_past_have_the_content_of_then(
+def test_past_answers_have_the_past_content(
     index: ServedPages, catalog: Catalog, follow: Callable[..., Crawler]
 ) -> None:
     crawler = follow()
@@ -213,10 +213,10 @@ def test_answers_of_the_past_have_the_content_of_then(
             assert other == 0 or not found or found[0][0][0] == since
 
 
-def test_bytes_without_a_hash_that_change_are_read_again(
+def test_changed_bytes_without_sha256_are_reread(
     index: ServedPages, catalog: Catalog, follow: Callable[..., Crawler]
 ) -> None:
-    """A weaker hash shows that the bytes are others; what sha256 they have is known once they are read."""
+    """A weaker hash shows that the bytes differ. Their SHA-256 is known once they are read."""
     index.weak_hashes = True
     crawler = follow()
     crawl_full(crawler)
@@ -228,7 +228,7 @@ def test_bytes_without_a_hash_that_change_are_read_again(
 
 
 @pytest.mark.nightly
-def test_a_scope_of_an_index_without_a_list_looks_at_what_it_leads_to_alone(
+def test_scope_without_a_list_polls_only_its_members(
     index: ServedPages, catalog: Catalog, follow: Callable[..., Crawler]
 ) -> None:
     index.wheel("app", "1.0", requires_dist=["demo"])
@@ -241,14 +241,14 @@ def test_a_scope_of_an_index_without_a_list_looks_at_what_it_leads_to_alone(
     index.wheel("app", "2.0", requires_dist=["other-thing"])
     crawl_incremental(crawler)
     assert {name.split("-")[0] for name, _ in live(catalog)} == {"app", "demo"}
-    crawl_incremental(crawler, everything=True)  # what was seen for the first time is in the next range
+    crawl_incremental(crawler, everything=True)  # projects seen for the first time are in the next range
     assert {name.split("-")[0] for name, _ in live(catalog)} == {"app", "demo", "other_thing"}
     with catalog.read() as connection:
         scope = require_scope(connection, "mine")
         assert scope_status(connection, scope, catalog.clock()).late == 0
 
 
-def test_status_knows_the_counter(
+def test_status_shows_the_counter(
     index: ServedPages, catalog: Catalog, follow: Callable[..., Crawler], tmp_path: Path
 ) -> None:
     crawler = follow()

@@ -1,4 +1,4 @@
-"""One page that keeps failing holds up no other project; while the index fails as a whole, nothing is abandoned."""
+"""A page that keeps failing delays no other project, and no page is abandoned while the whole index fails."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +21,7 @@ HOURS = 3600.0
 
 
 class Steps:
-    """A clock that goes on while a crawl sleeps, and calls `asleep` then."""
+    """A clock that advances while a crawl sleeps, and then calls `asleep`."""
 
     def __init__(self, asleep: Callable[[], None] = lambda: None) -> None:
         self.now, self._asleep = 1_000_000.0, asleep
@@ -35,7 +35,7 @@ class Steps:
 
 
 def patient(index: ServedIndex, catalog: Catalog, clock: Steps) -> Crawler:
-    """A crawler that waits for an index for six hours."""
+    """Return a crawler that waits up to six hours for the index."""
     timed = replace(catalog, clock=clock)
     return index.crawler(timed, sleep=clock.sleep, retry_pause_s=1.0, retry_deadline_s=6 * HOURS)
 
@@ -61,7 +61,7 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
-def test_an_odd_page_is_abandoned_and_others_are_read_meanwhile(index: ServedIndex, catalog: Catalog, answer: Response):
+def test_failing_page_is_abandoned_while_others_are_read(index: ServedIndex, catalog: Catalog, answer: Response):
     index.wheel("good", "1.0")
     index.wheel("odd", "1.0")
     seen: list[set[str]] = []
@@ -76,7 +76,7 @@ def test_an_odd_page_is_abandoned_and_others_are_read_meanwhile(index: ServedInd
 
 
 def read_files(catalog: Catalog) -> set[str]:
-    """The files that were read."""
+    """Return the files that were read."""
     query = (
         select(distributions.c.filename).join(distribution_data).where(distribution_data.c.outcome == ReadOutcome.DATA)
     )
@@ -84,7 +84,7 @@ def read_files(catalog: Catalog) -> set[str]:
         return set(connection.scalars(query))
 
 
-def test_a_range_names_its_open_projects_and_later_crawls_visit_them(index: ServedIndex, catalog: Catalog):
+def test_range_names_open_projects_and_later_crawls_visit_them(index: ServedIndex, catalog: Catalog):
     index.wheel("good", "1.0")
     index.wheel("odd", "1.0")
     clock = Steps()
@@ -95,7 +95,7 @@ def test_a_range_names_its_open_projects_and_later_crawls_visit_them(index: Serv
     index.faults = odd("odd", answer=PlainTextResponse("", 500))
     [result] = crawl_incremental(crawler)
     assert result.open_projects == ("odd",)
-    assert live(catalog) == index.shown()  # by its events
+    assert live(catalog) == index.shown()  # from its events
     assert crawl_incremental(crawler) == []  # too early for another visit
     index.faults = None
     assert crawl_incremental(crawler) == []
@@ -106,7 +106,7 @@ def test_a_range_names_its_open_projects_and_later_crawls_visit_them(index: Serv
     assert "odd-2.0-py3-none-any.whl" in read_files(catalog)
 
 
-def test_a_page_that_still_fails_later_is_visited_less_and_less_often(index: ServedIndex, catalog: Catalog):
+def test_page_that_still_fails_is_visited_less_often(index: ServedIndex, catalog: Catalog):
     index.wheel("good", "1.0")
     index.wheel("odd", "1.0")
     clock = Steps()
@@ -130,7 +130,7 @@ def test_a_page_that_still_fails_later_is_visited_less_and_less_often(index: Ser
 
 
 @pytest.mark.nightly
-def test_while_the_index_fails_as_a_whole_nothing_is_abandoned(index: ServedIndex, catalog: Catalog):
+def test_no_page_is_abandoned_while_the_index_fails(index: ServedIndex, catalog: Catalog):
     for number in range(MOST_FAILING + 1):
         index.wheel(f"demo-{number}", "1.0")
     clock = Steps()
@@ -146,7 +146,7 @@ def test_while_the_index_fails_as_a_whole_nothing_is_abandoned(index: ServedInde
     assert live(catalog) == index.shown()
 
 
-def test_failures_are_of_the_page_if_others_came_meanwhile():
+def test_failure_belongs_to_the_page_if_other_pages_succeed():
     failures = PageFailures()
     failures.note(0, 5.0, is_answered=True)
     for project in range(MOST_FAILING - 1):

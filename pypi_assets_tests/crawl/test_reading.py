@@ -1,4 +1,4 @@
-"""Rule 4 for distributions: each has an outcome, and a bad one keeps no other one waiting."""
+"""Rule 4 for distributions: each gets an outcome, and a bad file delays no other."""
 
 import pytest
 from sqlalchemy import select, update
@@ -18,7 +18,7 @@ from pypi_assets.crawl.retry_failures import retry
 from pypi_assets_tests.served_index import ServedIndex, live
 
 
-def test_a_corrupt_wheel_is_data_and_blocks_nothing(index: ServedIndex, catalog: Catalog):
+def test_corrupt_wheel_has_an_outcome_and_blocks_nothing(index: ServedIndex, catalog: Catalog):
     index.raw("broken-1.0-py3-none-any.whl", b"this is no zip")
     index.raw("old-1.0.win32.exe", b"MZ")
     index.wheel("one", "1.0")
@@ -30,7 +30,7 @@ def test_a_corrupt_wheel_is_data_and_blocks_nothing(index: ServedIndex, catalog:
     assert live(catalog) == index.shown()
 
 
-def test_bytes_that_are_not_those_of_the_page_are_an_error(index: ServedIndex, catalog: Catalog):
+def test_bytes_that_do_not_match_the_page_are_an_error(index: ServedIndex, catalog: Catalog):
     wheel = index.wheel("one", "1.0")
     index.faults = lambda request: Response(b"other bytes") if wheel in request.url.path else None
     crawl_full(index.crawler(catalog))
@@ -39,7 +39,7 @@ def test_bytes_that_are_not_those_of_the_page_are_an_error(index: ServedIndex, c
     assert failure.kind == "wrong content"
 
 
-def test_a_file_gone_before_it_could_be_read_has_vanished_and_was_live(index: ServedIndex, catalog: Catalog):
+def test_file_deleted_before_its_read_has_vanished_and_was_live(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)
@@ -53,7 +53,7 @@ def test_a_file_gone_before_it_could_be_read_has_vanished_and_was_live(index: Se
         assert list(list_failures(connection, 50)) == []
 
 
-def test_reads_go_on_through_many_shards(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
+def test_reads_continue_through_many_shards(index: ServedIndex, catalog: Catalog, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("pypi_assets.crawl.reading._GROUP_READS", 2)
     for number in range(7):
         index.wheel(f"project{number}", "1.0")
@@ -72,8 +72,8 @@ def test_reads_go_on_through_many_shards(index: ServedIndex, catalog: Catalog, m
     assert catalog_status(catalog).outcomes["pending"] == 0
 
 
-def test_a_live_file_is_never_vanished(index: ServedIndex, catalog: Catalog):
-    """Hidden before it was read, a 404 while it was hidden, and shown again later."""
+def test_live_file_is_never_vanished(index: ServedIndex, catalog: Catalog):
+    """The file was hidden before it was read, returned a 404 while hidden, and was shown again later."""
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)
@@ -89,8 +89,8 @@ def test_a_live_file_is_never_vanished(index: ServedIndex, catalog: Catalog):
     assert catalog_status(catalog).outcomes["data"] == 2
 
 
-def test_a_404_counts_by_what_is_live_when_it_is_stored(index: ServedIndex, catalog: Catalog):
-    """A quarantine that begins, or is cleared, while a file is being fetched decides what its 404 means."""
+def test_404_is_judged_by_the_live_files_when_stored(index: ServedIndex, catalog: Catalog):
+    """A quarantine that begins or is cleared during the fetch decides the meaning of the 404."""
     wheel = index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)
@@ -99,7 +99,7 @@ def test_a_404_counts_by_what_is_live_when_it_is_stored(index: ServedIndex, cata
     def gone(request):
         if not request.url.path.endswith(wheel):
             return None
-        with catalog.write() as connection:  # what the visit of another worker leads to meanwhile
+        with catalog.write() as connection:  # the result of another worker's visit meanwhile
             connection.execute(update(live_intervals).values(end=None if seen else index.serial + 1))
         seen.append(request)
         return Response(status_code=404)

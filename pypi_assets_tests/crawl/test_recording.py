@@ -1,4 +1,4 @@
-"""The server that runs PyPI, as it was recorded step by step: after each, the catalog shows what its pages show."""
+"""A step-by-step recording of the server that runs PyPI: after each step, the catalog equals its pages."""
 
 import json
 import math
@@ -34,7 +34,7 @@ PAGES = [f"/simple/{project}/" for project in ("demo-pkg", "demo-lib", "other-pr
 
 
 def shown(step: dict[str, Any]) -> set[tuple[str, bool]]:
-    """What the pages of the step show: (filename, yanked)."""
+    """Return the (filename, yanked) pairs that the pages of the step show."""
     answers = [each["response"] for each in step["exchanges"] if each["request"]["path"] in PAGES]
     assert len(answers) == len(PAGES)
     pages = [json.loads(answer["body"]) for answer in answers if answer["status"] == 200]
@@ -42,7 +42,9 @@ def shown(step: dict[str, Any]) -> set[tuple[str, bool]]:
 
 
 def answer(exchanges: list[dict[str, Any]], request: Request, index: str, files: str) -> Answer:
-    """The recorded answer; the changelog since a serial that was not recorded is cut out of the whole one."""
+    """Return the recorded answer. Changelog requests with an unrecorded serial are answered with a part of the whole
+    changelog.
+    """
     recorded = replay(exchanges, request, index, files)
     since = re.search(rb"changelog_since_serial.*?<int>(\d+)</int>", request.body, re.DOTALL)
     if recorded.status != 501 or since is None:
@@ -56,7 +58,7 @@ def answer(exchanges: list[dict[str, Any]], request: Request, index: str, files:
 
 @contextmanager
 def recorded_index(folder: Path, catalog: Catalog, exchanges: list[dict[str, Any]]) -> Iterator[Crawler]:
-    """A crawler of an index that answers what is in `exchanges`, which may be replaced meanwhile."""
+    """Yield a crawler of an index that answers from `exchanges`, which may be replaced meanwhile."""
     urls: list[str] = []
     with serving(lambda request: answer(exchanges, request, *urls)) as loopback:
         urls += [loopback.url, loopback.other_url]
@@ -82,7 +84,7 @@ def recorded_index(folder: Path, catalog: Catalog, exchanges: list[dict[str, Any
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("start", range(0, len(STEPS), 3), ids=lambda start: f"from step {start}")
-def test_after_each_step_the_catalog_has_the_files_of_the_pages(tmp_path: Path, start: int):
+def test_catalog_has_the_files_of_the_pages_after_each_step(tmp_path: Path, start: int):
     catalog = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))
     exchanges: list[dict[str, Any]] = []
     with recorded_index(tmp_path, catalog, exchanges) as crawler:
@@ -98,7 +100,7 @@ def test_after_each_step_the_catalog_has_the_files_of_the_pages(tmp_path: Path, 
     catalog.close()
 
 
-def test_with_history_the_last_step_knows_all_before(tmp_path: Path):
+def test_last_step_with_history_knows_all_earlier_steps(tmp_path: Path):
     catalog = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))
     exchanges = [*STEPS[-1]["exchanges"], *RECORDING["files"], *RECORDING["odd_requests"]]  # with the whole changelog
     with recorded_index(tmp_path, catalog, exchanges) as crawler:

@@ -1,4 +1,4 @@
-"""What has failed for good is shown, and read or visited when it is retried."""
+"""Permanent failures are shown, and are read or visited again on retry."""
 
 import pytest
 from starlette.responses import PlainTextResponse
@@ -16,7 +16,7 @@ from pypi_assets_tests.crawl.failing_requests import fail
 from pypi_assets_tests.served_index import ServedIndex, live
 
 
-def test_a_file_that_keeps_failing_is_exhausted_shown_and_read_on_retry(index: ServedIndex, catalog: Catalog):
+def test_file_that_keeps_failing_is_exhausted_shown_and_read_on_retry(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     index.wheel("two", "1.0")
     index.faults = fail("two-1.0")
@@ -43,7 +43,7 @@ def refuse(path: str):
 
 
 @pytest.mark.nightly
-def test_a_later_success_clears_visits_that_were_exhausted_in_any_workload(index: ServedIndex, catalog: Catalog):
+def test_later_success_clears_exhausted_visits_of_any_workload(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     index.wheel("two", "1.0")
     crawler = index.crawler(catalog)
@@ -73,7 +73,7 @@ def test_a_later_success_clears_visits_that_were_exhausted_in_any_workload(index
 
 
 @pytest.mark.nightly
-def test_a_success_with_an_older_page_clears_nothing_that_wanted_a_newer_one(index: ServedIndex, catalog: Catalog):
+def test_success_with_older_page_does_not_clear_visits_needing_a_newer_one(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog, revisit_share=100.0)
     crawl_full(crawler)
@@ -81,7 +81,7 @@ def test_a_success_with_an_older_page_clears_nothing_that_wanted_a_newer_one(ind
     index.wheel("one", "2.0")
     crawl_incremental(crawler)
     index.wheel("two", "1.0")
-    crawl_incremental(crawler)  # visits `one` again, whose page is as old as before
+    crawl_incremental(crawler)  # visits `one` again, whose page is still old
     with catalog.read() as connection:
         [failure] = list_failures(connection, 50, "visit")
     assert (failure.project, failure.outcome) == ("one", "gave up")
@@ -93,8 +93,8 @@ def test_a_success_with_an_older_page_clears_nothing_that_wanted_a_newer_one(ind
 
 
 @pytest.mark.nightly
-def test_a_page_that_outlives_its_project_agrees_once_it_is_gone(index: ServedIndex, catalog: Catalog):
-    """The removal of a user's projects does not refresh their pages, which stay 200 for up to a day."""
+def test_page_that_outlives_its_project_agrees_once_deleted(index: ServedIndex, catalog: Catalog):
+    """Removing a user's projects does not refresh their pages, which return 200 for up to a day."""
     wheel = index.wheel("one", "1.0")
     crawler = index.crawler(catalog, revisit_share=100.0)
     crawl_full(crawler)

@@ -1,4 +1,4 @@
-"""With each range a few projects are visited whose last visit is longest ago, and it waits for none of them."""
+"""Each range also visits a few projects with the oldest last visit, without waiting for them."""
 
 from dataclasses import replace
 
@@ -21,14 +21,14 @@ from pypi_assets_tests.served_index import ServedIndex, live
 
 
 def audited(catalog: Catalog) -> list[str]:
-    """The projects that were visited as an audit, in order."""
+    """Return the projects that were visited as an audit, in order."""
     with catalog.read() as connection:
         query = select(projects.c.normalized).join(visits, visits.c.project_id == projects.c.id)
         return list(connection.scalars(query.where(visits.c.kind == "audit").order_by(visits.c.id)))
 
 
 @pytest.mark.nightly
-def test_the_share_of_each_range_goes_round_all_projects(index: ServedIndex, catalog: Catalog):
+def test_revisit_share_cycles_through_all_projects(index: ServedIndex, catalog: Catalog):
     for number in range(4):
         index.wheel(f"still{number}", "1.0")
     crawl_full(index.crawler(catalog))
@@ -43,7 +43,7 @@ def test_the_share_of_each_range_goes_round_all_projects(index: ServedIndex, cat
     assert len(audited(catalog)) == 4
 
 
-def test_a_range_that_is_run_again_has_no_further_share(index: ServedIndex, catalog: Catalog):
+def test_rerun_range_has_no_further_share(index: ServedIndex, catalog: Catalog):
     for name in ("one", "two", "three"):
         index.wheel(name, "1.0")
     crawl_full(index.crawler(catalog))
@@ -54,7 +54,7 @@ def test_a_range_that_is_run_again_has_no_further_share(index: ServedIndex, cata
     assert len(audited(catalog)) == 1
 
 
-def test_a_change_without_an_event_is_found_by_a_revisit(index: ServedIndex, catalog: Catalog):
+def test_change_without_event_is_found_by_a_revisit(index: ServedIndex, catalog: Catalog):
     gone = index.wheel("one", "1.0")
     crawl_full(index.crawler(catalog))
     change_page(index, "one", **{gone: None})
@@ -65,7 +65,7 @@ def test_a_change_without_an_event_is_found_by_a_revisit(index: ServedIndex, cat
 
 
 @pytest.mark.nightly
-def test_a_file_that_an_audit_finds_is_read(index: ServedIndex, catalog: Catalog):
+def test_file_found_by_an_audit_is_read(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawl_full(index.crawler(catalog))
     index.wheel("moving", "1.0")
@@ -85,7 +85,7 @@ def test_a_file_that_an_audit_finds_is_read(index: ServedIndex, catalog: Catalog
 
 
 @pytest.mark.nightly
-def test_a_failing_audit_holds_no_range_back_and_is_tried_again_later(index: ServedIndex, catalog: Catalog):
+def test_failing_audit_delays_no_range_and_is_retried_later(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawl_full(index.crawler(catalog))
     index.faults = lambda request: PlainTextResponse("", 404) if "/simple/one/" in request.url.path else None
@@ -118,7 +118,7 @@ def test_a_failing_audit_holds_no_range_back_and_is_tried_again_later(index: Ser
     assert live(catalog) == index.shown()
 
 
-def test_an_exhausted_revisit_is_counted_and_retried(index: ServedIndex, catalog: Catalog):
+def test_exhausted_revisit_is_counted_and_retried(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawl_full(index.crawler(catalog))
     index.faults = lambda request: PlainTextResponse("", 403) if "/simple/one/" in request.url.path else None

@@ -1,4 +1,4 @@
-"""Broken entries of the changelog, of the list and of pages: each costs itself alone, is shown, and is read later."""
+"""Broken entries of the changelog, the list and pages: each affects only itself, is shown, and is re-read later."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def failures(follower: Follower, kind: str | None = BROKEN) -> list[RecordedFail
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("row", [["one", None, None, "docupdate", 7], None, ["one", "2.0", 0, "docupdate", "x"]])
-def test_a_broken_row_costs_no_other_and_the_range_goes_on(odd: Follower, row: object):
+def test_broken_row_affects_no_other_and_the_range_continues(odd: Follower, row: object):
     index = odd.index
     index.record_event("one", None, "docupdate")
     index.rows[index.serial] = [*row[:4], index.serial] if isinstance(row, list) and row[4] == 7 else row
@@ -52,7 +52,7 @@ def test_a_broken_row_costs_no_other_and_the_range_goes_on(odd: Follower, row: o
     assert (result.broken_rows, len(failures(odd))) == (0, 1)
 
 
-def test_broken_rows_at_the_end_are_passed_once_the_index_is_beyond_them(odd: Follower):
+def test_broken_rows_at_the_end_are_passed_once_newer_events_exist(odd: Follower):
     index = odd.index
     index.record_event("one", None, "docupdate")
     index.rows[index.serial] = None
@@ -65,11 +65,11 @@ def test_broken_rows_at_the_end_are_passed_once_the_index_is_beyond_them(odd: Fo
     assert len(failures(odd)) == 1
 
 
-def test_a_row_that_can_be_read_later_counts_from_its_serial(odd: Follower, monkeypatch: pytest.MonkeyPatch):
+def test_row_readable_later_counts_from_its_serial(odd: Follower, monkeypatch: pytest.MonkeyPatch):
     index = odd.index
     late = add(index, "one", "2.0")
     at = index.serial
-    with monkeypatch.context() as patch:  # of a version that cannot read an event of a file
+    with monkeypatch.context() as patch:  # a version that cannot read a file event
         patch.setattr("pypi_assets.index.changelog.read_event", _read_all_but(at))
         add(index, "two")
         crawl_incremental(odd.crawler)
@@ -91,7 +91,7 @@ def _read_all_but(serial: int):
     return read
 
 
-def test_a_row_whose_serial_does_not_fit_its_place_is_never_an_event(odd: Follower):
+def test_row_with_misplaced_serial_is_never_an_event(odd: Follower):
     index = odd.index
     for number in range(3):
         index.record_event("one", None, f"update {number}")
@@ -105,7 +105,7 @@ def test_a_row_whose_serial_does_not_fit_its_place_is_never_an_event(odd: Follow
     assert (last.serial, len(failures(odd))) == (known, 1)
 
 
-def test_a_last_row_whose_serial_is_far_too_great_moves_nothing_there(odd: Follower):
+def test_last_row_with_far_too_high_serial_is_ignored(odd: Follower):
     index = odd.index
     index.record_event("one", None, "docupdate")
     index.rows[index.serial] = ["one", None, 0, "docupdate", 10**12]
@@ -121,12 +121,12 @@ def test_a_last_row_whose_serial_is_far_too_great_moves_nothing_there(odd: Follo
 
 
 @pytest.mark.nightly
-def test_an_action_that_is_known_later_counts_from_its_serial(odd: Follower, monkeypatch: pytest.MonkeyPatch):
+def test_action_known_later_counts_from_its_serial(odd: Follower, monkeypatch: pytest.MonkeyPatch):
     index = odd.index
     add(index, "one", "2.0")
     crawl_incremental(odd.crawler)
     before = index.serial
-    with monkeypatch.context() as patch:  # of a version that knows no removal of a file
+    with monkeypatch.context() as patch:  # a version that does not know file removals
         for module in ("catalog.observed.events", "catalog.derived.file_history"):
             patch.setattr(f"pypi_assets.{module}.file_change", _change_of_all_but("remove file"))
         assert index.do("remove-file", "one", "2.0", wheel("one", "2.0"))
@@ -149,7 +149,7 @@ def _change_of_all_but(action: str):
 
 
 @pytest.mark.nightly
-def test_a_file_whose_entry_is_broken_is_live_and_read_once_its_entry_is_whole(odd: Follower):
+def test_file_with_broken_entry_is_live_and_read_once_repaired(odd: Follower):
     index = odd.index
     file = wheel("one", "2.0")
     index.broken_files = {file}
@@ -161,7 +161,7 @@ def test_a_file_whose_entry_is_broken_is_live_and_read_once_its_entry_is_whole(o
     [unread] = failures(odd, "no page")
     assert unread.filename == file
     assert mentions(unread.text, "size")
-    index.broken_files = {wheel("one", "1.0")}  # which is known already
+    index.broken_files = {wheel("one", "1.0")}  # a file that is known already
     add(index, "one", "3.0")
     crawl_incremental(odd.crawler)
     assert [failure.filename for failure in failures(odd)] == [wheel("one", "1.0")]
@@ -175,7 +175,7 @@ def test_a_file_whose_entry_is_broken_is_live_and_read_once_its_entry_is_whole(o
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("crawl", [crawl_full, lambda crawler: audit_index(crawler, 0.0)])
-def test_a_broken_entry_of_the_list_costs_no_other(odd: Follower, crawl):
+def test_broken_list_entry_affects_no_other(odd: Follower, crawl):
     odd.index.unlisted = [BrokenEntry("an entry without a name", "7")]
     crawl(odd.crawler)
     [failure] = failures(odd)

@@ -1,4 +1,4 @@
-"""What the roots of a scope lead to is followed, and nothing else is requested."""
+"""Projects that the roots of a scope lead to are followed, and no other project is requested."""
 
 import pytest
 from sqlalchemy import select
@@ -22,7 +22,7 @@ def create(crawler: Crawler, *roots: str, name: str = "mine", **options: object)
 
 
 def members(catalog: Catalog, name: str = "mine") -> dict[str, int]:
-    """The projects that scopes lead to, each with its depth."""
+    """Return the projects that scopes lead to, with their depths."""
     with catalog.read() as connection:
         rows = connection.execute(
             select(projects.c.normalized, scope_projects.c.depth)
@@ -32,7 +32,7 @@ def members(catalog: Catalog, name: str = "mine") -> dict[str, int]:
         return {name: depth for name, depth in rows}
 
 
-def test_what_roots_require_is_followed_and_nothing_else(index: ServedIndex, catalog: Catalog) -> None:
+def test_only_requirements_of_roots_are_followed(index: ServedIndex, catalog: Catalog) -> None:
     index.wheel("app", "1.0", requires_dist=["library>=1", "tool ; extra == 'dev'"])
     index.wheel("library", "1.0", requires_dist=["base"])
     index.wheel("base", "1.0")
@@ -51,9 +51,7 @@ def test_what_roots_require_is_followed_and_nothing_else(index: ServedIndex, cat
 
 
 @pytest.mark.nightly
-def test_an_upload_that_requires_another_project_brings_it_in_within_its_range(
-    index: ServedIndex, catalog: Catalog
-) -> None:
+def test_upload_with_new_requirement_adds_the_project_in_its_range(index: ServedIndex, catalog: Catalog) -> None:
     index.wheel("app", "1.0")
     index.wheel("library", "1.0", requires_dist=["base"])
     index.wheel("base", "1.0")
@@ -75,7 +73,7 @@ def test_an_upload_that_requires_another_project_brings_it_in_within_its_range(
 
 
 @pytest.mark.nightly
-def test_a_full_crawl_follows_all_from_then_on(index: ServedIndex, catalog: Catalog) -> None:
+def test_full_crawl_follows_all_projects_from_then_on(index: ServedIndex, catalog: Catalog) -> None:
     index.wheel("app", "1.0", requires_dist=["library"])
     index.wheel("library", "1.0")
     index.wheel("other", "1.0")
@@ -95,7 +93,7 @@ def test_a_full_crawl_follows_all_from_then_on(index: ServedIndex, catalog: Cata
 
 
 @pytest.mark.nightly
-def test_what_no_index_has_is_entered_and_holds_nothing_up(index: ServedIndex, catalog: Catalog) -> None:
+def test_project_missing_from_the_index_is_entered_and_delays_nothing(index: ServedIndex, catalog: Catalog) -> None:
     index.wheel("app", "1.0", requires_dist=["missing", "app"])
     crawler = index.crawler(catalog, retry_deadline_s=3600.0)
     create(crawler, "app", "nowhere")
@@ -106,9 +104,7 @@ def test_what_no_index_has_is_entered_and_holds_nothing_up(index: ServedIndex, c
     assert {name for name, _ in live(catalog)} == {"app-1.0-py3-none-any.whl", "missing-1.0-py3-none-any.whl"}
 
 
-def test_of_a_release_with_many_files_one_of_each_kind_leads_on_before_the_others(
-    index: ServedIndex, catalog: Catalog
-) -> None:
+def test_one_file_per_kind_of_a_large_release_is_read_first(index: ServedIndex, catalog: Catalog) -> None:
     for python in range(30, 40):
         index.wheel("app", "1.0", requires_dist=["library"], tag=f"cp{python}-none-any")
     index.sdist("app", "1.0")
@@ -125,9 +121,10 @@ def test_of_a_release_with_many_files_one_of_each_kind_leads_on_before_the_other
 
 
 @pytest.mark.nightly
-def test_a_404_from_before_an_upload_is_no_absence_after_it(index: ServedIndex, catalog: Catalog) -> None:
-    """Nothing had shown the project until its page was missing for the second time; then it is uploaded to, and
-    uploaded to again before its page is seen."""
+def test_404_before_an_upload_is_not_an_absence_after_it(index: ServedIndex, catalog: Catalog) -> None:
+    """The project was unknown until its page was missing a second time. Then it gets two uploads before its page is
+    seen.
+    """
     index.wheel("app", "1.0", requires_dist=["soon"])
     missing, uploaded = [], []
 

@@ -1,4 +1,4 @@
-"""Changes without an event: a later full crawl, or a later visit, finds them, and the next dumps have them."""
+"""Changes without an event: a later full crawl or visit finds them, and the next dumps publish them."""
 
 import json
 
@@ -24,7 +24,7 @@ from pypi_assets_tests.served_index import ServedIndex, live, logged_changes
 
 
 def change_page(index: ServedIndex, project: str, **changes: object) -> None:
-    """From now on the page of `project` shows its files with `changes`, at the serial it has; None hides a file."""
+    """Change the page of `project` at its current serial: `changes` apply to its files, and None hides a file."""
     page = json.loads(index.page(project))
     changed = [(file, changes.get(file["filename"], {})) for file in page["files"]]
     page["files"] = [file | change for file, change in changed if change is not None]
@@ -32,13 +32,13 @@ def change_page(index: ServedIndex, project: str, **changes: object) -> None:
 
 
 def dumped(catalog: Catalog) -> dict[str, dict[str, object]]:
-    """Opens and reads a full dump: its rows by filename."""
+    """Return the rows of a new full dump, by filename."""
     dump = open_full_dump(catalog, 1)
     return {str(row["filename"]): row for row in map(as_dumped, full_dump_rows(catalog, dump, 0))}
 
 
 def dumped_next(index: ServedIndex, catalog: Catalog) -> dict[str, dict[str, object]]:
-    """Follows the index over one more event, and reads the dump of that range: its rows by filename."""
+    """Follow the index over one more event, and return the rows of the dump of that range, by filename."""
     index.wheel("unrelated", f"1.{index.serial}")
     [result] = crawl_incremental(index.crawler(catalog))
     return {
@@ -47,7 +47,7 @@ def dumped_next(index: ServedIndex, catalog: Catalog) -> dict[str, dict[str, obj
     }
 
 
-def test_a_file_that_vanishes_without_an_event_is_removed_in_the_next_dump(index: ServedIndex, catalog: Catalog):
+def test_file_that_vanishes_without_event_is_removed_in_the_next_dump(index: ServedIndex, catalog: Catalog):
     kept, gone = index.wheel("one", "1.0"), index.wheel("one", "2.0")
     index.wheel("two", "1.0")
     crawl_full(index.crawler(catalog))
@@ -58,8 +58,8 @@ def test_a_file_that_vanishes_without_an_event_is_removed_in_the_next_dump(index
     assert dumped_next(index, catalog)[gone]["tombstone"]
 
 
-def test_a_page_older_than_a_seen_one_changes_nothing_in_the_present(index: ServedIndex, catalog: Catalog):
-    """Not even where no event between the two is stored, and it is all that comes until the deadline."""
+def test_page_older_than_a_seen_one_does_not_change_the_present(index: ServedIndex, catalog: Catalog):
+    """This holds even if no event between the two is stored and no newer page comes before the deadline."""
     index.wheel("one", "1.0")
     index.wheel("one", "2.0")
     old = index.page("one")
@@ -76,8 +76,8 @@ def test_a_page_older_than_a_seen_one_changes_nothing_in_the_present(index: Serv
 
 
 @pytest.mark.nightly
-def test_before_the_events_only_the_newest_page_counts(index: ServedIndex, catalog: Catalog):
-    """An old page shows a yanked release that was removed since: one uploaded later under its version is not yanked."""
+def test_only_the_newest_page_counts_before_the_events(index: ServedIndex, catalog: Catalog):
+    """An old page shows a yanked release that was removed since. A later file of the same version is not yanked."""
     index.wheel("one", "1.0")
     index.wheel("one", "2.0")
     index.history.yank("one", "2.0")
@@ -95,8 +95,8 @@ def test_before_the_events_only_the_newest_page_counts(index: ServedIndex, catal
 
 
 @pytest.mark.nightly
-def test_what_changed_without_an_event_counts_from_where_it_was_seen(index: ServedIndex, catalog: Catalog):
-    """What an earlier crawl saw at the same serial of the project stays true of the serials before."""
+def test_change_without_event_counts_from_where_it_was_seen(index: ServedIndex, catalog: Catalog):
+    """The files that an earlier crawl saw at the project's same serial stay true of earlier serials."""
     gone = index.wheel("one", "1.0")
     crawl_full(index.crawler(catalog))
     index.wheel("two", "1.0")
@@ -121,7 +121,7 @@ def test_what_changed_without_an_event_counts_from_where_it_was_seen(index: Serv
 
 
 @pytest.mark.nightly
-def test_a_404_that_was_believed_wrongly_is_put_right_by_the_next_page(index: ServedIndex, catalog: Catalog):
+def test_wrongly_believed_404_is_corrected_by_the_next_page(index: ServedIndex, catalog: Catalog):
     wheel = index.wheel("one", "1.0")
     index.wheel("two", "1.0")
     crawl_full(index.crawler(catalog))
@@ -152,7 +152,7 @@ def test_new_page_facts_of_a_file_are_in_the_next_dump(index: ServedIndex, catal
     assert other not in rows
 
 
-def test_a_second_full_crawl_changes_nothing_where_nothing_changed(index: ServedIndex, catalog: Catalog):
+def test_second_full_crawl_of_unchanged_index_changes_nothing(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     index.history.yank("one", "1.0")
     crawl_full(index.crawler(catalog))
@@ -163,7 +163,7 @@ def test_a_second_full_crawl_changes_nothing_where_nothing_changed(index: Served
     assert {name.split("-")[0] for name in dumped_next(index, catalog)} == {"unrelated"}
 
 
-def test_texts_of_any_length_and_with_any_character_stop_nothing(index: ServedIndex, catalog: Catalog):
+def test_texts_of_any_length_and_characters_are_stored(index: ServedIndex, catalog: Catalog):
     wheel = index.wheel("one", "1.0", metadata=f"Metadata-Version: {'2' * 100}\nName: one\nVersion: 1.0\n")
     change_page(
         index,
@@ -182,7 +182,7 @@ def test_texts_of_any_length_and_with_any_character_stop_nothing(index: ServedIn
 
 
 @pytest.mark.nightly
-def test_an_index_that_was_empty_at_the_first_full_crawl(index: ServedIndex, catalog: Catalog):
+def test_index_empty_at_the_first_full_crawl_is_followed(index: ServedIndex, catalog: Catalog):
     crawl_full(index.crawler(catalog))
     with catalog.read() as connection:
         assert complete_serial(connection) == 0
@@ -199,7 +199,7 @@ def test_an_index_that_was_empty_at_the_first_full_crawl(index: ServedIndex, cat
     assert live(catalog) == index.shown()
 
 
-def test_projects_that_the_first_listing_left_out(index: ServedIndex, catalog: Catalog):
+def test_projects_missing_from_the_first_list_are_found(index: ServedIndex, catalog: Catalog):
     """A quarantined project is not listed: its files come with the event that clears it."""
     index.wheel("one", "1.0")
     index.wheel("hidden", "1.0")

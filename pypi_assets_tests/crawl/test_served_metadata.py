@@ -1,4 +1,6 @@
-"""What an index serves next to a wheel and is not its METADATA: the record has both, however the wheel is fetched."""
+"""Metadata that an index serves next to a wheel and that differs from its METADATA: the record has both, however the
+wheel is fetched.
+"""
 
 import hashlib
 import json
@@ -49,9 +51,9 @@ def serve(
     names: Iterable[str] = ("demo",),
     unsized: Iterable[str] = (),
 ) -> list[str]:
-    """Serves `content` next to the files 1.0 of these projects, whose pages state the hash of it, or of `stated`.
+    """Serve `content` next to the 1.0 files of these projects, with the hash of `stated` or `content` on their pages.
 
-    None: it is missing. Returns the list that gets the paths of all requests for metadata.
+    If `content` is None, the metadata is missing. Return a list that collects the paths of all metadata requests.
     """
     pages: dict[str, bytes] = {}
     for name in names:
@@ -80,7 +82,9 @@ def serve(
 
 
 def serve_each(index: ServedIndex, cases: Mapping[str, tuple[str | None, str | None]]) -> None:
-    """Serve the content of each project next to its files 1.0. Its page states the hash of the second text, if any."""
+    """Serve the content of each project next to its 1.0 files. If a second text is given, the page states its hash
+    instead.
+    """
     answers = []
     for name, (content, stated) in cases.items():
         serve(index, content, stated, names=[name])
@@ -89,7 +93,7 @@ def serve_each(index: ServedIndex, cases: Mapping[str, tuple[str | None, str | N
 
 
 def resolved(past: ReleaseIndex, name: str, semantics: Semantics) -> Mapping[str, str] | None:
-    """Return the versions that are chosen for a project; None if there is no answer."""
+    """Return the versions that are chosen for a project, or None if there is no answer."""
     try:
         return resolve(past, ResolutionQuestion((parse_wanted(name),), LINUX, semantics=semantics)).pins
     except (UnsolvableError, UnknownRequirementsError):
@@ -97,7 +101,7 @@ def resolved(past: ReleaseIndex, name: str, semantics: Semantics) -> Mapping[str
 
 
 def content_of(catalog: Catalog, filename: str) -> dict[str, Any]:
-    """What dumps have of the file's content."""
+    """Return the file's content as dumps have it."""
     with catalog.read() as connection:
         id_ = connection.scalar(select(distributions.c.id).where(distributions.c.filename == filename))
         assert id_ is not None
@@ -106,7 +110,7 @@ def content_of(catalog: Catalog, filename: str) -> dict[str, Any]:
 
 
 def read(index: ServedIndex, catalog: Catalog, filename: str) -> dict[str, Any]:
-    """The same after a crawl."""
+    """Run a full crawl, and return the file's content."""
     crawl_full(index.crawler(catalog))
     return content_of(catalog, filename)
 
@@ -115,11 +119,12 @@ def actions(found: dict[str, Any]) -> list[str]:
     return [refusal.partition(":")[0] for refusal in found["refusals"]]
 
 
-def test_requirements_are_those_that_are_served_however_a_wheel_is_fetched(
+def test_requirements_come_from_served_metadata_however_a_wheel_is_fetched(
     index: ServedIndex, catalog: Catalog, subtests: pytest.Subtests
 ) -> None:
-    """Small ones come whole, large ones by ranges, with METADATA at the end or at the start, and unsized ones as a
-    stream."""
+    """Small wheels are fetched whole, large ones by ranges with METADATA at the end or start, and unsized ones as a
+    stream.
+    """
     names = [f"{size}{end}" for size in ("small", "large", "early") for end in ("", "_unsized")]
     wheels = {}
     for name in names:
@@ -143,7 +148,7 @@ def test_requirements_are_those_that_are_served_however_a_wheel_is_fetched(
     assert {name: content_of(catalog, filename) for name, filename in wheels.items()} == records
 
 
-def test_what_is_served_is_requested_only_if_its_stated_hash_is_another(index: ServedIndex, catalog: Catalog) -> None:
+def test_served_metadata_is_requested_only_if_its_hash_differs(index: ServedIndex, catalog: Catalog) -> None:
     honest = index.wheel("honest", "1.0")
     filename = add(index)
     requested = serve(index, SERVED)
@@ -153,7 +158,7 @@ def test_what_is_served_is_requested_only_if_its_stated_hash_is_another(index: S
     assert (found["installed_metadata"], found["refusals"], found["requires_by"]) == (None, [], "METADATA")
 
 
-def test_a_difference_that_nothing_is_resolved_by_is_a_note(index: ServedIndex, catalog: Catalog) -> None:
+def test_difference_without_effect_on_resolution_is_a_note(index: ServedIndex, catalog: Catalog) -> None:
     filename = add(index)
     serve(index, "\n".join(["Metadata-Version: 2.1", "Name: {}", *OWN, "", "Another description."]))
     found = read(index, catalog, filename)
@@ -161,7 +166,7 @@ def test_a_difference_that_nothing_is_resolved_by_is_a_note(index: ServedIndex, 
     assert [note for note in found["notes"] if note.startswith(AMBIGUOUS)]
 
 
-def test_installers_fail_at_what_is_missing_or_not_as_stated(index: ServedIndex, catalog: Catalog) -> None:
+def test_installers_fail_on_missing_or_mismatched_metadata(index: ServedIndex, catalog: Catalog) -> None:
     filename = add(index)
     serve(index, None, stated="something")
     found = read(index, catalog, filename)
@@ -169,17 +174,17 @@ def test_installers_fail_at_what_is_missing_or_not_as_stated(index: ServedIndex,
     assert (found["requires_dist"], found["installed_metadata"]) == (["evil", "other>=1"], None)
 
 
-def test_installers_fail_at_other_bytes_than_the_stated_ones(index: ServedIndex, catalog: Catalog) -> None:
+def test_installers_fail_on_bytes_with_another_hash(index: ServedIndex, catalog: Catalog) -> None:
     filename = add(index)
     requested = serve(index, SERVED, stated="something")
     found = read(index, catalog, filename)
     assert actions(found) == ["pip fails", "uv fails"]
     assert found["requires_dist"] == ["benign>=2"]
     assert found["installed_metadata"] == ["Name: demo", *OWN]
-    assert len(requested) == 3  # what is spoiled on the way counts once it is repeated
+    assert len(requested) == 3  # a mismatch counts only if it repeats
 
 
-def test_names_and_versions_of_what_is_served_decide_who_takes_the_wheel(index: ServedIndex, catalog: Catalog) -> None:
+def test_served_name_and_version_decide_which_installers_accept_the_wheel(index: ServedIndex, catalog: Catalog) -> None:
     filename = add(index)
     serve(index, "Metadata-Version: 2.1\nName: demo\nVersion: 1.1\n")
     found = read(index, catalog, filename)
@@ -187,21 +192,21 @@ def test_names_and_versions_of_what_is_served_decide_who_takes_the_wheel(index: 
     assert found["requires_dist"] == []
 
 
-def test_a_dump_has_the_lines_of_the_wheel(index: ServedIndex, catalog: Catalog) -> None:
+def test_dump_has_the_lines_of_the_wheel(index: ServedIndex, catalog: Catalog) -> None:
     filename = add(index)
     serve(index, SERVED)
     crawl_full(index.crawler(catalog))
     [row] = iter_dump(index.storage, full_dump(catalog, index.storage, 1).directory)
     assert (row["filename"], row["requires_dist"], row["requires_python"]) == (filename, ["benign>=2"], ">=3.9")
     assert row["installed_metadata"] == ["Name: demo", *OWN]
-    assert metadata_of_row(row) is None  # our pages lead to what the index serves
+    assert metadata_of_row(row) is None  # our pages refer to the metadata that the index serves
 
 
 @pytest.mark.nightly
-def test_resolutions_are_those_of_pip_and_uv(
+def test_wheel_resolutions_equal_pip_and_uv(
     index: ServedIndex, catalog: Catalog, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    """An older version is there for an installer that skips the wheel."""
+    """An older version exists for installers that skip the wheel."""
     named = "Metadata-Version: 2.1\nName: {}\nVersion: 1.0\n"
     cases: dict[str, tuple[str | None, str | None]] = {
         "requires": (f"{named}Requires-Dist: benign>=2\n", None),

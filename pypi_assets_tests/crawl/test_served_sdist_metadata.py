@@ -1,6 +1,6 @@
-"""Metadata that an index serves next to an sdist: pip resolves by them, and uv by the sdist's own.
+"""Metadata that an index serves next to an sdist: pip resolves with it, and uv with the sdist's own metadata.
 
-So the record has both, and each resolution follows those that its installer sees.
+The record therefore has both, and each resolution uses the metadata that its installer sees.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ SETUP = "from setuptools import setup\nsetup(install_requires=open('needed').rea
 
 
 def add(index: ServedIndex, name: str = "demo", version: str = "1.0", *, own: Mapping[str, str] | None = None) -> str:
-    """Uploads an sdist that requires `evil` and that setuptools builds. `own` are fields that its metadata state."""
+    """Upload an sdist that requires `evil` and that setuptools builds. `own` holds fields of its own metadata."""
     fields = {"name": name, "version": version} | (own or {})
     is_known = fields.pop("requires", "known") == "known"
     lines = [f'{field} = "{value}"' for field, value in fields.items()]
@@ -57,9 +57,7 @@ def add(index: ServedIndex, name: str = "demo", version: str = "1.0", *, own: Ma
     return path.name
 
 
-def test_requirements_are_those_that_are_served_and_the_own_ones_are_known(
-    index: ServedIndex, catalog: Catalog
-) -> None:
+def test_requirements_come_from_served_metadata_and_own_ones_are_kept(index: ServedIndex, catalog: Catalog) -> None:
     filename = add(index, own={"requires-python": ">=3.8"})
     requested = serve(index, SERVED)
     found = read(index, catalog, filename)
@@ -77,10 +75,10 @@ def test_requirements_are_those_that_are_served_and_the_own_ones_are_known(
     assert content_of(catalog, filename) == found
     [row] = iter_dump(index.storage, full_dump(catalog, index.storage, 1).directory)
     assert (row["requires_dist"], row["installed_metadata"]) == (["benign>=2"], found["installed_metadata"])
-    assert metadata_of_row(row) is None  # our pages lead to what the index serves
+    assert metadata_of_row(row) is None  # our pages refer to the metadata that the index serves
 
 
-def test_requirements_that_are_unknown_without_a_build_are_known_for_pip(index: ServedIndex, catalog: Catalog) -> None:
+def test_requirements_unknown_without_a_build_are_known_for_pip(index: ServedIndex, catalog: Catalog) -> None:
     filename = add(index, own={"requires": "unknown"})
     serve(index, f"{NAMED}Requires-Dist: evil\n")
     found = read(index, catalog, filename)
@@ -89,7 +87,7 @@ def test_requirements_that_are_unknown_without_a_build_are_known_for_pip(index: 
     assert not [note for note in found["notes"] if note.startswith(AMBIGUOUS)]
 
 
-def test_equal_metadata_leave_the_record_as_it_is(index: ServedIndex, catalog: Catalog) -> None:
+def test_equal_metadata_does_not_change_the_record(index: ServedIndex, catalog: Catalog) -> None:
     filename = add(index)
     serve(index, f"{NAMED}Requires-Dist: evil\n\nA description.")
     found = read(index, catalog, filename)
@@ -98,7 +96,7 @@ def test_equal_metadata_leave_the_record_as_it_is(index: ServedIndex, catalog: C
     assert not [note for note in found["notes"] if note.startswith(AMBIGUOUS)]
 
 
-def test_an_sdist_that_pip_does_not_take_has_its_own_metadata(
+def test_sdist_rejected_by_pip_has_its_own_metadata(
     index: ServedIndex, catalog: Catalog, subtests: pytest.Subtests
 ) -> None:
     cases: list[tuple[str | None, str | None, Sequence[str]]] = [
@@ -122,8 +120,8 @@ def test_an_sdist_that_pip_does_not_take_has_its_own_metadata(
             assert found["installed_metadata"] is None
 
 
-def test_pip_takes_by_served_metadata_what_contradicts_its_name(index: ServedIndex, catalog: Catalog) -> None:
-    """pip builds a wheel of another version and installs it. It fails at one of another project."""
+def test_pip_accepts_sdist_by_served_metadata_despite_its_own(index: ServedIndex, catalog: Catalog) -> None:
+    """pip builds a wheel of another version and installs it. It fails on a wheel of another project."""
     version, name = add(index, own={"version": "1.1"}), add(index, "named", own={"name": "other"})
     serve(index, SERVED, names=["demo", "named"])
     crawl_full(index.crawler(catalog))
@@ -153,10 +151,10 @@ CASES: dict[str, tuple[Mapping[str, str], str | None, str | None]] = {
 
 
 @pytest.mark.nightly
-def test_resolutions_are_those_of_pip_and_uv(
+def test_sdist_resolutions_equal_pip_and_uv(
     index: ServedIndex, catalog: Catalog, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    """An older version is there for an installer that skips the sdist. Both build as they need to."""
+    """An older version exists for installers that skip the sdist. Both installers build sdists if needed."""
     for name in ("evil", "benign"):
         index.wheel(name, "2.0")
     for name, (own, *_) in CASES.items():

@@ -1,4 +1,4 @@
-"""The machine's clock is set forward or back by hours during a crawl: it ends as soon as without that, and exact."""
+"""The machine's clock is set forward or back by hours during a crawl, which ends as fast as without that, and exact."""
 
 import random
 import time
@@ -28,9 +28,9 @@ PATIENCE_S = 60.0
 
 
 class Jumps:
-    """Sets the clock at drawn requests, and fails some of all requests at first.
+    """Sets the clock at drawn requests, and first fails some of the requests.
 
-    A crawl looks at the clock several times a second, so the step before is noticed by then.
+    A crawl checks the clock several times a second, so it has noticed the previous step by then.
     """
 
     def __init__(self, seed: int, clock: SetClock, hours: tuple[float, ...], crawler: Crawler) -> None:
@@ -59,7 +59,7 @@ def follower(index: ServedIndex, catalog: Catalog) -> Crawler:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("hours", [(5.0, 30.0), (-5.0, -30.0), (-30.0, -2.0, 2.0, 30.0)])
-def test_a_crawl_whose_clock_is_set_is_exact(hours: tuple[float, ...], index: ServedIndex, tmp_path: Path) -> None:
+def test_crawl_with_clock_steps_is_exact(hours: tuple[float, ...], index: ServedIndex, tmp_path: Path) -> None:
     undisturbed = index.crawler(open_catalog(sqlite_database(tmp_path / "undisturbed.sqlite")))
     homes = [open_catalog(sqlite_database(tmp_path / f"{seed}.sqlite")) for seed in range(max(1, examples(2)))]
     clocks = [SetClock() for _ in homes]
@@ -82,7 +82,7 @@ def test_a_crawl_whose_clock_is_set_is_exact(hours: tuple[float, ...], index: Se
 
 
 @pytest.mark.parametrize("hours", [-9.0, 9.0])
-def test_an_absence_is_not_believed_since_the_clock_was_set(
+def test_absence_is_not_believed_because_of_a_clock_step(
     hours: float, index: ServedIndex, sqlite_catalog: Catalog
 ) -> None:
     index.wheel("demo", "1.0")
@@ -109,7 +109,7 @@ def test_an_absence_is_not_believed_since_the_clock_was_set(
 
 
 @pytest.mark.parametrize("hours", [-9.0, 9.0])
-def test_a_crawl_goes_on_if_the_clock_was_set_while_nothing_ran(
+def test_crawl_continues_after_a_clock_step_while_stopped(
     hours: float, index: ServedIndex, sqlite_catalog: Catalog
 ) -> None:
     for number in range(3):
@@ -117,7 +117,7 @@ def test_a_crawl_goes_on_if_the_clock_was_set_while_nothing_ran(
     clock = SetClock()
 
     class StoppedError(Exception):
-        """What ends the crawl."""
+        """Ends the crawl."""
 
     def stop(_seconds: float) -> None:
         raise StoppedError

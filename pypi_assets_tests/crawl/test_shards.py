@@ -1,4 +1,4 @@
-"""Shards of a full crawl: worked on in groups, joined, and visited again where none is open."""
+"""Shards of a full crawl: processed in groups, joined, and visited again without an open crawl."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +25,7 @@ def crawler(index: ServedIndex, tmp_path: Path) -> Iterator[Crawler]:
 
 
 @pytest.mark.parametrize("group_projects", [1, 500])
-def test_each_shard_is_yielded_with_its_own_numbers(
+def test_each_shard_is_yielded_with_its_numbers(
     index: ServedIndex, crawler: Crawler, monkeypatch: pytest.MonkeyPatch, group_projects: int
 ) -> None:
     monkeypatch.setattr("pypi_assets.crawl.full_crawl._GROUP_PROJECTS", group_projects)
@@ -53,7 +53,7 @@ def test_shards_need_a_full_crawl(crawler: Crawler) -> None:
         list(visit_each_shard(crawler, [7]))
 
 
-def test_without_an_open_crawl_also_later_projects_are_visited_again(index: ServedIndex, crawler: Crawler) -> None:
+def test_shards_without_open_crawl_revisit_later_projects(index: ServedIndex, crawler: Crawler) -> None:
     index.wheel("alpha", "1.0")
     crawl_full(crawler)
     index.wheel("newcomer", "1.0")
@@ -66,7 +66,7 @@ def test_without_an_open_crawl_also_later_projects_are_visited_again(index: Serv
     assert read.reads.outcomes == {ReadOutcome.DATA: 2}
     with crawler.catalog.read() as connection:
         assert find_open_crawl(connection) is None
-    # the complete serial stays, and at it the catalog still is as the index was then
+    # the complete serial stays, and the catalog at this serial still equals the index of that time
     assert {filename for filename, _ in live(crawler.catalog)} == {
         "alpha-1.0-py3-none-any.whl",
         "newcomer-1.0-py3-none-any.whl",

@@ -1,4 +1,4 @@
-"""The list of projects alone: which serials are exact, and what a project that is not listed means."""
+"""Following by the project list alone: exact serials, and the meaning of a missing list entry."""
 
 from contextlib import nullcontext
 
@@ -22,7 +22,7 @@ from pypi_assets_tests.naming import naming
 
 
 @pytest.mark.nightly
-def test_a_listed_range_refuses_answers_that_it_cannot_give(auto: Follower) -> None:
+def test_listed_range_rejects_serials_without_an_answer(auto: Follower) -> None:
     index = auto.index
     add(index, "demo")
     crawl_full(auto.crawler)
@@ -55,7 +55,7 @@ def test_a_listed_range_refuses_answers_that_it_cannot_give(auto: Follower) -> N
     auto.require_exact()
 
 
-def test_the_end_of_a_listed_range_is_refused_where_a_page_was_newer(auto: Follower) -> None:
+def test_end_of_listed_range_is_rejected_if_a_page_was_newer(auto: Follower) -> None:
     index = auto.index
     add(index, "demo")
     crawl_full(auto.crawler)
@@ -75,7 +75,7 @@ def test_the_end_of_a_listed_range_is_refused_where_a_page_was_newer(auto: Follo
 
 
 @pytest.mark.nightly
-def test_what_is_gone_from_the_list_is_believed_at_once_and_a_404_of_what_is_on_it_later(auto: Follower) -> None:
+def test_unlisted_project_is_believed_deleted_at_once_and_listed_404_later(auto: Follower) -> None:
     index = auto.index
     for project in ("gone", "hidden", "newer"):
         add(index, project)
@@ -90,7 +90,7 @@ def test_what_is_gone_from_the_list_is_believed_at_once_and_a_404_of_what_is_on_
     result = crawl_range(auto.crawler, serials)
     assert (result.visits.done, result.visits.exhausted) == (3, 0)
     assert 600 <= auto.now - before < 3_600
-    assert auto.live() == {("newer-1.0-py3-none-any.whl", False)}  # no page was seen of what came after it
+    assert auto.live() == {("newer-1.0-py3-none-any.whl", False)}  # no page was seen of the later changes
     assert not auto.answerable(serials.end)
     before = auto.now
     crawl_incremental(auto.crawler)
@@ -103,7 +103,7 @@ def test_what_is_gone_from_the_list_is_believed_at_once_and_a_404_of_what_is_on_
     assert (newer, False) in auto.live(serials.end)
 
 
-def test_a_stale_page_of_what_is_gone_from_the_list_is_waited_for(auto: Follower) -> None:
+def test_stale_page_of_unlisted_project_is_awaited(auto: Follower) -> None:
     index = auto.index
     add(index, "demo")
     crawl_full(auto.crawler)
@@ -115,7 +115,7 @@ def test_a_stale_page_of_what_is_gone_from_the_list_is_waited_for(auto: Follower
     assert auto.live() == frozenset()
 
 
-def test_the_list_is_requested_no_more_often_than_set(auto: Follower) -> None:
+def test_list_is_requested_no_more_often_than_configured(auto: Follower) -> None:
     index = auto.index
     add(index, "demo")
     crawl_full(auto.crawler)
@@ -127,10 +127,10 @@ def test_the_list_is_requested_no_more_often_than_set(auto: Follower) -> None:
     auto.now += 1_800
     assert len(allocate_listed_ranges(auto.crawler, 1_800.0)) == 1
     auto.now += 1_800
-    assert allocate_listed_ranges(auto.crawler) == []  # nothing is new
+    assert allocate_listed_ranges(auto.crawler) == []  # there are no changes
 
 
-def test_a_list_without_serials_cannot_be_followed(auto: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_without_serials_cannot_be_followed(auto: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
     add(auto.index, "demo")
     crawl_full(auto.crawler)
     auto.index.trouble = REFUSED
@@ -140,7 +140,7 @@ def test_a_list_without_serials_cannot_be_followed(auto: Follower, monkeypatch: 
 
 
 @pytest.mark.nightly
-def test_a_full_crawl_by_the_list_alone(auto: Follower) -> None:
+def test_full_crawl_works_with_the_list_alone(auto: Follower) -> None:
     index = auto.index
     add(index, "demo")
     add(index, "other")
@@ -149,7 +149,7 @@ def test_a_full_crawl_by_the_list_alone(auto: Follower) -> None:
     assert (result.crawl.serial, auto.complete) == (index.serial, index.serial)
     index.do("remove-project", "other")
     crawl_full(auto.crawler)
-    assert auto.live() == index.shown[result.crawl.serial]  # a later full crawl does not move the complete serial
+    assert auto.live() == index.shown[result.crawl.serial]  # a later full crawl keeps the complete serial
     assert auto.live(index.serial) == index.shown[index.serial]
     crawl_incremental(auto.crawler)
     assert auto.live() == index.shown[index.serial]
@@ -160,7 +160,7 @@ def test_a_full_crawl_by_the_list_alone(auto: Follower) -> None:
 
 
 @pytest.mark.nightly
-def test_what_a_list_had_missed_is_visited_and_read_once_its_events_are_there(auto: Follower) -> None:
+def test_project_missed_by_the_list_is_read_once_its_events_are_stored(auto: Follower) -> None:
     index = auto.index
     add(index, "demo")
     crawl_full(auto.crawler)

@@ -1,4 +1,4 @@
-"""Events are stored without a gap, and an index that goes backwards is noticed."""
+"""Events are stored without a gap, and an index that goes backwards is detected."""
 
 import pytest
 from starlette.responses import Response
@@ -16,7 +16,7 @@ from pypi_assets_tests.naming import naming
 from pypi_assets_tests.served_index import ServedIndex, live, served_index
 
 
-def test_an_index_that_goes_backwards_changes_nothing(index: ServedIndex, catalog: Catalog, tmp_path):
+def test_index_going_backwards_changes_nothing(index: ServedIndex, catalog: Catalog, tmp_path):
     index.wheel("one", "1.0")
     index.wheel("two", "1.0")
     crawler = index.crawler(catalog)
@@ -36,7 +36,7 @@ def test_an_index_that_goes_backwards_changes_nothing(index: ServedIndex, catalo
         assert find_open_crawl(connection) is None
 
 
-def test_an_index_that_goes_backwards_stops_a_full_crawl_that_is_open(index: ServedIndex, catalog: Catalog):
+def test_index_going_backwards_stops_an_open_full_crawl(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     list_index(crawler)
@@ -48,7 +48,7 @@ def test_an_index_that_goes_backwards_stops_a_full_crawl_that_is_open(index: Ser
     assert live(catalog) == set()
 
 
-def test_an_index_that_went_backwards_and_on_again_is_noticed(index: ServedIndex, catalog: Catalog, tmp_path):
+def test_index_that_went_backwards_and_forward_is_detected(index: ServedIndex, catalog: Catalog, tmp_path):
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)
@@ -66,8 +66,8 @@ def test_an_index_that_went_backwards_and_on_again_is_noticed(index: ServedIndex
         assert events_through(connection) == serial
 
 
-def test_events_that_come_in_between_two_answers_are_not_passed_over(index: ServedIndex, catalog: Catalog):
-    """The changelog ends below `until`, and then the index has moved beyond it: the events between are requested."""
+def test_events_between_two_answers_are_not_skipped(index: ServedIndex, catalog: Catalog):
+    """The changelog ends below `until`, and then the index moves beyond it: the events in between are requested."""
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)
@@ -89,7 +89,7 @@ def test_events_that_come_in_between_two_answers_are_not_passed_over(index: Serv
         assert count_events(connection, SerialRange(before, through)).events == through - before
 
 
-def test_serials_without_an_event_at_the_end_of_a_range(index: ServedIndex, catalog: Catalog):
+def test_range_can_end_with_serials_without_events(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)

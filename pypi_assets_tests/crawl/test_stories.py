@@ -1,4 +1,4 @@
-"""The stories and visits of projects that a crawl has followed."""
+"""The histories and visits of projects that a crawl has followed."""
 
 import pytest
 from starlette.responses import PlainTextResponse
@@ -23,7 +23,7 @@ def story_of(catalog: Catalog, name: str) -> list[HistoryItem]:
 
 
 @pytest.mark.nightly
-def test_a_story_with_every_kind_of_event(index: ServedIndex, catalog: Catalog):
+def test_history_with_every_kind_of_event(index: ServedIndex, catalog: Catalog):
     crawler = index.crawler(catalog)
     wheel, sdist = index.wheel("demo", "1.0"), index.sdist("demo", "1.0")
     crawl_full(crawler)
@@ -90,7 +90,7 @@ def test_a_story_with_every_kind_of_event(index: ServedIndex, catalog: Catalog):
 
 
 @pytest.mark.nightly
-def test_visits_are_listed_with_what_they_saw(index: ServedIndex, catalog: Catalog):
+def test_visits_are_listed_with_their_findings(index: ServedIndex, catalog: Catalog):
     wheel, sdist = index.wheel("demo", "1.0"), index.sdist("demo", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)

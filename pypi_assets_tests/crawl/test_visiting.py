@@ -1,4 +1,4 @@
-"""Rule 4 for visits: each has an outcome, with stale pages, with a 404, and with answers that make no sense."""
+"""Rule 4 for visits: each gets an outcome, even with stale pages, 404s and invalid answers."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ from pypi_assets_tests.served_index import JSON, ServedIndex, live, logged_chang
 
 
 @pytest.mark.nightly
-def test_a_stale_page_is_retried_until_it_is_new_enough(index: ServedIndex, catalog: Catalog):
+def test_stale_page_is_retried_until_new_enough(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog, retry_deadline_s=60)
     crawl_full(crawler)
@@ -38,7 +38,7 @@ def test_a_stale_page_is_retried_until_it_is_new_enough(index: ServedIndex, cata
     assert catalog_status(catalog).outcomes["data"] == 2
 
 
-def test_a_page_still_stale_at_the_deadline_is_judged_by_events_alone(index: ServedIndex, catalog: Catalog):
+def test_page_stale_at_the_deadline_is_judged_by_events_alone(index: ServedIndex, catalog: Catalog):
     old = index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)
@@ -53,7 +53,7 @@ def test_a_page_still_stale_at_the_deadline_is_judged_by_events_alone(index: Ser
     assert (status.complete_serial, status.outcomes["gave up"]) == (index.serial, 1)
 
 
-def test_a_404_that_an_event_explains_is_true_at_once(index: ServedIndex, catalog: Catalog):
+def test_explained_404_is_believed_at_once(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     index.wheel("two", "1.0")
     crawler = index.crawler(catalog, retry_deadline_s=10**6)
@@ -64,8 +64,8 @@ def test_a_404_that_an_event_explains_is_true_at_once(index: ServedIndex, catalo
 
 
 @pytest.mark.nightly
-def test_a_404_after_other_failures_is_not_believed_at_the_deadline(index: ServedIndex, catalog: Catalog):
-    """It may be a cache's, and one answer is no proof: the visit is exhausted, and retried later."""
+def test_404_after_other_failures_is_not_believed_at_the_deadline(index: ServedIndex, catalog: Catalog):
+    """It may come from a cache, and one answer proves nothing: the visit is exhausted, and retried later."""
     index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)
@@ -79,7 +79,7 @@ def test_a_404_after_other_failures_is_not_believed_at_the_deadline(index: Serve
     def pass_time(_: float) -> None:
         passed.append(3600.0)
 
-    later = replace(catalog, clock=lambda: sum(passed))  # by these steps alone
+    later = replace(catalog, clock=lambda: sum(passed))  # advanced only by these steps
     [result] = crawl_incremental(index.crawler(later, sleep=pass_time, retry_deadline_s=1800))
     assert result.visits.exhausted == 1
     assert live(catalog) == index.shown()  # known from the events
@@ -89,7 +89,7 @@ def test_a_404_after_other_failures_is_not_believed_at_the_deadline(index: Serve
     assert live(catalog) == index.shown()
 
 
-def test_a_404_that_no_event_explains_is_believed_at_the_deadline(index: ServedIndex, catalog: Catalog):
+def test_unexplained_404_is_believed_at_the_deadline(index: ServedIndex, catalog: Catalog):
     wheel = index.wheel("one", "1.0")
     crawler = index.crawler(catalog)
     crawl_full(crawler)
@@ -100,7 +100,7 @@ def test_a_404_that_no_event_explains_is_believed_at_the_deadline(index: ServedI
     assert (wheel, "unexplained") in {(filename, cause) for filename, _, cause in logged_changes(catalog, "one")}
 
 
-def test_an_unrequested_304_is_retried_until_exhausted(index: ServedIndex, catalog: Catalog):
+def test_unrequested_304_is_retried_until_exhausted(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
     index.wheel("two", "1.0")
     index.faults = lambda request: Response(status_code=304) if "/simple/one/" in request.url.path else None
