@@ -1,4 +1,4 @@
-"""The closure of all serials at once is that of each serial."""
+"""The closure over all serials equals a search at each serial."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -21,7 +21,7 @@ def holds(spans: Spans, serial: int) -> bool:
 
 
 def depths_at(serial: int, roots: Mapping[str, Spans], edges: Edges, accepted: Mapping[str, Spans]) -> dict[str, int]:
-    """The depth of all that the roots lead to at one serial, step by step."""
+    """Return the depths of all nodes that the roots lead to at one serial, found step by step."""
 
     def enters(node: str) -> bool:
         return holds(accepted.get(node, EVER), serial)
@@ -36,7 +36,7 @@ def depths_at(serial: int, roots: Mapping[str, Spans], edges: Edges, accepted: M
 
 
 @given(ROOTS, EDGES, st.dictionaries(st.sampled_from(NODES), SPANS, max_size=2), st.none() | st.integers(0, 4))
-def test_at_each_serial_it_is_what_a_search_of_that_serial_finds(
+def test_closure_equals_a_search_at_each_serial(
     roots: dict[str, Spans], edges: Edges, accepted: dict[str, Spans], most_depth: int | None
 ) -> None:
     found = closure(
@@ -58,7 +58,7 @@ def test_at_each_serial_it_is_what_a_search_of_that_serial_finds(
 
 
 @given(ROOTS, EDGES, st.integers(0, LAST), st.sampled_from(NODES))
-def test_a_path_is_as_short_as_the_depth(roots: dict[str, Spans], edges: Edges, serial: int, target: str) -> None:
+def test_shortest_path_is_as_long_as_the_depth(roots: dict[str, Spans], edges: Edges, serial: int, target: str) -> None:
     path = shortest_path(roots, lambda node: edges.get(node, {}), target, serial, accepted=lambda _: EVER)
     depths = depths_at(serial, roots, edges, {})
     if target not in depths:
@@ -69,18 +69,18 @@ def test_a_path_is_as_short_as_the_depth(roots: dict[str, Spans], edges: Edges, 
     assert all(holds(edges[one][other], serial) for one, other in pairwise(path))
 
 
-def test_two_that_require_each_other_are_no_roots() -> None:
+def test_cycle_without_roots_is_not_reached() -> None:
     edges = {"a": {"b": EVER}, "b": {"a": EVER}}
     assert closure({"c": EVER}, lambda node: edges.get(node, {}), accepted=lambda _: EVER) == {"c": Reached(EVER, 0)}
 
 
-def test_a_shorter_path_counts_from_where_it_holds() -> None:
+def test_node_keeps_its_longer_path_before_a_shorter_one() -> None:
     edges = {"a": {"b": EVER, "c": ((5, OPEN_END),)}, "b": {"c": EVER}}
     found = closure({"a": EVER}, lambda node: edges.get(node, {}), accepted=lambda _: EVER)
     assert found["c"] == Reached(EVER, 1)
 
 
-def test_a_long_chain_takes_as_many_steps() -> None:
+def test_long_chain_takes_linear_steps() -> None:
     calls = 0
 
     def edges(node: int) -> dict[int, Spans]:

@@ -1,4 +1,4 @@
-"""Locks: all that is locked from an index is a root; what comes from elsewhere is named."""
+"""Lock files: packages locked from an index are roots, and packages from other sources are reported."""
 
 from pathlib import Path
 
@@ -83,7 +83,7 @@ def read(folder: Path, filename: str, text: str) -> Roots:
         ("pylock.dev.toml", PYLOCK, ["requests"], ["forked comes from version control", "mine comes from a folder"]),
     ],
 )
-def test_what_is_locked_from_an_index_is_a_root(
+def test_packages_locked_from_an_index_are_roots(
     tmp_path: Path, filename: str, text: str, names: list[str], skipped: list[str]
 ) -> None:
     roots = read(tmp_path, filename, text)
@@ -91,7 +91,7 @@ def test_what_is_locked_from_an_index_is_a_root(
     assert [each.partition(": ")[2].partition(",")[0] for each in roots.skipped] == skipped
 
 
-def test_files_of_other_names_are_no_locks() -> None:
+def test_files_with_other_names_are_not_locks() -> None:
     assert [lock_reader(name) for name in ("requirements.txt", "pylock.txt", "pylock.a.b.toml", "Pipfile.lock")] == [
         None
     ] * 4
@@ -109,6 +109,8 @@ def test_files_of_other_names_are_no_locks() -> None:
         ("pylock.toml", "lock-version = [", ["pylock.toml"]),
     ],
 )
-def test_another_format_is_refused_by_its_key(tmp_path: Path, filename: str, text: str, values: list[object]) -> None:
+def test_unknown_lock_format_is_rejected_with_its_key(
+    tmp_path: Path, filename: str, text: str, values: list[object]
+) -> None:
     with pytest.raises(RootsError, match=naming(*values)):
         read(tmp_path, filename, text)

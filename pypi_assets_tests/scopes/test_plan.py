@@ -1,4 +1,4 @@
-"""The plan of a scope has what `scope create` and the file of indexes state, and a wrong field is named."""
+"""A scope plan has the fields that `scope create` and the file of indexes state, and an invalid field is reported."""
 
 import tomllib
 from pathlib import Path
@@ -12,7 +12,7 @@ def read(text: str, folder: Path = Path()) -> list[ScopePlan]:
     return [read_plan(name, fields, folder) for name, fields in tomllib.loads(text)["scopes"].items()]
 
 
-def test_a_plan_has_what_was_stated(tmp_path: Path) -> None:
+def test_plan_has_the_stated_fields(tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("rich[jupyter]>=13\n./here\n")
     (tmp_path / "two.txt").write_text("Six\n")
     (tmp_path / "tools.toml").write_text("[[rule]]\nmax_files = 1")
@@ -64,7 +64,7 @@ WRONG = [
 """Tables with what is wrong in them, its place, and a value that the message names."""
 
 
-def test_what_is_wrong_is_one_line_with_scope_and_key(subtests: pytest.Subtests) -> None:
+def test_plan_error_is_one_line_with_scope_and_key(subtests: pytest.Subtests) -> None:
     for text, place, named in WRONG:
         with subtests.test(text=text):
             with pytest.raises(PlanError) as caught:
@@ -74,7 +74,7 @@ def test_what_is_wrong_is_one_line_with_scope_and_key(subtests: pytest.Subtests)
             assert len(str(caught.value).splitlines()) == 1
 
 
-def test_names_tags_and_roots_are_checked_however_a_plan_is_made(subtests: pytest.Subtests, tmp_path: Path) -> None:
+def test_plan_checks_names_tags_and_roots_in_every_constructor(subtests: pytest.Subtests, tmp_path: Path) -> None:
     (tmp_path / "none.txt").write_text("# nothing yet\n")
     root = {"app": frozenset[str]()}
     for name in ("", "Mine", "-mine", "a b", "über", "a" * 61, "a/b", "a\n"):

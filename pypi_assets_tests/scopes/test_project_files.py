@@ -1,4 +1,4 @@
-"""pyproject.toml: every part that requires something, and what is refused."""
+"""pyproject.toml: each table that states requirements, and files that are rejected."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def read(tmp_path: Path, text: str) -> Roots:
     return read_project_file(path)
 
 
-def test_dependencies_extras_and_groups_are_roots_and_the_project_itself_is_not(tmp_path: Path) -> None:
+def test_dependencies_extras_and_groups_are_roots_but_not_the_project(tmp_path: Path) -> None:
     roots = read(tmp_path, FULL)
     assert list(roots.extras) == ["mypy", "pytest", "requests", "sphinx"]
     assert roots.extras["requests"] == {"socks"}
@@ -49,7 +49,7 @@ def test_dependencies_extras_and_groups_are_roots_and_the_project_itself_is_not(
     assert mentions(roots.skipped[1], "local @ https://example.org/local.whl")
 
 
-def test_poetrys_own_tables_are_read(tmp_path: Path) -> None:
+def test_poetry_tables_are_read(tmp_path: Path) -> None:
     roots = read(tmp_path, POETRY)
     assert list(roots.extras) == ["black", "many", "requests", "sphinx"]
     assert roots.extras["requests"] == {"socks"}
@@ -59,7 +59,7 @@ def test_poetrys_own_tables_are_read(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_without_requirements_has_no_roots(tmp_path: Path) -> None:
+def test_file_without_requirements_has_no_roots(tmp_path: Path) -> None:
     assert read(tmp_path, "[tool.ruff]\nline-length = 120\n") == Roots()
 
 
@@ -80,6 +80,6 @@ def test_a_file_without_requirements_has_no_roots(tmp_path: Path) -> None:
         ("[project", ["pyproject.toml"]),
     ],
 )
-def test_what_is_broken_is_named_with_its_key(tmp_path: Path, text: str, values: list[object]) -> None:
+def test_invalid_entry_is_reported_with_its_key(tmp_path: Path, text: str, values: list[object]) -> None:
     with pytest.raises(RootsError, match=naming(*values)):
         read(tmp_path, text)

@@ -1,4 +1,4 @@
-"""Requirements files as pip reads them: what is a root, what is skipped, what is refused."""
+"""Requirements files as pip reads them: roots, skipped lines and rejected files."""
 
 import subprocess
 import sys
@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_all_that_is_required_is_a_root_and_constraints_are_not(folder: Path) -> None:
+def test_requirements_are_roots_and_constraints_are_not(folder: Path) -> None:
     assert read_requirements(folder / "requirements.txt").extras == {
         "attrs": frozenset(),
         "foo-bar": frozenset(),
@@ -48,12 +48,12 @@ def test_all_that_is_required_is_a_root_and_constraints_are_not(folder: Path) ->
     }
 
 
-def test_what_is_no_project_of_an_index_is_skipped_and_named(folder: Path) -> None:
+def test_requirement_from_outside_the_index_is_skipped_and_reported(folder: Path) -> None:
     skipped = read_requirements(folder / "requirements.txt").skipped
     assert [text.removeprefix(f"{folder}/").partition(":")[2].partition(":")[0] for text in skipped] == ["8", "9", "10"]
 
 
-def test_an_option_that_the_format_does_not_have_is_skipped_and_named(tmp_path: Path) -> None:
+def test_unknown_option_is_skipped_and_reported(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("--no-such-option x\nsix --other\n")
     found = read_requirements(tmp_path / "requirements.txt")
     assert list(found.extras) == ["six"]
@@ -63,7 +63,7 @@ def test_an_option_that_the_format_does_not_have_is_skipped_and_named(tmp_path: 
     ] == [True, True]
 
 
-def test_one_name_a_line_is_the_simplest_form(tmp_path: Path) -> None:
+def test_one_name_per_line_is_read(tmp_path: Path) -> None:
     (tmp_path / "names").write_text("six\r\n\r\nDemo.Pkg\n")
     assert list(read_requirements(tmp_path / "names").extras) == ["demo-pkg", "six"]
 
@@ -80,21 +80,21 @@ def test_one_name_a_line_is_the_simplest_form(tmp_path: Path) -> None:
         ("${NAME}", ["requirements.txt:1", "${NAME}"]),
     ],
 )
-def test_what_is_broken_is_named_with_its_line(tmp_path: Path, text: str, values: list[str]) -> None:
+def test_invalid_requirement_is_reported_with_its_line(tmp_path: Path, text: str, values: list[str]) -> None:
     (tmp_path / "requirements.txt").write_text(text)
     with pytest.raises(RootsError, match=naming(*values)):
         read_requirements(tmp_path / "requirements.txt")
 
 
 @pytest.mark.parametrize("content", [b"PK\x03\x04\xab", b"# coding: no-such-codec\nsix\n", b"\xff\xfes"], ids=ascii)
-def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_binary_file_is_rejected(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "requirements.txt").write_bytes(content)
     with pytest.raises(RootsError, match=naming("requirements.txt")):
         read_requirements(tmp_path / "requirements.txt")
 
 
 @given(st.binary(max_size=60))
-def test_whatever_a_file_holds_it_is_read_or_refused(content: bytes) -> None:
+def test_any_content_is_read_or_rejected(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in ("requirements.txt", "pyproject.toml", "uv.lock", "poetry.lock", "pylock.toml"):
             (path := Path(folder) / name).write_bytes(content)
@@ -102,13 +102,13 @@ def test_whatever_a_file_holds_it_is_read_or_refused(content: bytes) -> None:
                 read_roots(path)
 
 
-def test_a_circle_of_files_is_refused(folder: Path) -> None:
+def test_circular_include_is_rejected(folder: Path) -> None:
     (folder / "last.txt").write_text("-r more/extra.txt\n")
     with pytest.raises(RootsError, match=naming("extra.txt")):
         read_requirements(folder / "requirements.txt")
 
 
-def test_two_files_may_include_the_same_one(folder: Path) -> None:
+def test_two_files_may_include_the_same_file(folder: Path) -> None:
     (folder / "both.txt").write_text("-r last.txt\n-r more/extra.txt\n")
     assert list(read_requirements(folder / "both.txt").extras) == ["attrs", "requests"]
 

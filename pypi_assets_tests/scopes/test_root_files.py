@@ -1,4 +1,4 @@
-"""The kind of a file is that of its name."""
+"""The kind of a root file is determined by its name."""
 
 from pathlib import Path
 
@@ -16,38 +16,38 @@ from pypi_assets.scopes.root_files import (
 from pypi_assets_tests.naming import naming
 
 
-def test_each_project_is_one_root_with_all_extras_that_are_required_with_it() -> None:
+def test_project_is_one_root_with_all_its_required_extras() -> None:
     assert joined_roots([("Demo.Pkg", ["A_b"]), ("six", ()), ("demo_pkg", ["c"])]).extras == {
         "demo-pkg": frozenset({"a-b", "c"}),
         "six": frozenset(),
     }
 
 
-def test_roots_of_several_files_are_joined() -> None:
+def test_roots_of_several_files_are_merged() -> None:
     first, second = joined_roots([("a", ["x"]), ("b", ())], ["one"]), joined_roots([("a", ["y"])], ["one", "two"])
     assert first | second == Roots({"a": frozenset({"x", "y"}), "b": frozenset()}, ("one", "two"))
 
 
-def test_a_person_names_projects_with_or_without_extras() -> None:
+def test_named_roots_accept_extras() -> None:
     assert named_roots(["Requests[Socks]", "six"]).extras == {"requests": frozenset({"socks"}), "six": frozenset()}
 
 
 @pytest.mark.parametrize(
     "name", ["", "six==1.0", "six>2", "-r file", "a b", "x @ https://example.org/x.whl", "six; python_version > '3'"]
 )
-def test_what_is_more_than_a_name_is_refused(name: str) -> None:
+def test_named_root_with_more_than_a_name_is_rejected(name: str) -> None:
     with pytest.raises(RootsError, match=naming(repr(name))):
         named_roots([name])
 
 
-def test_a_broken_requirement_is_named_with_its_place() -> None:
+def test_invalid_requirement_is_reported_with_its_place() -> None:
     with pytest.raises(RootsError, match=naming("setup", "six >")):
         parsed_requirement("six >", "setup")
     with pytest.raises(RootsError, match=naming("setup", 7)):
         parsed_requirement(7, "setup")
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_file_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RootsError, match=naming("none.toml")):
         read_toml(tmp_path / "none.toml")
     with pytest.raises(RootsError, match=naming(tmp_path)):
@@ -91,12 +91,12 @@ hashes = { sha256 = "00" }
         ),
     ],
 )
-def test_each_kind_is_read_by_its_name(tmp_path: Path, filename: str, text: str) -> None:
+def test_each_kind_of_file_is_recognized_by_its_name(tmp_path: Path, filename: str, text: str) -> None:
     (tmp_path / filename).write_text(text)
     assert list(read_roots(tmp_path / filename).extras) == ["six"]
 
 
 @pytest.mark.parametrize("filename", ["Pipfile.lock", "setup.toml"])
-def test_a_file_of_another_kind_is_refused_with_the_known_ones(tmp_path: Path, filename: str) -> None:
+def test_file_of_unknown_kind_is_rejected_with_the_known_kinds(tmp_path: Path, filename: str) -> None:
     with pytest.raises(RootsError, match=naming("uv.lock", "poetry.lock", "pylock.toml")):
         read_roots(tmp_path / filename)

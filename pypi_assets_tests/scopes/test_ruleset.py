@@ -1,4 +1,4 @@
-"""Rules: the last match wins, each wrong key is named, and the same files lead to the same decisions."""
+"""Rules: the last match wins, each invalid key is reported, and the same files lead to the same decisions."""
 
 import pytest
 from hypothesis import given
@@ -33,7 +33,7 @@ def wheel(name: str, day: float | None) -> RuledFile:
     return RuledFile(name, "wheel", None if day is None else START_OF_2018 + day * DAY_S)
 
 
-def test_requirements_are_of_the_newest_release_unless_a_rule_widens_them() -> None:
+def test_requirements_come_from_the_newest_release_unless_widened() -> None:
     assert parse_ruleset("").requirements.releases == "latest"
     assert not parse_ruleset("").requirements.extras
     widened = parse_ruleset(RULES).requirements
@@ -44,18 +44,18 @@ def test_requirements_are_of_the_newest_release_unless_a_rule_widens_them() -> N
     ("project", "is_accepted"),
     [("demo", True), ("demo-nightly", False), ("tf-nightly", False), ("tf-keras", True), ("tensorflow", True)],
 )
-def test_the_last_rule_that_matches_decides_whether_a_project_enters(project: str, is_accepted: bool) -> None:
+def test_last_matching_rule_decides_whether_a_project_enters(project: str, is_accepted: bool) -> None:
     assert parse_ruleset(RULES).accepts(project) is is_accepted
 
 
-def test_a_setting_is_decided_by_a_rule_that_has_it() -> None:
+def test_setting_comes_from_the_last_rule_that_has_it() -> None:
     rules = parse_ruleset(RULES)
     assert rules.deciding_rule("tf-keras", "accept") == (2, True)
     assert [rules.nice(name) for name in ("demo", "tf-keras", "torch", "torchvision")] == [0, 5, 1000, 1000]
     assert (rules.max_files("torch"), rules.max_files("demo")) == (2, None)
 
 
-def test_files_are_skipped_by_their_kind_and_age() -> None:
+def test_files_are_skipped_by_kind_and_age() -> None:
     old, new = START_OF_2018 - 1, START_OF_2018
     files = [
         RuledFile("a-1.tar.gz", "sdist", old),
@@ -76,7 +76,7 @@ def test_only_the_newest_files_are_read() -> None:
     assert parse_ruleset(RULES).skipped("demo", files) == {}
 
 
-def test_a_later_rule_lifts_what_an_earlier_one_skips() -> None:
+def test_later_rule_unskips_files() -> None:
     text = '[[rule]]\nskip = true\n[[rule]]\nprojects = ["demo"]\nkinds = ["wheel"]\nskip = false\n'
     files = [wheel("a", 1), RuledFile("b", "sdist", 0.0)]
     [(filename, reason)] = parse_ruleset(text).skipped("demo", files).items()
@@ -85,11 +85,11 @@ def test_a_later_rule_lifts_what_an_earlier_one_skips() -> None:
 
 
 @given(st.permutations([wheel(name, day) for name, day in zip("abcdef", (3, 3, None, 1, None, 2), strict=True)]))
-def test_the_order_of_files_makes_no_difference(files: list[RuledFile]) -> None:
+def test_order_of_files_does_not_matter(files: list[RuledFile]) -> None:
     assert set(parse_ruleset(RULES).skipped("torch", files)) == set("cdef")
 
 
-def test_what_is_wrong_is_named_with_its_rule_and_key(subtests: pytest.Subtests) -> None:
+def test_invalid_value_is_reported_with_its_rule_and_key(subtests: pytest.Subtests) -> None:
     cases = [
         (
             "[[rule]]\nfoo = 1",
@@ -125,7 +125,7 @@ def test_what_is_wrong_is_named_with_its_rule_and_key(subtests: pytest.Subtests)
             parse_ruleset(text)
 
 
-def test_rules_that_refuse_a_root_contradict_each_other() -> None:
+def test_rules_that_reject_a_root_are_invalid() -> None:
     rules = parse_ruleset(RULES)
     [sentence] = refused_roots(rules, ["demo", "tf-nightly"])
     assert mentions(sentence, "rule 1", "tf-nightly")

@@ -1,4 +1,4 @@
-"""Which files lead on: those of the newest stable release, at each serial."""
+"""Selected files are the files of the newest stable release at each serial. Their requirements count."""
 
 from collections.abc import Sequence
 
@@ -23,17 +23,17 @@ def wheel(version: str, since: int, yanked: tuple[tuple[int, int], ...] = ()) ->
     return ScopeFile(version, "wheel", ((since, OPEN_END),), yanked)
 
 
-def test_a_release_is_selected_until_a_newer_one_comes() -> None:
+def test_release_is_selected_until_a_newer_release() -> None:
     files = [wheel("1.0", 3), wheel("2.0", 7), wheel("0.9", 9), wheel("2.1rc1", 8)]
     assert selected_spans(files, RequirementRules()) == [((3, 7),), ((7, OPEN_END),), (), ()]
 
 
-def test_a_yank_selects_the_release_before() -> None:
+def test_yank_selects_the_previous_release() -> None:
     files = [wheel("1.0", 3), wheel("2.0", 5, ((6, 8),))]
     assert selected_spans(files, RequirementRules()) == [((3, 5), (6, 8)), ((5, 6), (8, OPEN_END))]
 
 
-def test_a_pre_release_is_selected_where_there_is_no_stable_one() -> None:
+def test_pre_release_is_selected_without_a_stable_release() -> None:
     assert selected_spans([wheel("1.0a1", 1), wheel("1.0", 4)], RequirementRules()) == [((1, 4),), ((4, OPEN_END),)]
 
 
@@ -55,7 +55,7 @@ def test_all_releases_can_be_selected() -> None:
 
 
 def expected(files: Sequence[ScopeFile], rules: RequirementRules, serial: int) -> list[bool]:
-    """The same for one serial, as the rule is written down."""
+    """Return the files selected at one serial, by the literal rule."""
 
     def rank(version: str) -> tuple[int, Version | str]:
         try:
@@ -77,9 +77,7 @@ def expected(files: Sequence[ScopeFile], rules: RequirementRules, serial: int) -
 
 @pytest.mark.parametrize("releases", ["latest", "all"])
 @given(FILES, st.sets(st.sampled_from(("wheel", "sdist", "egg")), min_size=1))
-def test_at_each_serial_it_is_the_newest_release_of_that_serial(
-    releases: str, files: list[ScopeFile], kinds: set[str]
-) -> None:
+def test_selection_is_the_newest_release_at_each_serial(releases: str, files: list[ScopeFile], kinds: set[str]) -> None:
     rules = RequirementRules(releases=releases, kinds=tuple(kinds))  # type: ignore[arg-type]
     found = selected_spans(files, rules)
     for serial in range(LAST + 1):

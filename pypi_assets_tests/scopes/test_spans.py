@@ -1,4 +1,4 @@
-"""Spans are sets of serials."""
+"""Spans behave like sets of serials."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,14 +19,14 @@ def are_apart(spans: Spans) -> bool:
 
 
 @given(SPANS, SPANS)
-def test_they_are_joined_cut_and_subtracted_as_sets_are(one: Spans, other: Spans) -> None:
+def test_span_operations_equal_set_operations(one: Spans, other: Spans) -> None:
     assert serials(union((*one, *other))) == serials(one) | serials(other)
     assert serials(intersection(one, other)) == serials(one) & serials(other)
     assert serials(difference(one, other)) == serials(one) - serials(other)
     assert all(map(are_apart, (one, union((*one, *other)), intersection(one, other), difference(one, other))))
 
 
-def test_what_has_not_ended_has_no_end() -> None:
+def test_open_span_has_no_end() -> None:
     assert difference(EVER, ((3, 5),)) == ((0, 3), (5, OPEN_END))
     assert difference(EVER, EVER) == ()
     assert intersection(((7, OPEN_END),), ((3, OPEN_END),)) == ((7, OPEN_END),)

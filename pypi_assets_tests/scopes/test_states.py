@@ -1,4 +1,4 @@
-"""The table of states has each change that commands, workers and new work can make, and no other."""
+"""The state table has each transition that commands, workers and new work can cause, and no other."""
 
 from dataclasses import dataclass, replace
 from itertools import product
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Facts:
-    """What the state of a scope follows from."""
+    """The facts that determine the state of a scope."""
 
     is_aborted: bool
     is_paused: bool
@@ -35,9 +35,9 @@ WORKED = [(False, 0, 0), (False, 1, 0), (False, 1, 1), (True, 0, 0)]
 
 
 def after(facts: Facts, cause: Cause) -> list[Facts]:
-    """Return what the facts can be after a cause, of those that are possible."""
+    """Return the possible facts after a cause."""
     match cause:
-        case Cause.WORKERS:  # one that is at work when a scope is paused ends what it has claimed
+        case Cause.WORKERS:  # a worker active when a scope is paused finishes its claims
             return [replace(facts, is_completed=done, left=left, free=free) for done, left, free in WORKED]
         case Cause.NEW_WORK:
             return [replace(facts, is_completed=False, left=1, free=1)]
@@ -50,12 +50,12 @@ def after(facts: Facts, cause: Cause) -> list[Facts]:
 
 
 def is_applicable(facts: Facts, cause: Cause) -> bool:
-    if cause is Cause.WORKERS:  # they work on what is left
+    if cause is Cause.WORKERS:  # workers work on the remaining items
         return bool(facts.left) or not facts.is_completed
     return cause is not Cause.RESUME or facts.is_aborted
 
 
-def test_the_table_has_each_change_and_no_other() -> None:
+def test_state_table_has_exactly_the_possible_transitions() -> None:
     found: dict[ScopeState, dict[ScopeState, set[Cause]]] = {state: {} for state in ScopeState}
     for facts in POSSIBLE:
         for cause in Cause:
@@ -67,11 +67,11 @@ def test_the_table_has_each_change_and_no_other() -> None:
     }
 
 
-def test_a_state_has_a_remedy_if_workers_take_no_work_of_it() -> None:
+def test_state_without_claimable_work_has_a_remedy() -> None:
     assert {state for state, rule in STATES.items() if rule.remedy} == {ScopeState.PAUSED, ScopeState.ABORTED}
 
 
-def test_the_docs_have_the_table() -> None:
+def test_docs_contain_the_state_table() -> None:
     text = (ROOT / "docs" / "scopes.md").read_text()
     rows = [
         f"| `{state}` | {rule.meaning} | "
