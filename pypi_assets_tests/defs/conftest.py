@@ -1,4 +1,4 @@
-"""A served index, a Dagster instance, and the definitions that follow the one and run on the other."""
+"""A served index, a Dagster instance, and definitions that follow the index and run on the instance."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -32,11 +32,11 @@ from pypi_assets_tests.served_index import ServedIndex, served_index, shared_rea
 
 @dataclass
 class Pipeline:
-    """The definitions of one home, with an instance of their own."""
+    """The definitions of one home, with their own resources."""
 
     settings: Settings
     instance: dg.DagsterInstance
-    ahead_s: float = 0.0  # of the true time, as the catalog's clock tells it
+    ahead_s: float = 0.0  # the offset of the catalog's clock to the true time
     cursors: dict[str, str | None] = field(default_factory=dict)
     resources: Resources = field(init=False)
     defs: dg.Definitions = field(init=False)
@@ -60,7 +60,7 @@ class Pipeline:
         return self.resources.crawler.get()
 
     def change_settings(self, **changed: object) -> None:
-        """What ticks and checks see from now on; runs of jobs see the settings as they were."""
+        """Change the settings that ticks and checks see from now on. Runs of jobs keep the old settings."""
         self.resources.settings.loaded.value = self.settings.model_copy(update=changed)
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ class Pipeline:
         self.catalog.close()
 
     def run(self, job: str, key: str | None = None, **options: Any) -> dg.ExecuteInProcessResult:
-        """Runs a job, of one partition or as it is launched without one."""
+        """Run a job for one partition, or as launched without a partition."""
         return self.defs.resolve_job_def(job).execute_in_process(instance=self.instance, partition_key=key, **options)
 
     def materialize(
@@ -78,7 +78,7 @@ class Pipeline:
         last: str | None = None,
         **options: Any,
     ) -> dg.ExecuteInProcessResult:
-        """Materializes one asset alone, of one partition or of all from `first` to `last`."""
+        """Materialize only this asset, for one partition or for all partitions from `first` to `last`."""
         tags = {RANGE_START_TAG: first, RANGE_END_TAG: last} if first and last else {}
         resources = self.resources.by_name()
         options = {"raise_on_error": False} | options
@@ -94,7 +94,7 @@ class Pipeline:
         )
 
     def tick(self, sensor: str) -> dg.SensorResult | dg.RunRequest | dg.SkipReason:
-        """What a sensor says. As the daemon does, its cursor is kept, and the partitions and events of it are added."""
+        """Return the result of a sensor tick. Like the daemon, store its cursor and add its partitions and events."""
         cursor, resources = self.cursors.get(sensor), self.resources.by_name()
         with dg.build_sensor_context(instance=self.instance, cursor=cursor, resources=resources) as context:
             result = self.defs.resolve_sensor_def(sensor)(context)
@@ -108,7 +108,7 @@ class Pipeline:
         return result  # type: ignore[return-value]
 
     def check(self, name: str) -> dg.AssetCheckResult:
-        """The result of the check of that name, which runs alone."""
+        """Run only the check of that name, and return its result."""
         checks = [one for one in self.defs.asset_checks or () if isinstance(one, dg.AssetChecksDefinition)]
         [check] = [one for one in checks if [key.name for key in one.check_keys] == [name]]
         resources = self.resources.by_name()
@@ -123,43 +123,43 @@ class Pipeline:
         return next(asset for asset in assets if dg.AssetKey(key) in asset.keys)
 
     def requested(self, sensor: str) -> list[str]:
-        """The partition keys that a tick of `sensor` asks for."""
+        """Return the partition keys that a tick of `sensor` requests."""
         result = self.tick(sensor)
         assert isinstance(result, dg.SensorResult), result
         return [str(request.partition_key) for request in result.run_requests or []]
 
     def skipped(self, sensor: str) -> str:
-        """Why a tick of `sensor` asks for nothing."""
+        """Return the reason why a tick of `sensor` requests no run."""
         result = self.tick(sensor)
         reason = result.skip_reason if isinstance(result, dg.SensorResult) else result
         assert isinstance(reason, dg.SkipReason), result
         return str(reason.skip_message)
 
     def marked(self, asset: str) -> list[str]:
-        """The key of every materialization of `asset`, in order of the keys."""
+        """Return the key of each materialization of `asset`, sorted."""
         records = self.instance.fetch_materializations(dg.AssetKey(asset), limit=5_000).records
         return sorted(str(record.partition_key) for record in records)
 
     def states(self, asset: str, keys: Sequence[str]) -> list[str]:
-        """How Dagster shows each of these partitions of an asset: as `materialized`, `failed`, or else as `missing`."""
+        """Return the status that Dagster shows for each partition of an asset: materialized, failed or missing."""
         partitions = self.asset(asset).partitions_def
         found = self.instance.get_status_by_partition(dg.AssetKey(asset), list(keys), partitions)  # type: ignore[arg-type]
         assert found is not None
         return [state.value.lower() if (state := found.get(key)) else "missing" for key in keys]
 
     def run_ranges(self, job: str, keys: Sequence[str], **options: Any) -> dg.ExecuteInProcessResult:
-        """Runs a job over all these ranges at once, as a run of a backfill does."""
+        """Run a job over all these ranges at once, like a run of a backfill."""
         return self.run(job, raise_on_error=False, tags={RANGE_START_TAG: keys[0], RANGE_END_TAG: keys[-1]}, **options)
 
     def metadata(self, asset: str, key: str | None = None) -> dict[str, Any]:
-        """The metadata of the newest materialization of one partition."""
+        """Return the metadata of the newest materialization of one partition."""
         for record in self.instance.fetch_materializations(dg.AssetKey(asset), limit=5_000).records:
             if record.partition_key == key and record.asset_materialization:
                 return {name: value.value for name, value in record.asset_materialization.metadata.items()}
         raise KeyError((asset, key))
 
     def crawled(self, shards: int = 1) -> None:
-        """Crawls and dumps everything, without Dagster."""
+        """Crawl and dump everything without Dagster."""
         crawl_full(self.crawler)
         full_dump(self.catalog, self.storage, shards)
 
@@ -172,8 +172,11 @@ def _held_connection(storage: InMemoryEventLogStorage) -> Iterator[Connection]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _instances_in_memory_are_quick() -> Iterator[None]:
-    """Dagster's open a connection for each transaction, read the columns of a table for each event, and all revisions
-    of their tables to note the newest."""
+    """Speed up Dagster's in-memory storages.
+
+    They open a connection for each transaction, read the columns of a table for each event, and read all schema
+    revisions to record the newest.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(InMemoryEventLogStorage, "_connect", _held_connection)
         patch.setattr(InMemoryEventLogStorage, "_has_asset_key_col_on_connection", lambda *_: True)
@@ -193,7 +196,7 @@ def index(tmp_path: Path) -> Iterator[ServedIndex]:
 
 
 def settings_for(url: str, home: Path, **options: object) -> Settings:
-    """Settings without pauses, so that tests need not wait."""
+    """Load settings without pauses, so that tests need not wait."""
     quick = {"requests_per_second": 10_000, "request_attempts": 1, "retry_pause_s": 0.01, "retry_deadline_s": 0.05}
     return load_settings(index_url=url, home=home, **(quick | options))
 
@@ -207,14 +210,14 @@ def pipeline(index: ServedIndex, tmp_path: Path) -> Iterator[Pipeline]:
 
 
 def failure_text(result: dg.ExecuteInProcessResult) -> str:
-    """What the failed step says to people."""
+    """Return the text that the failed step shows."""
     (event,) = [event for event in result.all_events if event.is_step_failure]
     failure = event.step_failure_data
     return str(failure.user_failure_data.description if failure.user_failure_data else failure.error)
 
 
 def lose_state(catalog: Catalog) -> None:
-    """The catalog loses what no run can do without, until `restore_state`."""
+    """Remove catalog state that every run needs, until `restore_state`."""
     with catalog.write() as connection:
         connection.exec_driver_sql("CREATE TABLE kept AS SELECT * FROM catalog_state")
         connection.exec_driver_sql("DELETE FROM catalog_state")

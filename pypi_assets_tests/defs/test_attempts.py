@@ -1,4 +1,4 @@
-"""Runs that failed are requested again, after growing pauses."""
+"""Failed runs are requested again after growing pauses."""
 
 import dagster as dg
 import pytest
@@ -11,7 +11,7 @@ from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
 
-def test_a_full_crawl_whose_run_failed_is_continued(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_full_crawl_continues_after_a_failed_run(index: ServedIndex, pipeline: Pipeline) -> None:
     job = pipeline.defs.resolve_job_def("full_crawl")
 
     def launched(status: dg.DagsterRunStatus) -> None:
@@ -21,7 +21,7 @@ def test_a_full_crawl_whose_run_failed_is_continued(index: ServedIndex, pipeline
     launched(dg.DagsterRunStatus.FAILURE)
     launched(dg.DagsterRunStatus.CANCELED)
     pipeline.skipped("failed_full_crawl")
-    launched(dg.DagsterRunStatus.FAILURE)  # before it could open a crawl
+    launched(dg.DagsterRunStatus.FAILURE)  # the run failed before it could open a crawl
     assert unnamed(pipeline.skipped("failed_full_crawl"), "1") == []
     list_index(pipeline.crawler)
     launched(dg.DagsterRunStatus.FAILURE)
@@ -37,7 +37,7 @@ def test_a_full_crawl_whose_run_failed_is_continued(index: ServedIndex, pipeline
     pipeline.skipped("failed_full_crawl")
 
 
-def test_a_range_is_requested_again_until_a_run_of_it_is_there(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_range_is_requested_again_until_it_has_a_run(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     index.wheel("newcomer", "1.0")
     first = pipeline.tick("new_serial_range")
@@ -56,7 +56,7 @@ def test_a_range_is_requested_again_until_a_run_of_it_is_there(index: ServedInde
 
 
 @pytest.mark.nightly
-def test_a_failed_range_is_requested_again_after_a_growing_pause(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_failed_range_is_requested_again_after_a_growing_pause(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     index.wheel("newcomer", "1.0")
     (key,) = pipeline.requested("new_serial_range")

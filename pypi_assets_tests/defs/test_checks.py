@@ -1,4 +1,4 @@
-"""Checks that follow an asset fail where catalog and storage disagree."""
+"""Checks that follow an asset fail if catalog and storage disagree."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
 
-def test_the_check_of_the_ledger_fails_on_a_gap(pipeline: Pipeline) -> None:
+def test_ledger_check_fails_on_a_gap(pipeline: Pipeline) -> None:
     pipeline.crawled()
     assert pipeline.check("ranges_without_gap_or_overlap").passed
     with pipeline.catalog.engine.connect() as connection:
@@ -23,9 +23,7 @@ def test_the_check_of_the_ledger_fails_on_a_gap(pipeline: Pipeline) -> None:
     assert unnamed(str(check.description), "1", "3") == []
 
 
-def test_the_check_of_range_dumps_fails_where_the_catalog_counts_otherwise(
-    index: ServedIndex, pipeline: Pipeline
-) -> None:
+def test_range_dump_check_fails_on_different_counts(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     index.wheel("newcomer", "1.0")
     crawl_incremental(pipeline.crawler)
@@ -41,7 +39,7 @@ def test_the_check_of_range_dumps_fails_where_the_catalog_counts_otherwise(
 
 
 @pytest.mark.nightly
-def test_the_check_of_a_leveldb_fails_where_its_input_list_names_other_files(pipeline: Pipeline) -> None:
+def test_leveldb_check_fails_on_different_inputs(pipeline: Pipeline) -> None:
     pipeline.crawled()
     (name,) = pipeline.requested("new_leveldb_version")
     assert pipeline.run("update_leveldbs", name).success
@@ -54,7 +52,7 @@ def test_the_check_of_a_leveldb_fails_where_its_input_list_names_other_files(pip
     assert broken.description
 
 
-def test_the_check_of_a_full_dump_fails_where_the_catalog_counts_otherwise(pipeline: Pipeline) -> None:
+def test_full_dump_check_fails_on_different_counts(pipeline: Pipeline) -> None:
     pipeline.crawled()
     assert pipeline.check("full_dump_rows_match_catalog").passed
     with pipeline.catalog.engine.connect() as connection:

@@ -1,4 +1,4 @@
-"""A name of a private index that others put on a public one fails a check, and a notice is sent of each such name."""
+"""A private project name that also exists on a public index fails a check, and each such name causes a notice."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,7 +30,7 @@ def opened(name: str) -> tuple[Settings, Resources]:
     return settings, build_resources(settings, naming=COMPANY, readers=shared_readers())
 
 
-def test_only_a_private_index_has_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_private_indexes_have_the_confusion_check(monkeypatch: pytest.MonkeyPatch) -> None:
     clear_settings(monkeypatch)
     monkeypatch.setenv("PYPI_ASSETS_INDEXES", str(Path(__file__).parent.parent / "data" / "indexes.toml"))
     _of_index.cache_clear()
@@ -42,7 +42,7 @@ def test_only_a_private_index_has_the_check(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.nightly
-def test_a_name_that_is_newly_public_fails_the_check_and_each_is_reported_once(
+def test_newly_public_name_fails_the_check_and_is_reported_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     clear_settings(monkeypatch)

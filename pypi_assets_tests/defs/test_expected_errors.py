@@ -1,4 +1,4 @@
-"""Errors that can be expected become failures that name what to do."""
+"""Expected errors become failures that name the remedy."""
 
 import signal
 from pathlib import Path
@@ -25,13 +25,13 @@ from pypi_assets_tests.named import unnamed
 WHY = "the storage does not answer"
 
 
-def test_a_run_names_a_missing_contact(tmp_path: Path) -> None:
+def test_run_reports_a_missing_contact(tmp_path: Path) -> None:
     settings = load_settings(index_url="https://index.example.org/simple/", home=tmp_path)
     result = _list_with(settings)
     assert "PYPI_ASSETS_CONTACT" in failure_text(result)
 
 
-def test_a_run_names_wrong_settings_and_a_wrong_database(tmp_path: Path) -> None:
+def test_run_reports_invalid_settings_and_database(tmp_path: Path) -> None:
     assert failure_text(_list_with(SettingsError("PYPI_ASSETS_HOME: wrong"))) == "PYPI_ASSETS_HOME: wrong"
     settings = load_settings(
         index_url="http://127.0.0.1:9/simple/", database_url="postgresql://127.0.0.1:9/none", home=tmp_path
@@ -44,7 +44,7 @@ def test_a_run_names_wrong_settings_and_a_wrong_database(tmp_path: Path) -> None
     assert failed.value.allow_retries
 
 
-def test_a_failed_step_shows_its_text_without_a_traceback() -> None:
+def test_failed_step_shows_its_text_without_traceback() -> None:
     [event] = [event for event in _list_with(SettingsError("wrong")).all_events if event.is_step_failure]
     error = event.step_failure_data.error
     assert error
@@ -52,14 +52,14 @@ def test_a_failed_step_shows_its_text_without_a_traceback() -> None:
 
 
 @pytest.mark.parametrize("is_cancelled", [True, False])
-def test_a_terminated_run_ends_though_its_step_has_retries_left(*, is_cancelled: bool) -> None:
+def test_terminated_run_ends_with_retries_left(*, is_cancelled: bool) -> None:
     made: list[int] = []
 
     @dg.asset(retry_policy=dg.RetryPolicy(max_retries=2, delay=0.01))
     def stored(context: dg.AssetExecutionContext) -> None:
         made.append(1)
         with expected_errors_as_failures():
-            if is_cancelled:  # as the UI's "Terminate" does before it interrupts the run
+            if is_cancelled:  # the UI's "Terminate" does this before it interrupts the run
                 context.instance.report_run_canceling(context.run)
             signal.raise_signal(signal.SIGINT)
 
@@ -76,7 +76,7 @@ def test_a_terminated_run_ends_though_its_step_has_retries_left(*, is_cancelled:
 
 
 @pytest.mark.parametrize(("failures", "succeeds"), [(2, True), (9, False)])
-def test_a_transient_error_is_tried_again_and_shown_without_a_traceback(failures: int, *, succeeds: bool) -> None:
+def test_transient_error_is_retried_and_shown_without_traceback(failures: int, *, succeeds: bool) -> None:
     made: list[int] = []
 
     @dg.asset(retry_policy=dg.RetryPolicy(max_retries=2, delay=0.01, backoff=dg.Backoff.EXPONENTIAL))
@@ -102,7 +102,7 @@ def test_a_transient_error_is_tried_again_and_shown_without_a_traceback(failures
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("sensor", ["new_serial_range", "first_full_dump", "new_leveldb_version", "failed_full_crawl"])
-def test_a_failed_tick_shows_what_happened_and_what_comes_next_in_its_first_line(tmp_path: Path, sensor: str) -> None:
+def test_failed_tick_shows_error_and_next_step_in_its_first_line(tmp_path: Path, sensor: str) -> None:
     wrong = SettingsError("PYPI_ASSETS_HOME: wrong")
     text, stack, cause = _error_of_tick(wrong, sensor)
     assert (unnamed(text.splitlines()[0], "PYPI_ASSETS_HOME: wrong"), stack, cause) == ([], [], None)
@@ -114,7 +114,7 @@ def test_a_failed_tick_shows_what_happened_and_what_comes_next_in_its_first_line
     assert (stack, cause) == ([], None)
 
 
-def test_a_tick_shows_an_unexpected_error_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tick_shows_unexpected_error_with_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise ValueError("odd")
 
@@ -126,7 +126,7 @@ def test_a_tick_shows_an_unexpected_error_with_its_traceback(monkeypatch: pytest
 
 
 def _error_of_tick(settings: Settings | SettingsError, sensor: str) -> tuple[str, list[str], object]:
-    """The text, stack and cause that Dagster shows of a failed tick, as its code server returns them."""
+    """Return the text, stack and cause that Dagster shows for a failed tick, as its code server returns them."""
     repository = build_defs(settings).get_repository_def()
     origin = InProcessCodeLocationOrigin(LoadableTargetOrigin(python_file=__file__))
     with dg.instance_for_test() as instance:
@@ -139,7 +139,7 @@ def _error_of_tick(settings: Settings | SettingsError, sensor: str) -> tuple[str
     return error.message, list(error.stack), error.cause
 
 
-def test_a_tick_names_wrong_settings() -> None:
+def test_tick_reports_invalid_settings() -> None:
     wrong = build_resources(SettingsError("PYPI_ASSETS_HOME: wrong")).by_name()
     for sensor in (one.make(BARE, 60, on=False) for one in SENSORS):
         with (

@@ -1,4 +1,6 @@
-"""However often a follower makes a range, and is started and stopped: few partitions a day, and each range in one."""
+"""Work of a follower in Dagster: few partitions per day, and each range in exactly one, however often it starts and
+stops.
+"""
 
 import random
 from dataclasses import dataclass
@@ -26,7 +28,7 @@ TICK_S, HOURS = 60, 4
 
 @dataclass
 class Clock:
-    """A catalog that knows the time alone."""
+    """A catalog that only has a clock."""
 
     now: float = 1_000_000.0
 
@@ -35,14 +37,14 @@ class Clock:
 
 
 def apply(instance: dg.DagsterInstance, report: external_work.Report) -> None:
-    """Add the partitions and the events of a report, as the daemon does."""
+    """Add the partitions and events of a report, as the daemon does."""
     for request in report.added:
         instance.add_dynamic_partitions(request.partitions_def_name, request.partition_keys)
     for event in report.events:
         instance.report_runless_asset_event(event)
 
 
-def test_a_cursor_is_its_text() -> None:
+def test_cursor_round_trips() -> None:
     cases = [(None, (0, 0.0)), ("x", (0, 0.0)), ("7", (7, 0.0)), ("7@12", (7, 12.0))]
     for text, expected in cases:
         found = SensorCursor.parse(text)
@@ -55,7 +57,7 @@ def test_a_cursor_is_its_text() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(3))
-def test_each_range_is_in_one_partition_and_joined_ones_are_few(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_range_is_in_one_of_few_partitions(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn, catalog = random.Random(seed), Clock()
     ranges, serial, at_work, cursor = list[SerialRange](), 100, True, SensorCursor(100)
     monkeypatch.setattr(external_work, "done_through", lambda _: serial)
@@ -69,7 +71,7 @@ def test_each_range_is_in_one_partition_and_joined_ones_are_few(seed: int, monke
             if at_work:
                 for _ in range(12):
                     ranges.append(SerialRange(serial, serial := serial + 1))
-            elif tick % 10 == 0:  # a range of a sensor, whose run is done
+            elif tick % 10 == 0:  # a range of the sensor whose run has finished
                 ranges.append(SerialRange(serial, serial := serial + 50))
                 instance.add_dynamic_partitions("company__serial_ranges", [ranges[-1].key])
             report = report_ranges(partitions, catalog, SensorCursor.parse(str(cursor)), 90)  # type: ignore[arg-type]
@@ -89,7 +91,7 @@ def test_each_range_is_in_one_partition_and_joined_ones_are_few(seed: int, monke
     assert serial - cursor.through <= 12 * REPORT_EVERY_S / TICK_S + 50
 
 
-def test_a_run_that_is_under_way_reports_its_range_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_running_range_is_reported_by_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
     ranges = [SerialRange(1, 3), SerialRange(3, 4), SerialRange(4, 9), SerialRange(9, 12)]
     under_way = {"4-9"}
     monkeypatch.setattr(external_work, "done_through", lambda _: 12)
@@ -108,7 +110,7 @@ def test_a_run_that_is_under_way_reports_its_range_itself(monkeypatch: pytest.Mo
             under_way.clear()
 
 
-def test_only_the_newest_version_is_shown_and_at_most_every_ten_minutes() -> None:
+def test_only_the_newest_version_is_shown_every_ten_minutes() -> None:
     cursor, reported = SensorCursor(3), list[str]()
     with dg.DagsterInstance.ephemeral() as instance:
         partitions = Partitions(instance, COMPANY, COMPANY.partitions(leveldb_versions), "company__update_leveldbs")

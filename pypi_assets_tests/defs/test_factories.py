@@ -1,4 +1,4 @@
-"""Results of checks show their descriptions as they are, and no other function makes results."""
+"""Check results show their descriptions unformatted, and all results are made by the escaping functions."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from pypi_assets_tests.hostile_index import HOSTILE, live_in_markdown
 PACKAGE = Path(pypi_assets.__file__).parent
 
 
-def test_what_an_index_puts_into_a_description_is_inert() -> None:
+def test_index_text_in_a_description_is_inert() -> None:
     result = check_result(passed=False, description=f"the index failed: {HOSTILE}", metadata={"lag": 1.5})
     assert not result.passed
     assert "=cmd" in str(result.description)
@@ -18,7 +18,7 @@ def test_what_an_index_puts_into_a_description_is_inert() -> None:
     assert result.metadata["lag"].value == 1.5
 
 
-def test_each_check_and_each_markdown_goes_through_the_functions_that_escape() -> None:
+def test_checks_and_markdown_use_the_escaping_functions() -> None:
     escaping = r"markdown_table|_example_table|losses_table|_key_schema|preview|table"
     made = re.compile(rf"dg\.AssetCheckResult\(|MetadataValue\.md\((?!f?\"?\{{?({escaping})\b)")
     found = [str(path) for path in PACKAGE.rglob("*.py") if made.search(path.read_text(encoding="utf-8"))]

@@ -1,4 +1,4 @@
-"""Following the index as the sensors do: ranges, dumps, LevelDB versions, and what goes wrong on the way."""
+"""Following the index through the sensors: ranges, dumps, LevelDB versions, and failures on the way."""
 
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.lookup.latest import open_latest
@@ -6,7 +6,7 @@ from pypi_assets_tests.defs.conftest import Pipeline
 from pypi_assets_tests.served_index import ServedIndex, live
 
 
-def test_from_a_new_file_to_the_lookup(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_new_file_reaches_the_lookup(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     index.wheel("newcomer", "3.0")
     index.history.remove_project("gamma")

@@ -1,4 +1,4 @@
-"""Checks of how things stand: each level of each of them."""
+"""Health checks: each level of each check."""
 
 import dagster as dg
 import pytest
@@ -22,17 +22,17 @@ PASSED, WARNED, FAILED = "passed", "warned", "failed"
 
 
 def result_of(pipeline: Pipeline, name: str) -> tuple[str, str]:
-    """How the check of that name ends, and what it says."""
+    """Return the level and the description of the check of that name."""
     result = pipeline.check(name)
     level = WARNED if result.severity == dg.AssetCheckSeverity.WARN else FAILED
     return PASSED if result.passed else level, str(result.description)
 
 
-def test_freshness_passes_warns_and_fails_by_the_age_of_what_is_missing(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_freshness_level_depends_on_the_age_of_missing_events(index: ServedIndex, pipeline: Pipeline) -> None:
     level, text = result_of(pipeline, "catalog_is_fresh")
     assert (level, unnamed(text, "full_crawl")) == (WARNED, [])
     pipeline.crawled()
-    pipeline.ahead_s = 1e6  # however old the last event is, nothing is missing
+    pipeline.ahead_s = 1e6  # no event is missing, however old the last one is
     assert result_of(pipeline, "catalog_is_fresh")[0] == PASSED
     pipeline.ahead_s = 0
     index.wheel("alpha", "2.0")
@@ -47,7 +47,7 @@ def test_freshness_passes_warns_and_fails_by_the_age_of_what_is_missing(index: S
     assert result_of(pipeline, "catalog_is_fresh")[0] == WARNED
 
 
-def test_an_index_that_does_not_answer_for_long_is_no_mere_warning(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_index_unavailable_for_long_is_an_error(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     index.faults = lambda request: Response(status_code=503)
     with pytest.raises(dg.Failure, match="503"):
@@ -62,9 +62,7 @@ def test_an_index_that_does_not_answer_for_long_is_no_mere_warning(index: Served
     assert result_of(pipeline, "catalog_is_fresh")[0] == PASSED
 
 
-def test_a_list_that_is_not_fetched_any_more_makes_the_catalog_older_and_older(
-    index: ServedIndex, pipeline: Pipeline
-) -> None:
+def test_catalog_ages_while_the_list_is_not_fetched(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.change_settings(lister="simple")
     pipeline.crawled()
     pipeline.tick("new_serial_range")
@@ -75,7 +73,7 @@ def test_a_list_that_is_not_fetched_any_more_makes_the_catalog_older_and_older(
     assert result_of(pipeline, "catalog_is_fresh")[0] == PASSED
 
 
-def test_where_there_is_no_version_the_job_that_comes_next_is_named(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_missing_version_names_the_next_job(index: ServedIndex, pipeline: Pipeline) -> None:
     def assert_warned(job: str) -> None:
         level, text = result_of(pipeline, "modules_is_fresh")
         assert (level, unnamed(text, "modules", job)) == (WARNED, [])
@@ -87,9 +85,7 @@ def test_where_there_is_no_version_the_job_that_comes_next_is_named(index: Serve
     assert_warned("update_leveldbs")
 
 
-def test_no_check_requires_a_full_crawl_or_an_audit_where_scopes_decide_what_is_followed(
-    index: ServedIndex, pipeline: Pipeline
-) -> None:
+def test_scoped_catalog_needs_no_full_crawl_or_audit(index: ServedIndex, pipeline: Pipeline) -> None:
     start_scope(pipeline.crawler, ScopePlan("mine", named_roots(["alpha"]).extras))
     level, text = result_of(pipeline, "catalog_is_fresh")
     assert (level, unnamed(text, "follow_scopes")) == (WARNED, [])
@@ -100,7 +96,7 @@ def test_no_check_requires_a_full_crawl_or_an_audit_where_scopes_decide_what_is_
 
 
 @pytest.mark.nightly
-def test_a_leveldb_is_as_fresh_as_the_catalog_has_events(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_leveldb_freshness_is_relative_to_catalog_events(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     assert unnamed(result_of(pipeline, "modules_is_fresh")[1], "modules", "update_leveldbs") == []
     (name,) = pipeline.requested("new_leveldb_version")
@@ -122,10 +118,10 @@ def test_answers_are_compared_with_the_index(index: ServedIndex, pipeline: Pipel
     assert result_of(pipeline, "answers_are_fresh")[0] == PASSED
     built = index.serial
     index.wheel("alpha", "2.0")
-    pipeline.ahead_s = 1_860  # the index has what nothing here knows
+    pipeline.ahead_s = 1_860  # the index has an event that the catalog lacks
     assert result_of(pipeline, "answers_are_fresh")[0] == WARNED
     crawl_incremental(pipeline.crawler)
-    pipeline.ahead_s = 7_260  # the catalog has it, and look-ups do not
+    pipeline.ahead_s = 7_260  # the catalog has the event, and look-ups lack it
     assert result_of(pipeline, "catalog_is_fresh")[0] == PASSED
     level, text = result_of(pipeline, "answers_are_fresh")
     assert level == FAILED
@@ -135,7 +131,7 @@ def test_answers_are_compared_with_the_index(index: ServedIndex, pipeline: Pipel
     assert 7_260 <= float(str(numbers["lag_seconds"].value)) < 7_320
 
 
-def test_what_was_abandoned_counts_and_broken_files_do_not(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_abandoned_work_counts_and_broken_files_do_not(index: ServedIndex, pipeline: Pipeline) -> None:
     def fail_beta(request: Request) -> Response | None:
         return Response(status_code=503) if "beta-1.0" in request.url.path else None
 

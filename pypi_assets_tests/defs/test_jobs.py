@@ -1,4 +1,4 @@
-"""Jobs take the partitions that they are launched with, and the tag of a scope routes its runs."""
+"""Jobs use the partitions they are launched with, and the tag of a scope routes its runs."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets_tests.defs.conftest import Pipeline
 
 
-def test_one_job_makes_all_checks_without_anything_else(pipeline: Pipeline) -> None:
+def test_one_job_runs_all_checks_and_nothing_else(pipeline: Pipeline) -> None:
     pipeline.crawled()
     result = pipeline.run("health")
     assert result.success
@@ -33,7 +33,7 @@ def test_one_job_makes_all_checks_without_anything_else(pipeline: Pipeline) -> N
     assert not result.get_asset_materialization_events()
 
 
-def test_a_full_crawl_makes_the_checks_of_what_it_changes_and_makes_them_last(pipeline: Pipeline) -> None:
+def test_full_crawl_runs_its_checks_last(pipeline: Pipeline) -> None:
     selected = pipeline.defs.resolve_job_def("full_crawl").asset_layer.asset_graph.asset_check_keys
     assert {key.name for key in selected} == {"catalog_is_fresh", "few_are_given_up", "nothing_drifted"}
     tags = {RANGE_START_TAG: "00", RANGE_END_TAG: "01"}
@@ -51,7 +51,7 @@ def create(pipeline: Pipeline, **options: object) -> Scope:
     return scope
 
 
-def test_a_tag_routes_runs_to_workers_of_celery_and_pods(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tag_routes_runs_to_celery_workers_and_pods(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
     scope = create(pipeline, tag="fast", match_only=True)
     assert tags_of(scope) == {"dagster-celery/queue": "fast"}
     monkeypatch.setattr(policy, "CRAWLING", {"dagster-k8s/config": '{"container_config": {"resources": {}}}'})
@@ -64,10 +64,10 @@ def test_a_tag_routes_runs_to_workers_of_celery_and_pods(pipeline: Pipeline, mon
     assert "pod_spec_config" not in with_tag("fast", is_match_only=False)["dagster-k8s/config"]
 
 
-def test_the_runs_of_a_backfill_have_the_tags_of_their_scopes(
+def test_backfill_runs_have_the_tags_of_their_scopes(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Dagster queries the code location for them, which has nothing but its settings."""
+    """Dagster asks the code location for the tags, which has only its settings."""
     monkeypatch.setenv("PYPI_ASSETS_HOME", str(tmp_path / "nothing"))
     job = pipeline.defs.resolve_job_def("follow_scopes")
     assert job.partitioned_config is not None
@@ -79,7 +79,7 @@ def test_the_runs_of_a_backfill_have_the_tags_of_their_scopes(
     assert "dagster-celery/queue" not in job.partitioned_config.get_tags_for_partition_key("unknown")
 
 
-def test_a_job_of_another_index_knows_the_scopes_of_its_own(
+def test_job_of_another_index_knows_its_own_scopes(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     create(pipeline, tag="fast")

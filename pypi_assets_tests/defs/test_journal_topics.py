@@ -1,4 +1,4 @@
-"""The journal as topics of Kafka: there where Kafka is set, and a run once the journal has more."""
+"""The journal as Kafka topics: the asset exists if Kafka is configured, and runs once the journal has grown."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +30,7 @@ def published(index: ServedIndex, tmp_path: Path) -> Iterator[Pipeline]:
 
 
 @pytest.mark.nightly
-def test_a_run_publishes_what_the_journal_gained(index: ServedIndex, published: Pipeline) -> None:
+def test_run_publishes_new_journal_records(index: ServedIndex, published: Pipeline) -> None:
     published.crawled()
     published.skipped(SENSOR)
     list(write_missing(published.catalog, published.storage))
@@ -50,7 +50,7 @@ def test_a_run_publishes_what_the_journal_gained(index: ServedIndex, published: 
     assert second.run_key != first.run_key
 
 
-def test_a_run_that_fails_names_why_and_is_requested_again_later(
+def test_failed_run_reports_the_reason_and_is_requested_again(
     published: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     published.crawled()
@@ -67,7 +67,7 @@ def test_a_run_that_fails_names_why_and_is_requested_again_later(
     assert isinstance(published.tick(SENSOR), dg.RunRequest)
 
 
-def test_without_brokers_or_the_client_there_is_no_such_asset(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_asset_is_absent_without_brokers_or_client(monkeypatch: pytest.MonkeyPatch) -> None:
     def has(**settings: object) -> bool:
         keys = build_defs(load_settings(**settings)).resolve_asset_graph().get_all_asset_keys()
         return dg.AssetKey("journal_topics") in keys

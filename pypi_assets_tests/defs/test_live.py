@@ -1,4 +1,4 @@
-"""Dagster's own webserver and daemon over the pipeline: what a person sees and does, with nothing in its place."""
+"""Dagster's real webserver and daemon run the pipeline, without any replacement."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -28,7 +28,7 @@ def providers(settings: Settings, module: str) -> list[object] | None:
 
 
 @pytest.mark.nightly
-def test_what_is_new_is_answered_by_itself_and_a_range_that_failed_is_backfilled_by_graphql(tmp_path: Path) -> None:
+def test_new_file_is_answered_and_failed_range_is_backfilled_by_graphql(tmp_path: Path) -> None:
     with served_index(tmp_path / "served") as index:
         index.wheel("one", "1.0")
         variables = {
@@ -70,7 +70,7 @@ def test_what_is_new_is_answered_by_itself_and_a_range_that_failed_is_backfilled
 
 
 def losing_the_state(settings: Settings) -> Callable[[Request], None]:
-    """As soon as a page is asked for, no run can go on."""
+    """Return faults that make every run fail as soon as a page is requested."""
 
     def lose(request: Request) -> None:
         if request.url.path == "/simple/two/":
@@ -81,7 +81,7 @@ def losing_the_state(settings: Settings) -> Callable[[Request], None]:
 
 
 def baseline(settings: Settings, index: ServedIndex) -> None:
-    """A full crawl and a full dump, by the domain code: the runs of 1,000 shards are tested elsewhere."""
+    """Run a full crawl and a full dump with the domain code. Other tests cover the runs of 1,000 shards."""
     catalog = catalog_from(settings)
     crawl_full(index.crawler(catalog))
     full_dump(catalog, storage_from(settings), 1)
@@ -89,7 +89,7 @@ def baseline(settings: Settings, index: ServedIndex) -> None:
 
 
 def failed_ranges(dagster: ServedDagster) -> list[str] | None:
-    """The ranges that the UI shows as failed; None where there are none."""
+    """Return the ranges that the UI shows as failed, or None if there are none."""
     return dagster.failed_partitions("changed_distributions") or None
 
 

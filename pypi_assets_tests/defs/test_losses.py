@@ -1,4 +1,4 @@
-"""The table of what can no longer be installed: its events in words, and foreign text that does nothing."""
+"""The table of projects that can no longer be installed: event descriptions, and harmless foreign text."""
 
 import msgspec
 
@@ -12,7 +12,7 @@ def rows(made: Solvability) -> list[str]:
     return losses_table(made).splitlines()[2:]
 
 
-def test_each_loss_has_its_events_and_the_first_sentence_of_its_proof() -> None:
+def test_each_loss_has_its_events_and_first_sentence_of_proof() -> None:
     broken, odd = rows(MADE)
     assert broken.startswith("| broken | here | 1.0 | ")
     assert unnamed(broken, 1300, "Lib", "yank release", "a.whl", 6, "Because") == []

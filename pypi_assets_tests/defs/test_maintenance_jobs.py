@@ -1,4 +1,4 @@
-"""Trying again what was abandoned, the periodic work, and a clean-up of which a part fails."""
+"""Retries of abandoned work, periodic work, and a clean-up with a failing part."""
 
 from typing import Any
 
@@ -24,9 +24,7 @@ from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex, shared_readers
 
 
-def test_what_was_abandoned_is_tried_again_and_broken_archives_only_on_request(
-    index: ServedIndex, pipeline: Pipeline
-) -> None:
+def test_abandoned_work_is_retried_and_broken_archives_only_on_request(index: ServedIndex, pipeline: Pipeline) -> None:
     index.raw("broken-1.0.tar.gz", b"no archive")
     requested: list[str] = []
 
@@ -48,7 +46,7 @@ def test_what_was_abandoned_is_tried_again_and_broken_archives_only_on_request(
     assert "broken-1.0.tar.gz" in requested
 
 
-def test_a_reprocess_needs_no_index_and_reports_what_changed(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_reprocess_needs_no_index_and_reports_changes(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     catalog = pipeline.catalog
     with catalog.write() as connection:
@@ -73,7 +71,7 @@ def test_a_reprocess_needs_no_index_and_reports_what_changed(index: ServedIndex,
     assert reported(older_than_version=EXTRACTOR_VERSION + 1)["looked_at"] == 4
 
 
-def test_an_audit_reports_what_drift_it_found(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_audit_reports_its_drift(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     index.history.archive("beta")
     config = {"ops": {"audit_catalog": {"config": {"share_percent": 100.0}}}}
@@ -88,9 +86,7 @@ def test_an_audit_reports_what_drift_it_found(index: ServedIndex, pipeline: Pipe
 
 
 @pytest.mark.nightly
-def test_what_can_take_long_logs_its_progress(
-    index: ServedIndex, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_jobs_log_their_progress(index: ServedIndex, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reporting, "PROGRESS_EVERY_S", 0.0)
     pipeline.crawled()
     index.wheel("newcomer", "3.0")
@@ -113,7 +109,7 @@ def _check_results(pipeline: Pipeline, key: dg.AssetCheckKey) -> list[dg.AssetCh
 
 
 def _logged(pipeline: Pipeline, job: str, key: str | None = None) -> set[str]:
-    """What a run of a job logs."""
+    """Run a job, and return its log messages."""
     result = pipeline.run(job, key)
     assert result.success
     return {entry.user_message for entry in pipeline.instance.all_logs(result.run_id)}
@@ -124,8 +120,8 @@ def _outcomes(pipeline: Pipeline, *outcomes: ReadOutcome) -> list[int]:
     return [counts[outcome] for outcome in outcomes]
 
 
-def test_the_weekly_verification_fails_where_a_version_is_not_its_rebuild(pipeline: Pipeline) -> None:
-    assert pipeline.run("verify_leveldbs").success  # there is nothing yet
+def test_weekly_verification_fails_if_a_version_differs_from_its_rebuild(pipeline: Pipeline) -> None:
+    assert pipeline.run("verify_leveldbs").success  # no version exists yet
     pipeline.crawled()
     (name,) = pipeline.requested("new_leveldb_version")
     assert pipeline.run("update_leveldbs", name).success
@@ -136,11 +132,11 @@ def test_the_weekly_verification_fails_where_a_version_is_not_its_rebuild(pipeli
     assert "depgraph" in failure_text(pipeline.run("verify_leveldbs", raise_on_error=False))
     for dataset, results in {"depgraph": [False, True, True], "modules": [True, True, True]}.items():
         key = dg.AssetCheckKey(dg.AssetKey(f"{dataset}_leveldb"), f"{dataset}_matches_input_list")
-        assert [made.passed for made in _check_results(pipeline, key)] == results  # the first by the build itself
+        assert [made.passed for made in _check_results(pipeline, key)] == results  # the first is from the build itself
 
 
 @pytest.mark.nightly
-def test_a_clean_up_of_which_parts_fail_does_the_others_and_names_those_that_failed(pipeline: Pipeline) -> None:
+def test_clean_up_continues_after_failing_parts_and_reports_them(pipeline: Pipeline) -> None:
     pipeline.crawled()
     old, newest = pipeline.run("health"), pipeline.run("health")
     for stored in list(pipeline.storage.list(EXTRACTS)):

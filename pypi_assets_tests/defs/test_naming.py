@@ -1,4 +1,4 @@
-"""Two indexes in one Dagster instance share no name: what one of them does is neither seen nor held up by the other."""
+"""Two indexes in one Dagster instance share no name: neither sees or delays the work of the other."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,13 +30,13 @@ def of_company() -> dg.Definitions:
     return made
 
 
-def test_the_default_index_has_the_names_of_before() -> None:
+def test_default_index_has_unprefixed_names() -> None:
     assert BARE.name("full_crawl") == "full_crawl"
     assert BARE.partitions(serial_ranges) is serial_ranges
     assert {job.name for job in defs.get_repository_def().get_all_jobs()} >= {"full_crawl", "incremental_crawl"}
 
 
-def test_every_asset_is_the_same_under_another_key(of_company: dg.Definitions) -> None:
+def test_assets_differ_only_by_their_key(of_company: dg.Definitions) -> None:
     graph, bare = of_company.resolve_asset_graph(), defs.resolve_asset_graph()
     assert {COMPANY.key(key) for key in bare.get_all_asset_keys()} == graph.get_all_asset_keys()
     for node in bare.asset_nodes:
@@ -45,7 +45,7 @@ def test_every_asset_is_the_same_under_another_key(of_company: dg.Definitions) -
         assert (found.pools or set()) == {f"company__{pool}" for pool in node.pools or set()}
         assert found.partitions_def == COMPANY.partitions(node.partitions_def)
         for same in ("group_name", "description", "metadata", "kinds", "owners", "code_version", "backfill_policy"):
-            if (same, node.is_external) != ("metadata", True):  # the address is that of each index
+            if (same, node.is_external) != ("metadata", True):  # each index has its own URL
                 assert getattr(found, same) == getattr(node, same), (node.key, same)
         for parent in node.parent_keys:
             assert type(found.partition_mappings.get(COMPANY.key(parent))) is type(node.partition_mappings.get(parent))
@@ -61,7 +61,7 @@ def _is_dynamic(partitions: object) -> bool:
     return isinstance(partitions, dg.DynamicPartitionsDefinition)
 
 
-def test_every_check_is_the_same_of_another_asset(of_company: dg.Definitions) -> None:
+def test_checks_differ_only_by_their_asset(of_company: dg.Definitions) -> None:
     graph, bare = of_company.resolve_asset_graph(), defs.resolve_asset_graph()
     assert {COMPANY.check_key(key) for key in bare.asset_check_keys} == graph.asset_check_keys
     for key in bare.asset_check_keys:
@@ -70,7 +70,7 @@ def test_every_check_is_the_same_of_another_asset(of_company: dg.Definitions) ->
         assert (found.description, found.blocking) == (of_bare.description, of_bare.blocking)
 
 
-def test_every_job_does_the_same_under_another_name(of_company: dg.Definitions) -> None:
+def test_jobs_differ_only_by_their_name(of_company: dg.Definitions) -> None:
     found = {job.name: job for job in of_company.get_repository_def().get_all_jobs()}
     for job in defs.get_repository_def().get_all_jobs():
         if job.name.startswith("__"):
@@ -86,7 +86,7 @@ def test_every_job_does_the_same_under_another_name(of_company: dg.Definitions) 
     assert [name for name in found if not name.startswith("__")] == []
 
 
-def test_every_sensor_and_schedule_is_named_and_requests_its_own_job(of_company: dg.Definitions) -> None:
+def test_sensors_and_schedules_request_the_jobs_of_their_index(of_company: dg.Definitions) -> None:
     repository, bare = of_company.get_repository_def(), defs.get_repository_def()
     for kind in ("sensor_defs", "schedule_defs"):
         found = {one.name: one for one in getattr(repository, kind)}
@@ -100,7 +100,7 @@ def test_every_sensor_and_schedule_is_named_and_requests_its_own_job(of_company:
 
 @contextmanager
 def location(index: ServedIndex, home: Path, naming: Naming) -> Iterator[dict[str, Any]]:
-    """What one code location has: its settings, definitions and resources."""
+    """Yield the definitions, resources and catalog of one code location."""
     settings = settings_for(index.url, home)
     given: dict[str, Any] = {"catalog": catalog_from(settings), "storage": storage_from(settings)}
     given["readers"] = shared_readers()

@@ -1,4 +1,4 @@
-"""Sensor, status, checks, metrics and publishing give one answer to whether a dataset needs a new version."""
+"""Sensor, status, checks, metrics and publishing agree on whether a dataset needs a new version."""
 
 import dagster as dg
 import pytest
@@ -19,7 +19,7 @@ UPDATE = "run `pypi-assets leveldb update`"
 
 
 def is_due(pipeline: Pipeline) -> dict[str, bool]:
-    """Whether a new version of the datasets is due, by who answers."""
+    """Return whether a new version of the datasets is due, by source of the answer."""
     tick = pipeline.tick("new_leveldb_version")
     status = status_of(pipeline.catalog, pipeline.settings)
     return {
@@ -35,7 +35,7 @@ def everywhere(answer: bool) -> dict[str, bool]:
 
 
 @pytest.mark.nightly
-def test_a_range_that_was_dumped_again_is_due_everywhere(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_range_dumped_again_is_due_everywhere(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     index.wheel("newcomer", "1.0")
     [result] = crawl_incremental(pipeline.crawler)
@@ -52,13 +52,13 @@ def test_a_range_that_was_dumped_again_is_due_everywhere(index: ServedIndex, pip
 
 
 def requested(pipeline: Pipeline) -> str | None:
-    """The job that is requested for what was learnt late."""
+    """Return the job that is requested for late changes, or None."""
     result = pipeline.tick("late_changes")
     return result.job_name if isinstance(result, dg.RunRequest) else None
 
 
 def late_is_due(pipeline: Pipeline) -> set[bool]:
-    """Whether what was learnt late is due, by who answers."""
+    """Return the answers of sensor, status and metrics to whether late changes are due, as a set."""
     status = status_of(pipeline.catalog, pipeline.settings)
     return {
         requested(pipeline) == "dump_late_changes",
@@ -67,7 +67,7 @@ def late_is_due(pipeline: Pipeline) -> set[bool]:
     }
 
 
-def test_a_late_read_is_due_everywhere_though_the_index_is_silent(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_late_read_is_due_everywhere_without_index_events(index: ServedIndex, pipeline: Pipeline) -> None:
     index.wheel("newcomer", "1.0")
     index.faults = fail("newcomer-1.0")
     pipeline.crawled()
@@ -90,7 +90,7 @@ def test_a_late_read_is_due_everywhere_though_the_index_is_silent(index: ServedI
     assert pipeline.metadata("late_dump")["dagster/row_count"] == 0
 
 
-def test_records_that_were_made_anew_are_due_everywhere(pipeline: Pipeline) -> None:
+def test_reprocessed_records_are_due_everywhere(pipeline: Pipeline) -> None:
     pipeline.crawled()
 
     def answers() -> tuple[bool, bool, bool]:

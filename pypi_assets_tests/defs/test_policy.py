@@ -1,4 +1,4 @@
-"""Keys of partitions, pools, and the sizes of pods."""
+"""Partition keys, pools, and the sizes of pods."""
 
 import json
 import os
@@ -25,7 +25,7 @@ from pypi_assets.defs.policy import (
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 
 
-def test_what_queries_the_index_or_reads_much_of_the_catalog_is_in_a_pool() -> None:
+def test_steps_with_index_requests_or_large_catalog_reads_have_a_pool() -> None:
     nodes = [node for job in defs.get_repository_def().get_all_jobs() for node in job.nodes]
     pools = {pool for node in nodes for pool in node.definition.pools}
     crawled = {"project_listing", "crawled_projects", "crawled_distribution_data", "retry_given_up", "audit_catalog"}
@@ -37,7 +37,7 @@ def test_what_queries_the_index_or_reads_much_of_the_catalog_is_in_a_pool() -> N
     }
 
 
-def test_keys_of_shards_sort_as_numbers() -> None:
+def test_shard_keys_sort_as_numbers() -> None:
     for partitions, count in ((project_parts, PROJECT_SHARDS // SHARDS_IN_A_PART), (dump_shards, DUMP_SHARDS)):
         keys = list(partitions.get_partition_keys())
         assert (len(keys), set(keys[0]), keys) == (count, {"0"}, sorted(keys))
@@ -46,14 +46,14 @@ def test_keys_of_shards_sort_as_numbers() -> None:
     assert all_of(dump_shards) == {RANGE_START_TAG: "00", RANGE_END_TAG: "ff"}
 
 
-def test_shards_are_parsed_in_order_each_with_its_key() -> None:
+def test_shard_keys_are_parsed_in_order() -> None:
     assert list(parse_shards(dump_shards, ["10", "02", "00"]).items()) == [(0, "00"), (2, "02"), (16, "10")]
     assert parse_shards(dump_shards, ["ec", "0a"]) == {10: "0a", 236: "ec"}
     with pytest.raises(KeyError):
         parse_shards(dump_shards, ["nonsense"])
 
 
-def test_the_parts_of_the_projects_have_each_shard_once() -> None:
+def test_project_parts_have_each_shard_once() -> None:
     keys = project_parts.get_partition_keys()
     assert shards_of_parts(reversed(keys)) == list(range(PROJECT_SHARDS))
     for key in keys:
@@ -62,7 +62,7 @@ def test_the_parts_of_the_projects_have_each_shard_once() -> None:
         shards_of_parts(["007"])
 
 
-def test_names_of_partition_sets_stay_since_dagster_stores_them() -> None:
+def test_partition_set_names_are_stable_since_dagster_stores_them() -> None:
     assert (serial_ranges.name, leveldb_versions.name) == ("serial_ranges", "leveldb_versions")
 
 
@@ -80,9 +80,7 @@ LARGE = {
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("variables", "sized"), [({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, LARGE), ({}, set())])
-def test_large_jobs_define_the_size_of_their_pods_on_kubernetes_alone(
-    variables: dict[str, str], sized: set[str]
-) -> None:
+def test_large_jobs_set_pod_sizes_on_kubernetes_only(variables: dict[str, str], sized: set[str]) -> None:
     elsewhere = {name: value for name, value in os.environ.items() if not name.startswith("KUBERNETES_")}
     command = [sys.executable, "-c", _SIZED]
     found = subprocess.run(
@@ -95,6 +93,6 @@ def test_large_jobs_define_the_size_of_their_pods_on_kubernetes_alone(
     assert set(json.loads(found.stdout)) == sized
 
 
-def test_a_pod_is_known_by_the_variable_that_kubernetes_sets() -> None:
+def test_pod_is_detected_by_the_kubernetes_variable() -> None:
     assert is_on_kubernetes({"KUBERNETES_SERVICE_HOST": "10.0.0.1"})
     assert not is_on_kubernetes({})

@@ -1,4 +1,4 @@
-"""Old partitions and runs leave Dagster, and do not come back."""
+"""Old partitions and runs are removed from Dagster, and do not come back."""
 
 import dagster as dg
 import pytest
@@ -25,7 +25,7 @@ def test_old_partitions_are_pruned_and_do_not_come_back(index: ServedIndex, pipe
     index.wheel("undumped", "1.0")
     (late,) = crawl_incremental(pipeline.crawler)
     assert pipeline.requested("new_serial_range") == [late.serials.key]
-    pipeline.instance.add_dynamic_partitions("serial_ranges", ["1-2"])  # by hand, and not of the ledger
+    pipeline.instance.add_dynamic_partitions("serial_ranges", ["1-2"])  # added manually, and not in the ledger
     for _ in range(2):
         assert pipeline.run("clean_up").success
         assert pipeline.instance.get_dynamic_partitions("serial_ranges") == [keys[1], late.serials.key, "1-2"]
@@ -38,7 +38,7 @@ def test_old_partitions_are_pruned_and_do_not_come_back(index: ServedIndex, pipe
     assert pipeline.instance.get_dynamic_partitions("leveldb_versions") == ["00002"]
 
 
-def test_a_joined_range_goes_once_all_of_its_ranges_are_old() -> None:
+def test_joined_range_is_pruned_once_all_its_ranges_are_old() -> None:
     with dg.DagsterInstance.ephemeral() as instance:
         instance.add_dynamic_partitions("serial_ranges", ["1-2", "2-4", "4-5", "0-9"])
         old = OldPartitions(frozenset({"1-2", "2-3", "3-4"}), frozenset())
@@ -47,9 +47,7 @@ def test_a_joined_range_goes_once_all_of_its_ranges_are_old() -> None:
 
 
 @pytest.mark.nightly
-def test_old_runs_go_with_their_events_but_for_the_newest_of_a_job_and_those_that_failed(
-    index: ServedIndex, pipeline: Pipeline
-) -> None:
+def test_old_runs_are_pruned_except_the_newest_and_failed_ones(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     old, newest = pipeline.run("health"), pipeline.run("health")
     shards = [pipeline.run("full_dump") for _ in range(2)]

@@ -1,4 +1,4 @@
-"""The ranges that a step marks, in each of its assets, and what it reports of the others."""
+"""The ranges that a step marks in each of its assets, and its reports about failing ranges."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ FIRST, SECOND = "first", "second"
 
 @dataclass
 class Step:
-    """A step of two assets, `first` and `second`, of which the latter needs the former."""
+    """A step of two assets, `first` and `second`. The second depends on the first."""
 
     instance: dg.DagsterInstance
     home: Path
@@ -80,19 +80,19 @@ def step(tmp_path: Path) -> Iterator[Step]:
         yield Step(instance, tmp_path)
 
 
-def test_each_range_is_marked_with_its_numbers_and_the_totals(step: Step) -> None:
+def test_each_range_is_marked_with_its_numbers_and_totals(step: Step) -> None:
     assert step.run().success
     assert step.worked == [(asset, key) for key in KEYS for asset in (FIRST, SECOND)]
     assert step.marked(FIRST) == step.marked(SECOND) == KEYS
 
 
-def test_a_run_of_one_asset_does_its_work_alone(step: Step) -> None:
+def test_run_of_one_asset_does_only_its_work(step: Step) -> None:
     assert step.run(SECOND).success
     assert step.worked == [(SECOND, key) for key in KEYS]
     assert (step.marked(FIRST), step.marked(SECOND)) == ([], KEYS)
 
 
-def test_a_range_that_fails_stops_no_other_range(step: Step) -> None:
+def test_failing_range_stops_no_other_range(step: Step) -> None:
     step.failures = {(FIRST, "10-20"): ValueError("odd"), (SECOND, "30-40"): dg.Failure("of the range")}
     result = step.run()
     assert [key for asset, key in step.worked if asset == SECOND] == ["0-10", "20-30", "30-40"]
@@ -105,7 +105,7 @@ def test_a_range_that_fails_stops_no_other_range(step: Step) -> None:
     assert "raise error" in str(event.step_failure_data.error.cause)  # the traceback of the first unexpected error
 
 
-def test_an_invalid_key_fails_alone_and_without_a_traceback(step: Step) -> None:
+def test_invalid_key_fails_alone_without_traceback(step: Step) -> None:
     keys = [*KEYS, "no range"]
     step.instance.add_dynamic_partitions("serial_ranges", keys)
     result = step.run(keys=keys)
@@ -116,14 +116,14 @@ def test_an_invalid_key_fails_alone_and_without_a_traceback(step: Step) -> None:
     assert not event.step_failure_data.error.stack
 
 
-def test_a_range_that_is_alone_fails_with_its_own_error(step: Step) -> None:
+def test_single_range_fails_with_its_own_error(step: Step) -> None:
     step.failures = {(SECOND, KEYS[0]): ExpectedStepError("of the range")}
     result = step.run(keys=KEYS[:1])
     assert failure_text(result) == "of the range"
     assert (step.marked(FIRST, has_totals=False), step.marked(SECOND)) == (KEYS[:1], [])
 
 
-def test_an_error_of_all_ranges_is_named_once(step: Step) -> None:
+def test_error_of_all_ranges_is_reported_once(step: Step) -> None:
     step.in_begin = SettingsError("wrong")
     text = failure_text(step.run())
     assert unnamed(text, *KEYS, FIRST) == []
@@ -131,7 +131,7 @@ def test_an_error_of_all_ranges_is_named_once(step: Step) -> None:
     assert step.worked == []
 
 
-def test_a_transient_error_ends_the_step_and_the_next_attempt_does_what_is_left(
+def test_transient_error_ends_the_step_and_the_next_attempt_continues(
     step: Step, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(factories, "RETRIES", dg.RetryPolicy(max_retries=1))
@@ -144,7 +144,7 @@ def test_a_transient_error_ends_the_step_and_the_next_attempt_does_what_is_left(
     assert set(step.marked(SECOND, has_totals=False)) == set(KEYS[:1])
 
 
-def test_a_run_of_a_backfill_takes_twenty_ranges(step: Step) -> None:
+def test_backfill_run_takes_twenty_ranges(step: Step) -> None:
     made = range_step([step._asset(FIRST)]).make(ForIndex())
     assert made.backfill_policy == dg.BackfillPolicy.multi_run(RANGES_IN_ONE_RUN)
     assert RANGES_IN_ONE_RUN == 20

@@ -1,4 +1,4 @@
-"""How the progress of a run is logged, and tables of files that failed."""
+"""Progress logs of runs, and tables of failed files."""
 
 import re
 
@@ -39,11 +39,11 @@ def shown(failures: list[RecordedFailure], count: int) -> list[str]:
     return str(failure_table(failures, count)["failures"].value).splitlines()
 
 
-def test_without_failures_there_is_no_table() -> None:
+def test_no_failures_make_no_table() -> None:
     assert failure_table([], 0) == {}
 
 
-def test_each_file_is_a_row_and_the_commands_name_the_kinds() -> None:
+def test_each_file_is_a_row_and_commands_contain_the_kinds() -> None:
     *table, commands = shown([failure("a-1.tar.gz"), failure("b-1.zip", "transient", "503")], 2)
     assert table == [
         "| file | kind | text | attempts |",
@@ -56,7 +56,7 @@ def test_each_file_is_a_row_and_the_commands_name_the_kinds() -> None:
     assert commands_in(commands) == [f'failures list --kind "{kind}"' for kind in kinds]
 
 
-def test_the_table_is_bounded_and_counts_the_rest() -> None:
+def test_table_is_bounded_and_counts_the_rest() -> None:
     lines = shown([failure(f"demo-{number}.zip", text="x" * 9_000) for number in range(SHOWN_FAILURES + 20)], 1_000)
     rows = [line for line in lines if line.startswith("| demo-")]
     assert len(rows) == 50
@@ -64,7 +64,7 @@ def test_the_table_is_bounded_and_counts_the_rest() -> None:
     assert unnamed(lines[-1], "950") == []
 
 
-def test_what_a_file_contains_is_shown_as_it_is() -> None:
+def test_file_text_is_shown_verbatim() -> None:
     [row] = [
         line for line in shown([failure("a-1.zip", text="![x](http://e) <b> `c` _d_ | *e*\nf")], 1) if "a-1" in line
     ]
@@ -80,9 +80,9 @@ def test_bars_and_line_breaks_do_not_break_a_table() -> None:
     ]
 
 
-def test_long_cells_are_cut() -> None:
+def test_long_cells_are_truncated() -> None:
     assert markdown_table(("name",), [("x" * 1_000,)]).splitlines()[-1] == f"| {'x' * (LONGEST_CELL - 1)}… |"
 
 
-def test_a_table_can_have_shorter_cells() -> None:
+def test_table_can_have_shorter_cells() -> None:
     assert markdown_table(("name",), [("x" * 9,)], longest=5).splitlines()[-1] == "| xxxx… |"

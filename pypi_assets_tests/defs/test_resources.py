@@ -1,4 +1,4 @@
-"""Resources open their parts on first use, once, and close what they opened and nothing that was given."""
+"""Resources open their parts once on first use, and close only the parts they opened."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from pypi_assets.settings import SettingsError, load_settings
 from pypi_assets.storage.store import open_storage
 
 
-def test_a_slot_opens_once_and_again_after_it_was_emptied() -> None:
+def test_slot_opens_once_and_again_after_emptying() -> None:
     opened: list[int] = []
 
     def open_part() -> list[int]:
@@ -24,7 +24,7 @@ def test_a_slot_opens_once_and_again_after_it_was_emptied() -> None:
     assert slot.get(open_part) == [0, 1]
 
 
-def test_what_is_given_is_used_and_not_closed(tmp_path: Path) -> None:
+def test_given_resources_are_used_and_not_closed(tmp_path: Path) -> None:
     catalog = open_catalog(f"sqlite:///{tmp_path / 'given.sqlite'}")
     storage = open_storage("memory:///")
     resources = build_resources(load_settings(home=tmp_path / "home"), catalog=catalog, storage=storage)
@@ -37,7 +37,7 @@ def test_what_is_given_is_used_and_not_closed(tmp_path: Path) -> None:
     assert not (tmp_path / "home").exists()
 
 
-def test_nothing_is_opened_before_it_is_used_and_each_part_once(tmp_path: Path) -> None:
+def test_parts_are_opened_once_on_first_use(tmp_path: Path) -> None:
     resources = build_resources(load_settings(home=tmp_path / "home"))
     assert not (tmp_path / "home").exists()
     assert resources.catalog.get() is resources.crawler.catalog.get()
@@ -45,7 +45,7 @@ def test_nothing_is_opened_before_it_is_used_and_each_part_once(tmp_path: Path) 
     resources.close()
 
 
-def test_settings_that_are_wrong_are_raised_by_what_needs_them() -> None:
+def test_invalid_settings_are_raised_on_use() -> None:
     resources = build_resources(SettingsError("PYPI_ASSETS_HOME: wrong"))
     parts = [resources.settings, resources.catalog, resources.storage, resources.index, resources.readers]
     for part in [*parts, resources.crawler]:

@@ -1,4 +1,4 @@
-"""The sensors that tell of failed runs and checks: what they say, to whom, and how often."""
+"""The sensors that report failed runs and checks: the text, the channel, and the frequency of notices."""
 
 import dagster as dg
 import pytest
@@ -12,7 +12,7 @@ from pypi_assets_tests.served_index import ServedIndex
 
 
 def notify(pipeline: Pipeline, run: dg.ExecuteInProcessResult) -> None:
-    """What the daemon does once a run has failed."""
+    """Run the failed-run sensor as the daemon does once a run has failed."""
     (failure,) = [event for event in run.all_events if event.is_run_failure]
     kept = pipeline.instance.get_run_by_id(run.run_id)
     assert kept is not None
@@ -24,7 +24,7 @@ def notify(pipeline: Pipeline, run: dg.ExecuteInProcessResult) -> None:
         sensor(context)
 
 
-def test_a_failed_range_is_reported_as_a_sentence_and_once_an_hour(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_failed_range_is_reported_once_an_hour(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     key = f"{index.serial}-{index.serial + 7}"
     pipeline.instance.add_dynamic_partitions("serial_ranges", [key])
@@ -49,7 +49,7 @@ def test_a_failed_range_is_reported_as_a_sentence_and_once_an_hour(index: Served
 
 
 @pytest.mark.nightly
-def test_a_check_that_fails_is_reported_once_until_it_passes_again(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_failing_check_is_reported_once_until_it_passes(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     with receiving() as (url, received):
         pipeline.change_settings(notify_urls=(url,))
@@ -68,7 +68,7 @@ def test_a_check_that_fails_is_reported_once_until_it_passes_again(index: Served
     assert unnamed(received[0]["message"], "changed_distribution_data", "2:01") == []
 
 
-def test_a_notice_that_could_not_be_sent_is_sent_with_the_next_tick(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_unsent_notice_is_sent_with_the_next_tick(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     index.wheel("alpha", "2.0")
     pipeline.ahead_s = 7_260
@@ -83,13 +83,13 @@ def test_a_notice_that_could_not_be_sent_is_sent_with_the_next_tick(index: Serve
 
 
 @pytest.mark.nightly
-def test_a_run_that_dagster_runs_again_needs_no_person(pipeline: Pipeline) -> None:
+def test_run_that_dagster_retries_is_not_reported(pipeline: Pipeline) -> None:
     pipeline.crawled()
     pipeline.instance.add_dynamic_partitions("leveldb_versions", ["00007"])
     run = pipeline.run("update_leveldbs", "00007", raise_on_error=False)
     pipeline.instance.add_run_tags(
         run.run_id, {"dagster/will_retry": "true"}
-    )  # as Dagster does where its process was lost
+    )  # Dagster does this if the process of a run was lost
     with receiving() as (url, received):
         pipeline.change_settings(notify_urls=(url,))
         notify(pipeline, run)
@@ -97,7 +97,7 @@ def test_a_run_that_dagster_runs_again_needs_no_person(pipeline: Pipeline) -> No
     assert "new_leveldb_version" not in notice["message"]
 
 
-def test_a_run_that_lacks_its_partition_is_reported_without_a_traceback(pipeline: Pipeline) -> None:
+def test_run_without_its_partition_is_reported_without_traceback(pipeline: Pipeline) -> None:
     pipeline.crawled()
     run = pipeline.run("update_leveldbs", raise_on_error=False)
     with receiving() as (url, received):
@@ -108,17 +108,19 @@ def test_a_run_that_lacks_its_partition_is_reported_without_a_traceback(pipeline
     assert "update_leveldbs" in notice["title"]
 
 
-def test_of_a_process_that_was_killed_the_signal_is_named(pipeline: Pipeline) -> None:
+def test_notice_of_killed_process_contains_the_signal(pipeline: Pipeline) -> None:
     job = pipeline.defs.resolve_job_def("full_crawl")
     run = pipeline.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
-    pipeline.instance.report_engine_event("its process was terminated by signal 9 (SIGKILL)", run)  # as the code server
+    pipeline.instance.report_engine_event(
+        "its process was terminated by signal 9 (SIGKILL)", run
+    )  # as the code server does
     failure = pipeline.instance.report_run_failed(run)
     pipeline.instance.report_engine_event("Retrying the run", run)
     context = dg.build_run_status_sensor_context("failed_run", failure, pipeline.instance, run).for_run_failure()
     assert unnamed(reason_of(context).splitlines()[0], 9, "SIGKILL") == []
 
 
-def test_of_a_run_that_was_lost_the_launcher_names_the_reason(pipeline: Pipeline) -> None:
+def test_notice_of_lost_run_contains_the_launcher_reason(pipeline: Pipeline) -> None:
     job = pipeline.defs.resolve_job_def("full_crawl")
     run = pipeline.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
     pipeline.instance.report_engine_event("Executing steps in process (pid: 1)", run)

@@ -1,4 +1,4 @@
-"""Schedules: which are on, and when a tick requests no run."""
+"""Schedules: their default status, and ticks that request no run."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -40,7 +40,7 @@ def resources(tmp_path: Path) -> Iterator[Resources]:
 
 
 @pytest.mark.nightly
-def test_no_schedule_requests_a_run_while_one_of_its_job_has_not_ended(tmp_path: Path, resources: Resources) -> None:
+def test_schedule_requests_no_run_while_its_job_is_running(tmp_path: Path, resources: Resources) -> None:
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
 
         def new_run(job: str, status: str) -> dg.DagsterRun:
@@ -48,7 +48,7 @@ def test_no_schedule_requests_a_run_while_one_of_its_job_has_not_ended(tmp_path:
 
         jobs = [schedule.job_name for schedule in defs.get_repository_def().schedule_defs]
         unended = [new_run(*pair) for pair in zip(jobs, cycle(["NOT_STARTED", "STARTING", "STARTED", "CANCELING"]))]
-        new_run(jobs[0], "FAILURE")  # newer than the one that has not ended
+        new_run(jobs[0], "FAILURE")  # newer than the run that has not ended
         messages = _skip_messages(instance, resources)
         assert messages.keys() == set(jobs)
         for run in unended:
@@ -59,7 +59,7 @@ def test_no_schedule_requests_a_run_while_one_of_its_job_has_not_ended(tmp_path:
 
 
 @pytest.mark.nightly
-def test_no_audit_is_scheduled_where_scopes_decide_what_is_followed(tmp_path: Path, resources: Resources) -> None:
+def test_audit_is_not_scheduled_for_scoped_catalogs(tmp_path: Path, resources: Resources) -> None:
     plan = ScopePlan("mine", {"demo": frozenset()})
     resources.catalog.get().transact(partial(create_scope, plan=plan, serial=100, index_url="http://index/", now=0.0))
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
@@ -68,7 +68,7 @@ def test_no_audit_is_scheduled_where_scopes_decide_what_is_followed(tmp_path: Pa
 
 
 def _skip_messages(instance: dg.DagsterInstance, resources: Resources) -> dict[str, str | None]:
-    """By job, why the tick of its schedule asks for no run; None where it asks for one."""
+    """Return the skip message of each schedule by job, or None for a schedule that requests a run."""
     messages = {}
     for schedule in defs.get_repository_def().schedule_defs:
         with dg.build_schedule_context(
@@ -81,7 +81,7 @@ def _skip_messages(instance: dg.DagsterInstance, resources: Resources) -> dict[s
 
 
 @pytest.mark.parametrize("on", [False, True])
-def test_schedules_are_on_where_the_settings_turn_them_on(pipeline: Pipeline, on: bool) -> None:
+def test_schedules_are_on_if_the_settings_turn_them_on(pipeline: Pipeline, on: bool) -> None:
     defs = build_defs(pipeline.settings.model_copy(update={"sensors_on": on}))
     running = {
         schedule.name

@@ -1,4 +1,4 @@
-"""Which scopes a tick requests, and how their projects are answered without a manual step."""
+"""The scopes that a tick requests, and the answers about their projects without a manual step."""
 
 from pathlib import Path
 
@@ -20,9 +20,7 @@ def create(pipeline: Pipeline, name: str, *roots: str, **options: object) -> Non
 
 
 @pytest.mark.nightly
-def test_an_upload_that_adds_a_requirement_leads_to_answers_through_the_sensors(
-    index: ServedIndex, pipeline: Pipeline
-) -> None:
+def test_upload_with_new_requirement_is_answered_through_the_sensors(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.skipped("scope_work")
     create(pipeline, "mine", "alpha")
     assert "follow_scopes" in pipeline.skipped("new_serial_range")
@@ -44,7 +42,7 @@ def test_an_upload_that_adds_a_requirement_leads_to_answers_through_the_sensors(
     assert ([found["project"] for found in answer.results], answer.followed_projects) == (["newcomer"], 3)
 
 
-def test_a_scope_whose_run_fails_is_requested_again_after_a_pause(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_failed_scope_is_requested_again_after_a_pause(index: ServedIndex, pipeline: Pipeline) -> None:
     create(pipeline, "mine", "alpha")
     create(pipeline, "other", "gamma", nice=-5, tag="fast")
     result = pipeline.tick("scope_work")
@@ -61,7 +59,7 @@ def test_a_scope_whose_run_fails_is_requested_again_after_a_pause(index: ServedI
         assert scope is not None
         change_scope(connection, scope, {"concurrency": 0})
     assert not pipeline.run("follow_scopes", "mine", raise_on_error=False).success
-    assert pipeline.requested("scope_work") == ["other"]  # one of concurrency 0 rests
+    assert pipeline.requested("scope_work") == ["other"]  # a scope with concurrency 0 is paused
     with pipeline.catalog.write() as connection:
         change_scope(connection, scope, {"concurrency": None})
     assert pipeline.requested("scope_work") == ["other"]
@@ -69,9 +67,7 @@ def test_a_scope_whose_run_fails_is_requested_again_after_a_pause(index: ServedI
     assert pipeline.requested("scope_work") == ["other", "mine"]
 
 
-def test_what_the_file_of_indexes_declares_is_created_by_a_tick(
-    index: ServedIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tick_creates_declared_scopes(index: ServedIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "indexes.toml"
     file.write_text(f'[mine]\nurl = "{index.url}"\n[mine.scopes.tools]\nprojects = ["alpha"]\n')
     monkeypatch.setenv("PYPI_ASSETS_INDEXES", str(file))

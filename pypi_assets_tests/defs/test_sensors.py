@@ -1,4 +1,4 @@
-"""What a tick of each sensor requests, and why it requests nothing."""
+"""The requests of each sensor's ticks, and the reasons to request no run."""
 
 import time
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ from pypi_assets_tests.served_index import ServedIndex, live
 from pypi_assets_tests.served_pages import served_pages
 
 
-def test_the_range_sensor_waits_for_a_full_crawl(pipeline: Pipeline) -> None:
+def test_range_sensor_waits_for_a_full_crawl(pipeline: Pipeline) -> None:
     assert unnamed(pipeline.skipped("new_serial_range"), "full_crawl") == []
     assert unnamed(pipeline.skipped("first_full_dump"), "full_crawl") == []
     assert unnamed(pipeline.skipped("new_leveldb_version"), "full_dump") == []
@@ -39,7 +39,7 @@ def test_the_range_sensor_waits_for_a_full_crawl(pipeline: Pipeline) -> None:
     assert unnamed(pipeline.skipped("new_serial_range"), "full_crawl") == []
 
 
-def test_a_full_dump_is_requested_after_the_first_full_crawl(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_full_dump_is_requested_after_the_first_full_crawl(index: ServedIndex, pipeline: Pipeline) -> None:
     crawl_full(pipeline.crawler)
     request = pipeline.tick("first_full_dump")
     assert isinstance(request, dg.RunRequest)
@@ -49,7 +49,7 @@ def test_a_full_dump_is_requested_after_the_first_full_crawl(index: ServedIndex,
     pipeline.skipped("first_full_dump")
 
 
-def test_a_range_waits_for_its_age_or_for_enough_events(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_range_waits_for_its_age_or_enough_events(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     baseline = index.serial
     index.wheel("newcomer", "1.0")
@@ -71,7 +71,7 @@ def test_a_range_waits_for_its_age_or_for_enough_events(index: ServedIndex, pipe
 def patient(
     index: ServedIndex, pipeline: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Pipeline]:
-    """As patient as by default, with a new file to be found, and ticks that wait for half a second."""
+    """Yield a pipeline with the default retries, a new file on the index, and ticks that wait for half a second."""
     pipeline.crawled()
     index.wheel("newcomer", "3.0")
     monkeypatch.setattr(resources, "TICK_PATIENCE_S", 0.5)
@@ -82,7 +82,7 @@ def patient(
 
 
 def failing_tick(pipeline: Pipeline) -> str:
-    """What a tick that fails says, soon."""
+    """Return the message of a tick that must fail soon."""
     started = time.monotonic()
     with pytest.raises(dg.Failure) as failure:
         pipeline.tick("new_serial_range")
@@ -90,7 +90,7 @@ def failing_tick(pipeline: Pipeline) -> str:
     return str(failure.value.description)
 
 
-def test_a_tick_does_not_wait_for_an_index_that_hangs(
+def test_tick_does_not_wait_for_a_hanging_index(
     index: ServedIndex, patient: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hanging = index.faults = FaultPlan('[[fault]]\nkind = "hang"\non = ["changelog"]')
@@ -102,7 +102,7 @@ def test_a_tick_does_not_wait_for_an_index_that_hangs(
     assert len(patient.requested("new_serial_range")) == 1
 
 
-def test_a_tick_does_not_wait_where_the_index_requires_a_pause(index: ServedIndex, patient: Pipeline) -> None:
+def test_tick_does_not_wait_for_a_required_pause(index: ServedIndex, patient: Pipeline) -> None:
     index.faults = FaultPlan('[[fault]]\nkind = "status"\nstatus = 429\nretry_after = 100')
     assert failing_tick(patient).startswith("HTTP 429")
     index.faults = FaultPlan("")
@@ -114,7 +114,7 @@ def test_a_tick_does_not_wait_where_the_index_requires_a_pause(index: ServedInde
     assert len(patient.requested("new_serial_range")) == 1
 
 
-def test_a_changelog_that_hangs_for_many_ticks_is_off_in_the_end(index: ServedIndex, patient: Pipeline) -> None:
+def test_changelog_hanging_for_many_ticks_is_turned_off(index: ServedIndex, patient: Pipeline) -> None:
     index.faults = FaultPlan('[[fault]]\nkind = "hang"\non = ["changelog"]')
     catalog, started = patient.catalog, time.time()
     for patient.ahead_s in (0.0, 1_800.0, 3_500.0):
@@ -130,11 +130,11 @@ def test_a_changelog_that_hangs_for_many_ticks_is_off_in_the_end(index: ServedIn
         assert ledger(connection)[-1].lister == SIMPLE
 
 
-def test_ranges_of_the_command_line_get_their_partitions(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_command_line_ranges_get_partitions(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     index.wheel("newcomer", "1.0")
     (result,) = crawl_incremental(pipeline.crawler)
-    # crawled already, and its dump is missing
+    # crawled already, but not dumped
     assert pipeline.requested("new_serial_range") == [result.serials.key]
     list(write_missing_ranges(pipeline.catalog, pipeline.storage))
     pipeline.skipped("new_serial_range")
@@ -142,7 +142,7 @@ def test_ranges_of_the_command_line_get_their_partitions(index: ServedIndex, pip
 
 
 @pytest.mark.nightly
-def test_what_a_follower_does_is_left_to_it_and_shown_in_one_partition(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_follower_work_is_not_requested_and_shown_in_one_partition(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     list(write_missing(pipeline.catalog, pipeline.storage))
     baseline = index.serial
@@ -171,7 +171,7 @@ def test_what_a_follower_does_is_left_to_it_and_shown_in_one_partition(index: Se
         assert pipeline.marked("depgraph_leveldb") == []
         follow("third")
         pipeline.skipped("new_serial_range")
-        assert pipeline.marked("changelog") == [joined]  # ten minutes are not over
+        assert pipeline.marked("changelog") == [joined]  # ten minutes have not passed
         index.wheel("left", "1.0")
         [left] = allocate_next_ranges(pipeline.crawler)
     assert pipeline.requested("new_serial_range") == [left.key]
@@ -185,7 +185,7 @@ def test_what_a_follower_does_is_left_to_it_and_shown_in_one_partition(index: Se
 
 
 def begun(index: ServedIndex, pipeline: Pipeline) -> tuple[str, str]:
-    """A range whose run came no further than the changelog, and a version whose run came nowhere."""
+    """Return a range whose run only stored the changelog, and a version whose run did nothing."""
     pipeline.crawled()
     list(write_missing(pipeline.catalog, pipeline.storage))
     index.wheel("first", "1.0")
@@ -195,14 +195,12 @@ def begun(index: ServedIndex, pipeline: Pipeline) -> tuple[str, str]:
     return killed, unbuilt
 
 
-def test_what_a_follower_does_of_a_requested_range_is_shown_in_its_partition(
-    index: ServedIndex, pipeline: Pipeline
-) -> None:
+def test_follower_work_on_a_requested_range_is_shown_in_its_partition(index: ServedIndex, pipeline: Pipeline) -> None:
     killed, unbuilt = begun(index, pipeline)
     with claiming(pipeline.crawler, FOLLOWER):
         crawl_incremental(pipeline.crawler)
         pipeline.skipped("new_serial_range")
-        assert pipeline.marked("change_journal") == []  # it is not in the journal, and not dumped
+        assert pipeline.marked("change_journal") == []  # it is neither in the journal nor dumped
         list(write_missing(pipeline.catalog, pipeline.storage))
         list(write_missing_ranges(pipeline.catalog, pipeline.storage))
         version = int(unbuilt)
@@ -220,9 +218,7 @@ def test_what_a_follower_does_of_a_requested_range_is_shown_in_its_partition(
 
 
 @pytest.mark.nightly
-def test_what_commands_do_after_a_run_was_killed_is_shown_in_its_partition(
-    index: ServedIndex, pipeline: Pipeline
-) -> None:
+def test_command_work_after_a_killed_run_is_shown_in_its_partition(index: ServedIndex, pipeline: Pipeline) -> None:
     killed, unbuilt = begun(index, pipeline)
     runs = [
         pipeline.instance.create_run_for_job(
@@ -253,9 +249,7 @@ def test_what_commands_do_after_a_run_was_killed_is_shown_in_its_partition(
 
 
 @pytest.mark.nightly
-def test_partitions_that_were_removed_manually_come_back_once_the_cursors_are_lost(
-    index: ServedIndex, pipeline: Pipeline
-) -> None:
+def test_manually_removed_partitions_return_after_losing_cursors(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     names = ("serial_ranges", "leveldb_versions")
     for number in range(2):
@@ -275,7 +269,7 @@ def test_partitions_that_were_removed_manually_come_back_once_the_cursors_are_lo
 
 
 @pytest.mark.nightly
-def test_partitions_are_brought_in_by_parts_where_they_are_many(
+def test_many_partitions_are_added_in_batches(
     index: ServedIndex, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sensors, "KEYS_A_TICK", 2)
@@ -289,10 +283,10 @@ def test_partitions_are_brought_in_by_parts_where_they_are_many(
         assert pipeline.instance.get_dynamic_partitions("serial_ranges") == keys[:entered]
 
 
-def test_no_second_version_is_requested_while_one_is_being_built(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_version_is_not_requested_while_one_is_being_built(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     assert pipeline.requested("new_leveldb_version") == ["00001"]
-    assert pipeline.requested("new_leveldb_version") == ["00001"]  # the tick before came to no run
+    assert pipeline.requested("new_leveldb_version") == ["00001"]  # the tick before led to no run
     job = pipeline.defs.resolve_job_def("update_leveldbs")
     pipeline.instance.create_run_for_job(job, tags={PARTITION_TAG: "00001"}, status=dg.DagsterRunStatus.STARTED)
     assert unnamed(pipeline.skipped("new_leveldb_version"), "00001") == []
@@ -300,8 +294,8 @@ def test_no_second_version_is_requested_while_one_is_being_built(index: ServedIn
 
 
 @pytest.mark.nightly
-def test_a_tick_looks_at_an_index_without_serials(tmp_path: Path) -> None:
-    """Its events are made by the tick, which looks at what is due; the run of the range reads what they brought."""
+def test_tick_polls_an_index_without_serials(tmp_path: Path) -> None:
+    """The tick polls due projects, which creates the events. The run of the range reads the new files."""
     with served_pages(tmp_path / "served") as pages, dg.DagsterInstance.ephemeral() as instance:
         pages.wheel("demo", "1.0")
         observed = {"lister": "pages", "poll_shortest_s": 0, "poll_confirm_s": 0}

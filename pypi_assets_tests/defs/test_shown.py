@@ -1,6 +1,7 @@
-"""All that Dagster shows of an index is inert: what every job, check, sensor and schedule leaves behind is looked at.
+"""All text that Dagster shows about an index is inert: the results of all jobs, checks, sensors and schedules are
+inspected.
 
-The places are found, not listed: each entry of the event log, with all texts in it, and what is printed.
+The test finds the places itself: each entry of the event log with all its texts, and the printed output.
 """
 
 import json
@@ -30,17 +31,17 @@ from pypi_assets_tests.served_index import served_index
 MARKDOWN = {"md_str", "description"}
 """The fields whose text Dagster's UI shows as Markdown."""
 SHARDS = 256
-TOO_SLOW = {"full_crawl"}  # what it shows of files is what incremental_crawl shows
+TOO_SLOW = {"full_crawl"}  # incremental_crawl shows the same facts of files
 
 
 @pytest.mark.nightly
-def test_whatever_an_index_names_is_inert_in_dagster(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_index_text_is_inert_in_dagster(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with served_index(tmp_path / "served") as index, dg.DagsterInstance.ephemeral() as instance:
         upload(index)
         index.faults = answers = HostileAnswers(index)
         quick = {"superseded_kept_hours": 0, "lag_warn_s": 0.001, "lag_fail_s": 0.001}
         pipeline = Pipeline(settings_for(index.url, tmp_path / "home", **quick), instance)
-        pipeline.crawled()  # all shards, which Dagster would take long for
+        pipeline.crawled()  # crawls all shards, which is slow in Dagster
         upload_broken(index, "4.0")
         run_all(pipeline)
         answers.fails = True
@@ -48,7 +49,7 @@ def test_whatever_an_index_names_is_inert_in_dagster(tmp_path: Path, capfd: pyte
         pipeline.close()
         shown = [one for entry in entries(instance) for one in texts(json.loads(serialize_value(entry)))]
     shown += [("tick", text) for text in ticks]
-    assert sum(BEACON in text for _, text in shown) > 3, "the texts of the index are shown"
+    assert sum(BEACON in text for _, text in shown) > 3, "texts of the index must be shown"
     assert {field for field, text in shown if field in MARKDOWN and BEACON in text} == MARKDOWN
     assert [(field, live) for field, text in shown if (live := live_in(field, text))] == []
     printed = capfd.readouterr()
@@ -61,7 +62,7 @@ def live_in(field: str, text: str) -> list[str]:
 
 
 def run_all(pipeline: Pipeline) -> list[str]:
-    """Runs each job, of partitions that matter, and ticks each sensor; returns what the ticks show."""
+    """Run each job with relevant partitions and tick each sensor. Return the texts of the ticks."""
     repository = pipeline.defs.get_repository_def()
     shown = [text for sensor in repository.sensor_defs for text in tick(pipeline, sensor)]
     jobs = {job.name for job in repository.get_all_jobs() if not job.name.startswith("__")}
@@ -72,7 +73,7 @@ def run_all(pipeline: Pipeline) -> list[str]:
 
 
 def tags_of(pipeline: Pipeline, job: str) -> list[dict[str, str]]:
-    """The runs to make: one of all partitions, or one of the shard of the files that fail."""
+    """Return the tags of the runs to make: all partitions, or only the shard of the failing files."""
     partitions = pipeline.defs.resolve_job_def(job).partitions_def
     if partitions is None:
         return [{}]
@@ -109,7 +110,7 @@ def entries(instance: dg.DagsterInstance) -> Iterator[Any]:
 
 
 def texts(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
-    """Each text of a value, with the name of the field that it is in; names are texts too."""
+    """Yield each text of a value with the name of its field. Names are texts too."""
     if isinstance(value, str):
         yield field, value
     elif isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Days of solvability as Dagster makes them: checked, scheduled, repeated, and refused where there is no answer."""
+"""Days of solvability as Dagster makes them: checked, scheduled, repeated, and rejected without an answer."""
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -23,14 +23,14 @@ SINCE = date(2020, 1, 1)
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[ServedIndex]:
-    """An index that is empty before the first day."""
+    """Yield an index that is empty before the first day."""
     with served_index(tmp_path / "served") as served:
         yield served
 
 
 @pytest.fixture
 def pipeline(index: ServedIndex, tmp_path: Path) -> Iterator[Pipeline]:
-    """A pipeline with days from long before the first event on."""
+    """Yield a pipeline whose days start long before the first event."""
     with dg.DagsterInstance.ephemeral() as instance:
         made = Pipeline(settings_for(index.url, tmp_path / "home", solvability_since=SINCE), instance)
         yield made
@@ -42,7 +42,7 @@ def day(number: int) -> str:
 
 
 def follow(pipeline: Pipeline, index: ServedIndex) -> None:
-    """On the third day the requirement of an application is yanked, and removed; the fourth day has no event."""
+    """Follow an index on which the requirement of an app is removed on the third day; the fourth day has no event."""
     index.wheel("library", "1.0", at=FIRST)
     index.wheel("app", "1.0", requires_dist=["library"], at=FIRST)
     index.wheel("top", "1.0", requires_dist=["app"], at=FIRST + timedelta(days=1))
@@ -55,7 +55,7 @@ def follow(pipeline: Pipeline, index: ServedIndex) -> None:
     publish(pipeline.catalog, pipeline.storage, "depgraph")
 
 
-def test_a_day_is_made_shown_and_checked(pipeline: Pipeline, index: ServedIndex) -> None:
+def test_day_is_made_shown_and_checked(pipeline: Pipeline, index: ServedIndex) -> None:
     follow(pipeline, index)
     result = pipeline.run("solve_days", day(2))
     assert result.success
@@ -76,13 +76,13 @@ def test_a_day_is_made_shown_and_checked(pipeline: Pipeline, index: ServedIndex)
     assert unnamed(str(numbers["newly unsolvable"]), made.moment.serial, "library") == []
     assert pipeline.run("solve_days", day(1)).success
     assert pipeline.metadata("solvability", day(1))["largest_closure"] == 2
-    assert not pipeline.check("newly_unsolvable").passed  # without a partition it is about the newest day
+    assert not pipeline.check("newly_unsolvable").passed  # without a partition, the check covers the newest day
     assert pipeline.run("solve_days", day(3)).success
     assert pipeline.check("newly_unsolvable").passed
 
 
 @pytest.mark.nightly
-def test_days_of_a_backfill_equal_those_of_single_runs_in_any_order(pipeline: Pipeline, index: ServedIndex) -> None:
+def test_backfilled_days_equal_single_runs_in_any_order(pipeline: Pipeline, index: ServedIndex) -> None:
     follow(pipeline, index)
     asset = pipeline.asset("solvability")
     for number in (3, 0, 2, 1):
@@ -102,7 +102,7 @@ def test_days_of_a_backfill_equal_those_of_single_runs_in_any_order(pipeline: Pi
     assert pipeline.states("solvability", [day(0), day(3), day(4)]) == ["materialized", "materialized", "missing"]
 
 
-def test_days_without_an_answer_are_refused_and_stop_no_others(pipeline: Pipeline, index: ServedIndex) -> None:
+def test_days_without_an_answer_are_rejected_and_stop_no_others(pipeline: Pipeline, index: ServedIndex) -> None:
     follow(pipeline, index)
     asset = pipeline.asset("solvability")
     before = pipeline.materialize(asset, "2020-01-01")
@@ -115,7 +115,7 @@ def test_days_without_an_answer_are_refused_and_stop_no_others(pipeline: Pipelin
     assert today not in asset.partitions_def.get_partition_keys()  # type: ignore[union-attr]
 
 
-def test_what_it_needs_is_named(pipeline: Pipeline, index: ServedIndex) -> None:
+def test_missing_inputs_are_reported(pipeline: Pipeline, index: ServedIndex) -> None:
     asset = pipeline.asset("solvability")
     assert unnamed(failure_text(pipeline.materialize(asset, day(0))), "depgraph") == []
     for name in ("newly_unsolvable", "solvability_is_whole"):
@@ -123,7 +123,7 @@ def test_what_it_needs_is_named(pipeline: Pipeline, index: ServedIndex) -> None:
         assert not check.passed
 
 
-def test_the_check_of_the_file_finds_damage_and_what_became_known_since(pipeline: Pipeline, index: ServedIndex) -> None:
+def test_file_check_finds_corruption_and_later_knowledge(pipeline: Pipeline, index: ServedIndex) -> None:
     follow(pipeline, index)
     assert pipeline.run("solve_days", day(4)).success
     assert pipeline.check("solvability_is_whole").passed
@@ -138,7 +138,7 @@ def test_the_check_of_the_file_finds_damage_and_what_became_known_since(pipeline
 
 
 @pytest.mark.nightly
-def test_the_schedule_requests_the_days_that_are_due(pipeline: Pipeline, index: ServedIndex, tmp_path: Path) -> None:
+def test_schedule_requests_due_days(pipeline: Pipeline, index: ServedIndex, tmp_path: Path) -> None:
     follow(pipeline, index)
     repository = pipeline.defs.get_repository_def()
     schedule = repository.get_schedule_def("daily_solvability")
@@ -163,9 +163,7 @@ def test_the_schedule_requests_the_days_that_are_due(pipeline: Pipeline, index: 
     assert isinstance(ticked(morning), str)
 
 
-def test_nothing_is_there_without_a_first_day_and_partitions_begin_with_it(
-    pipeline: Pipeline, subtests: pytest.Subtests
-) -> None:
+def test_partitions_begin_at_the_first_day_and_need_it(pipeline: Pipeline, subtests: pytest.Subtests) -> None:
     for since in (None, date(2026, 3, 1), datetime.now(UTC).date()):
         with subtests.test(since=since):
             defs = build_defs(pipeline.settings.model_copy(update={"solvability_since": since}))
@@ -179,7 +177,7 @@ def test_nothing_is_there_without_a_first_day_and_partitions_begin_with_it(
                 assert keys == (["2026-03-01", "2026-03-02"] if since == date(2026, 3, 1) else [])
 
 
-def test_a_private_index_has_days_of_its_own(pipeline: Pipeline) -> None:
+def test_private_index_has_its_own_days(pipeline: Pipeline) -> None:
     defs = build_defs(pipeline.settings, Naming("company"))
     key = dg.AssetKey(["company", "solvability"])
     [asset] = [one for one in defs.assets or () if key in getattr(one, "keys", ())]

@@ -1,4 +1,4 @@
-"""The assets of dumps: all shards, some of them, again from scratch, and compactions."""
+"""The assets of dumps: all shards, selected shards, redone dumps, and compactions."""
 
 from typing import Any
 
@@ -31,11 +31,11 @@ def test_dumps_of_ranges_are_compacted(index: ServedIndex, pipeline: Pipeline) -
     before = committed_directories(pipeline.storage)
     pipeline.ahead_s = 25 * 3600.0
     assert pipeline.run("clean_up").success
-    assert committed_directories(pipeline.storage) == before  # the newest version names them all
+    assert committed_directories(pipeline.storage) == before  # the newest version refers to all of them
 
 
 @pytest.mark.nightly
-def test_one_run_takes_all_dump_shards_and_checks_them(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_one_run_makes_all_dump_shards_and_checks_them(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     result = pipeline.run("full_dump")
     assert result.success
@@ -48,7 +48,7 @@ def test_one_run_takes_all_dump_shards_and_checks_them(index: ServedIndex, pipel
 
 
 @pytest.mark.nightly
-def test_a_redump_supersedes_and_new_versions_are_requested(pipeline: Pipeline) -> None:
+def test_redone_dump_supersedes_and_new_versions_are_requested(pipeline: Pipeline) -> None:
     pipeline.crawled(256)
     (key,) = pipeline.requested("new_leveldb_version")
     assert pipeline.run("update_leveldbs", key).success
@@ -65,7 +65,7 @@ def test_a_redump_supersedes_and_new_versions_are_requested(pipeline: Pipeline) 
     pipeline.skipped("new_leveldb_version")
 
 
-def test_some_dump_shards_alone_open_nothing(pipeline: Pipeline) -> None:
+def test_selected_dump_shards_open_no_dump(pipeline: Pipeline) -> None:
     crawl_full(pipeline.crawler)
     result = pipeline.materialize(pipeline.asset("full_dump"), "03")
     assert failure_text(result)
@@ -73,14 +73,14 @@ def test_some_dump_shards_alone_open_nothing(pipeline: Pipeline) -> None:
 
 
 def observed(result: dg.ExecuteInProcessResult, key: str) -> dict[str, Any]:
-    """The metadata of the one observation of a run, which is of this partition."""
+    """Return the metadata of the single observation of a run, which must have this partition."""
     [event] = result.get_asset_observation_events()
     assert event.partition == key
     return {name: value.value for name, value in event.asset_observation_data.asset_observation.metadata.items()}
 
 
 @pytest.mark.nightly
-def test_some_dump_shards_alone_verify_the_newest_dump(pipeline: Pipeline) -> None:
+def test_selected_dump_shards_verify_the_newest_dump(pipeline: Pipeline) -> None:
     pipeline.crawled(shards=256)
     catalog, storage = pipeline.catalog, pipeline.storage
     (dump,) = committed_dumps(catalog)
@@ -96,7 +96,7 @@ def test_some_dump_shards_alone_verify_the_newest_dump(pipeline: Pipeline) -> No
 
 
 @pytest.mark.nightly
-def test_dumps_show_where_they_lie_and_their_first_rows(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_dumps_show_their_location_and_first_rows(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled(shards=256)
     shard = shard_of("alpha", 256)
     full = observed(pipeline.materialize(pipeline.asset("full_dump"), shard_key(shard)), shard_key(shard))
@@ -121,7 +121,7 @@ def test_dumps_show_where_they_lie_and_their_first_rows(index: ServedIndex, pipe
 
 
 @pytest.mark.nightly
-def test_a_compaction_makes_no_reader_stale(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_compaction_makes_no_downstream_asset_stale(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     for number in range(4):
         index.wheel(f"newcomer{number}", "1.0")

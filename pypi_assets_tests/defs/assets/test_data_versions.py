@@ -1,4 +1,4 @@
-"""Dagster finds out what is out of date by data versions: they change with the data, and with nothing else."""
+"""Data versions, by which Dagster detects stale assets, change with the data and only then."""
 
 import dagster as dg
 import pytest
@@ -19,7 +19,7 @@ def versions(pipeline: Pipeline, asset: str, key: str | None = None) -> list[str
     return [(event.tags or {}).get("dagster/data_version") for event in events if event][::-1]
 
 
-def test_parts_of_a_full_crawl_have_its_serial(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_full_crawl_parts_have_its_serial_as_version(index: ServedIndex, pipeline: Pipeline) -> None:
     part = project_part_key(project_shard("alpha"))
     crawl, _ = list_index(pipeline.crawler)
     for _ in range(2):
@@ -34,7 +34,7 @@ def test_parts_of_a_full_crawl_have_its_serial(index: ServedIndex, pipeline: Pip
 
 
 @pytest.mark.nightly
-def test_parts_that_a_failed_run_has_finished_have_it_too(
+def test_finished_parts_of_a_failed_run_have_a_version(
     index: ServedIndex, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pypi_assets.crawl.full_crawl._GROUP_PROJECTS", 1)
@@ -48,7 +48,7 @@ def test_parts_that_a_failed_run_has_finished_have_it_too(
     assert versions(pipeline, "crawled_projects", "00") == [str(crawl.serial)]
 
 
-def test_an_export_and_a_dataset_change_with_the_dumps_alone(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_export_and_dataset_versions_change_only_with_dumps(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     (first,) = pipeline.requested("new_leveldb_version")
     for _ in range(2):
@@ -71,7 +71,7 @@ def test_an_export_and_a_dataset_change_with_the_dumps_alone(index: ServedIndex,
 
 
 @pytest.mark.nightly
-def test_a_dump_has_one_version_for_all_its_shards(pipeline: Pipeline) -> None:
+def test_all_shards_of_a_dump_have_one_version(pipeline: Pipeline) -> None:
     pipeline.crawled(256)
     assert pipeline.run("redump").success
     [first] = versions(pipeline, "full_dump", "00")

@@ -1,4 +1,4 @@
-"""Scopes as partitions: what a run of one leaves behind."""
+"""Scopes as partitions: the results of a run of one scope."""
 
 from pypi_assets.crawl.scope_crawl import start_scope
 from pypi_assets.scopes.plan import ScopePlan
@@ -32,9 +32,7 @@ def test_projects_are_found_before_all_files_are_read(index: ServedIndex, pipeli
     }
 
 
-def test_a_backfill_of_several_scopes_marks_each_and_an_unknown_one_fails(
-    index: ServedIndex, pipeline: Pipeline
-) -> None:
+def test_backfill_marks_each_scope_and_fails_on_an_unknown_one(index: ServedIndex, pipeline: Pipeline) -> None:
     for name, root in (("first", "alpha"), ("second", "gamma")):
         start_scope(pipeline.crawler, ScopePlan(name, named_roots([root]).extras))
     pipeline.instance.add_dynamic_partitions("scopes", ["first", "second", "gone"])

@@ -1,4 +1,4 @@
-"""The full crawl and the full dump as Dagster runs them: all shards in one run, some alone, and one that fails."""
+"""The full crawl and full dump as Dagster runs them: all shards in one run, selected shards, and a failing shard."""
 
 import pytest
 from starlette.requests import Request
@@ -15,7 +15,7 @@ ALL_PARTS = [f"{part:02d}" for part in range(100)]
 
 
 @pytest.mark.nightly
-def test_one_run_takes_all_parts_and_marks_each_once(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_one_run_makes_all_parts_and_marks_each_once(index: ServedIndex, pipeline: Pipeline) -> None:
     assert pipeline.run("full_crawl").success
     assert live(pipeline.catalog) == index.shown()
     for asset in ("crawled_projects", "crawled_distribution_data"):
@@ -28,7 +28,7 @@ def test_one_run_takes_all_parts_and_marks_each_once(index: ServedIndex, pipelin
     assert pipeline.metadata("project_listing")["projects"] == 3
 
 
-def test_shards_of_an_open_crawl_join_it_and_the_last_one_completes_it(pipeline: Pipeline) -> None:
+def test_shards_join_the_open_crawl_and_the_last_completes_it(pipeline: Pipeline) -> None:
     list_index(pipeline.crawler)
     for done, name in enumerate(("alpha", "beta", "gamma"), 1):
         for asset in (crawled_projects, crawled_distribution_data):
@@ -37,10 +37,10 @@ def test_shards_of_an_open_crawl_join_it_and_the_last_one_completes_it(pipeline:
             assert (find_open_crawl(connection) is None) == (done == 3)
 
 
-def test_a_failure_in_the_middle_keeps_the_finished_parts_marked(
+def test_failure_keeps_finished_parts_marked(
     index: ServedIndex, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pypi_assets.crawl.full_crawl._GROUP_PROJECTS", 1)  # each shard that has projects by itself
+    monkeypatch.setattr("pypi_assets.crawl.full_crawl._GROUP_PROJECTS", 1)  # each shard with projects is its own group
     names: dict[int, str] = {}
     for number in range(10_000):
         name = f"near-{number}"
@@ -64,7 +64,7 @@ def test_a_failure_in_the_middle_keeps_the_finished_parts_marked(
     assert sorted(set(pipeline.marked("crawled_projects"))) == ALL_PARTS[50:60]
 
 
-def test_a_part_run_while_no_crawl_is_open_visits_its_projects_again(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_part_without_open_crawl_revisits_its_projects(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     with pipeline.catalog.read() as connection:
         before = last_completed_crawl(connection)
@@ -102,7 +102,7 @@ def test_failures_are_counted_by_kind(index: ServedIndex, pipeline: Pipeline) ->
     assert numbers["read"] == 2
 
 
-def test_shards_are_refused_where_nothing_was_ever_listed(pipeline: Pipeline) -> None:
+def test_shards_are_rejected_before_the_first_listing(pipeline: Pipeline) -> None:
     result = pipeline.materialize(crawled_projects, "07")
     assert failure_text(result)
     assert pipeline.marked("crawled_projects") == []

@@ -1,4 +1,4 @@
-"""The assets of serial ranges: their numbers, and ranges that are refused."""
+"""The assets of serial ranges: their metadata, and rejected ranges."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ RANGE_ASSETS = ("changelog", "changed_distributions", "changed_distribution_data
 
 
 def new_ranges(index: ServedIndex, pipeline: Pipeline, count: int) -> list[str]:
-    """Crawls the index, and allocates `count` ranges with a new project in each."""
+    """Crawl the index, and allocate `count` ranges with a new project in each."""
     pipeline.crawled()
     keys = []
     for number in range(count):
@@ -35,7 +35,7 @@ def states(pipeline: Pipeline, keys: Sequence[str]) -> dict[str, list[str]]:
     ("step", "failed"),
     [("store_changelog", RANGE_ASSETS), ("visit_range", RANGE_ASSETS[1:]), ("read_range", RANGE_ASSETS[2:])],
 )
-def test_a_range_that_fails_in_one_asset_leaves_the_others_of_its_run_complete(
+def test_range_failing_in_one_asset_keeps_other_ranges_complete(
     index: ServedIndex, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, step: str, failed: tuple[str, ...]
 ) -> None:
     keys = new_ranges(index, pipeline, 3)
@@ -58,7 +58,7 @@ def test_a_range_that_fails_in_one_asset_leaves_the_others_of_its_run_complete(
     assert states(pipeline, keys) == dict.fromkeys(RANGE_ASSETS, ["materialized"] * 3)
 
 
-def test_the_failures_of_a_range_are_counted_by_kind(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_range_failures_are_counted_by_kind(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     index.raw("newcomer-1.0-py3-none-any.whl", b"no archive")
     (key,) = pipeline.requested("new_serial_range")
@@ -68,7 +68,7 @@ def test_the_failures_of_a_range_are_counted_by_kind(index: ServedIndex, pipelin
     assert numbers["bytes_fetched"] > 0
     shown = [name for name in numbers if not name.startswith("total: ")]
     assert shown[:2] == ["failures", "read"]
-    assert next(iter(numbers)) == "total: live"  # totals and failures are seen without scrolling
+    assert next(iter(numbers)) == "total: live"  # totals and failures are visible without scrolling
     [row] = [line for line in numbers["failures"].splitlines() if "newcomer" in line]
     assert row.startswith("| newcomer-1.0-py3-none-any.whl | corrupt archive | ")
     assert row.endswith(" | 1 |")
@@ -76,7 +76,7 @@ def test_the_failures_of_a_range_are_counted_by_kind(index: ServedIndex, pipelin
     assert (numbers["total: live"], numbers["total: read"], numbers["total: failed"]) == (5, 4, 1)
 
 
-def test_a_range_shows_its_own_failures_and_the_totals_of_all(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_range_shows_its_failures_and_overall_totals(index: ServedIndex, pipeline: Pipeline) -> None:
     index.raw("older-1.0-py3-none-any.whl", b"no archive")
     pipeline.crawled()
     index.wheel("newcomer", "1.0")
@@ -87,19 +87,19 @@ def test_a_range_shows_its_own_failures_and_the_totals_of_all(index: ServedIndex
     assert (numbers["failed"], numbers["total: live"], numbers["total: failed"]) == (0, 6, 1)
 
 
-def test_a_range_that_is_refused_stops_no_other_range_of_its_run(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_rejected_range_stops_no_other_range_of_its_run(index: ServedIndex, pipeline: Pipeline) -> None:
     keys = new_ranges(index, pipeline, 2)
     unknown = f"{index.serial}-{index.serial + 5}"
     keys.insert(1, unknown)
     pipeline.instance.add_dynamic_partitions("serial_ranges", keys)
-    for _ in range(2):  # also over ranges that are complete already
+    for _ in range(2):  # the second run covers ranges that are complete already
         assert unnamed(failure_text(pipeline.run_ranges("incremental_crawl", keys)), "1", "3", unknown) == []
         expected = ["materialized", "failed", "materialized"]
         assert states(pipeline, keys) == dict.fromkeys(RANGE_ASSETS, expected)
     assert pipeline.metadata("incremental_dump", keys[2])["dagster/partition_row_count"] == 1
 
 
-def test_unknown_ranges_are_refused(pipeline: Pipeline) -> None:
+def test_unknown_ranges_are_rejected(pipeline: Pipeline) -> None:
     pipeline.crawled()
     pipeline.instance.add_dynamic_partitions("serial_ranges", ["7-9", "nonsense"])
     assert unnamed(failure_text(pipeline.materialize(changelog, "7-9")), "7-9") == []

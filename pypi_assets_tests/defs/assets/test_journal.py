@@ -20,7 +20,7 @@ from pypi_assets_tests.served_index import ServedIndex
 
 
 @pytest.mark.nightly
-def test_a_range_is_in_the_journal_with_what_was_there_before(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_range_is_written_to_the_journal_after_earlier_ranges(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     baseline = index.serial
     added = index.wheel("newcomer", "1.0")
@@ -38,7 +38,7 @@ def test_a_range_is_in_the_journal_with_what_was_there_before(index: ServedIndex
 
 
 @pytest.mark.nightly
-def test_a_run_that_is_repeated_writes_nothing(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_repeated_run_writes_nothing(index: ServedIndex, pipeline: Pipeline) -> None:
     pipeline.crawled()
     index.wheel("newcomer", "1.0")
     (key,) = pipeline.requested("new_serial_range")
@@ -48,7 +48,7 @@ def test_a_run_that_is_repeated_writes_nothing(index: ServedIndex, pipeline: Pip
     assert {one.path: one.last_modified for one in pipeline.storage.list("journal")} == written
 
 
-def test_an_export_is_made_checked_and_not_made_again(pipeline: Pipeline) -> None:
+def test_export_is_made_and_checked_once(pipeline: Pipeline) -> None:
     pipeline.crawled(16)
     result = pipeline.run("export_parquet")
     (check,) = result.get_asset_check_evaluations()
@@ -65,21 +65,21 @@ def test_an_export_is_made_checked_and_not_made_again(pipeline: Pipeline) -> Non
     assert pipeline.metadata("parquet_export")["published"] is False
 
 
-def test_without_dumps_the_error_names_what_to_do(pipeline: Pipeline) -> None:
+def test_error_without_dumps_names_the_remedy(pipeline: Pipeline) -> None:
     assert unnamed(failure_text(pipeline.materialize(parquet_export)), "dump full") == []
     check = pipeline.check("parquet_rows_match_catalog")
     assert isinstance(check, dg.AssetCheckResult)
     assert not check.passed
 
 
-def test_the_columns_are_shown(pipeline: Pipeline) -> None:
+def test_export_columns_are_shown(pipeline: Pipeline) -> None:
     spec = pipeline.defs.resolve_asset_graph().get(dg.AssetKey("parquet_export"))
     columns = {column.name: column for column in spec.metadata["dagster/column_schema"].columns}
     assert "tombstone" not in columns
     assert (columns["modules"].type, columns["modules"].constraints.nullable) == ("list<string>", True)
 
 
-def test_each_dataset_has_an_asset_with_its_description_and_format() -> None:
+def test_each_dataset_has_an_asset_with_description_and_format() -> None:
     assert [asset.name for asset in LEVELDBS] == [leveldb_asset(name) for name in DATASETS]
     for asset, dataset in zip(LEVELDBS, DATASETS.values(), strict=True):
         [spec] = asset.make(ForIndex()).specs
@@ -89,7 +89,7 @@ def test_each_dataset_has_an_asset_with_its_description_and_format() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("dataset", DATASETS)
-def test_unknown_versions_are_refused(pipeline: Pipeline, dataset: str) -> None:
+def test_unknown_versions_are_rejected(pipeline: Pipeline, dataset: str) -> None:
     pipeline.crawled()
     pipeline.instance.add_dynamic_partitions("leveldb_versions", ["00007"])
     leveldb = pipeline.asset(leveldb_asset(dataset))
@@ -97,7 +97,7 @@ def test_unknown_versions_are_refused(pipeline: Pipeline, dataset: str) -> None:
     assert pipeline.marked(leveldb_asset(dataset)) == []
 
 
-def test_a_version_shows_where_it_lies_its_keys_and_a_few_records(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_version_shows_its_location_keys_and_sample_records(index: ServedIndex, pipeline: Pipeline) -> None:
     index.wheel("evil", "1.0", requires_dist=["beta @ https://evil.example.org/a"], files={"[a](b)/__init__.py": b""})
     pipeline.crawled()
     (name,) = pipeline.requested("new_leveldb_version")
@@ -122,7 +122,7 @@ def test_a_version_shows_where_it_lies_its_keys_and_a_few_records(index: ServedI
     )
 
 
-def test_every_kind_of_key_that_is_stored_is_described(index: ServedIndex, pipeline: Pipeline) -> None:
+def test_each_stored_kind_of_key_is_described(index: ServedIndex, pipeline: Pipeline) -> None:
     index.wheel("many", "1.0", entry_points="[console_scripts]\nmany = many:main\n")
     pipeline.crawled()
     (name,) = pipeline.requested("new_leveldb_version")
