@@ -1,4 +1,4 @@
-"""What tests run on an instance of Dagster."""
+"""Assets and helpers for tests that use a real Dagster instance."""
 
 from pathlib import Path
 
@@ -7,16 +7,16 @@ import dagster as dg
 
 @dg.asset(partitions_def=dg.DynamicPartitionsDefinition(name="ranges"))
 def anything() -> None:
-    """Something to materialize."""
+    """Materialize nothing."""
 
 
 def open_files(folder: Path) -> list[Path]:
-    """The files of `folder` that this process has open."""
+    """Return the files below `folder` that this process has open."""
     found = []
     for descriptor in Path("/proc/self/fd").iterdir():
         try:
             path = descriptor.readlink()
-        except FileNotFoundError:  # the one that lists them
+        except FileNotFoundError:  # the descriptor that lists the folder
             continue
         if folder in path.parents:
             found.append(path)

@@ -1,4 +1,4 @@
-"""`status` knows the runs and the sensors of a real instance of Dagster, of its own index alone."""
+"""`status` reports the runs and sensors of a real Dagster instance, limited to the index of the status."""
 
 import shutil
 import subprocess
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with an instance, as README says that one is made."""
+    """Return a folder with an instance that is set up as README describes."""
     folder = tmp_path / "dagster"
     folder.mkdir()
     shutil.copy(ROOT / "dagster.yaml", folder)
@@ -32,11 +32,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @dg.op
 def nothing() -> None:
-    """Nothing to do."""
+    pass
 
 
 def add_run(job: str, status: dg.DagsterRunStatus) -> None:
-    """Add a run of a job of this name to the instance."""
+    """Add a run of a job with this name to the instance."""
     graph = dg.GraphDefinition(name=job, node_defs=[nothing])
     with dg.DagsterInstance.get() as instance:
         instance.create_run_for_job(graph.to_job(), status=status)
@@ -47,7 +47,7 @@ def activity(prefix: str, sensors: Sequence[str], *, are_on_by_default: bool) ->
         return read_activity(instance, prefix, sensors, are_on_by_default=are_on_by_default)
 
 
-def test_runs_that_have_not_ended_are_counted_for_their_index(home: Path) -> None:
+def test_unfinished_runs_are_counted_for_their_index(home: Path) -> None:
     for job, status in (
         ("full_crawl", dg.DagsterRunStatus.STARTED),
         ("full_crawl", dg.DagsterRunStatus.NOT_STARTED),
@@ -60,14 +60,14 @@ def test_runs_that_have_not_ended_are_counted_for_their_index(home: Path) -> Non
     assert activity("company__", (), are_on_by_default=True).runs == {"full_crawl": 1}
 
 
-def test_a_run_of_assets_counts_for_each_of_them(home: Path) -> None:
+def test_run_of_assets_counts_for_each_asset(home: Path) -> None:
     @dg.asset(key=["company", "crawled_projects"])
     def of_company() -> None:
-        """Nothing."""
+        pass
 
     @dg.asset
     def crawled_projects() -> None:
-        """Nothing."""
+        pass
 
     every = dg.Definitions([of_company, crawled_projects]).resolve_implicit_global_asset_job_def()
     with dg.DagsterInstance.get() as instance:
@@ -79,13 +79,13 @@ def test_a_run_of_assets_counts_for_each_of_them(home: Path) -> None:
     assert activity("company__", (), are_on_by_default=True).runs == {"crawled_projects": 1}
 
 
-def test_sensors_that_nobody_switched_are_as_the_setting_has_them(home: Path) -> None:
+def test_untouched_sensors_have_their_configured_status(home: Path) -> None:
     assert activity("", SENSORS, are_on_by_default=False) == Activity({}, list(SENSORS))
     assert activity("", SENSORS, are_on_by_default=True) == Activity({}, [])
 
 
 @pytest.mark.nightly
-def test_a_sensor_that_was_switched_is_known(home: Path) -> None:
+def test_switched_sensor_is_reported(home: Path) -> None:
     for switch, sensors_off in (("start", SENSORS[1:]), ("stop", SENSORS)):
         command = [sys.executable, "-m", "dagster", "sensor", switch, SENSORS[0], "-w", str(ROOT / "workspace.yaml")]
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
@@ -93,14 +93,14 @@ def test_a_sensor_that_was_switched_is_known(home: Path) -> None:
     assert activity("", SENSORS, are_on_by_default=True).sensors_off == [SENSORS[0]]
 
 
-def test_the_sensors_that_request_runs_are_the_ones_that_are_shown() -> None:
+def test_sensors_that_request_runs_are_shown() -> None:
     for naming in (Naming(), Naming("company")):
         assert {one.make(naming, 60, on=False).name for one in sensors.SENSORS} == {
             naming.name(name) for name in SENSORS
         }
 
 
-def test_a_crawl_between_two_of_its_runs_is_not_reported_as_stopped(
+def test_crawl_between_two_runs_is_not_reported_as_stopped(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with followed_index(tmp_path, monkeypatch) as served:
@@ -111,9 +111,7 @@ def test_a_crawl_between_two_of_its_runs_is_not_reported_as_stopped(
         assert read_status(load_settings()).is_crawling_full
 
 
-def test_an_instance_that_does_not_answer_is_something_to_do(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreachable_instance_is_a_task(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with followed_index(tmp_path, monkeypatch):
         (home / "dagster.yaml").write_text("storage: {postgres: {postgres_url: 'postgresql://127.0.0.1:1/none'}}")
         status = read_status(load_settings())

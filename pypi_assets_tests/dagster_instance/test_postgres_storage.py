@@ -1,4 +1,4 @@
-"""Dagster's storage on a real PostgreSQL keeps its connections, and survives that they are cut."""
+"""Dagster's storage on a real PostgreSQL server reuses its connections, and reconnects after they are closed."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from pypi_assets_tests.deploy.services import DEPLOY
 
 
 @pytest.mark.nightly
-def test_dagster_connects_once_and_again_where_its_connections_were_cut(tmp_path: Path, dagster_postgres: str):
+def test_dagster_connects_once_and_again_after_disconnection(tmp_path: Path, dagster_postgres: str):
     storage = yaml.safe_load((DEPLOY / "dagster.yaml").read_text())["storage"]
     (tmp_path / "dagster.yaml").write_text(yaml.safe_dump({"storage": storage, "telemetry": {"enabled": False}}))
     with psycopg.connect(dagster_postgres, autocommit=True) as connection:
@@ -23,8 +23,8 @@ def test_dagster_connects_once_and_again_where_its_connections_were_cut(tmp_path
 
         with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
             instance.add_dynamic_partitions("ranges", ["0-5"])
-            kept = processes()  # and those that made the tables, which the server has not ended yet
-        for _ in range(3):  # as for a tick
+            kept = processes()  # includes those that made the tables, which the server has not ended yet
+        for _ in range(3):  # as often as for a tick
             with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
                 assert dg.materialize([anything], instance=instance, partition_key="0-5").success
             kept &= processes()

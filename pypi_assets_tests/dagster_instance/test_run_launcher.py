@@ -1,4 +1,4 @@
-"""Whether a worker or a code server is at a run, and how many runs and pools there are."""
+"""Detection of runs without a worker or code server, and the counts of runs and pools."""
 
 import json
 import threading
@@ -31,7 +31,7 @@ from pypi_assets_tests.deploy.services import DEPLOY
 
 
 class CodeServer(DagsterApiServicer):
-    """One that is at these runs."""
+    """A code server that executes these runs."""
 
     def __init__(self, *runs: str) -> None:
         self._runs = runs
@@ -56,7 +56,7 @@ def serving(code: CodeServer, port: int = 0) -> Iterator[int]:
         server.stop(None).wait(60)
 
 
-def test_a_run_is_lost_once_another_code_server_answers_in_place_of_its_own():
+def test_run_is_lost_once_another_code_server_replaces_its_own():
     with dg.DagsterInstance.ephemeral() as instance:
         launcher = WatchedRunLauncher()
         launcher.register_instance(instance)
@@ -65,7 +65,7 @@ def test_a_run_is_lost_once_another_code_server_answers_in_place_of_its_own():
         with serving(CodeServer(run.run_id)) as port:
             instance.add_run_tags(run.run_id, {GRPC_INFO_TAG: json.dumps({"host": "127.0.0.1", "port": port})})
             assert launcher.check_run_worker_health(run).status == WorkerStatus.RUNNING
-        assert launcher.check_run_worker_health(run).status == WorkerStatus.RUNNING  # unknown
+        assert launcher.check_run_worker_health(run).status == WorkerStatus.RUNNING  # the state is unknown
         with serving(CodeServer(), port):
             found = launcher.check_run_worker_health(run)
         assert found.status == WorkerStatus.FAILED
@@ -74,7 +74,7 @@ def test_a_run_is_lost_once_another_code_server_answers_in_place_of_its_own():
 
 @dg.job
 def _job() -> None:
-    """Anything."""
+    pass
 
 
 def health(launcher: WatchedCeleryRunLauncher, task: Any) -> str:
@@ -82,14 +82,14 @@ def health(launcher: WatchedCeleryRunLauncher, task: Any) -> str:
     return launcher.check_run_worker_health(run).status.value
 
 
-def test_a_run_that_began_before_there_was_celery_is_lost(monkeypatch: pytest.MonkeyPatch):
+def test_run_started_before_celery_is_lost(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(celery_launcher, "ANSWERS_WITHIN_S", (0.1, 0.1))
     launcher = WatchedCeleryRunLauncher(default_queue="dagster", broker="memory://", backend="cache+memory://")
     assert launcher.check_run_worker_health(dg.DagsterRun(job_name="anything")).status.value == "FAILED"
 
 
-def test_a_run_is_lost_once_no_worker_is_at_it(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(celery_launcher, "ANSWERS_WITHIN_S", (0.1,) * 600)  # no worker is given up that is slow
+def test_run_is_lost_once_no_worker_executes_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(celery_launcher, "ANSWERS_WITHIN_S", (0.1,) * 600)  # slow workers are not given up
     launcher = WatchedCeleryRunLauncher(
         default_queue="dagster",
         broker="memory://",
@@ -131,7 +131,7 @@ def failing() -> None:
 
 @dg.job
 def empty() -> None:
-    """Nothing to do."""
+    pass
 
 
 def test_runs_are_counted_by_state_and_steps_by_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,19 +142,19 @@ def test_runs_are_counted_by_state_and_steps_by_pool(tmp_path: Path, monkeypatch
 @pytest.mark.nightly
 def test_runs_are_counted_on_postgresql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dagster_postgres: str) -> None:
     instance = yaml.safe_load((DEPLOY / "dagster.yaml").read_text())
-    instance.pop("compute_logs")  # need a store
+    instance.pop("compute_logs")  # needs a store
     (tmp_path / "dagster.yaml").write_text(yaml.safe_dump(instance))
     require_counts(tmp_path, monkeypatch)
 
 
 def require_counts(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run jobs on the instance in `home`, and compare what is counted."""
+    """Run jobs on the instance in `home`, and check the counts."""
     monkeypatch.setenv("DAGSTER_HOME", str(home))
     with dg.DagsterInstance.get() as instance:
         assert count_runs(instance) == RunCounts(queued=0, running=0, failed=0, pools={})
         for job in (failing, failing, empty):
             job.execute_in_process(instance=instance, raise_on_error=False)
-        for most_retries in ("0", "10"):  # Dagster launches the second one again, so it is not counted
+        for most_retries in ("0", "10"):  # Dagster relaunches the second run, so it is not counted
             tags = {"dagster/max_retries": most_retries}
             lost = instance.create_run_for_job(empty, status=dg.DagsterRunStatus.STARTED, tags=tags)
             instance.report_run_failed(lost)
