@@ -1,4 +1,4 @@
-"""Columns that dumps have gained: each has the facts of a real file. Dumps without them stay in use."""
+"""Columns added to dumps: each has the facts of a real file, and dumps without them stay in use."""
 
 from pathlib import Path
 from typing import cast
@@ -80,7 +80,7 @@ NOTHING: Row = {
 
 
 def dumped(index: ServedIndex, directory: str) -> dict[object, Row]:
-    """The columns of NOTHING of each row, by filename."""
+    """Return the columns of NOTHING of each row, by filename."""
     rows = list(iter_dump(index.storage, directory))
     assert {tuple(row) for row in rows if not row["tombstone"]} <= {tuple(COLUMNS)}
     return {row["filename"]: {name: row[name] for name in row if name in NOTHING} for row in rows}
@@ -110,9 +110,10 @@ def test_each_column_has_the_facts_of_a_wheel(index: ServedIndex, catalog: Catal
     assert rows[demo] == ADDED
 
 
-def test_what_is_not_known_is_null(index: ServedIndex, catalog: Catalog) -> None:
-    """Of a file that could not be read all is unknown; of an sdist only a build shows the start-up files, and what
-    setup.py computes."""
+def test_unknown_facts_are_null(index: ServedIndex, catalog: Catalog) -> None:
+    """An unreadable file has only unknown facts. For an sdist, only a build shows the start-up files and the values
+    that setup.py computes.
+    """
     computed = index.sdist("computed", "1.0", files={"setup.py": f"{SETUP}setup(entry_points=found())"})
     sdist = index.sdist("plain", "1.0", files={"setup.py": f"{SETUP}setup(name='plain')"})
     broken = index.raw("broken-1.0-py3-none-any.whl", b"no zip")
@@ -131,7 +132,7 @@ def test_nothing_to_import_differs_from_no_declaration(index: ServedIndex, catal
 
 
 @pytest.mark.nightly
-def test_after_a_redo_all_dumps_have_all_columns(index: ServedIndex, catalog: Catalog) -> None:
+def test_redone_dumps_have_all_columns(index: ServedIndex, catalog: Catalog) -> None:
     demo = add_demo(index, "1.0")
     crawl_full(index.crawler(catalog))
     first = full_dump(catalog, index.storage, 1)
@@ -152,9 +153,7 @@ def test_after_a_redo_all_dumps_have_all_columns(index: ServedIndex, catalog: Ca
     assert dumped(index, incremental.directory)[last].items() >= ADDED.items()
 
 
-def test_a_catalog_that_was_lost_gets_the_columns_from_manifests(
-    index: ServedIndex, catalog: Catalog, tmp_path: Path
-) -> None:
+def test_restored_catalog_reads_columns_from_manifests(index: ServedIndex, catalog: Catalog, tmp_path: Path) -> None:
     add_demo(index, "1.0")
     crawl_full(index.crawler(catalog))
     first = full_dump(catalog, index.storage, 1)
@@ -169,7 +168,7 @@ def test_a_catalog_that_was_lost_gets_the_columns_from_manifests(
     new.close()
 
 
-def test_a_dump_of_fewer_columns_is_read(index: ServedIndex, catalog: Catalog) -> None:
+def test_dump_with_fewer_columns_is_read(index: ServedIndex, catalog: Catalog) -> None:
     add_demo(index, "1.0")
     crawl_full(index.crawler(catalog))
     directory = full_dump(catalog, index.storage, 1).directory

@@ -1,4 +1,4 @@
-"""Compactions of real dumps: what they hold, which ranges they join, and what a race or a kill leaves behind."""
+"""Compactions of real dumps: their rows, the ranges they join, and the state after a race or a kill."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -63,7 +63,7 @@ def small(tmp_path: Path) -> Iterator[SmallCatalog]:
 
 @pytest.fixture
 def storage(small: SmallCatalog, tmp_path: Path) -> Storage:
-    """A folder with a full dump up to serial 100."""
+    """Return a storage folder with a full dump up to serial 100."""
     return dumped_storage(small, tmp_path)
 
 
@@ -74,7 +74,7 @@ def add_ranges(small: SmallCatalog, storage: Storage, *starts: int) -> list[Dump
 
 
 def live(small: SmallCatalog, storage: Storage) -> dict[tuple[object, object], Row]:
-    """What the cover leads to, row by row and tombstone by tombstone."""
+    """Return the live rows of the cover, after applying its rows and tombstones in order."""
     found: dict[tuple[object, object], Row] = {}
     for directory in cover(small.catalog).directories:
         for row in iter_dump(storage, directory):
@@ -82,7 +82,7 @@ def live(small: SmallCatalog, storage: Storage) -> dict[tuple[object, object], R
     return {key: row for key, row in found.items() if not row["tombstone"]}
 
 
-def test_ranges_are_joined_once_it_pays(small: SmallCatalog, storage: Storage) -> None:
+def test_ranges_are_joined_once_it_pays_off(small: SmallCatalog, storage: Storage) -> None:
     add_ranges(small, storage, 100, 110, 120)
     before = live(small, storage)
     assert list(compact(small.catalog, storage)) == []
@@ -98,7 +98,7 @@ def test_ranges_are_joined_once_it_pays(small: SmallCatalog, storage: Storage) -
     assert list(compact(small.catalog, storage)) == []
     assert missing_ranges(small.catalog) == []
     assert audit_dump(small.catalog, storage, cover(small.catalog).dumps[1]).ok
-    # a compaction of compactions counts the ranges themselves
+    # a compaction of compactions counts the original ranges
     add_ranges(small, storage, 140, 150)
     assert [one.directory for one in compact(small.catalog, storage, growth=1)] == ["100-160"]
     assert cover(small.catalog).dumps[1].inputs == ("100-140", "140-150", "150-160")
@@ -106,14 +106,14 @@ def test_ranges_are_joined_once_it_pays(small: SmallCatalog, storage: Storage) -
     assert audit_dump(small.catalog, storage, cover(small.catalog).dumps[1]).ok
 
 
-def test_a_range_that_a_compaction_holds_is_not_written_again(small: SmallCatalog, storage: Storage) -> None:
+def test_range_held_by_a_compaction_is_not_written_again(small: SmallCatalog, storage: Storage) -> None:
     first, *_ = add_ranges(small, storage, 100, 110)
     [manifest] = compact(small.catalog, storage, growth=1)
     storage.delete(file_path(first.directory, recorded_files(small.catalog, first)[0].name))
     assert write_range(small.catalog, storage, SerialRange(100, 110)) == manifest
 
 
-def test_a_file_that_is_under_another_release_later_is_one_file(small: SmallCatalog, storage: Storage) -> None:
+def test_file_that_moves_to_another_release_stays_one_file(small: SmallCatalog, storage: Storage) -> None:
     add_range(small, storage, 100, serials=10)
     small.yank(112, "new-100.tar.gz")
     with small.catalog.write() as connection:
@@ -131,7 +131,7 @@ def test_a_file_that_is_under_another_release_later_is_one_file(small: SmallCata
     ]
 
 
-def test_dumps_of_other_columns_are_not_joined(small: SmallCatalog, storage: Storage) -> None:
+def test_dumps_with_other_columns_are_not_joined(small: SmallCatalog, storage: Storage) -> None:
     add_ranges(small, storage, 100, 110, 120, 130, 140)
     before = live(small, storage)
     cut_dumps(small.catalog, storage, "0-100", "100-110", "110-120")
@@ -146,7 +146,7 @@ def test_dumps_of_other_columns_are_not_joined(small: SmallCatalog, storage: Sto
     assert cover(small.catalog).columns == FEWER_COLUMNS
 
 
-def test_a_damaged_input_is_noticed_and_nothing_comes_of_it(small: SmallCatalog, storage: Storage) -> None:
+def test_corrupt_input_is_detected_and_nothing_is_written(small: SmallCatalog, storage: Storage) -> None:
     first, *_ = add_ranges(small, storage, 100, 110)
     path = file_path(first.directory, recorded_files(small.catalog, first)[0].name)
     whole = storage.get(path)
@@ -162,7 +162,7 @@ def test_one_process_at_a_time_compacts(small: SmallCatalog, storage: Storage) -
     add_ranges(small, storage, 100, 110)
     with lease(small.catalog, "compact dumps"), pytest.raises(LeaseTakenError):
         list(compact(small.catalog, storage, growth=1))
-    # one that lost its lease and wakes up commits nothing twice
+    # a process that lost its lease and resumes commits nothing twice
     joined = cover(small.catalog).dumps[1:]
     stalled = open_compaction(small.catalog, joined)
     write_file(small.catalog, storage, stalled, 0, joined_rows(storage, joined))
@@ -173,7 +173,7 @@ def test_one_process_at_a_time_compacts(small: SmallCatalog, storage: Storage) -
     assert committed_directories(storage) == ["0-100", "100-110", "100-120.2", "110-120"]
 
 
-def test_a_compaction_that_another_one_was_quicker_than_is_dropped(small: SmallCatalog, storage: Storage) -> None:
+def test_compaction_overtaken_by_another_is_dropped(small: SmallCatalog, storage: Storage) -> None:
     joined = add_ranges(small, storage, 100, 110)
     slow = open_compaction(small.catalog, joined)
     write_file(small.catalog, storage, slow, 0, joined_rows(storage, joined))
@@ -194,7 +194,7 @@ def test_no_compaction_crosses_the_end_of_an_open_full_dump(small: SmallCatalog,
     assert cover(small.catalog).directories == ("0-120", "120-140")
 
 
-def test_a_full_dump_that_is_committed_meanwhile_drops_a_compaction(small: SmallCatalog, storage: Storage) -> None:
+def test_full_dump_committed_meanwhile_drops_a_compaction(small: SmallCatalog, storage: Storage) -> None:
     add_ranges(small, storage, 100, 110)
 
     def dumped(_rows: int) -> None:
@@ -206,10 +206,8 @@ def test_a_full_dump_that_is_committed_meanwhile_drops_a_compaction(small: Small
 
 
 @pytest.mark.parametrize("written", [False, True])
-def test_a_compaction_that_was_stopped_right_before_a_full_dump_is_dropped(
-    small: SmallCatalog, storage: Storage, written: bool
-) -> None:
-    """It was frozen, and its manifest written or not."""
+def test_compaction_stopped_before_a_full_dump_is_dropped(small: SmallCatalog, storage: Storage, written: bool) -> None:
+    """The compaction was in the commit phase, with or without its manifest."""
     joined = add_ranges(small, storage, 100, 110)
     frozen = open_compaction(small.catalog, joined)
     write_file(small.catalog, storage, frozen, 0, joined_rows(storage, joined))
@@ -226,10 +224,10 @@ def test_a_compaction_that_was_stopped_right_before_a_full_dump_is_dropped(
     assert cover(small.catalog).directories == ("0-120",)
 
 
-def test_a_compaction_that_two_processes_commit_at_once_is_committed(
+def test_compaction_committed_by_two_processes_is_committed(
     tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of them notes the manifest just when the other one checks whether the compaction may be committed."""
+    """One process notes the manifest while the other checks whether the compaction may be committed."""
     small, storage = small_catalog(tmp_path, database_url), open_storage((tmp_path / "storage").as_uri())
     small.complete(100)
     full_dump(small.catalog, storage, 1)
@@ -242,7 +240,7 @@ def test_a_compaction_that_two_processes_commit_at_once_is_committed(
     def known(connection: Connection) -> list[Dump]:
         if noting.ident is None:
             noting.start()
-            noting.join(0.5)  # which it is to wait out
+            noting.join(0.5)  # it must wait for the check
         return read_known_dumps(connection)
 
     monkeypatch.setattr("pypi_assets.catalog.publications.dump_registry.read_known_dumps", known)
@@ -260,7 +258,7 @@ def _manifest(dump: Dump, files: Sequence[DumpFile]) -> DumpManifest:
 
 
 @pytest.mark.parametrize("step", range(1, 5))
-def test_a_kill_at_any_write_ends_in_the_same_state(small: SmallCatalog, storage: Storage, step: int) -> None:
+def test_kill_at_any_write_ends_in_the_same_state(small: SmallCatalog, storage: Storage, step: int) -> None:
     add_ranges(small, storage, 100, 110)
     before = live(small, storage)
     with killed_at(step) as reached:
@@ -274,7 +272,7 @@ def test_a_kill_at_any_write_ends_in_the_same_state(small: SmallCatalog, storage
     assert set(committed_directories(storage)) == {dump.directory for dump in committed_dumps(small.catalog)}
 
 
-def test_what_others_hold_is_not_crossed_and_what_is_new_to_them_waits(small: SmallCatalog, storage: Storage) -> None:
+def test_runs_do_not_cross_dumps_in_use_and_newer_ranges_wait(small: SmallCatalog, storage: Storage) -> None:
     add_ranges(small, storage, 100, 110, 120, 130, 140)
     dumps, now = known_dumps(small.catalog), small.catalog.clock()
 
@@ -289,11 +287,11 @@ def test_what_others_hold_is_not_crossed_and_what_is_new_to_them_waits(small: Sm
     assert joined([150, 150]) == "100-150"
 
 
-def test_a_year_of_ranges_leaves_few_of_them_and_writes_each_row_few_times() -> None:
-    """One range every ten minutes; sizes are numbers of ranges. Compactions are made after each, or now and then."""
+def test_year_of_ranges_leaves_few_dumps_and_few_rewrites() -> None:
+    """Add one range every ten minutes, with sizes in ranges. Compactions run after each range, or at intervals."""
     for every, count in ((1, 9_000), (6, 52_560), (52_560, 52_560)):
         sizes: list[int] = []
-        written: list[int] = []  # how often the rows of each size were written again, at most
+        written: list[int] = []  # the maximum number of rewrites of the rows of each size
         longest = 0
         for number in range(1, count + 1):
             sizes.append(1)
@@ -309,7 +307,7 @@ def test_a_year_of_ranges_leaves_few_of_them_and_writes_each_row_few_times() -> 
 
 
 @given(st.lists(st.integers(1, 100), max_size=40), st.integers(1, 6), st.integers(2, 10))
-def test_a_run_is_as_large_as_promised_and_none_is_missed(sizes: list[int], growth: int, most: int) -> None:
+def test_run_to_join_meets_its_definition_and_is_found(sizes: list[int], growth: int, most: int) -> None:
     def pays(start: int, end: int) -> bool:
         run = sizes[start:end]
         return 2 <= len(run) <= most and sum(run) >= growth * max(run)

@@ -1,4 +1,4 @@
-"""The cover is what its definition requires, found here the slow way, by trying every chain."""
+"""The cover meets its definition, checked by trying every chain."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -36,7 +36,7 @@ def all_chains(chain: list[Dump], ranges: Sequence[Dump]) -> Iterator[list[Dump]
 
 
 def slow_cover(dumps: Sequence[Dump]) -> tuple[Dump, ...]:
-    """The best chain, and after each of its dumps what was learnt late of its serials since it was opened."""
+    """Return the best chain, with the late dumps of each of its dumps' serials after it."""
     late = sorted((one for one in dumps if one.is_late), key=lambda one: (one.sequence, one.id))
     return tuple(
         found
@@ -98,7 +98,7 @@ def slowly_covered_since(dumps: Sequence[Dump], since: float) -> set[str]:
 
 @settings(max_examples=examples(400), deadline=None)
 @given(dump_sets(), st.data())
-def test_what_was_covered_since_a_time_was_so_at_some_moment(dumps: list[Dump], data: st.DataObject) -> None:
+def test_covered_since_equals_the_covers_of_all_moments(dumps: list[Dump], data: st.DataObject) -> None:
     committed = [replace(one, committed_at=float(data.draw(st.integers(0, 9)))) for one in dumps]
     since = float(data.draw(st.integers(-1, 9)))
     assert covered_since(committed, since) == slowly_covered_since(committed, since)
@@ -106,8 +106,8 @@ def test_what_was_covered_since_a_time_was_so_at_some_moment(dumps: list[Dump], 
 
 @settings(max_examples=examples(100), deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1, 9))
-def test_what_was_covered_while_ranges_were_joined(random: Random, count: int) -> None:
-    """Ranges that follow each other, joined and written again in any order, and full dumps in between."""
+def test_covered_since_is_exact_while_ranges_are_joined(random: Random, count: int) -> None:
+    """Consecutive ranges are joined and rewritten in any order, with full dumps in between."""
     committed, end = [dump(0, DumpKind.FULL, 0, 1)], 1
     for number in range(1, count + 8):
         if end > 2 and random.random() < 0.4:
@@ -127,8 +127,8 @@ def test_what_was_covered_while_ranges_were_joined(random: Random, count: int) -
     assert covered_since(committed, since) == slowly_covered_since(committed, since)
 
 
-def test_a_day_of_ranges_and_compactions_looks_at_all_dumps_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the next range nor a compaction has the cover found again among all dumps."""
+def test_day_of_ranges_and_compactions_searches_all_dumps_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the next range nor a compaction triggers a new search of the cover among all dumps."""
     found = 0
 
     class Counted(cover_module._Chains):
@@ -145,16 +145,16 @@ def test_a_day_of_ranges_and_compactions_looks_at_all_dumps_once(monkeypatch: py
             committed.append(dump(1000 + number, DumpKind.COMPACTED, number - 9, number + 1, number - 9))
     committed = [replace(one, committed_at=float(at)) for at, one in enumerate(committed)]
     since = covered_since(committed, 100.0)
-    assert found == 2  # of none, and of those before
-    assert len(since) == 10 + 231  # the compactions before, and all that came later
+    assert found == 2  # one search without dumps, and one for the earlier dumps
+    assert len(since) == 10 + 231  # the earlier compactions, and all later dumps
 
 
-def test_without_a_full_dump_there_is_no_cover() -> None:
+def test_no_cover_exists_without_a_full_dump() -> None:
     assert cover_of([dump(1, DumpKind.INCREMENTAL, 0, 5)]) == Cover()
     assert (Cover().serial, Cover().directories) == (0, ())
 
 
-def test_a_newer_full_dump_and_a_compaction_supersede() -> None:
+def test_newer_full_dump_and_compaction_supersede() -> None:
     old, a, b = (
         dump(1, DumpKind.FULL, 0, 10),
         dump(2, DumpKind.INCREMENTAL, 10, 20),
@@ -167,6 +167,6 @@ def test_a_newer_full_dump_and_a_compaction_supersede() -> None:
     assert cover_of([old, a, b, joined, new]).dumps == (new, b)
 
 
-def test_a_newer_full_dump_that_reaches_less_far_is_not_used() -> None:
+def test_newer_full_dump_with_lower_end_is_not_used() -> None:
     old, a = dump(1, DumpKind.FULL, 0, 10), dump(2, DumpKind.INCREMENTAL, 10, 30)
     assert cover_of([old, a, dump(3, DumpKind.FULL, 0, 20)]).dumps == (old, a)

@@ -1,4 +1,4 @@
-"""Dumps are held against what the catalog counts."""
+"""Dumps are compared with the counts of the catalog."""
 
 from pypi_assets.catalog.publications.dump_facts import DumpKind
 from pypi_assets.dumps.dump_audit import audit_dump
@@ -8,7 +8,7 @@ from pypi_assets.storage.store import Storage
 from pypi_assets_tests.small_catalog import SmallCatalog
 
 
-def test_the_audit_of_a_range_counts_what_changed(small: SmallCatalog, storage: Storage) -> None:
+def test_range_audit_counts_changes(small: SmallCatalog, storage: Storage) -> None:
     catalog = small.catalog
     list(dump_each_shard(catalog, storage, [0], 1))
     assert newest_dump(catalog, DumpKind.INCREMENTAL) is None

@@ -1,4 +1,4 @@
-"""The dump file's format, its manifest and its paths; damage is reported."""
+"""The format of dump files, manifests and paths; corruption is reported."""
 
 import gzip
 import hashlib
@@ -46,7 +46,7 @@ def read(content: bytes) -> list[Row]:
     return list(read_rows(io.BytesIO(content), "some/file.json.gz"))
 
 
-def test_a_file_is_one_json_array_with_a_row_per_line(tmp_path: Path) -> None:
+def test_dump_file_is_one_json_array_with_a_row_per_line(tmp_path: Path) -> None:
     rows = [row(modules=["demo", "démo"], filename="a"), tombstone("b")]
     counts: list[int] = []
     assert write(tmp_path / "x", rows, counts.append) == 2
@@ -66,14 +66,14 @@ def test_no_rows_are_an_empty_array(tmp_path: Path) -> None:
     assert read((tmp_path / "x").read_bytes()) == []
 
 
-def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
+def test_equal_rows_give_equal_bytes(tmp_path: Path) -> None:
     rows = [row(filename=f"{number:05}", modules=["m"] * number) for number in range(200)]
     write(tmp_path / "x", iter(rows))
     write(tmp_path / "y", iter(rows))
     assert (tmp_path / "x").read_bytes() == (tmp_path / "y").read_bytes()
 
 
-def test_what_utf_8_cannot_encode_is_replaced(tmp_path: Path) -> None:
+def test_characters_invalid_in_utf_8_are_replaced(tmp_path: Path) -> None:
     write(tmp_path / "x", [row(modules=["fine", "half\ud800"], requires_dist=[])])
     (read_back,) = read((tmp_path / "x").read_bytes())
     assert read_back["modules"] == ["fine", "half?"]
@@ -90,12 +90,12 @@ def test_what_utf_8_cannot_encode_is_replaced(tmp_path: Path) -> None:
         [row(normalized="b"), row(normalized="a")],
     ],
 )
-def test_wrong_columns_and_order_are_refused(tmp_path: Path, wrong: list[Row]) -> None:
+def test_wrong_columns_and_order_are_rejected(tmp_path: Path, wrong: list[Row]) -> None:
     with pytest.raises(RowError):
         write(tmp_path / "x", wrong)
 
 
-def test_what_is_no_dump_file_is_refused(tmp_path: Path) -> None:
+def test_other_files_are_rejected(tmp_path: Path) -> None:
     for text in ("", "{}\n", "[]", "[\n", "[\n{}\n", "[\n1\n]\n", '[\n{"a": \n]\n', "[\n]\n]\n"):
         with pytest.raises(DumpDamagedError, match=r"some/file\.json\.gz"):
             read(gzip.compress(text.encode()))
@@ -105,7 +105,7 @@ def test_what_is_no_dump_file_is_refused(tmp_path: Path) -> None:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(at=st.integers(0, 10_000), flip=st.integers(1, 255), cut=st.booleans())
-def test_any_damage_is_reported(tmp_path_factory: pytest.TempPathFactory, at: int, flip: int, cut: bool) -> None:
+def test_any_corruption_is_reported(tmp_path_factory: pytest.TempPathFactory, at: int, flip: int, cut: bool) -> None:
     path = tmp_path_factory.getbasetemp() / "damaged"
     rows = [row(filename=f"{number:05}", sha256=f"{number * 7919:064x}") for number in range(50)]
     write(path, rows)
@@ -113,7 +113,7 @@ def test_any_damage_is_reported(tmp_path_factory: pytest.TempPathFactory, at: in
     at %= len(content)
     if cut:
         del content[at:]
-    elif at in {3, 4, 5, 6, 7, 8, 9}:  # gzip's flags, time and system: some values mean nothing
+    elif at in {3, 4, 5, 6, 7, 8, 9}:  # gzip's flags, time and system: some values have no effect
         return
     else:
         content[at] ^= flip
@@ -174,13 +174,13 @@ def manifest(columns: tuple[str, ...]) -> DumpManifest:
     )
 
 
-def test_a_manifest_is_these_bytes(storage: Storage) -> None:
+def test_manifest_has_the_expected_bytes(storage: Storage) -> None:
     storage.put(manifest_path("1200-1350.2"), MANIFEST)
     assert read_manifest(storage, "1200-1350.2") == manifest(("project", "normalized"))
     assert read_manifest(storage, "1200-1350.2").encode() == MANIFEST
 
 
-def test_a_manifest_has_how_many_projects_are_followed_where_scopes_decide(storage: Storage) -> None:
+def test_manifest_counts_followed_projects_of_scopes(storage: Storage) -> None:
     of_all = manifest(("project", "normalized"))
     assert b"followed_projects" not in of_all.encode()
     of_some = replace(of_all, followed_projects=0)
@@ -188,28 +188,28 @@ def test_a_manifest_has_how_many_projects_are_followed_where_scopes_decide(stora
     assert read_manifest(storage, "1200-1350.2") == of_some
 
 
-def test_a_manifest_lists_the_columns_of_its_dump(storage: Storage) -> None:
+def test_manifest_lists_the_columns_of_its_dump(storage: Storage) -> None:
     for columns in (FEWER_COLUMNS, tuple(COLUMNS)):
         storage.put(manifest_path("1200-1350.2"), manifest(columns).encode())
         assert list(json.loads(storage.get(manifest_path("1200-1350.2")))["columns"]) == list(columns)
         assert read_manifest(storage, "1200-1350.2") == manifest(columns)
 
 
-def test_added_columns_do_not_turn_older_readers_away() -> None:
-    """These two fields are all that a reader of the first version compares with what it knows."""
+def test_added_columns_do_not_affect_older_readers() -> None:
+    """A reader of the first version checks only these two fields."""
     fields = json.loads(manifest(tuple(COLUMNS)).encode())
     assert (fields["format"], fields["columns_version"]) == (1, 1)
 
 
 @pytest.mark.parametrize("field", ["format", "columns_version"])
-def test_what_only_a_later_version_reads_is_refused(storage: Storage, field: str) -> None:
+def test_newer_format_is_rejected(storage: Storage, field: str) -> None:
     fields = json.loads(manifest(tuple(COLUMNS)).encode())
     storage.put(manifest_path("1200-1350.2"), json.dumps(fields | {field: 2}).encode())
     with pytest.raises(DumpDamagedError, match=naming("1200-1350.2")):
         read_manifest(storage, "1200-1350.2")
 
 
-def test_the_manifest_describes_the_dump(small: SmallCatalog, storage: Storage) -> None:
+def test_manifest_describes_the_dump(small: SmallCatalog, storage: Storage) -> None:
     manifest = full_dump(small.catalog, storage, shards=1)
     fields = json.loads(storage.get(manifest_path("0-100")))
     assert (fields["format"], fields["columns_version"], list(fields["columns"])) == (1, 1, list(COLUMNS))
@@ -219,7 +219,7 @@ def test_the_manifest_describes_the_dump(small: SmallCatalog, storage: Storage) 
 
 
 @pytest.mark.parametrize(("shards", "shard"), [(256, 0x2A), (16, 0x2), (1, 0)])
-def test_shards_go_by_the_first_hex_digits(shards: int, shard: int) -> None:
+def test_shard_of_uses_the_first_hex_digits(shards: int, shard: int) -> None:
     assert hashlib.sha256(b"demo").hexdigest().startswith("2a")
     assert shard_of("demo", shards) == shard
 

@@ -1,4 +1,4 @@
-"""Reading committed dumps: each file is held against its manifest."""
+"""Reading committed dumps: each file is checked against its manifest."""
 
 import gzip
 import hashlib
@@ -16,9 +16,7 @@ from pypi_assets_tests.naming import naming
 from pypi_assets_tests.small_catalog import SmallCatalog
 
 
-def test_a_file_that_goes_after_its_size_was_requested_is_missing(
-    small: SmallCatalog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_deleted_after_its_size_check_is_missing(small: SmallCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = open_storage("memory:///")
     manifest = full_dump(small.catalog, storage, 1)
     head = Storage.head
@@ -33,7 +31,7 @@ def test_a_file_that_goes_after_its_size_was_requested_is_missing(
         list(iter_dump(storage, manifest.directory))
 
 
-def test_what_changed_after_the_manifest_is_noticed(small: SmallCatalog, storage: Storage) -> None:
+def test_change_after_the_manifest_is_detected(small: SmallCatalog, storage: Storage) -> None:
     manifest = full_dump(small.catalog, storage, 1)
     path = file_path(manifest.directory, manifest.files[0].name)
     text = gzip.decompress(storage.get(path)).replace(b"demo.a", b"demo.b")
@@ -60,7 +58,7 @@ def stored(storage: Storage, content: bytes, rows: int) -> DumpFile:
 
 
 def dumped(count: int, fillings: dict[int, str] | None = None) -> bytes:
-    """A file of `count` rows as a dump has it; `fillings` makes some of them long."""
+    """Return a dump file of `count` rows. `fillings` makes some rows long."""
     rows = [{"filename": str(number), "summary": (fillings or {}).get(number, "")} for number in range(count)]
     text = b",\n".join(orjson.dumps(row) for row in rows)
     return gzip.compress(b"[\n" + (text + b"\n" if rows else b"") + b"]\n")
@@ -89,12 +87,12 @@ def test_only_the_beginning_of_a_large_file_is_read(storage: Storage, monkeypatc
     assert requested == [READ_BYTES]
 
 
-def test_a_file_that_inflates_without_end_is_cut(storage: Storage) -> None:
+def test_endlessly_inflating_file_is_cut(storage: Storage) -> None:
     file = stored(storage, dumped(3, {2: "a" * 20_000_000}), 3)
     assert len(first_rows(storage, DIRECTORY, file)) == 2
 
 
-def test_a_file_that_is_missing_or_damaged_is_named(storage: Storage) -> None:
+def test_missing_or_corrupt_file_is_reported(storage: Storage) -> None:
     with pytest.raises(DumpDamagedError):
         first_rows(storage, DIRECTORY, DumpFile(0, "1.json.gz", 1, 10, ""))
     with pytest.raises(DumpDamagedError):

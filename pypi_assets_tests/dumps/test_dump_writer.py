@@ -1,4 +1,4 @@
-"""Dumps from a real catalog into a real folder: what is in them, and what a kill at any step leaves behind."""
+"""Dumps from a real catalog into a real folder: their contents, and the state after a kill at any step."""
 
 import gzip
 import hashlib
@@ -37,7 +37,7 @@ from pypi_assets_tests.naming import naming
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 
-def test_a_full_dump_holds_what_is_live_sharded_and_sorted(small: SmallCatalog, storage: Storage) -> None:
+def test_full_dump_holds_live_files_sharded_and_sorted(small: SmallCatalog, storage: Storage) -> None:
     manifest = full_dump(small.catalog, storage, shards=16)
     assert (manifest.directory, manifest.kind, manifest.shards, manifest.rows) == ("0-100", DumpKind.FULL, 16, 15)
     seen = []
@@ -59,12 +59,12 @@ def test_a_full_dump_holds_what_is_live_sharded_and_sorted(small: SmallCatalog, 
     )
 
 
-def test_both_databases_give_the_same_bytes(
+def test_both_databases_give_equal_bytes(
     small: SmallCatalog, storage: Storage, tmp_path: Path, postgres_database_url: str
 ) -> None:
     other, elsewhere = small_catalog(tmp_path, postgres_database_url), open_storage((tmp_path / "other").as_uri())
     fill(other)
-    for one in (small, other):  # names that languages, but not bytes, would sort otherwise
+    for one in (small, other):  # names that sort differently by language than by bytes
         for filename in ("Zed-1.zip", "a_b-1.zip", "a-b-1.zip", "aB-1.zip", "é-1.zip"):
             one.add(60, "Mixed", "1", filename)
     assert full_dump(small.catalog, storage, 16) == full_dump(other.catalog, elsewhere, 16)
@@ -72,7 +72,7 @@ def test_both_databases_give_the_same_bytes(
         one.remove(110, "other-2.tar.gz")
         write_range(one.catalog, where, one.complete(150))
     paths = sorted(stored.path for stored in storage.list())
-    assert len(paths) == 21  # with published.json, and its part
+    assert len(paths) == 21  # with published.json and its part
     assert {path: storage.get(path) for path in paths} == {path: elsewhere.get(path) for path in paths}
     other.catalog.close()
 
@@ -80,7 +80,7 @@ def test_both_databases_give_the_same_bytes(
 JSON_TYPES = {"string": str, "integer": int, "boolean": bool, "array of strings": list, "null": type(None)}
 
 
-def test_rows_have_the_types_that_the_columns_promise(small: SmallCatalog, storage: Storage) -> None:
+def test_rows_have_the_types_of_their_columns(small: SmallCatalog, storage: Storage) -> None:
     full_dump(small.catalog, storage, shards=1)
     for row in iter_dump(storage, "0-100"):
         for name, value in row.items():
@@ -88,7 +88,7 @@ def test_rows_have_the_types_that_the_columns_promise(small: SmallCatalog, stora
             assert not isinstance(value, list) or all(isinstance(item, str) for item in value)
 
 
-def test_a_range_holds_rows_and_tombstones(small: SmallCatalog, storage: Storage) -> None:
+def test_range_dump_holds_rows_and_tombstones(small: SmallCatalog, storage: Storage) -> None:
     full_dump(small.catalog, storage, shards=1)
     small.remove(110, "other-2.tar.gz")
     small.yank(120, "demo_pkg-1.0.tar.gz")
@@ -115,7 +115,7 @@ def test_a_range_holds_rows_and_tombstones(small: SmallCatalog, storage: Storage
     assert list(read_rows_frame(storage, "0-100").columns) == list(COLUMNS)
 
 
-def test_a_damaged_range_is_written_again(small: SmallCatalog, storage: Storage) -> None:
+def test_corrupt_range_is_written_again(small: SmallCatalog, storage: Storage) -> None:
     full_dump(small.catalog, storage, shards=1)
     small.remove(110, "other-2.tar.gz")
     serials = small.complete(150)
@@ -124,7 +124,7 @@ def test_a_damaged_range_is_written_again(small: SmallCatalog, storage: Storage)
     assert write_range(small.catalog, storage, serials).directory == "100-150.2"
 
 
-def test_a_stopped_full_dump_goes_on_with_the_missing_shards(small: SmallCatalog, storage: Storage) -> None:
+def test_stopped_full_dump_continues_with_missing_shards(small: SmallCatalog, storage: Storage) -> None:
     dump = open_full_dump(small.catalog, 16)
     kept = [write_shard(small.catalog, storage, dump, shard) for shard in (0, 3, 5)]
     storage.put(file_path(dump.directory, kept[1].name), b"cut")
@@ -142,7 +142,7 @@ def test_a_stopped_full_dump_goes_on_with_the_missing_shards(small: SmallCatalog
     assert len(list(iter_dump(storage, dump.directory))) == 15
 
 
-def test_a_shard_whose_bytes_are_not_those_that_were_recorded_is_written_again(
+def test_shard_with_unrecorded_bytes_is_written_again(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dump = open_full_dump(small.catalog, 16)
@@ -164,7 +164,7 @@ def test_a_shard_whose_bytes_are_not_those_that_were_recorded_is_written_again(
     assert len(list(iter_dump(storage, dump.directory))) == 15
 
 
-def test_any_concurrency_gives_the_same_bytes(small: SmallCatalog, tmp_path: Path) -> None:
+def test_any_concurrency_gives_equal_bytes(small: SmallCatalog, tmp_path: Path) -> None:
     stored = []
     for concurrency in (1, 5):
         storage = open_storage((tmp_path / f"storage{concurrency}").as_uri())
@@ -173,7 +173,7 @@ def test_any_concurrency_gives_the_same_bytes(small: SmallCatalog, tmp_path: Pat
     assert stored[0] == stored[1]
 
 
-def test_a_shard_that_cannot_be_stored_stops_no_other_one(
+def test_shard_that_cannot_be_stored_stops_no_other(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put = Storage.put
@@ -192,7 +192,7 @@ def test_a_shard_that_cannot_be_stored_stops_no_other_one(
     assert full_dump(small.catalog, storage, 16).rows == 15
 
 
-def test_a_dump_without_all_shards_or_files_is_not_committed(small: SmallCatalog, storage: Storage) -> None:
+def test_incomplete_dump_is_not_committed(small: SmallCatalog, storage: Storage) -> None:
     dump = open_full_dump(small.catalog, 16)
     file = write_shard(small.catalog, storage, dump, 0)
     with pytest.raises(DumpError, match=naming(15)):
@@ -203,13 +203,11 @@ def test_a_dump_without_all_shards_or_files_is_not_committed(small: SmallCatalog
     assert committed_directories(storage) == []
 
 
-def test_a_dump_killed_before_its_manifest_is_settled_with_the_same_bytes(
-    small: SmallCatalog, storage: Storage
-) -> None:
+def test_dump_killed_before_its_manifest_is_settled_with_equal_bytes(small: SmallCatalog, storage: Storage) -> None:
     dump = open_full_dump(small.catalog, 1)
     write_shard(small.catalog, storage, dump, 0)
     begin_commit(small.catalog, dump)
-    write_shard(small.catalog, storage, dump, 0)  # a writer that wakes up late changes nothing
+    write_shard(small.catalog, storage, dump, 0)  # a writer that resumes late changes nothing
     assert [one.state for one in committing_dumps(small.catalog)] == [DumpState.COMMITTING]
     assert cover(small.catalog).dumps == ()
     manifest = full_dump(small.catalog, storage, 1)
@@ -222,7 +220,7 @@ def test_a_dump_killed_before_its_manifest_is_settled_with_the_same_bytes(
     assert commit_pending_dumps(small.catalog, storage) == []
 
 
-def test_a_store_that_fails_leaves_no_manifest(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
+def test_failing_store_leaves_no_manifest(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
     (tmp_path / "storage" / "data_dumps").write_text("in the way")
     with pytest.raises(StorageError, match="data_dumps"):
         full_dump(small.catalog, storage, 1)
@@ -239,21 +237,21 @@ ENDS = st.tuples(st.integers(0, 12), st.integers(0, 12)).map(of_ends)
 
 
 @given(st.sets(st.integers(0, 12), min_size=2), st.lists(ENDS, max_size=8))
-def test_the_ranges_that_no_dump_holds(bounds: set[int], held: list[SerialRange]) -> None:
+def test_undumped_ranges_are_found(bounds: set[int], held: list[SerialRange]) -> None:
     ends = sorted(bounds)
     wanted = [SerialRange(start, end) for start, end in pairwise(ends)]
     expected = [one for one in wanted if not any(other.holds(one) for other in held)]
     assert dump_writer._not_held(wanted, held) == expected
 
 
-def test_many_ranges_beyond_a_gap_are_each_looked_at_once() -> None:
+def test_many_ranges_beyond_a_gap_are_checked_once() -> None:
     ranges = [SerialRange(start, start + 1) for start in range(20_000)]
     began = time.process_time()
     assert dump_writer._not_held(ranges, ranges[:9_000] + ranges[9_001:]) == [ranges[9_000]]
-    assert time.process_time() - began < 5  # comparing each with each takes minutes
+    assert time.process_time() - began < 5  # pairwise comparison takes minutes
 
 
-def test_the_newest_dump_of_a_range_comes_first(small: SmallCatalog, storage: Storage) -> None:
+def test_newest_dump_of_a_range_comes_first(small: SmallCatalog, storage: Storage) -> None:
     catalog = small.catalog
     full_dump(catalog, storage, shards=1)
     serials = small.complete(150)

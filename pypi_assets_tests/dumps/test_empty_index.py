@@ -1,4 +1,4 @@
-"""An index without any event, as on a company's first day: it is published at serial 0, and followed from there."""
+"""An index without any event, as on a company's first day: it is published at serial 0 and followed from there."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.service.published import published_index
 
 
-def test_an_empty_index_is_published_and_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_index_is_published_and_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clear_settings(monkeypatch)
     with published_index(tmp_path) as published:
         assert published.publish_first() == 0
@@ -27,11 +27,11 @@ def test_an_empty_index_is_published_and_followed(tmp_path: Path, monkeypatch: p
             assert filename in client.get("simple/demo/").text
 
 
-def test_a_catalog_without_a_full_crawl_is_not_an_empty_index(tmp_path: Path) -> None:
+def test_catalog_without_a_full_crawl_is_not_an_empty_index(tmp_path: Path) -> None:
     with published_index(tmp_path) as published, published.catalog.read() as connection, pytest.raises(CatalogError):
         exact_serial(connection)
 
 
-def test_the_range_of_an_empty_index_has_a_key() -> None:
+def test_range_of_an_empty_index_has_a_key() -> None:
     assert SerialRange.parse("0-0") == SerialRange(0, 0)
     assert 0 not in SerialRange(0, 0)

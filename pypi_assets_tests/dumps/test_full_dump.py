@@ -1,4 +1,4 @@
-"""Full dumps shard by shard, and what their audit counts."""
+"""Full dumps shard by shard, and the counts of their audit."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ from pypi_assets_tests.small_catalog import SmallCatalog
 Report = Callable[[int], None]
 
 
-def test_seeds_are_spread_evenly_and_each_goes_on_to_the_next() -> None:
+def test_lanes_are_spread_evenly_and_continue_into_the_next() -> None:
     lanes = spread(range(256), 4)
     assert [list(islice(lane, 3)) for lane in lanes] == [[0, 1, 2], [64, 65, 66], [128, 129, 130], [192, 193, 194]]
     assert list(lanes[1]) == [*range(67, 128), *range(131, 192), *range(195, 256), *range(3, 64)]
@@ -47,7 +47,7 @@ def test_seeds_are_spread_evenly_and_each_goes_on_to_the_next() -> None:
     concurrency=st.integers(1, 12),
     turns=st.lists(st.integers(0, 11), max_size=60),
 )
-def test_each_shard_comes_once_however_it_is_taken(wanted: list[int], concurrency: int, turns: list[int]) -> None:
+def test_each_shard_is_taken_once_in_any_order(wanted: list[int], concurrency: int, turns: list[int]) -> None:
     lanes = spread(wanted, concurrency)
     assert len(lanes) == min(concurrency, len(wanted))
     starts = [next(lane) for lane in lanes]
@@ -57,7 +57,7 @@ def test_each_shard_comes_once_however_it_is_taken(wanted: list[int], concurrenc
     assert sorted(starts + taken + rest) == sorted(wanted)
 
 
-def test_at_most_that_number_is_under_way_at_once() -> None:
+def test_concurrency_is_bounded() -> None:
     together = threading.Barrier(3, timeout=120)
     under_way: set[int] = set()
     most = 0
@@ -74,7 +74,7 @@ def test_at_most_that_number_is_under_way_at_once() -> None:
     assert most == 3
 
 
-def test_what_fails_stops_no_other_one_and_is_named() -> None:
+def test_failing_shard_stops_no_other_and_is_reported() -> None:
     def finish(shard: int, report: Report) -> int:
         report(shard)
         if shard in {2, 5}:
@@ -90,7 +90,7 @@ def test_what_fails_stops_no_other_one_and_is_named() -> None:
     assert counts[-1] == sum(range(8))
 
 
-def test_no_more_is_begun_where_all_fails() -> None:
+def test_no_shards_are_started_once_all_fail() -> None:
     tried: list[int] = []
 
     def finish(shard: int, _report: Report) -> int:
@@ -102,7 +102,7 @@ def test_no_more_is_begun_where_all_fails() -> None:
     assert tried == list(range(8))
 
 
-def test_an_unexpected_error_is_raised_as_it_is() -> None:
+def test_unexpected_error_is_raised_unchanged() -> None:
     def finish(shard: int, _report: Report) -> int:
         raise TypeError(f"wrong in {shard}")
 
@@ -110,7 +110,7 @@ def test_an_unexpected_error_is_raised_as_it_is() -> None:
         list(finish_each("0-9", spread(range(256), 1), finish))
 
 
-def test_what_is_under_way_ends_soon_where_the_caller_stops() -> None:
+def test_running_shards_end_soon_after_the_caller_stops() -> None:
     begun, ended = threading.Event(), threading.Event()
     tried: list[int] = []
 
@@ -121,7 +121,7 @@ def test_what_is_under_way_ends_soon_where_the_caller_stops() -> None:
             return shard
         begun.set()
         try:
-            while True:  # as a shard of very many rows would
+            while True:  # like a shard with very many rows
                 report(1)
         except CancelledError:
             ended.set()
@@ -154,7 +154,7 @@ def catalog(tmp_path: Path, index: ServedIndex) -> Iterator[Catalog]:
     catalog.close()
 
 
-def test_all_shards_together_open_and_commit_a_dump(catalog: Catalog, storage: Storage) -> None:
+def test_all_shards_open_and_commit_a_dump(catalog: Catalog, storage: Storage) -> None:
     finished = list(dump_each_shard(catalog, storage, range(16), 16))
     assert all(one.written for one in finished)
     (dump,) = committed_dumps(catalog)
@@ -163,7 +163,7 @@ def test_all_shards_together_open_and_commit_a_dump(catalog: Catalog, storage: S
     assert sum(one.file.rows for one in finished) == 3
 
 
-def test_some_shards_alone_join_an_open_dump_and_the_last_commits_it(catalog: Catalog, storage: Storage) -> None:
+def test_selected_shards_join_an_open_dump_and_the_last_commits_it(catalog: Catalog, storage: Storage) -> None:
     open_full_dump(catalog, 16)
     assert [one.written for one in dump_each_shard(catalog, storage, [0, 1, 2], 16)] == [True] * 3
     assert [one.written for one in dump_each_shard(catalog, storage, [2, 3], 16)] == [False, True]
@@ -172,7 +172,7 @@ def test_some_shards_alone_join_an_open_dump_and_the_last_commits_it(catalog: Ca
     assert len(committed_dumps(catalog)) == 1
 
 
-def test_a_redone_dump_goes_on_with_none_from_before_and_supersedes_it(catalog: Catalog, storage: Storage) -> None:
+def test_redone_dump_continues_no_earlier_dump_and_supersedes_it(catalog: Catalog, storage: Storage) -> None:
     now = 1_000.0
     timed = replace(catalog, clock=lambda: now)
     first = full_dump(timed, storage, 16)
@@ -184,12 +184,12 @@ def test_a_redone_dump_goes_on_with_none_from_before_and_supersedes_it(catalog: 
     stopped.close()
     assert cover(timed).directories == (first.directory,)
     now = 3_000.0
-    assert full_dump(timed, storage, 16).directory == f"{first.directory}.3"  # goes on with what was left last
-    assert full_dump(timed, storage, 16, since=2_000.0).directory == f"{first.directory}.3"  # which is new enough
+    assert full_dump(timed, storage, 16).directory == f"{first.directory}.3"  # continues the last unfinished dump
+    assert full_dump(timed, storage, 16, since=2_000.0).directory == f"{first.directory}.3"  # it is new enough
     redone = full_dump(timed, storage, 16, since=now)
     assert redone.directory == f"{first.directory}.4"
     assert cover(timed).directories == (redone.directory,)
-    # what was left open before has been overtaken, and is neither joined nor in the way of its end
+    # the unfinished earlier dump was overtaken: it is not joined, and does not block the new end
     assert find_open_full_dump(timed, 16) is None
     assert full_dump(timed, storage, 16).directory == f"{first.directory}.5"
     for shard in range(1, 16):
@@ -198,7 +198,7 @@ def test_a_redone_dump_goes_on_with_none_from_before_and_supersedes_it(catalog: 
     assert cover(timed).directories == (f"{first.directory}.5",)
 
 
-def test_some_shards_alone_verify_the_newest_dump_where_none_is_open(catalog: Catalog, storage: Storage) -> None:
+def test_selected_shards_verify_the_newest_dump_if_none_is_open(catalog: Catalog, storage: Storage) -> None:
     with pytest.raises(DumpError, match=naming(16)):
         list(dump_each_shard(catalog, storage, [3], 16))
     (first, *_) = dump_each_shard(catalog, storage, range(16), 16)
@@ -210,10 +210,10 @@ def test_some_shards_alone_verify_the_newest_dump_where_none_is_open(catalog: Ca
     assert len(committed_dumps(catalog)) == 1
 
 
-def test_a_dump_that_lacked_its_manifest_alone_is_committed(catalog: Catalog, storage: Storage) -> None:
+def test_dump_missing_only_its_manifest_is_committed(catalog: Catalog, storage: Storage) -> None:
     dump = open_full_dump(catalog, 1)
     write_shard(catalog, storage, dump, 0)
-    begin_commit(catalog, dump)  # and the process ends
+    begin_commit(catalog, dump)  # then the process ends
     (finished,) = dump_each_shard(catalog, storage, [0], 1)
     (committed,) = committed_dumps(catalog)
     assert (finished.directory, committed.state) == (dump.directory, DumpState.COMMITTED)

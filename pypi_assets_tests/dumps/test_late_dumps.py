@@ -1,4 +1,4 @@
-"""What is learnt late of dumped serials is dumped at once, as of these serials, and is applied to what was built."""
+"""Late changes to dumped serials are dumped at once at these serials, and applied to existing builds."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,7 +37,7 @@ def small(tmp_path: Path) -> Iterator[SmallCatalog]:
 
 @pytest.fixture
 def storage(small: SmallCatalog, tmp_path: Path) -> Storage:
-    """A folder with a full dump up to serial 100, in which the one file was not read yet."""
+    """Return a storage folder with a full dump up to serial 100, in which the only file was not read yet."""
     return dumped_storage(small, tmp_path)
 
 
@@ -68,7 +68,7 @@ def same_as_a_new_full_dump(small: SmallCatalog, storage: Storage) -> bool:
     return before == {(row["normalized"], row["filename"]): row for row in iter_dump(storage, directory)}
 
 
-def test_a_late_read_is_due_dumped_and_built_before_anything_else_happens(small: SmallCatalog, storage: Storage):
+def test_late_read_is_due_dumped_and_built_without_new_events(small: SmallCatalog, storage: Storage):
     build_version("modules", storage=storage, catalog=small.catalog)
     assert write_late_changes(small.catalog, storage) is None
     assert list(write_missing_ranges(small.catalog, storage)) == []
@@ -80,7 +80,7 @@ def test_a_late_read_is_due_dumped_and_built_before_anything_else_happens(small:
     assert in_use(small) == ("0-100", "100-100")
     assert providers(storage, "module_of_late") == []
     need = due_datasets(small.catalog, storage, cover(small.catalog))["modules"].need
-    assert [dump.directory for dump in need.dumps] == ["100-100"]  # it is applied to the version that there is
+    assert [dump.directory for dump in need.dumps] == ["100-100"]  # it is applied to the existing version
     result = build_version("modules", storage=storage, catalog=small.catalog)
     assert (result.published, result.serial) == (True, 100)
     assert providers(storage, "module_of_late") == ["late"]
@@ -90,7 +90,7 @@ def test_a_late_read_is_due_dumped_and_built_before_anything_else_happens(small:
     assert same_as_a_new_full_dump(small, storage)
 
 
-def test_each_late_dump_has_what_is_new_and_all_stay_in_the_cover(small: SmallCatalog, storage: Storage):
+def test_late_dumps_have_new_changes_and_stay_in_the_cover(small: SmallCatalog, storage: Storage):
     for number in range(3):  # the same change again, which is logged once
         read_late(small, f"module_{number}")
         assert late_rows(small, storage) == [(LATE, [f"module_{number}"])]
@@ -108,7 +108,7 @@ def test_each_late_dump_has_what_is_new_and_all_stay_in_the_cover(small: SmallCa
     assert in_use(small) == ("0-110",)
 
 
-def test_what_a_range_will_have_is_left_to_it(small: SmallCatalog, storage: Storage):
+def test_changes_of_an_open_range_are_left_to_its_dump(small: SmallCatalog, storage: Storage):
     read_late(small, "module_of_late")
     serials = small.complete(120)
     assert not due_ranges(small.catalog).are_late_undumped
@@ -117,7 +117,7 @@ def test_what_a_range_will_have_is_left_to_it(small: SmallCatalog, storage: Stor
     assert list(write_missing_ranges(small.catalog, storage)) == []
 
 
-def test_a_range_that_is_dumped_meanwhile_takes_over(small: SmallCatalog, storage: Storage):
+def test_range_dumped_meanwhile_takes_over(small: SmallCatalog, storage: Storage):
     read_late(small, "module_of_late")
     last = cover(small.catalog).dumps[-1]
     opened = open_late_dump(small.catalog, last)
@@ -131,7 +131,7 @@ def test_a_range_that_is_dumped_meanwhile_takes_over(small: SmallCatalog, storag
     assert same_as_a_new_full_dump(small, storage)
 
 
-def test_what_is_learnt_while_a_late_dump_is_written_is_due_again(small: SmallCatalog, storage: Storage):
+def test_change_during_a_late_dump_is_due_again(small: SmallCatalog, storage: Storage):
     read_late(small, "first")
     last = cover(small.catalog).dumps[-1]
     opened = open_late_dump(small.catalog, last)
@@ -142,7 +142,7 @@ def test_what_is_learnt_while_a_late_dump_is_written_is_due_again(small: SmallCa
     assert in_use(small) == ("0-100", "100-100.2")
 
 
-def test_a_range_that_is_dumped_again_has_what_was_learnt_late(small: SmallCatalog, storage: Storage):
+def test_range_dumped_again_has_late_changes(small: SmallCatalog, storage: Storage):
     small.add(105, "late", "2.0", "late-2.0.tar.gz", modules=None)
     serials = small.complete(110)
     write_range(small.catalog, storage, serials)
@@ -157,9 +157,7 @@ def test_a_range_that_is_dumped_again_has_what_was_learnt_late(small: SmallCatal
     assert same_as_a_new_full_dump(small, storage)
 
 
-def test_compactions_join_late_dumps_between_ranges_and_leave_those_at_their_ends(
-    small: SmallCatalog, storage: Storage
-):
+def test_compactions_join_only_late_dumps_between_ranges(small: SmallCatalog, storage: Storage):
     for start in (100, 110, 120):
         read_late(small, f"at_{start}")
         late_rows(small, storage)
@@ -179,7 +177,7 @@ def test_compactions_join_late_dumps_between_ranges_and_leave_those_at_their_end
     assert same_as_a_new_full_dump(small, storage)
 
 
-def test_no_compaction_joins_more_than_it_may_though_late_dumps_lie_between(small: SmallCatalog, storage: Storage):
+def test_compaction_size_is_bounded_with_late_dumps_in_between(small: SmallCatalog, storage: Storage):
     for start in (100, 110, 120, 130):
         add_range(small, storage, start, serials=10)
         for number in range(3):
@@ -194,7 +192,7 @@ def test_no_compaction_joins_more_than_it_may_though_late_dumps_lie_between(smal
     assert live(small, storage) == before
 
 
-def test_versions_that_hold_late_dumps_are_built_on_after_compactions(small: SmallCatalog, storage: Storage):
+def test_versions_with_late_dumps_are_extended_after_compactions(small: SmallCatalog, storage: Storage):
     for start in (100, 110, 120, 130):
         add_range(small, storage, start, serials=10)
         read_late(small, f"at_{start}")

@@ -1,4 +1,4 @@
-"""Which dumps are missing, published and deleted."""
+"""Missing, published and deleted dumps."""
 
 import hashlib
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def named(upkeep: Upkeep) -> list[str]:
     return [one["path"] for one in part["manifests"]]
 
 
-def test_each_commit_is_named_and_a_clean_up_mends_what_a_kill_left_out(upkeep: Upkeep) -> None:
+def test_commits_are_published_and_clean_up_repairs_after_a_kill(upkeep: Upkeep) -> None:
     def covered() -> list[str]:
         return [manifest_path(directory) for directory in cover(upkeep.catalog).directories]
 
@@ -75,7 +75,7 @@ def test_ranges_follow_a_full_dump(small: SmallCatalog) -> None:
         missing_ranges(small.catalog)
 
 
-def test_each_complete_range_beyond_the_full_dump_gets_its_dump(small: SmallCatalog, storage: Storage) -> None:
+def test_complete_ranges_after_the_full_dump_are_dumped(small: SmallCatalog, storage: Storage) -> None:
     small.complete(10)
     small.complete(20)
     full_dump(small.catalog, storage, 1)
@@ -92,7 +92,7 @@ def test_each_complete_range_beyond_the_full_dump_gets_its_dump(small: SmallCata
     assert list(write_missing_ranges(small.catalog, storage)) == []
 
 
-def test_superseded_dumps_go_a_day_after_they_left_the_cover(upkeep: Upkeep) -> None:
+def test_superseded_dumps_are_deleted_a_day_after_leaving_the_cover(upkeep: Upkeep) -> None:
     ranges = [upkeep.dump_range() for _ in range(4)]
     upkeep.wait(100)
     [manifest] = compact(upkeep.catalog, upkeep.storage)
@@ -111,11 +111,11 @@ def test_superseded_dumps_go_a_day_after_they_left_the_cover(upkeep: Upkeep) -> 
     assert committed_directories(upkeep.storage) == ["0-3", manifest.directory]
     upkeep.assert_whole()
     assert upkeep.clean() == []
-    # no name is handed out twice
+    # no name is allocated twice
     assert write_range(upkeep.catalog, upkeep.storage, SerialRange(3, 6), again=True).directory == "3-6.2"
 
 
-def test_postgresql_and_a_store_without_folders_do_as_well(tmp_path: Path, postgres_database_url: str) -> None:
+def test_postgresql_and_object_stores_work_as_well(tmp_path: Path, postgres_database_url: str) -> None:
     upkeep = Upkeep(tmp_path, postgres_database_url, "memory:///")
     catalog, storage = upkeep.catalog, upkeep.storage
     upkeep.change()
@@ -138,7 +138,7 @@ def test_postgresql_and_a_store_without_folders_do_as_well(tmp_path: Path, postg
     catalog.close()
 
 
-def test_what_a_lease_holder_may_be_reading_stays(upkeep: Upkeep) -> None:
+def test_dumps_a_lease_holder_may_read_stay(upkeep: Upkeep) -> None:
     with lease(upkeep.catalog, "publish modules", ttl_s=1000 * HOUR):
         redone = full_dump(upkeep.catalog, upkeep.storage, 1, since=upkeep.catalog.clock())
         upkeep.wait(50)
@@ -147,7 +147,7 @@ def test_what_a_lease_holder_may_be_reading_stays(upkeep: Upkeep) -> None:
     assert cover(upkeep.catalog).directories == (redone.directory,)
 
 
-def test_an_open_full_dump_stays_until_it_is_overtaken(upkeep: Upkeep) -> None:
+def test_open_full_dump_stays_until_overtaken(upkeep: Upkeep) -> None:
     catalog, storage = upkeep.catalog, upkeep.storage
     left = open_full_dump(catalog, 16)
     write_shard(catalog, storage, left, 0)
@@ -167,7 +167,7 @@ def test_an_open_full_dump_stays_until_it_is_overtaken(upkeep: Upkeep) -> None:
     upkeep.assert_nothing_left_over()
 
 
-def test_a_storage_of_another_catalog_is_left_alone(upkeep: Upkeep, tmp_path: Path) -> None:
+def test_storage_of_another_catalog_is_not_changed(upkeep: Upkeep, tmp_path: Path) -> None:
     upkeep.wait(1000)
     (tmp_path / "other").mkdir()
     other = small_catalog(tmp_path / "other")

@@ -16,7 +16,7 @@ from pypi_assets.storage.store import Storage
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 
-def test_the_index_is_rebuilt_from_the_storage(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
+def test_dump_registry_is_rebuilt_from_the_storage(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
     full_dump(small.catalog, storage, 16)
     small.remove(110, "other-2.tar.gz")
     write_range(small.catalog, storage, small.complete(150))
