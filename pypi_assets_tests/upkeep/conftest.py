@@ -1,3 +1,3 @@
-"""The tests of upkeep share a catalog and a storage that age."""
+"""The upkeep tests share a catalog and a storage whose time passes on demand."""
 
 from pypi_assets_tests.upkeep.simulated_upkeep import upkeep as upkeep

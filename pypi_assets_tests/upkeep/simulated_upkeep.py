@@ -1,4 +1,4 @@
-"""A catalog and a storage that age as tests want: dumps and LevelDB versions come, and clean-ups delete them."""
+"""A catalog and a storage whose time passes on demand: dumps and LevelDB versions come, and clean-ups delete them."""
 
 import os
 import time
@@ -40,7 +40,7 @@ KEPT = 2
 
 @dataclass
 class Upkeep:
-    """A catalog and a storage whose time passes as tests say, and files that come and go."""
+    """A catalog and a storage whose time passes on demand, and files that are added and removed."""
 
     folder: Path
     database_url: str | None = None
@@ -64,7 +64,7 @@ class Upkeep:
         return self.small.catalog
 
     def wait(self, hours: float) -> None:
-        """Files that were written since the last call are as old as their writing."""
+        """Let time pass. Files written since the last call get the time of their writing."""
         for stored in self.storage.list():
             if stored.path not in self._stamped and (path := self.storage.local_path(stored.path)):
                 os.utime(path, (self.catalog.clock(),) * 2)
@@ -104,11 +104,11 @@ class Upkeep:
         return list(removals)
 
     def paths(self) -> set[str]:
-        """All that is stored, without what only names it."""
+        """Return all stored paths, except published.json and its parts."""
         return {stored.path for stored in self.storage.list() if not stored.path.startswith("published")}
 
     def assert_whole(self) -> None:
-        """The cover leads to what is live, and every valid version and what its input list names is there."""
+        """Check that the cover leads to the live files, and that all versions and their inputs exist."""
         found: dict[object, bool] = {}
         for directory in cover(self.catalog).directories:
             for row in iter_dump(self.storage, directory):
@@ -128,7 +128,7 @@ class Upkeep:
             assert paths.issuperset(file_path(directory, file.name) for file in manifest.files)
 
     def assert_nothing_left_over(self) -> None:
-        """Whatever there is has its reason."""
+        """Check that each stored object has a reason to exist."""
         versions = published_versions(self.storage, "modules")
         assert len(versions) <= KEPT
         inputs = [read_input_list(self.storage, "modules", version) for version in versions]

@@ -1,4 +1,4 @@
-"""How far look-ups lag, totals over all that is live, and errors that can disappear by themselves."""
+"""The lag of look-ups, totals over all live files, and errors that can disappear by themselves."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,28 +35,28 @@ def lag(index_serial: int | None, lagging_since: float | None = None, **datasets
     return answers_lag(datasets, index_serial, lagging_since, NOW)
 
 
-def test_answers_as_new_as_the_index_do_not_lag() -> None:
+def test_lookups_as_new_as_the_index_do_not_lag() -> None:
     found = lag(100, modules=dataset(100), hashes=dataset(100))
     assert (found.serial, found.serials, found.seconds, found.without_version) == (100, 0, 0.0, ())
 
 
-def test_the_dataset_that_lags_most_counts() -> None:
+def test_lag_is_the_largest_of_all_datasets() -> None:
     found = lag(100, modules=dataset(100), hashes=dataset(90, NOW - 60), depgraph=dataset(95, NOW - 20))
     assert (found.serial, found.serials, found.seconds) == (90, 10, 60.0)
 
 
-def test_an_event_that_not_even_the_catalog_has_counts_too() -> None:
+def test_lag_counts_events_missing_from_the_catalog() -> None:
     found = lag(103, NOW - 7, modules=dataset(100))
     assert (found.serials, found.seconds) == (3, 7.0)
 
 
-def test_what_is_not_known_is_none() -> None:
+def test_unknown_lag_is_none() -> None:
     assert (lag(None, modules=dataset(100)).serials, lag(None, modules=dataset(100)).seconds) == (None, None)
     assert lag(None, modules=dataset(100, NOW - 9)).seconds == 9.0
     assert lag(105, modules=dataset(100)).seconds is None
 
 
-def test_datasets_without_a_version_are_named() -> None:
+def test_datasets_without_a_version_are_reported() -> None:
     found = lag(100, NOW - 5, modules=dataset(100), hashes=dataset(None))
     assert (found.serial, found.without_version) == (100, ("hashes",))
     none = lag(100, NOW - 5, hashes=dataset(None))
@@ -79,7 +79,7 @@ def catalog(index: ServedIndex, tmp_path: Path) -> Iterator[Catalog]:
     opened.close()
 
 
-def test_totals_follow_each_range(index: ServedIndex, catalog: Catalog) -> None:
+def test_totals_are_updated_by_each_range(index: ServedIndex, catalog: Catalog) -> None:
     assert live_totals(catalog) == LiveTotals(live=2, read=1, failed=1)
     index.wheel("demo", "2.0")
     index.history.remove_project("broken")
@@ -88,7 +88,7 @@ def test_totals_follow_each_range(index: ServedIndex, catalog: Catalog) -> None:
     assert recount(catalog) == {}
 
 
-def test_counting_again_corrects_what_differs(catalog: Catalog) -> None:
+def test_recount_corrects_differences(catalog: Catalog) -> None:
     with catalog.write() as connection:
         connection.execute(delete(counters).where(counters.c.name == "live: data"))
         add_counts(connection, {"reads in the queue": 5})
@@ -107,7 +107,7 @@ TRANSIENT = [
 
 
 @pytest.mark.parametrize("error", TRANSIENT, ids=lambda error: type(error).__name__)
-def test_what_others_may_repair_is_transient(error: Exception):
+def test_errors_that_others_may_repair_are_transient(error: Exception):
     assert is_transient(error)
     wrapped = CatalogError("that failed")
     wrapped.__cause__ = error
@@ -119,5 +119,5 @@ def test_what_others_may_repair_is_transient(error: Exception):
     [CatalogError("gone backwards"), RefusedError("403", "url"), IntegrityError("INSERT", {}, Exception()), KeyError()],
     ids=lambda error: type(error).__name__,
 )
-def test_what_needs_a_person_is_not(error: Exception):
+def test_errors_that_need_an_operator_are_not_transient(error: Exception):
     assert not is_transient(error)

@@ -1,6 +1,6 @@
-"""What may be deleted is one chain: its order, what it counts, and that a link that fails stops no independent one.
+"""Deletions form one chain: its order, its counts, and that a failing link stops no independent link.
 
-After any sequence of dumps, builds, clean-ups and kills all is whole, and nothing is left over.
+After any sequence of dumps, builds, clean-ups and kills, nothing is missing and nothing is left over.
 """
 
 import time
@@ -61,7 +61,7 @@ def index(tmp_path: Path) -> Iterator[ServedIndex]:
 
 @pytest.fixture
 def catalog(index: ServedIndex, tmp_path: Path) -> Iterator[Catalog]:
-    """A crawled catalog with two full dumps, of which the first has been superseded."""
+    """Yield a crawled catalog with two full dumps, the first of which is superseded."""
     catalog = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))
     crawl_full(index.crawler(catalog))
     for _ in range(2):
@@ -75,14 +75,16 @@ def later(catalog: Catalog, days: int = 3) -> Catalog:
 
 
 def put_unused_pack(index: ServedIndex) -> str:
-    """A pack of nothing, as a crawl that was killed leaves it."""
+    """Store an unreferenced pack, as a killed crawl leaves it."""
     pack = make_pack([])
     index.storage.put(pack_path(pack.name), pack.content)
     return pack_path(pack.name)
 
 
 def clean(index: ServedIndex, catalog: Catalog, failing: Collection[str] = ()) -> tuple[CleanedUp, list[str]]:
-    """What the chain deleted, and what was in the storage when it came to Dagster, of which these removals fail."""
+    """Run the chain. Return its deletions, and the stored paths at the time of the Dagster links. Links in `failing`
+    fail.
+    """
     found: list[str] = []
 
     def fail(name: str) -> None:
@@ -108,7 +110,7 @@ def lose_packs(index: ServedIndex) -> None:
         index.storage.delete(stored.path)
 
 
-def test_dumps_then_packs_then_partitions(index: ServedIndex, catalog: Catalog) -> None:
+def test_chain_deletes_dumps_then_packs_then_partitions(index: ServedIndex, catalog: Catalog) -> None:
     unused = put_unused_pack(index)
     first, second = committed_directories(index.storage)
     now, _ = clean(index, catalog)
@@ -124,7 +126,7 @@ def test_dumps_then_packs_then_partitions(index: ServedIndex, catalog: Catalog) 
     assert counts["bytes"] > 0
 
 
-def test_a_dry_run_deletes_nothing(index: ServedIndex, catalog: Catalog) -> None:
+def test_dry_run_deletes_nothing(index: ServedIndex, catalog: Catalog) -> None:
     unused = put_unused_pack(index)
     before = {stored.path for stored in index.storage.list()}
     chain = DeletionChain(later(catalog), index.storage, KEPT)
@@ -134,7 +136,7 @@ def test_a_dry_run_deletes_nothing(index: ServedIndex, catalog: Catalog) -> None
     assert {stored.path for stored in index.storage.list()} == before
 
 
-def test_rows_go_with_the_chain_and_by_their_own_link(index: ServedIndex, catalog: Catalog) -> None:
+def test_rows_are_deleted_by_the_chain_and_by_their_own_link(index: ServedIndex, catalog: Catalog) -> None:
     with catalog.write() as connection:
         store_lists(connection, [["nothing-requires-it"]])
     chain = DeletionChain(later(catalog), index.storage, KEPT)
@@ -145,11 +147,11 @@ def test_rows_go_with_the_chain_and_by_their_own_link(index: ServedIndex, catalo
     assert cleaned.counts["rows"] == 1
     long_after = Catalog(catalog.engine, lambda: time.time() + 200 * DAY_S)
     [first, *_] = [dump.directory for dump in committed_dumps(catalog)]
-    assert DeletionChain(long_after, index.storage, KEPT).clean_rows()["dumps"] == 1  # the one that was superseded
+    assert DeletionChain(long_after, index.storage, KEPT).clean_rows()["dumps"] == 1  # the superseded dump
     assert open_full_dump(catalog, 1).directory not in {first, f"{first}.2"}
 
 
-def test_each_link_deletes_its_own_alone(index: ServedIndex, catalog: Catalog) -> None:
+def test_each_link_deletes_only_its_own_objects(index: ServedIndex, catalog: Catalog) -> None:
     unused = put_unused_pack(index)
     first, second = committed_directories(index.storage)
     chain = DeletionChain(later(catalog), index.storage, KEPT)
@@ -162,7 +164,7 @@ def test_each_link_deletes_its_own_alone(index: ServedIndex, catalog: Catalog) -
     assert committed_directories(index.storage) == [second]
 
 
-def test_one_chain_at_a_time(index: ServedIndex, catalog: Catalog) -> None:
+def test_only_one_chain_runs_at_a_time(index: ServedIndex, catalog: Catalog) -> None:
     with lease(catalog, LEASE_NAME), pytest.raises(LeaseTakenError):
         clean(index, catalog)
 
@@ -184,7 +186,7 @@ def test_dumps_of_another_catalog_keep_exports_and_stop_no_other_link(index: Ser
     unused = put_unused_pack(index)
     export = export_parquet(catalog, index.storage).export
     full_dump(catalog, index.storage, 1, since=catalog.clock())
-    export_parquet(catalog, index.storage)  # supersedes the first
+    export_parquet(catalog, index.storage)  # supersedes the first export
     for stored in list(index.storage.list(DUMPS)):
         index.storage.delete(stored.path)
     cleaned, seen = clean(index, later(catalog))
@@ -195,7 +197,7 @@ def test_dumps_of_another_catalog_keep_exports_and_stop_no_other_link(index: Ser
     assert (counts["superseded"], counts["packs"], counts["partitions"], counts["runs"]) == (0, 1, 2, 3)
 
 
-def test_partitions_and_runs_stop_each_other_no_more_than_packs_stop_them(index: ServedIndex, catalog: Catalog) -> None:
+def test_failing_packs_partitions_and_runs_stop_no_other_link(index: ServedIndex, catalog: Catalog) -> None:
     without_partitions, _ = clean(index, catalog, {"partitions"})
     assert list(without_partitions.failures) == ["partitions"]
     assert without_partitions.counts["runs"] == 3
@@ -216,7 +218,7 @@ def test_partitions_and_runs_stop_each_other_no_more_than_packs_stop_them(index:
     }
 
 
-def test_days_of_solvability_go_long_after_they_were_made(index: ServedIndex, catalog: Catalog) -> None:
+def test_days_of_solvability_are_deleted_long_after_creation(index: ServedIndex, catalog: Catalog) -> None:
     path = solvability_path(date(2026, 3, 1))
     index.storage.put(path, b"a day")
     before = clean(index, later(catalog, 399))[0].counts
@@ -228,7 +230,7 @@ def test_days_of_solvability_go_long_after_they_were_made(index: ServedIndex, ca
     assert not index.storage.exists(path)
 
 
-def test_what_is_kept_follows_from_the_settings(tmp_path: Path) -> None:
+def test_retention_follows_the_settings(tmp_path: Path) -> None:
     settings = load_settings(home=tmp_path, superseded_kept_hours=2, leveldb_versions_kept=4, parquet_exports_kept=5)
     assert kept_from(settings) == Kept(2 * 3600, 4, 5, settings.partitions_kept_days)
     settings = load_settings(home=tmp_path, visits_kept_days=7, read_attempts_kept_days=8)
@@ -236,7 +238,7 @@ def test_what_is_kept_follows_from_the_settings(tmp_path: Path) -> None:
     assert kept_from(load_settings(home=tmp_path, solvability_kept_days=9)).solvability_days == 9
 
 
-def test_who_lets_a_lease_expire_and_wakes_up_publishes_nothing(upkeep: Upkeep) -> None:
+def test_expired_lease_holder_publishes_nothing(upkeep: Upkeep) -> None:
     with lease(upkeep.catalog, "publish modules", ttl_s=HOUR) as held:
         upkeep.wait(2)
         upkeep.clean(dry_run=True)
@@ -247,7 +249,7 @@ def test_who_lets_a_lease_expire_and_wakes_up_publishes_nothing(upkeep: Upkeep) 
             held.renew()
 
 
-def test_what_stopped_attempts_have_left_goes_after_a_day(upkeep: Upkeep) -> None:
+def test_remains_of_stopped_attempts_are_deleted_after_a_day(upkeep: Upkeep) -> None:
     catalog, storage = upkeep.catalog, upkeep.storage
     upkeep.dump_range()
     stopped = open_range_dump(catalog, upkeep.change())
@@ -262,14 +264,14 @@ def test_what_stopped_attempts_have_left_goes_after_a_day(upkeep: Upkeep) -> Non
     upkeep.wait(2)
     expected = {"6-9", "0-3", "77-88", "00001"}
     assert directories(upkeep.clean()) == dict.fromkeys(expected, DeletionReason.ABANDONED)
-    with pytest.raises(DumpDroppedError):  # its writer wakes up
+    with pytest.raises(DumpDroppedError):  # its writer resumes
         commit(catalog, storage, stopped)
     assert committed_directories(storage) == ["0-3", "3-6", "88-99"]
     upkeep.dump_range()
     upkeep.assert_whole()
 
 
-def test_what_a_killed_put_has_left_goes_after_a_day(upkeep: Upkeep) -> None:
+def test_remains_of_a_killed_put_are_deleted_after_a_day(upkeep: Upkeep) -> None:
     left = upkeep.storage.local_path("modules/leveldbs/00001/CURRENT#1")
     assert left is not None
     left.parent.mkdir(parents=True)
@@ -293,7 +295,7 @@ STEPS = [
 @pytest.mark.nightly
 @settings(max_examples=examples(20), deadline=None)
 @given(st.lists(st.sampled_from(STEPS), max_size=16), st.randoms(use_true_random=False))
-def test_after_any_sequence_all_is_whole_and_nothing_is_left_over(steps: list[str], random: object) -> None:
+def test_any_sequence_leaves_nothing_missing_or_left_over(steps: list[str], random: object) -> None:
     choose: Callable[[Sequence[str]], str] = random.choice  # type: ignore[attr-defined]
     with TemporaryDirectory() as folder, ExitStack() as held:
         upkeep = Upkeep(Path(folder))
@@ -345,7 +347,7 @@ def test_after_any_sequence_all_is_whole_and_nothing_is_left_over(steps: list[st
                 held.enter_context(lease(catalog, "publish depgraph", ttl_s=20 * HOUR))
             upkeep.assert_whole()
         held.close()
-        full_dump(catalog, storage, 16)  # whatever was left open is finished or overtaken
+        full_dump(catalog, storage, 16)  # unfinished dumps are completed or overtaken
         upkeep.build()
         for _ in range(2):
             upkeep.wait(25)
@@ -356,6 +358,6 @@ def test_after_any_sequence_all_is_whole_and_nothing_is_left_over(steps: list[st
 
 
 def _clean_meanwhile(upkeep: Upkeep, hours: float) -> None:
-    """Time passes for a build, in which others clean up."""
+    """Let time pass during a build, while another process cleans up."""
     upkeep.wait(hours)
     upkeep.clean()

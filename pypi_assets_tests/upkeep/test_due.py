@@ -1,4 +1,4 @@
-"""What is due in each stage, as the catalog and the storage say."""
+"""The due work of each stage, from the catalog and the storage."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ NOTHING = dict.fromkeys(
 
 
 class UnwritableCatalog(Catalog):
-    """A catalog in which no transaction may be opened that writes. Counts transactions, and reads of the dumps."""
+    """A catalog that rejects write transactions. It counts transactions and reads of the dumps."""
 
     def __init__(self, catalog: Catalog) -> None:
         super().__init__(create_engine(catalog.engine.url), catalog.clock)
@@ -85,13 +85,13 @@ def due(index: ServedIndex, catalog: Catalog) -> Due:
 
 
 def counts(index: ServedIndex, catalog: Catalog) -> dict[str, int]:
-    """What is due, without what is not."""
+    """Return the counts of due work, without zeros."""
     found = due(index, catalog).counts
     assert found.keys() == NOTHING.keys()
     return {work: count for work, count in found.items() if count}
 
 
-def test_each_stage_makes_the_next_one_due(index: ServedIndex, catalog: Catalog) -> None:
+def test_each_stage_makes_the_next_due(index: ServedIndex, catalog: Catalog) -> None:
     crawler = index.crawler(catalog)
     assert counts(index, catalog) == {"full_crawl": 1}
     list_index(crawler)
@@ -118,7 +118,7 @@ def test_each_stage_makes_the_next_one_due(index: ServedIndex, catalog: Catalog)
     assert counts(index, catalog) == built
 
 
-def test_parquet_is_due_once_a_first_export_is_older_than_the_dumps(index: ServedIndex, catalog: Catalog) -> None:
+def test_parquet_is_due_once_the_export_is_older_than_the_dumps(index: ServedIndex, catalog: Catalog) -> None:
     crawler = index.crawler(catalog)
     crawl_full(crawler)
     full_dump(catalog, index.storage, 1)
@@ -131,7 +131,7 @@ def test_parquet_is_due_once_a_first_export_is_older_than_the_dumps(index: Serve
     assert due(index, catalog).is_parquet_due
 
 
-def test_the_journal_is_due_once_it_was_begun(index: ServedIndex, catalog: Catalog) -> None:
+def test_journal_is_due_once_started(index: ServedIndex, catalog: Catalog) -> None:
     crawler = index.crawler(catalog)
     crawl_full(crawler)
     assert due_journal(catalog) == JournalDue()
@@ -148,12 +148,12 @@ def test_the_journal_is_due_once_it_was_begun(index: ServedIndex, catalog: Catal
     assert due_journal(catalog) == JournalDue(index.serial)
 
 
-def test_without_a_storage_the_catalog_still_answers(catalog: Catalog) -> None:
+def test_catalog_stages_are_reported_without_a_storage(catalog: Catalog) -> None:
     found = what_is_due(catalog, None)
     assert (found.datasets, found.counts["full_crawl"]) == ({}, 1)
 
 
-def test_what_is_due_reads_one_state_and_opens_no_transaction_that_writes(index: ServedIndex, catalog: Catalog) -> None:
+def test_due_reads_one_state_without_write_transactions(index: ServedIndex, catalog: Catalog) -> None:
     unwritable = UnwritableCatalog(catalog)
 
     def assert_reads_once(**work: int) -> None:
@@ -162,7 +162,7 @@ def test_what_is_due_reads_one_state_and_opens_no_transaction_that_writes(index:
         assert unwritable.seen == {"transactions": 1, "reads of dumps": 1}
         unwritable.seen.clear()
         assert counts(index, unwritable).items() >= work.items()
-        assert unwritable.seen == {"transactions": 2, "reads of dumps": 1}  # of the catalog's stages, of all datasets
+        assert unwritable.seen == {"transactions": 2, "reads of dumps": 1}  # the catalog's stages, and all datasets
 
     assert_reads_once(full_crawl=1)
     crawler = index.crawler(catalog)
@@ -177,7 +177,7 @@ def test_what_is_due_reads_one_state_and_opens_no_transaction_that_writes(index:
     unwritable.close()
 
 
-def test_no_dataset_has_the_name_of_a_stage() -> None:
+def test_no_dataset_is_named_like_a_stage() -> None:
     assert set(STAGES).isdisjoint(DATASETS)
     assert {*STAGES, *DATASETS} == NOTHING.keys()
     with pytest.raises(ValueError, match=r"parquet, ranges"):

@@ -1,6 +1,6 @@
-"""Each row of the table of what the catalog keeps: what it names deletes old rows, and keeps those that are not old.
+"""Each row of the docs' retention table: the named mechanism deletes old rows, and keeps recent rows.
 
-A case makes old rows, then ones that are not, then lets happen what the docs name. So it yields twice.
+A case makes old rows, then recent rows, then runs the mechanism that the docs name. So it yields twice.
 """
 
 import re
@@ -64,7 +64,7 @@ Case = Callable[[Upkeep], Iterator[None]]
 
 
 def pruned_tables() -> dict[str, list[str]]:
-    """The tables of each row of the docs that names what deletes rows, by the first one."""
+    """Return the tables of each docs row that names a deletion mechanism, by the first table."""
     section = DOCS.read_text().partition("\n## What the catalog keeps\n")[2].partition("\n## ")[0]
     rows = [line.split("|") for line in section.splitlines() if line.startswith("| `")]
     names = [re.findall(r"`(\w+)`", row[1]) for row in rows if row[3].strip()]
@@ -82,7 +82,7 @@ def chain(upkeep: Upkeep) -> DeletionChain:
 
 
 def prune(upkeep: Upkeep) -> None:
-    """What `pypi-assets admin prune` does, and the nightly clean-up."""
+    """Run the catalog part of `pypi-assets admin prune` and the nightly clean-up."""
     chain(upkeep).clean_rows()
 
 
@@ -123,7 +123,7 @@ def attempted(upkeep: Upkeep) -> Iterator[None]:
 
 
 def listed(upkeep: Upkeep) -> Iterator[None]:
-    """The lists of a file that is reprocessed go, those that it has then stay."""
+    """Reprocess a file: its old lists are deleted, and its current lists stay."""
     upkeep.small.add(1, "demo", "1", "demo-1.tar.gz", modules=("m",), requires_dist=("base",))
     yield
     upkeep.small.reprocess("demo-1.tar.gz", ("n",), ("other",))
@@ -171,7 +171,7 @@ def versioned(upkeep: Upkeep) -> Iterator[None]:
 
 
 def packed(upkeep: Upkeep) -> Iterator[None]:
-    """A pack whose extract is in a newer one goes, and the one that a file points into stays."""
+    """Move an extract into a newer pack: the old pack is deleted, and the referenced pack stays."""
 
     def pack(content: bytes) -> None:
         name = put(upkeep.storage, [PackedExtract("demo", "demo-1.tar.gz", None, content)])
@@ -215,12 +215,12 @@ def queued_visits(upkeep: Upkeep) -> Iterator[None]:
             queue_visits(connection, range_workload(serials), [(1, 0, serials.end)])
             connection.execute(update(visit_queue).values(state="done"))
         yield
-    for serials in (done, under_way):  # the second one is not complete
+    for serials in (done, under_way):  # the second range is not complete
         forget_visits(upkeep.catalog, range_workload(serials))
 
 
 def folded(upkeep: Upkeep) -> Iterator[None]:
-    """A folding replaces all that was appended by one row with the same sum."""
+    """Fold counts: all appended rows become one row with the same sum."""
     catalog = upkeep.catalog
 
     def add(connection: Connection) -> None:
@@ -247,7 +247,7 @@ def claimed(upkeep: Upkeep) -> Iterator[None]:
     with upkeep.catalog.write() as connection:
         claim_workload(connection, "range:1-2", "dead", upkeep.catalog.clock(), upkeep.catalog.clock() + 300)
     yield
-    with upkeep.catalog.write() as connection:  # at work already when the other one was
+    with upkeep.catalog.write() as connection:  # already active when the other one was
         claim_workload(connection, "range:1-2", "living", 0.0, upkeep.catalog.clock() + 300)
     yield
     claim("next")
@@ -276,7 +276,7 @@ def kept_aside(upkeep: Upkeep) -> Iterator[None]:
 
 
 def changed_late(upkeep: Upkeep) -> Iterator[None]:
-    """A change at the serial 4 replaces what changed at 5, and what changed at 3 stays."""
+    """Change serial 4: it replaces the change at 5, and the change at 3 stays."""
 
     def change(serial: int) -> None:
         with upkeep.catalog.write() as connection:
@@ -293,7 +293,7 @@ def changed_late(upkeep: Upkeep) -> Iterator[None]:
 
 
 def marked(upkeep: Upkeep) -> Iterator[None]:
-    """A search takes the oldest marks, and leaves what comes meanwhile to the next one."""
+    """Search a scope: it takes the oldest marks and leaves newer marks to the next search."""
 
     def mark(connection: Connection) -> None:
         mark_projects(connection, [1])
@@ -306,7 +306,7 @@ def marked(upkeep: Upkeep) -> Iterator[None]:
     yield
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(discovery, "_MARKS_AT_ONCE", 1)
-        patch.setattr(discovery, "mark_projects", lambda *_: None)  # what enters is marked too
+        patch.setattr(discovery, "mark_projects", lambda *_: None)  # entering projects are marked too
         upkeep.catalog.transact(partial(discover, now=0.0))
 
 
@@ -377,13 +377,13 @@ CASES: dict[str, Case] = {
 }
 
 
-def test_each_row_that_names_what_deletes_has_a_case() -> None:
+def test_each_documented_deletion_has_a_case() -> None:
     assert sorted(CASES) == sorted(pruned_tables())
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("names", pruned_tables().values(), ids=lambda names: names[0])
-def test_what_the_docs_name_deletes_what_is_old_and_nothing_else(
+def test_documented_mechanism_deletes_only_old_rows(
     upkeep: Upkeep, names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pruning, "FIRST_VISITS_KEPT", 0)
@@ -396,6 +396,6 @@ def test_what_the_docs_name_deletes_what_is_old_and_nothing_else(
     assert next(case, None) is None
     for name in names:
         left = keys_of(upkeep, name)
-        assert young[name] or name in {"counters", "epochs"}  # whose cases look themselves at what stays
-        assert old[name] - left, f"nothing old went from {name}"
-        assert young[name] <= left, f"{name} lost what is not old"
+        assert young[name] or name in {"counters", "epochs"}  # their cases check what stays
+        assert old[name] - left, f"no old row of {name} was deleted"
+        assert young[name] <= left, f"{name} lost recent rows"

@@ -1,4 +1,4 @@
-"""Which ranges and versions are shown: what is not in use yet, what is recent, and the newest version."""
+"""Displayed ranges and versions: unused ones, recent ones, and the newest version."""
 
 from sqlalchemy import update
 
@@ -15,7 +15,7 @@ DAY_HOURS = 24.0
 
 
 def dump_new_range(upkeep: Upkeep) -> SerialRange:
-    """A range that is complete by now, and its dump."""
+    """Complete and dump a new range, and return it."""
     upkeep.dump_range()
     with upkeep.catalog.write() as connection:
         of_range = serial_ranges.c.start == upkeep.last_range.start
@@ -23,19 +23,19 @@ def dump_new_range(upkeep: Upkeep) -> SerialRange:
     return upkeep.last_range
 
 
-def test_a_range_is_shown_for_some_days_after_its_dump_came_into_use(upkeep: Upkeep) -> None:
+def test_range_is_shown_for_some_days_after_its_dump_is_used(upkeep: Upkeep) -> None:
     baseline = upkeep.last_range
     first = dump_new_range(upkeep)
     upkeep.wait(60 * DAY_HOURS)
     second = dump_new_range(upkeep)
-    assert shown_ranges(upkeep.catalog, DAYS) == [first, second]  # the baseline is no range that follows
+    assert shown_ranges(upkeep.catalog, DAYS) == [first, second]  # the baseline is not an incremental range
     assert old_partitions(upkeep.catalog, DAYS).ranges == {baseline.key}
     upkeep.wait(60 * DAY_HOURS)
     assert shown_ranges(upkeep.catalog, DAYS) == [second]
     assert old_partitions(upkeep.catalog, DAYS).ranges == {baseline.key, first.key}
 
 
-def test_a_range_that_is_not_in_use_is_shown_however_old_it_is(upkeep: Upkeep) -> None:
+def test_unused_range_is_shown_at_any_age(upkeep: Upkeep) -> None:
     old = dump_new_range(upkeep)
     undumped = upkeep.change()
     upkeep.wait(1000 * DAY_HOURS)
@@ -45,7 +45,7 @@ def test_a_range_that_is_not_in_use_is_shown_however_old_it_is(upkeep: Upkeep) -
     assert old.key in old_partitions(upkeep.catalog, DAYS).ranges
 
 
-def test_beyond_a_serial_only_what_is_new_or_not_in_use_is_returned(upkeep: Upkeep) -> None:
+def test_ranges_after_a_serial_are_new_or_unused(upkeep: Upkeep) -> None:
     first = dump_new_range(upkeep)
     second, undumped = dump_new_range(upkeep), upkeep.change()
     assert shown_ranges(upkeep.catalog, DAYS) == [first, second, undumped]
@@ -57,7 +57,7 @@ def test_each_range_is_either_shown_or_old(upkeep: Upkeep) -> None:
     for _ in range(3):
         dump_new_range(upkeep)
         upkeep.wait(40 * DAY_HOURS)
-    with upkeep.catalog.write() as connection:  # of an older version of the code
+    with upkeep.catalog.write() as connection:  # written by an older version of the code
         of_range = serial_ranges.c.end == upkeep.last_range.start
         connection.execute(update(serial_ranges).where(of_range).values(completed_at=None))
     upkeep.change()
@@ -71,7 +71,7 @@ def test_each_range_is_either_shown_or_old(upkeep: Upkeep) -> None:
         assert (shown | old, shown & old) == (known, set())
 
 
-def test_the_newest_version_is_shown_however_old_it_is(upkeep: Upkeep) -> None:
+def test_newest_version_is_shown_at_any_age(upkeep: Upkeep) -> None:
     assert shown_versions(upkeep.catalog, DAYS) == []
     numbers = []
     for _ in range(3):
@@ -85,7 +85,7 @@ def test_the_newest_version_is_shown_however_old_it_is(upkeep: Upkeep) -> None:
     assert shown_versions(upkeep.catalog, DAYS) == numbers[2:]
 
 
-def test_runs_are_kept_for_as_many_days(upkeep: Upkeep) -> None:
+def test_runs_are_kept_for_the_same_number_of_days(upkeep: Upkeep) -> None:
     clock = upkeep.catalog.clock
     before = clock()
     assert before - DAYS * 86_400 <= runs_kept_since(upkeep.catalog, DAYS) <= clock() - DAYS * 86_400
