@@ -1,4 +1,4 @@
-"""Followers of a small index, in a thread or in a process of their own, and what is true once they have caught up."""
+"""Followers of a small index, in a thread or a separate process, and checks for their results."""
 
 import json
 import os
@@ -34,7 +34,7 @@ PACE = FollowerPace(poll_s=0.05, leveldb_s=0.1, look_s=0.5)
 
 
 def begin(index: ServedIndex, catalog: Catalog) -> None:
-    """Crawls what is on the index, dumps it, and builds the first versions."""
+    """Crawl the index, dump the catalog, and build the first versions."""
     crawl_full(index.crawler(catalog))
     full_dump(catalog, index.storage, 1)
     for name in DATASETS:
@@ -43,7 +43,7 @@ def begin(index: ServedIndex, catalog: Catalog) -> None:
 
 @dataclass
 class Following:
-    """A follower in a thread. `steps` are the lines that it has logged."""
+    """A follower in a thread. `steps` holds the lines that it has logged."""
 
     crawler: Crawler
     folder: Path
@@ -67,7 +67,7 @@ class Following:
 
 @contextmanager
 def following(crawler: Crawler, folder: Path) -> Iterator[Following]:
-    """Follows within the block, and stops at its end."""
+    """Run a follower during the block, and stop it at the end."""
     one = Following(crawler, folder)
     thread = threading.Thread(target=one.run)
     thread.start()
@@ -80,7 +80,7 @@ def following(crawler: Crawler, folder: Path) -> Iterator[Following]:
 
 
 def start_process(index: ServedIndex, catalog: Catalog, folder: Path, **settings: object) -> ForkedProgram:
-    """`pypi-assets follow` in a process of its own."""
+    """Start `pypi-assets follow` in a separate process."""
     values = {
         "HOME": folder / "home",
         "INDEX_URL": index.url,
@@ -111,25 +111,25 @@ def until(is_done: Callable[[], bool], seconds: float = 180.0) -> None:
 
 
 def is_answered(index: ServedIndex, *modules: str) -> bool:
-    """Whether the newest version has all these modules."""
+    """Check whether the newest version has all these modules."""
     with open_latest("modules", index.storage) as reader:
         return all(reader.module(module).results for module in modules)
 
 
 def journal_files(index: ServedIndex) -> Counter[str]:
-    """How often the journal has that each file was read."""
+    """Count the read records of each file in the journal."""
     records = records_of(Journal(index.storage), streams=("content",))
     return Counter(str(record["filename"]) for record in records if record["kind"] == "file read")
 
 
 def assert_exact(index: ServedIndex, catalog: Catalog) -> None:
-    """Nothing is lost, the ledger has no gap, and no file was read twice."""
+    """Check that the catalog equals the index, the ledger has no gap, and no file was read twice."""
     assert live(catalog) == index.shown()
     assert assert_sound(catalog) >= {filename for filename, _ in index.shown()}
 
 
 def assert_sound(catalog: Catalog) -> set[str]:
-    """The ledger has no gap, and no file was read twice. Returns the files that were read."""
+    """Check that the ledger has no gap and no file was read twice. Return the files that were read."""
     with catalog.read() as connection:
         assert faulty_ranges(connection, only_newest=False) == []
         assert {entry.state for entry in ledger(connection)} == {RangeState.COMPLETE}

@@ -1,4 +1,4 @@
-"""One pass does all due work: from an empty catalog to answers, and later from an upload to them."""
+"""One pass does all due work: from an empty catalog to answers, and later from an upload to new answers."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +21,7 @@ def steps_of(index: ServedIndex, catalog: Catalog, folder: Path) -> list[Mapping
     return steps
 
 
-def test_it_goes_from_nothing_to_answers_and_then_to_new_ones(
+def test_pass_leads_from_empty_catalog_to_answers_and_new_answers(
     index: ServedIndex, catalog: Catalog, tmp_path: Path
 ) -> None:
     assert not is_begun(catalog)
@@ -40,7 +40,7 @@ def test_it_goes_from_nothing_to_answers_and_then_to_new_ones(
     assert is_answered(index, "first_module", "second_module")
 
 
-def test_an_error_ends_it_and_the_next_pass_goes_on(index: ServedIndex, catalog: Catalog, tmp_path: Path) -> None:
+def test_error_ends_the_pass_and_the_next_pass_continues(index: ServedIndex, catalog: Catalog, tmp_path: Path) -> None:
     steps_of(index, catalog, tmp_path)
     before = index.serial
     index.wheel("second", "1.0")
@@ -55,5 +55,5 @@ def test_an_error_ends_it_and_the_next_pass_goes_on(index: ServedIndex, catalog:
     assert is_answered(index, "second_module")
 
 
-def test_a_dump_has_more_files_the_more_distributions_there_are() -> None:
+def test_dump_has_more_files_for_more_distributions() -> None:
     assert [shards_for(files) for files in (0, 20_000, 20_001, 320_000, 320_001, 10**8)] == [1, 1, 16, 16, 256, 256]

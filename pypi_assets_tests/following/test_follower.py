@@ -1,4 +1,4 @@
-"""The follower: what is uploaded is in the journal, in dumps and in LevelDBs by itself, whoever works meanwhile."""
+"""The follower writes uploads to the journal, dumps and LevelDBs without commands, even if other workers are active."""
 
 import threading
 from pathlib import Path
@@ -28,7 +28,7 @@ from pypi_assets_tests.following.followers import (
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
 
-def test_an_upload_reaches_the_journal_the_dumps_and_the_leveldbs(index: ServedIndex, catalog: Catalog, tmp_path: Path):
+def test_upload_reaches_the_journal_dumps_and_leveldbs(index: ServedIndex, catalog: Catalog, tmp_path: Path):
     begin(index, catalog)
     with following(index.crawler(catalog), tmp_path) as one:
         index.wheel("second", "1.0")
@@ -52,7 +52,7 @@ def test_an_upload_reaches_the_journal_the_dumps_and_the_leveldbs(index: ServedI
         assert verify(name, newest, storage=index.storage, deep=True).problems == ()
 
 
-def test_what_was_left_is_done_at_the_start(index: ServedIndex, catalog: Catalog, tmp_path: Path):
+def test_remaining_work_is_done_at_the_start(index: ServedIndex, catalog: Catalog, tmp_path: Path):
     begin(index, catalog)
     index.wheel("second", "1.0")
     crawl_incremental(index.crawler(catalog))  # neither in the journal nor dumped
@@ -63,7 +63,7 @@ def test_what_was_left_is_done_at_the_start(index: ServedIndex, catalog: Catalog
     assert_exact(index, catalog)
 
 
-def test_it_waits_while_no_full_crawl_is_complete(index: ServedIndex, catalog: Catalog, tmp_path: Path):
+def test_follower_waits_for_a_complete_full_crawl(index: ServedIndex, catalog: Catalog, tmp_path: Path):
     with following(index.crawler(catalog), tmp_path) as one:
         until(lambda: bool(one.logged("waiting")))
         crawl_full(index.crawler(catalog))
@@ -74,7 +74,7 @@ def test_it_waits_while_no_full_crawl_is_complete(index: ServedIndex, catalog: C
     assert_exact(index, catalog)
 
 
-def test_errors_of_the_index_are_survived(index: ServedIndex, catalog: Catalog, tmp_path: Path):
+def test_follower_survives_index_errors(index: ServedIndex, catalog: Catalog, tmp_path: Path):
     begin(index, catalog)
     index.faults = lambda _: Response(status_code=503)
     with following(index.crawler(catalog), tmp_path) as one:
@@ -86,7 +86,7 @@ def test_errors_of_the_index_are_survived(index: ServedIndex, catalog: Catalog, 
     assert_exact(index, catalog)
 
 
-def test_an_index_that_has_gone_backwards_needs_a_person(index: ServedIndex, catalog: Catalog, tmp_path: Path):
+def test_index_that_went_backwards_needs_an_operator(index: ServedIndex, catalog: Catalog, tmp_path: Path):
     begin(index, catalog)
     with served_index(tmp_path / "other") as younger:
         younger.storage = index.storage
@@ -102,7 +102,7 @@ def test_an_index_that_has_gone_backwards_needs_a_person(index: ServedIndex, cat
 
 
 @pytest.mark.nightly
-def test_a_page_that_fails_holds_up_no_other_range(index: ServedIndex, catalog: Catalog, tmp_path: Path):
+def test_failing_page_delays_no_other_range(index: ServedIndex, catalog: Catalog, tmp_path: Path):
     begin(index, catalog)
     fails = threading.Event()
     fails.set()
@@ -111,7 +111,9 @@ def test_a_page_that_fails_holds_up_no_other_range(index: ServedIndex, catalog: 
         return Response(status_code=503) if fails.is_set() and request.url.path == "/simple/bad/" else None
 
     index.faults = fault
-    patient = index.crawler(catalog, retry_deadline_s=600.0, page_attempts=10_000)  # it does not go on without the page
+    patient = index.crawler(
+        catalog, retry_deadline_s=600.0, page_attempts=10_000
+    )  # it does not continue without the page
     with following(patient, tmp_path) as one:
         index.wheel("bad", "1.0")
         until(lambda: len(one.logged("allocated")) == 1)
@@ -122,7 +124,7 @@ def test_a_page_that_fails_holds_up_no_other_range(index: ServedIndex, catalog: 
     assert_exact(index, catalog)
 
 
-def test_a_late_read_is_answered_before_anything_else_happens(index: ServedIndex, catalog: Catalog, tmp_path: Path):
+def test_late_read_is_answered_without_new_events(index: ServedIndex, catalog: Catalog, tmp_path: Path):
     index.wheel("late", "1.0")
     index.faults = fail("late-1.0")
     begin(index, catalog)
@@ -135,7 +137,7 @@ def test_a_late_read_is_answered_before_anything_else_happens(index: ServedIndex
 
 
 @pytest.mark.nightly
-def test_another_worker_can_do_the_same_work_at_once(index: ServedIndex, catalog: Catalog, tmp_path: Path):
+def test_other_worker_can_do_the_same_work_concurrently(index: ServedIndex, catalog: Catalog, tmp_path: Path):
     begin(index, catalog)
     other = index.crawler(catalog)
     with following(index.crawler(catalog), tmp_path) as one:

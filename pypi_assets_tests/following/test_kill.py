@@ -1,4 +1,4 @@
-"""Rule 7 for the follower: kill -9 at any moment loses nothing, and reads nothing twice."""
+"""Rule 7 for the follower: kill -9 at any moment loses nothing, and no file is read twice."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ STEPS = ("allocated", "crawl", "journal", "dump", "leveldb")
 
 
 @pytest.mark.nightly
-def test_killed_after_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_follower_killed_after_each_step_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     clear_settings(monkeypatch)
     catalog = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))
     with served_index(tmp_path / "served") as index:
@@ -41,7 +41,9 @@ def test_killed_after_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
                 assert next(line for line in steps_of(process) if line["step"] == step)
                 process.kill()
             with catalog.write() as connection:
-                connection.execute(leases.delete())  # those of the killed process, which end by themselves in time
+                connection.execute(
+                    leases.delete()
+                )  # the leases of the killed process, which would expire by themselves
         index.history.remove_project("first")
         with following(index.crawler(catalog), tmp_path):
             until(
@@ -57,7 +59,7 @@ def test_killed_after_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.nightly
-def test_sigterm_ends_it_with_success_and_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_sigterm_ends_the_follower_with_success_and_keeps_its_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     clear_settings(monkeypatch)
     catalog = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))
     with served_index(tmp_path / "served") as index:

@@ -1,4 +1,4 @@
-"""Lanes: what is tried again, what ends them, and how they stop."""
+"""Lanes: their retries, the errors that end them, and how they stop."""
 
 import threading
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def failing(errors: list[Exception], then: Callable[[], object] = lambda: None) 
     return work
 
 
-def test_transient_errors_are_logged_and_tried_again_after_growing_pauses(lanes: Lanes, steps: list[dict[str, object]]):
+def test_transient_errors_are_logged_and_retried_after_growing_pauses(lanes: Lanes, steps: list[dict[str, object]]):
     assert lanes.patiently("poll", failing([TransientError("down", "url") for _ in range(4)]))
     assert [step["failures"] for step in steps] == [1, 2, 3, 4]
     pauses = [float(str(step["pause_s"])) for step in steps]
@@ -37,12 +37,12 @@ def test_transient_errors_are_logged_and_tried_again_after_growing_pauses(lanes:
     assert pauses[-1] <= LONGEST_PAUSE_S
 
 
-def test_a_pause_that_the_index_requires_is_kept(lanes: Lanes, steps: list[dict[str, object]]):
+def test_pause_required_by_the_index_is_kept(lanes: Lanes, steps: list[dict[str, object]]):
     assert lanes.patiently("poll", failing([TransientError("limit", "url", retry_after_s=0.2)]))
     assert steps[0]["pause_s"] == 0.2
 
 
-def test_any_other_error_ends_all_lanes_and_is_raised(lanes: Lanes):
+def test_other_error_ends_all_lanes_and_is_raised(lanes: Lanes):
     lanes.start("good", lambda: None, lambda: lanes.stopping.wait(60))
     lanes.start("bad", failing([CatalogError("it has gone backwards")]), lambda: None)
     with pytest.raises(CatalogError):
@@ -66,7 +66,7 @@ def test_work_stops_at_its_next_report(lanes: Lanes):
     assert lanes.wait(60)
 
 
-def test_what_does_not_stop_in_time_is_left(lanes: Lanes):
+def test_lane_that_does_not_stop_in_time_is_abandoned(lanes: Lanes):
     release = threading.Event()
     lanes.start("stuck", lambda: release.wait(60), lambda: None)
     lanes.stopping.set()
