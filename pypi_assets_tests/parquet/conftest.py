@@ -12,5 +12,5 @@ from pypi_assets_tests.small_catalog import SmallCatalog
 
 @pytest.fixture
 def storage(small: SmallCatalog, tmp_path: Path) -> Storage:
-    """A folder with a full dump up to serial 100."""
+    """Return a storage folder with a full dump up to serial 100."""
     return dumped_storage(small, tmp_path, shards=16)

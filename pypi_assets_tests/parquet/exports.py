@@ -1,4 +1,4 @@
-"""Exports as tests read them, each file checked against its manifest."""
+"""Exports as tests read them, with each file checked against its manifest."""
 
 import hashlib
 import io
@@ -19,7 +19,7 @@ from pypi_assets_tests.dump_rows import in_order
 
 
 def rows_of(storage: Storage, export: Export) -> list[Row]:
-    """All rows, file by file as they stand; each file is what the manifest promises."""
+    """Return all rows in file order, and check each file against the manifest."""
     rows: list[Row] = []
     shards = read_manifest(storage, export.cover[0]).shards
     for file, next_shard in zip(export.files, [*(file.shard for file in export.files[1:]), shards], strict=True):
@@ -39,6 +39,6 @@ def rows_of(storage: Storage, export: Export) -> list[Row]:
 
 
 def exported(row: Row) -> Row:
-    """The row of a dump as Parquet has it."""
+    """Return a dump row as Parquet stores it."""
     uploaded_at = datetime.fromisoformat(str(row["uploaded_at"])) if row["uploaded_at"] else None
     return {name: row[name] for name in PARQUET_COLUMNS} | {"uploaded_at": uploaded_at}

@@ -36,7 +36,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Answers:
-    """The answers to the questions of the document, and those of the catalog and LevelDBs."""
+    """The answers of the document's queries, and the answers of the catalog and LevelDBs."""
 
     by_sql: list[list[Row]]
     files: list[Any]
@@ -47,7 +47,7 @@ class Answers:
 
 
 def fill(index: ServedIndex) -> None:
-    """Wheels, sdists and broken files of some projects, of which later changes take some away."""
+    """Upload wheels, sdists and broken files of some projects, then remove some of them."""
     yaml = {"yaml/__init__.py": "", "yaml/loader.py": ""}
     index.wheel("PyYAML", "5.4", files=yaml, requires_python=">=3.6")
     index.wheel("PyYAML", "6.0", files=yaml, requires_python=">=3.8")
@@ -114,7 +114,7 @@ def answered(glob: Path) -> list[list[Row]]:
 
 
 def run_pandas_code(folder: Path) -> tuple[int, int]:
-    """The numbers of rows that the document's example in Python reads."""
+    """Return the numbers of rows that the document's Python example reads."""
     [code] = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
     names: dict[str, Any] = {}
     exec(re.sub(r'folder = ".*"', f"folder = {str(folder)!r}", code), names)
@@ -137,12 +137,12 @@ def test_python_examples_read_dumps_and_a_leveldb(answers: Answers) -> None:
     assert versions == answers.yaml[-1]["versions"]
 
 
-def test_there_are_five_questions() -> None:
+def test_document_has_five_questions() -> None:
     assert len(QUESTIONS) == 5
 
 
 @pytest.mark.nightly
-def test_which_projects_provide_a_module(answers: Answers) -> None:
+def test_query_for_providers_of_a_module(answers: Answers) -> None:
     assert answers.by_sql[0] == [{"project": row["project"], "versions": row["versions"]} for row in answers.yaml]
     assert answers.by_sql[0] == [
         {"project": "PyYAML", "versions": ["5.4", "6.0", "6.1"]},
@@ -150,7 +150,7 @@ def test_which_projects_provide_a_module(answers: Answers) -> None:
     ]
 
 
-def test_which_projects_are_required_most(answers: Answers) -> None:
+def test_query_for_most_required_projects(answers: Answers) -> None:
     newest: dict[str, Row] = {}
     for row in answers.distributions:
         if row["requires_dist"] is not None and not row["yanked"]:
@@ -166,7 +166,7 @@ def test_which_projects_are_required_most(answers: Answers) -> None:
     assert expected[:2] == [("requests", 26), ("lib-0", 24)]
 
 
-def test_why_distributions_could_not_be_read(answers: Answers) -> None:
+def test_query_for_read_errors(answers: Answers) -> None:
     expected = Counter((file.kind, file.outcome) for file in answers.files if file.outcome != "data")
     assert Counter({(row["kind"], row["outcome"]): row["files"] for row in answers.by_sql[2]}) == expected
     assert all(row["error_kind"] and row["projects"] == 1 for row in answers.by_sql[2])
@@ -177,7 +177,7 @@ def test_why_distributions_could_not_be_read(answers: Answers) -> None:
     }
 
 
-def test_how_requirements_of_sdists_are_known(answers: Answers) -> None:
+def test_query_for_sources_of_sdist_requirements(answers: Answers) -> None:
     sdists = [row for row in answers.distributions if row["filename"].endswith(".tar.gz") and row["outcome"] == "data"]
     known = {row["known_by"]: row["sdists"] for row in answers.by_sql[3]}
     assert known.pop("unknown") == sum(row["requires_dist"] is None for row in sdists) == 2
@@ -187,11 +187,11 @@ def test_how_requirements_of_sdists_are_known(answers: Answers) -> None:
     )
 
 
-def test_which_releases_run_on_other_pythons(answers: Answers) -> None:
+def test_query_for_releases_on_other_pythons(answers: Answers) -> None:
     files = sorted(
         (file for file in answers.files if not file.yanked), key=lambda file: (file.uploaded_at, file.filename)
     )
-    expected = []  # from the oldest on
+    expected = []  # oldest first
     for project in {canonicalize_name(file.project) for file in files}:
         releases = {
             file.version: (file.requires_python, file.uploaded_at)

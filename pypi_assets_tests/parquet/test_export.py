@@ -1,4 +1,4 @@
-"""Exports hold what the cover's dumps lead to, are committed by their manifest, and can be done again at any moment."""
+"""Exports hold the live rows of the cover's dumps, are committed by their manifest, and can be repeated at any time."""
 
 import sys
 from datetime import UTC, datetime
@@ -68,7 +68,7 @@ def drawn_rows(draw: st.DrawFn, file: tuple[str, str, str], serial: int) -> Row:
     group=st.integers(1, 3),
     together=st.sampled_from([-1, 1, 3, 1_000]),
 )
-def test_the_rows_are_those_of_the_dumps_after_their_tombstones(
+def test_export_rows_equal_dump_rows_after_tombstones(
     tmp_path_factory: pytest.TempPathFactory,
     history: tuple[list[list[Row]], list[Row]],
     shards: int,
@@ -96,7 +96,7 @@ def filenames(storage: Storage, export: Export) -> list[object]:
     return sorted(str(row["filename"]) for row in rows_of(storage, export))
 
 
-def test_an_export_holds_what_is_live_at_the_end_of_the_cover(small: SmallCatalog, storage: Storage) -> None:
+def test_export_holds_live_files_at_the_end_of_the_cover(small: SmallCatalog, storage: Storage) -> None:
     add_range(small, storage, 100)
     small.remove(160, "other-2.tar.gz")
     small.yank(161, "demo_pkg-1.0.tar.gz")
@@ -106,7 +106,7 @@ def test_an_export_holds_what_is_live_at_the_end_of_the_cover(small: SmallCatalo
     assert (result.published, export.serial, export.directory) == (True, 200, "0-200")
     assert export.cover == ("0-100", "100-150", "150-200")
     assert export == read_export(storage, "0-200") == newest_export(storage)
-    full_dump(small.catalog, storage, 1)  # of the same serial, with the same content as the export
+    full_dump(small.catalog, storage, 1)  # at the same serial, with the same content as the export
     again = export_parquet(small.catalog, storage)
     assert (again.published, again.export.directory, again.export.cover) == (True, "0-200.2", ("0-200",))
     assert in_order(rows_of(storage, export)) == rows_of(storage, again.export)
@@ -117,7 +117,7 @@ def test_an_export_holds_what_is_live_at_the_end_of_the_cover(small: SmallCatalo
     assert demo["uploaded_at"] == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def test_a_cover_of_old_and_new_columns_has_null_for_what_a_dump_lacks(small: SmallCatalog, storage: Storage) -> None:
+def test_export_has_null_for_columns_missing_from_a_dump(small: SmallCatalog, storage: Storage) -> None:
     add_range(small, storage, 100)
     facts = {"summary": "One line", "project_urls": ("Homepage, https://example.org",)}
     small.store([DistributionRecord("new-100.tar.gz", DistributionKind.SDIST, "new", "100", **facts)])
@@ -143,7 +143,7 @@ def test_pandas_reads_the_folder(small: SmallCatalog, storage: Storage) -> None:
 
 
 @pytest.mark.parametrize(("room", "files"), [(65_536, [0]), (2, [0, 13]), (1, [0, 2, 3]), (-1, list(range(16)))])
-def test_an_export_has_as_many_files_as_its_rows_fill(
+def test_export_has_as_many_files_as_its_rows_fill(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch, room: int, files: list[int]
 ) -> None:
     before = rows_of(storage, export_parquet(small.catalog, storage).export)
@@ -154,19 +154,19 @@ def test_an_export_has_as_many_files_as_its_rows_fill(
     assert read_export(storage, export.directory) == export
 
 
-def test_shards_of_many_bytes_have_a_file_each(
+def test_large_shards_have_separate_files(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(export_module, "BYTES_OF_SEVERAL_SHARDS", 0)
     assert len(export_parquet(small.catalog, storage).export.files) == 16
 
 
-def test_without_a_full_dump_there_is_nothing_to_export(small: SmallCatalog, tmp_path: Path) -> None:
+def test_export_needs_a_full_dump(small: SmallCatalog, tmp_path: Path) -> None:
     with pytest.raises(ParquetError, match=naming("pypi-assets dump full")):
         export_parquet(small.catalog, open_storage((tmp_path / "empty").as_uri()))
 
 
-def test_without_pyarrow_the_error_names_what_to_install(
+def test_error_without_pyarrow_names_the_package(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, "pypi_assets.parquet.parquet_writer")
@@ -177,7 +177,7 @@ def test_without_pyarrow_the_error_names_what_to_install(
     assert export_parquet(small.catalog, storage).export.directory == "0-100"  # no name was allocated
 
 
-def test_what_is_damaged_publishes_nothing(small: SmallCatalog, storage: Storage) -> None:
+def test_corrupt_input_publishes_nothing(small: SmallCatalog, storage: Storage) -> None:
     directory = add_range(small, storage, 100)
     path = dump_manifest.file_path(directory, "python_distribution_data0000.json.gz")
     whole = storage.get(path)
@@ -192,7 +192,7 @@ def test_what_is_damaged_publishes_nothing(small: SmallCatalog, storage: Storage
     assert committed_exports(storage) == []
 
 
-def test_a_damaged_export_is_made_again_elsewhere(
+def test_corrupt_export_is_made_again_in_another_folder(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(export_module, "ROWS_OF_SEVERAL_SHARDS", -1)
@@ -211,7 +211,7 @@ def test_a_damaged_export_is_made_again_elsewhere(
     assert export_parquet(small.catalog, storage).export.directory == "0-100.3"
 
 
-def test_a_catalog_that_was_lost_gives_no_name_again(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
+def test_restored_catalog_reuses_no_name(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
     export_parquet(small.catalog, storage)
     (tmp_path / "new").mkdir()
     fresh = small_catalog(tmp_path / "new")
@@ -221,7 +221,7 @@ def test_a_catalog_that_was_lost_gives_no_name_again(small: SmallCatalog, storag
     fresh.catalog.close()
 
 
-def test_a_compaction_leads_to_the_same_rows(small: SmallCatalog, storage: Storage) -> None:
+def test_compaction_exports_the_same_rows(small: SmallCatalog, storage: Storage) -> None:
     ranges = [add_range(small, storage, start) for start in (100, 150)]
     before = rows_of(storage, export_parquet(small.catalog, storage).export)
     compact(small.catalog, storage, *ranges)
@@ -230,7 +230,7 @@ def test_a_compaction_leads_to_the_same_rows(small: SmallCatalog, storage: Stora
     assert rows_of(storage, after) == before
 
 
-def test_one_at_a_time_exports_and_who_lost_the_lease_publishes_nothing(
+def test_one_export_at_a_time_and_expired_holder_publishes_nothing(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with lease(small.catalog, "publish parquet"), pytest.raises(LeaseTakenError):
@@ -246,7 +246,7 @@ def test_one_at_a_time_exports_and_who_lost_the_lease_publishes_nothing(
     assert committed_exports(storage) == []
 
 
-def test_exports_lie_in_s3_too(small: SmallCatalog) -> None:
+def test_export_works_on_s3(small: SmallCatalog) -> None:
     with pytest.MonkeyPatch.context() as environment, s3_server(environment):
         storage = open_storage(f"s3://{BUCKET}/prefix")
         full_dump(small.catalog, storage, 16)
@@ -271,7 +271,7 @@ def export_shards(catalog: Catalog, storage: Storage) -> None:
         (34, "after _MANIFEST.json", True),
     ],
 )
-def test_a_kill_at_any_step_leaves_a_whole_export_or_none(
+def test_kill_at_any_step_leaves_a_complete_export_or_none(
     small: SmallCatalog, storage: Storage, step: int, reached: str, committed: bool
 ) -> None:
     moment, _, path = run_and_kill(export_shards, small.catalog, storage, step).partition(" ")

@@ -35,11 +35,11 @@ PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="u
 DOCUMENT = PAGE.partition("\n## Parquet exports\n")[2].partition("\n## ")[0]
 
 
-def test_every_type_is_documented() -> None:
+def test_all_types_are_documented() -> None:
     assert {column.type for column in PARQUET_COLUMNS.values()} <= set(re.findall(r"`([^`\n]+)`", DOCUMENT))
 
 
-def test_the_manifest_describes_the_export(small: SmallCatalog, storage: Storage) -> None:
+def test_manifest_describes_the_export(small: SmallCatalog, storage: Storage) -> None:
     export = export_parquet(small.catalog, storage).export
     fields = json.loads(storage.get(manifest_path("0-100")))
     assert (fields["format"], fields["columns_version"], fields["serial"], fields["rows"]) == (1, 1, 100, 3)
@@ -56,8 +56,8 @@ def test_the_manifest_describes_the_export(small: SmallCatalog, storage: Storage
     assert export.encode() == storage.get(manifest_path("0-100"))
 
 
-def test_the_manifest_counts_what_scopes_follow(small: SmallCatalog, storage: Storage) -> None:
-    """The count is that of the last dump of the cover; without scopes there is none."""
+def test_manifest_counts_followed_projects_of_scopes(small: SmallCatalog, storage: Storage) -> None:
+    """The count comes from the last dump of the cover. It is missing without scopes."""
     assert "followed_projects" not in json.loads(export_parquet(small.catalog, storage).export.encode())
     directory = cover(small.catalog).directories[-1]
     manifest = read_manifest(storage, directory)
@@ -82,7 +82,7 @@ def test_exports_are_ordered_by_age(small: SmallCatalog, storage: Storage) -> No
     assert committed_exports(storage) == ["0-100", *(f"0-100.{attempt}" for attempt in range(2, 11)), "0-200"]
 
 
-def test_all_files_of_an_export_lie_in_its_folder() -> None:
+def test_all_files_of_an_export_are_in_its_folder() -> None:
     assert export_path("0-1350.2") == "parquet/python_distribution_data/0-1350.2"
     assert manifest_path("0-1350.2") == f"{export_path('0-1350.2')}/_MANIFEST.json"
     assert file_path("0-1350.2", FILE_NAME.format(shard=7)).endswith("/0-1350.2/python_distribution_data0007.parquet")

@@ -1,4 +1,4 @@
-"""What later exports have superseded is deleted after some time, and what stopped ones have left; nothing else is."""
+"""Superseded exports and the remains of stopped exports are deleted after some time, and nothing else is."""
 
 import time
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def catalog(tmp_path: Path) -> Iterator[Catalog]:
 
 @pytest.fixture
 def storage(catalog: Catalog, tmp_path: Path) -> Storage:
-    """A folder with four exports."""
+    """Return a storage folder with four exports."""
     storage = open_storage((tmp_path / "storage").as_uri())
     full_dump(catalog, storage, 1)
     for _ in range(4):
@@ -39,7 +39,7 @@ def storage(catalog: Catalog, tmp_path: Path) -> Storage:
 
 
 def in_hours(catalog: Catalog, hours: float) -> Catalog:
-    """The catalog when that number of hours has gone by."""
+    """Return the catalog with a clock that is `hours` ahead."""
     return replace(catalog, clock=lambda: time.time() + hours * HOUR_S)
 
 
@@ -51,7 +51,7 @@ def cleaned(
     return {one.path.removeprefix(f"{EXPORTS}/"): one.reason for one in removed}
 
 
-def test_exports_go_a_day_after_they_were_superseded(catalog: Catalog, storage: Storage) -> None:
+def test_exports_are_deleted_a_day_after_they_were_superseded(catalog: Catalog, storage: Storage) -> None:
     assert cleaned(catalog, storage, 2, 23) == {}
     expected = {"0-100": DeletionReason.SUPERSEDED, "0-100.2": DeletionReason.SUPERSEDED}
     assert cleaned(catalog, storage, 2, 25, dry_run=True) == expected
@@ -64,7 +64,7 @@ def test_exports_go_a_day_after_they_were_superseded(catalog: Catalog, storage: 
     assert export_parquet(catalog, storage).published is False
 
 
-def test_what_stopped_exports_have_left_goes_after_a_day(catalog: Catalog, storage: Storage) -> None:
+def test_remains_of_stopped_exports_are_deleted_after_a_day(catalog: Catalog, storage: Storage) -> None:
     storage.put(file_path("0-100.5", "python_distribution_data0000.parquet"), b"left")
     storage.put(file_path("not an export", "notes.txt"), b"mine")
     assert cleaned(catalog, storage, 4, 23) == {}
@@ -72,16 +72,16 @@ def test_what_stopped_exports_have_left_goes_after_a_day(catalog: Catalog, stora
     assert storage.exists(file_path("not an export", "notes.txt"))
 
 
-def test_what_an_export_under_way_writes_stays(catalog: Catalog, storage: Storage) -> None:
+def test_files_of_a_running_export_stay(catalog: Catalog, storage: Storage) -> None:
     with lease(in_hours(catalog, -1), "publish parquet", ttl_s=48 * HOUR_S) as held:
         storage.put(file_path("0-100.5", "python_distribution_data0000.parquet"), b"begun")
         assert cleaned(catalog, storage, 4, 25) == {}
         assert cleaned(catalog, storage, 4, 73) == {"0-100.5": DeletionReason.ABANDONED}
-        with pytest.raises(LeaseTakenError):  # who wakes up then publishes nothing
+        with pytest.raises(LeaseTakenError):  # a writer that resumes then publishes nothing
             held.renew()
 
 
-def test_a_clean_up_that_is_stopped_leaves_no_half_export(
+def test_stopped_clean_up_leaves_no_partial_export(
     catalog: Catalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(self: Storage, path: str) -> None:
