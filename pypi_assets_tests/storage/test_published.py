@@ -1,4 +1,4 @@
-"""What is published at this moment: one object, of parts that several processes may bring up to date at once."""
+"""The published state: one object, made of parts that several processes may update at once."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +28,7 @@ def puts(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def test_the_whole_has_all_parts_and_the_index(storage: Storage) -> None:
+def test_published_object_has_all_parts_and_the_index(storage: Storage) -> None:
     storage.put("index.json", b'{"index_url": "https://one.example/simple/"}')
     publish_part(storage, "dumps", lambda: {"serial": 3})
     publish_part(storage, "journal", dict)
@@ -41,7 +41,7 @@ def test_the_whole_has_all_parts_and_the_index(storage: Storage) -> None:
     }
 
 
-def test_nothing_is_written_where_nothing_changes(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchanged_state_is_not_written(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     written = puts(storage, monkeypatch)
     for _ in range(3):
         publish_part(storage, "dumps", lambda: {"serial": 3})
@@ -51,9 +51,7 @@ def test_nothing_is_written_where_nothing_changes(storage: Storage, monkeypatch:
     assert published(storage)["dumps"] == {"serial": 3}
 
 
-def test_an_object_is_read_once_and_one_that_is_gone_is_left_out(
-    storage: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_objects_are_read_once_and_missing_ones_omitted(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     storage.put("a", b"x")
     publish_part(storage, "dumps", lambda: {"manifests": name_objects(storage, "dumps", ["a", "gone"])})
     [named] = orjson.loads(storage.get(part_path("dumps")))["manifests"]
@@ -66,8 +64,8 @@ def test_an_object_is_read_once_and_one_that_is_gone_is_left_out(
 
 
 @pytest.mark.parametrize("slow", ["dumps", "leveldbs"])
-def test_a_slow_writer_leaves_no_older_state(slow: str, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process publishes between any two steps of one: what is there at the end has both."""
+def test_slow_writer_leaves_no_older_state(slow: str, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process publishes between any two steps of the writer: the final state has both changes."""
     truth = {"dumps": 1, "leveldbs": 1}
     steps = 0
 
@@ -108,13 +106,13 @@ def test_a_slow_writer_leaves_no_older_state(slow: str, storage: Storage, monkey
         assert {part: found[part] for part in truth} == truth
 
 
-def test_a_part_that_is_none_is_refused(storage: Storage) -> None:
+def test_unknown_part_is_rejected(storage: Storage) -> None:
     with pytest.raises(ValueError, match=naming("../x")):
         publish_part(storage, "../x", dict)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"1", b'{"manifests": [1]}'])
-def test_a_damaged_part_is_written_again(content: bytes, storage: Storage) -> None:
+def test_corrupt_part_is_written_again(content: bytes, storage: Storage) -> None:
     storage.put("a", b"x")
     storage.put(part_path("dumps"), content)
     publish_part(storage, "dumps", lambda: name_objects(storage, "dumps", ["a"]))

@@ -1,4 +1,4 @@
-"""A storage root belongs to one index, and to one catalog of it, from the first write on."""
+"""A storage root belongs to one index and one of its catalogs, from the first write on."""
 
 import json
 import os
@@ -31,7 +31,7 @@ ONE, OTHER = "https://one.example/simple/", "https://other.example/simple/"
 
 @pytest.fixture(params=["file", "s3", "s3 without conditional writes"])
 def root(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The URL of an empty root."""
+    """Yield the URL of an empty root."""
     if request.param == "file":
         yield (tmp_path / "root").as_uri()
         return
@@ -45,13 +45,13 @@ def paths(storage: Storage) -> set[str]:
     return {stored.path for stored in storage.list()}
 
 
-def test_an_object_is_created_once(root: str) -> None:
+def test_object_is_created_once(root: str) -> None:
     storage = open_storage(root)
     assert [storage.create("one", content) for content in (b"first", b"second")] == [True, False]
     assert storage.get("one") == b"first"
 
 
-def test_the_first_claimant_owns_the_root(root: str) -> None:
+def test_first_claimant_owns_the_root(root: str) -> None:
     storage = open_storage(root)
     first = RootOwner(ONE, "first")
     for _ in range(2):
@@ -66,7 +66,7 @@ def test_the_first_claimant_owns_the_root(root: str) -> None:
     assert json.loads(storage.get(OWNER)) == {"index_url": ONE, "catalog": "first"}
 
 
-def test_of_claimants_at_once_exactly_one_writes(root: str) -> None:
+def test_exactly_one_of_concurrent_claimants_writes(root: str) -> None:
     if "AWS_CONDITIONAL_PUT" in os.environ:
         pytest.skip("there the last one wins")
     claimants = 6
@@ -92,7 +92,7 @@ def test_of_claimants_at_once_exactly_one_writes(root: str) -> None:
         )
 
 
-def test_each_kind_of_write_claims_the_root_before_it_changes_anything(tmp_path: Path) -> None:
+def test_each_kind_of_write_claims_the_root_first(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"x")
     for number, write in enumerate(
@@ -118,7 +118,7 @@ def test_each_kind_of_write_claims_the_root_before_it_changes_anything(tmp_path:
         assert paths(raw) == before
 
 
-def test_a_catalog_that_follows_no_index_claims_nothing(tmp_path: Path) -> None:
+def test_catalog_without_an_index_claims_nothing(tmp_path: Path) -> None:
     settings = load_settings(home=tmp_path / "home", storage_url=tmp_path.as_uri(), index_url=ONE)
     catalog = catalog_from(settings)
     storage = storage_from(settings, catalog)
@@ -129,7 +129,7 @@ def test_a_catalog_that_follows_no_index_claims_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"1", b"\xff", b'{"index_url": "x", "catalog": 1}'])
-def test_a_damaged_owner_is_named(content: bytes, tmp_path: Path) -> None:
+def test_corrupt_owner_is_reported(content: bytes, tmp_path: Path) -> None:
     storage = open_storage(tmp_path.as_uri())
     storage.put(OWNER, content)
     for claim in (require_claimable, claim_root):
@@ -138,7 +138,7 @@ def test_a_damaged_owner_is_named(content: bytes, tmp_path: Path) -> None:
     assert storage.get(OWNER) == content
 
 
-def test_two_settings_do_not_share_a_root_and_readers_need_not_own_it(tmp_path: Path) -> None:
+def test_root_is_not_shared_and_readers_need_not_own_it(tmp_path: Path) -> None:
     one, other = (
         load_settings(
             home=tmp_path / name, storage_url=tmp_path.as_uri(), index_url=f"https://me:secret@{name}.example/simple/"
@@ -153,7 +153,7 @@ def test_two_settings_do_not_share_a_root_and_readers_need_not_own_it(tmp_path: 
     assert b"secret" not in storage_from(other, read_only=True).get(OWNER)
 
 
-def test_nothing_else_writes_to_a_mirror(tmp_path: Path) -> None:
+def test_other_writers_are_rejected_by_a_mirror(tmp_path: Path) -> None:
     storage = open_storage(tmp_path.as_uri())
     settings = load_settings(home=tmp_path, storage_url=storage.url, index_url=ONE)
     opened = storage_from(settings)
@@ -166,7 +166,7 @@ def test_nothing_else_writes_to_a_mirror(tmp_path: Path) -> None:
     assert not storage.exists(OWNER)
 
 
-def test_a_root_that_names_its_index_alone_gets_its_catalog_with_the_next_write(tmp_path: Path) -> None:
+def test_root_without_a_catalog_gets_it_with_the_next_write(tmp_path: Path) -> None:
     storage = open_storage(tmp_path.as_uri())
     require_owner(storage, ONE)
     with pytest.raises(StorageError, match=naming(ONE, OTHER)):

@@ -1,4 +1,4 @@
-"""The same behaviour on a folder, in memory and on S3; clear errors where a store cannot be used."""
+"""The same behaviour on a folder, in memory and on S3, and clear errors for unusable stores."""
 
 import os
 import tempfile
@@ -32,7 +32,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     return open_storage(f"{request.getfixturevalue('s3_url')}/{request.node.name}")
 
 
-def test_what_is_put_is_got_and_replaced(storage: Storage, tmp_path: Path) -> None:
+def test_put_object_is_returned_and_replaced(storage: Storage, tmp_path: Path) -> None:
     storage.put("a/b.txt", b"one")
     assert storage.get("a/b.txt") == b"one"
     (tmp_path / "local").write_bytes(b"two!")
@@ -47,8 +47,8 @@ def test_what_is_put_is_got_and_replaced(storage: Storage, tmp_path: Path) -> No
     assert abs(storage.head("a/b.txt").last_modified - datetime.now(UTC)) < timedelta(minutes=5)
 
 
-def test_an_unnamed_file_gets_its_name_on_a_folder(storage: Storage, tmp_path: Path) -> None:
-    for content in (b"one", b"two" * 3_000_000):  # the second one replaces the first
+def test_unnamed_file_gets_its_name_on_a_folder(storage: Storage, tmp_path: Path) -> None:
+    for content in (b"one", b"two" * 3_000_000):  # the second file replaces the first
         with storage.unnamed_file() as unnamed:
             unnamed.write(content)
             unnamed.seek(0)
@@ -67,7 +67,7 @@ def test_an_unnamed_file_gets_its_name_on_a_folder(storage: Storage, tmp_path: P
 
 
 @pytest.mark.parametrize("url", ["file", "memory"])
-def test_an_unnamed_file_that_cannot_be_written_names_its_folder(
+def test_error_of_an_unwritable_unnamed_file_contains_its_folder(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = open_storage(tmp_path.as_uri() if url == "file" else "memory:///")
@@ -82,7 +82,7 @@ def test_an_unnamed_file_that_cannot_be_written_names_its_folder(
     assert caught.value.filename == folder
 
 
-def test_what_a_killed_put_has_left_is_deleted_once_it_is_old(tmp_path: Path) -> None:
+def test_remains_of_a_killed_put_are_deleted_once_old(tmp_path: Path) -> None:
     storage = open_storage(tmp_path.as_uri())
     storage.put("a/b", b"whole")
     kill_in_a_put = """
@@ -113,14 +113,14 @@ while True:
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["b"]
 
 
-def test_a_range_of_an_object(storage: Storage) -> None:
+def test_range_of_an_object_is_read(storage: Storage) -> None:
     storage.put("a/b", b"0123456789")
     assert (storage.get_range("a/b", 3, 4), storage.get_range("a/b", 0, 10)) == (b"3456", b"0123456789")
     with pytest.raises(ObjectNotFoundError):
         storage.get_range("a/c", 0, 1)
 
 
-def test_lists_below_a_folder_only(storage: Storage) -> None:
+def test_list_returns_only_paths_below_the_folder(storage: Storage) -> None:
     for path in ("x/1", "x/y/2", "xy/3"):
         storage.put(path, path.encode())
     assert {found.path: found.size for found in storage.list("x")} == {"x/1": 3, "x/y/2": 5}
@@ -128,7 +128,7 @@ def test_lists_below_a_folder_only(storage: Storage) -> None:
     assert list(storage.list("nothing/here")) == []
 
 
-def test_what_is_missing_has_its_own_error(storage: Storage, tmp_path: Path) -> None:
+def test_missing_object_has_its_own_error(storage: Storage, tmp_path: Path) -> None:
     assert not storage.exists("no")
     for read in (storage.get, storage.head, storage.open):
         with pytest.raises(ObjectNotFoundError, match="/no"):
@@ -142,7 +142,9 @@ def test_what_is_missing_has_its_own_error(storage: Storage, tmp_path: Path) -> 
     assert not isinstance(caught.value, ObjectNotFoundError)
 
 
-def test_streams_in_pieces_and_downloads(storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_object_can_be_streamed_and_downloaded(
+    storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("pypi_assets.storage.store.RANGE_BYTES", 2_000_000)
     storage.put("empty", b"")
     with storage.open("empty") as stream:
@@ -163,7 +165,7 @@ def test_only_a_folder_has_local_paths(storage: Storage) -> None:
     assert path is None or path.read_bytes() == b"x"
 
 
-def test_a_linked_file_shares_its_bytes_on_a_folder(storage: Storage, tmp_path: Path) -> None:
+def test_linked_file_shares_its_bytes_on_a_folder(storage: Storage, tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(b"table")
     storage.put_linked("t/table", tmp_path / "table")
     storage.put_linked("t/table", tmp_path / "table")
@@ -181,24 +183,24 @@ def test_a_linked_file_shares_its_bytes_on_a_folder(storage: Storage, tmp_path: 
         ("s3://", ["s3://"]),
     ],
 )
-def test_a_wrong_url_is_explained(url: str, values: list[str]) -> None:
+def test_invalid_url_is_explained(url: str, values: list[str]) -> None:
     with pytest.raises(StorageError, match=naming(*values)):
         open_storage(url)
 
 
-def test_a_folder_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
+def test_folder_that_cannot_be_created_is_explained(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StorageError, match=naming("root")):
         open_storage((tmp_path / "file" / "root").as_uri())
 
 
-def test_reading_makes_no_folder(tmp_path: Path) -> None:
+def test_reading_creates_no_folder(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=naming("root")):
         open_storage((tmp_path / "root").as_uri(), read_only=True)
     assert not (tmp_path / "root").exists()
 
 
-def test_a_missing_bucket_is_a_failure_to_write(s3_url: str) -> None:
+def test_missing_bucket_is_a_write_error(s3_url: str) -> None:
     with pytest.raises(StorageError, match=naming("s3://missing-bucket/x")) as caught:
         open_storage("s3://missing-bucket").put("x", b"")
     assert not isinstance(caught.value, ObjectNotFoundError)
@@ -212,7 +214,7 @@ def test_a_missing_bucket_is_a_failure_to_write(s3_url: str) -> None:
         ({"AWS_ALLOW_HTTP": "false"}, ["s3://missing-bucket/folder", "AWS_ALLOW_HTTP=true"]),
     ],
 )
-def test_the_reason_why_a_store_does_not_answer_is_reported(
+def test_connection_failure_reports_its_reason(
     s3_url: str, environment: dict[str, str], values: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pypi_assets.storage.store.RETRIES", {"max_retries": 1})
@@ -223,7 +225,7 @@ def test_the_reason_why_a_store_does_not_answer_is_reported(
 
 
 class WithoutRanges(BaseHTTPRequestHandler):
-    """Answers every range with the whole object, as some servers do where the range is all of it."""
+    """Answers each range request with the whole object, as some servers do if the range covers it."""
 
     def do_GET(self) -> None:
         self.send_response(200)
@@ -237,10 +239,10 @@ class WithoutRanges(BaseHTTPRequestHandler):
         self.wfile.write(b"content")
 
     def log_message(self, *_: object) -> None:
-        """Logs nothing."""
+        pass
 
 
-def test_a_range_of_the_whole_object_may_be_answered_as_a_request_without_range(
+def test_range_of_the_whole_object_may_be_answered_without_range(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), WithoutRanges) as server:

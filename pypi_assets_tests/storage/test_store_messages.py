@@ -1,4 +1,4 @@
-"""A message about a store names the variables that help, for each way in which keys or the endpoint can be wrong."""
+"""Messages about a store contain the variables to change, for each way in which keys or the endpoint can be wrong."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def failure_of_get(url: str, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(caught.value)
 
 
-def test_what_a_store_answers_leads_to_the_variables_that_help(
+def test_store_error_contains_the_relevant_variables(
     subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cases: list[tuple[Answer, tuple[str, ...]]] = [
@@ -51,14 +51,14 @@ def test_what_a_store_answers_leads_to_the_variables_that_help(
             assert [name for name in others if name in message] == []
 
 
-def test_a_store_that_is_down_or_speaks_no_tls_leads_to_its_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_of_unreachable_store_contains_its_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(lambda _: Answer(200)) as loopback:
         assert unnamed(failure_of_get(loopback.url.replace("http:", "https:"), monkeypatch), *ENDPOINT) == []
     for url in (loopback.url, "http://store.invalid"):
         assert unnamed(failure_of_get(url, monkeypatch), *ENDPOINT) == []
 
 
-def test_a_failing_folder_leads_to_no_variable_of_a_remote_store(tmp_path: object) -> None:
+def test_error_of_a_folder_contains_no_remote_store_variable(tmp_path: object) -> None:
     with pytest.raises(StorageError) as caught:
         open_storage(f"file://{tmp_path}").get("missing.json")
     assert "AWS_" not in str(caught.value)

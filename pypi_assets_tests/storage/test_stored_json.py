@@ -1,4 +1,4 @@
-"""Small objects of JSON in a store, and sweeps of it."""
+"""Small JSON objects in a store, and sweeps of a store."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ GARBLED = (b"", b"{", b"\xff\xfe", b"<html>", b"[" * 5)
 
 @pytest.fixture
 def storage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Storage]:
-    """A storage whose next answers are those of `garbled`."""
+    """Yield a storage that first returns the contents queued in `answers`."""
     found = open_storage("memory:///")
     get = Storage.get
 
@@ -41,7 +41,7 @@ def storage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Storage]:
 answers: list[bytes] = []
 
 
-def test_what_comes_garbled_is_read_again(storage: Storage, subtests: pytest.Subtests):
+def test_garbled_object_is_read_again(storage: Storage, subtests: pytest.Subtests):
     storage.put("x.json", b"[1]")
     for garbled in GARBLED:
         for count in range(1, ATTEMPTS + 1):
@@ -57,7 +57,7 @@ def test_what_comes_garbled_is_read_again(storage: Storage, subtests: pytest.Sub
         read_json(storage, "y.json")
 
 
-def test_an_owner_that_comes_garbled_once_is_no_damage(storage: Storage):
+def test_owner_garbled_once_is_not_corrupt(storage: Storage):
     require_owner(storage, "https://index.example/simple/")
     for garbled in (*GARBLED, b"{}", b"null", b'{"index_url": 1}'):
         answers[:] = [garbled]
@@ -67,7 +67,7 @@ def test_an_owner_that_comes_garbled_once_is_no_damage(storage: Storage):
             read_owner(storage)
 
 
-def test_published_json_names_the_index_though_it_came_garbled_once(storage: Storage):
+def test_published_json_garbled_once_still_has_the_index(storage: Storage):
     require_owner(storage, "https://index.example/simple/")
     answers[:] = [b"{"]
     assert orjson.loads(published._whole(storage))["index_url"] == "https://index.example/simple/"
@@ -85,7 +85,7 @@ def swept(tmp_path: Path) -> Storage:
 
 
 def deletions(swept: Storage, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The paths that are deleted from now on, in order."""
+    """Return a list that collects the deleted paths in order."""
     found: list[str] = []
     delete = Storage.delete
 
@@ -107,7 +107,7 @@ def test_manifests_and_input_lists_are_deleted_first(swept: Storage, monkeypatch
     assert list(swept.list("d")) == []
 
 
-def test_directories_lose_what_is_unnamed_and_are_deleted_once_empty(swept: Storage, tmp_path: Path) -> None:
+def test_directories_lose_orphaned_files_and_are_deleted_once_empty(swept: Storage, tmp_path: Path) -> None:
     def unnamed(directory: str, found: Sequence[StoredObject]) -> Waste | None:
         if directory == "1":
             return DeletionReason.SUPERSEDED, [one for one in found if not one.path.endswith("a")]
@@ -126,7 +126,7 @@ def test_directories_lose_what_is_unnamed_and_are_deleted_once_empty(swept: Stor
     assert sorted(path.name for path in (tmp_path / "d").iterdir()) == ["1", "2"]
 
 
-def test_the_age_of_an_object_is_that_of_its_last_write(swept: Storage) -> None:
+def test_age_of_an_object_counts_from_its_last_write(swept: Storage) -> None:
     [stored] = by_directory(swept, "d")["1.2"]
     written = stored.last_modified.timestamp()
     assert (is_older(stored, written), is_older(stored, written + 1)) == (False, True)
