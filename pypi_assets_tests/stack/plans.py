@@ -1,4 +1,4 @@
-"""Plans of stacks that start nothing."""
+"""Stack plans that start no program."""
 
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,12 @@ from pypi_assets.workspace import CodeLocation
 
 
 def plan(home: Path, **options: Any) -> StackPlan:
-    """Returns a plan for the home, with one code location; without PostgreSQL unless `options` name a server."""
+    """Return a plan for the home with one code location. It has no PostgreSQL server unless `options` set one."""
     return StackPlan(
         **{"layout": Layout(home), "ports": Ports(3001, 8001, 9001), "locations": [CodeLocation()], **options}
     )
 
 
 def server(layout: Layout, user: str = "") -> Server:
-    """Returns a PostgreSQL server that was not made."""
+    """Return a PostgreSQL server that was not created."""
     return Server(layout.postgres, layout.postgres_sockets, Path("/opt/postgres/bin"), user)

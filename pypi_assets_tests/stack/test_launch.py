@@ -1,4 +1,4 @@
-"""How a program of the stack starts: after what it needs, and never beside a server that has its folder."""
+"""Starting a program of the stack: after its dependencies, and never next to a server that holds its lock."""
 
 import os
 import select
@@ -20,7 +20,7 @@ LAUNCH = (sys.executable, "-m", "pypi_assets.stack.launch")
 
 def test_launch_waits_for_the_address_and_becomes_the_command(tmp_path: Path):
     layout = Layout(tmp_path)
-    layout.make_folders()  # since the path of a test can be too long for a socket
+    layout.make_folders()  # the path of a test can be too long for a socket
     path = layout.sockets / "socket"
     command = [*LAUNCH, "--await", f"unix:{path}", "--", sys.executable, "-c", "import os; print(os.getpid())"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -38,7 +38,7 @@ def test_launch_waits_for_the_address_and_becomes_the_command(tmp_path: Path):
     assert process.returncode == 0
 
 
-def test_launch_with_a_lock_waits_for_the_end_of_the_process_that_holds_it(tmp_path: Path):
+def test_launch_with_lock_waits_for_the_end_of_the_holder(tmp_path: Path):
     command = [*LAUNCH, "--lock", str(tmp_path / "lock"), "--"]
     prints = ["sh", "-c", "echo first; read line"]
     first = subprocess.Popen([*command, *prints], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -55,7 +55,7 @@ def test_launch_with_a_lock_waits_for_the_end_of_the_process_that_holds_it(tmp_p
 
 
 @pytest.mark.skipif(not kernel.IS_LINUX, reason="the kernel of Linux alone does this")
-def test_launch_the_command_ends_with_the_process_that_started_it():
+def test_launch_command_ends_with_its_parent_process():
     starts = (
         "import subprocess, sys, time\n"
         f"child = subprocess.Popen([*{LAUNCH!r}, '--', 'sleep', '1000'], stdout=subprocess.PIPE)\n"
@@ -76,14 +76,14 @@ def test_launch_the_command_ends_with_the_process_that_started_it():
 
 
 def becomes_sleep(process: int) -> None:
-    """Waits until the launched process is the command."""
+    """Wait until the launched process has become the command."""
     pause, deadline = threading.Event(), time.monotonic() + 60
     while not Path(f"/proc/{process}/cmdline").read_bytes().startswith(b"sleep"):
         assert time.monotonic() < deadline
         pause.wait(0.05)
 
 
-def test_delete_stale_lock_keeps_that_of_a_server_alone(tmp_path: Path, subtests: pytest.Subtests):
+def test_delete_stale_lock_keeps_the_lock_of_a_running_server(tmp_path: Path, subtests: pytest.Subtests):
     ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     for name, content, is_kept in (
         ("of a process that has ended", f"{int(ended.stdout)}\n/data\n", False),
@@ -98,7 +98,7 @@ def test_delete_stale_lock_keeps_that_of_a_server_alone(tmp_path: Path, subtests
     delete_stale_lock(tmp_path / "missing")
 
 
-def test_is_ready_nothing_listens(tmp_path: Path):
+def test_is_ready_without_listener_is_false(tmp_path: Path):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

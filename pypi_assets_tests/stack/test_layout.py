@@ -1,4 +1,4 @@
-"""Where a stack has its files, and that its cluster, sockets and folders are private."""
+"""The file locations of a stack, and the privacy of its cluster, sockets and folders."""
 
 import os
 import stat
@@ -26,7 +26,7 @@ from pypi_assets.workspace import CodeLocation
 ROOT = Path(__file__).parent.parent.parent
 
 
-def test_instance_yaml_is_the_repositorys_but_for_the_storage_and_the_launcher():
+def test_instance_yaml_equals_the_repository_except_storage_and_launcher():
     root = yaml.safe_load((ROOT / "dagster.yaml").read_text())
     for on_postgres in (False, True):
         for with_celery in (False, True):
@@ -37,7 +37,7 @@ def test_instance_yaml_is_the_repositorys_but_for_the_storage_and_the_launcher()
             assert ("Celery" in found["run_launcher"]["class"]) == with_celery
 
 
-def test_instance_yaml_dagster_opens_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_instance_yaml_can_be_opened_by_dagster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
     (tmp_path / "dagster.yaml").write_text(instance_yaml(on_postgres=False, with_celery=False))
     with dg.DagsterInstance.get() as instance:
@@ -54,7 +54,7 @@ def test_workspace_yaml_has_the_socket_of_each_location(tmp_path: Path):
     ]
 
 
-def test_celery_config_has_the_settings_that_deploy_has():
+def test_celery_config_has_the_settings_of_deploy():
     found: dict[str, object] = {}
     exec(CELERY_CONFIG, found)
     assert {name: found[name] for name in vars(celery_settings) if name.startswith("worker_")} == {
@@ -71,7 +71,7 @@ def test_layout_all_paths_are_below_the_home(tmp_path: Path):
     assert layout.code_socket("pypi-assets") != layout.code_socket("pypi-assets-company")
 
 
-def test_layout_a_long_home_has_short_sockets_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_layout_of_a_long_home_has_short_socket_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tempfile.gettempdir", lambda: "/tmp")
     homes = [Path("/srv", "x" * 120, name) for name in ("first", "second")]
     folders = {Layout(home).sockets for home in homes}
@@ -81,16 +81,16 @@ def test_layout_a_long_home_has_short_sockets_of_its_own(tmp_path: Path, monkeyp
         assert folder.parent == Path("/tmp")
 
 
-def test_make_folders_the_sockets_are_for_this_user_alone(tmp_path: Path):
+def test_make_folders_makes_sockets_private_to_the_user(tmp_path: Path):
     layout = Layout(tmp_path)
     layout.make_folders()
     layout.make_folders()
     mode = stat.S_IMODE(layout.sockets.stat().st_mode)
-    assert not mode & 0o066  # others may at most pass through it
+    assert not mode & 0o066  # other users may only pass through it
     assert layout.logs.is_dir()
 
 
-def test_make_folders_a_link_in_place_of_the_sockets_is_rejected(tmp_path: Path):
+def test_make_folders_rejects_a_link_in_place_of_the_sockets(tmp_path: Path):
     layout = Layout(tmp_path / "home")
     layout.folder.mkdir(parents=True)
     (tmp_path / "elsewhere").mkdir()

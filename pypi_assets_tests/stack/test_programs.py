@@ -1,4 +1,4 @@
-"""The programs of a stack: which there are, what each waits for, and where each answers."""
+"""The programs of a stack: their names, what each waits for, and the address of each."""
 
 import os
 import sys
@@ -19,12 +19,12 @@ def by_name(programs: list[Program]) -> dict[str, Program]:
     return {program.name: program for program in programs}
 
 
-def test_programs_with_the_database_alone_are_postgresql(tmp_path: Path):
+def test_programs_with_database_only_are_postgresql(tmp_path: Path):
     alone = plan(tmp_path, postgres=server(Layout(tmp_path)), only_database=True)
     assert [program.name for program in alone.programs()] == ["postgres"]
 
 
-def test_programs_on_postgresql_all_wait_for_the_databases_or_the_code(tmp_path: Path):
+def test_programs_on_postgresql_wait_for_the_databases_or_the_code(tmp_path: Path):
     layout = Layout(tmp_path)
     found = by_name(plan(tmp_path, postgres=server(layout)).programs())
     assert list(found) == ["postgres", "code", "daemon", "webserver", "follower", "service", "metrics"]
@@ -46,13 +46,13 @@ def test_programs_on_postgresql_all_wait_for_the_databases_or_the_code(tmp_path:
     assert found["metrics"].answers_at == "http://127.0.0.1:9001/metrics"
 
 
-def test_programs_on_sqlite_there_is_no_postgresql(tmp_path: Path):
+def test_programs_on_sqlite_have_no_postgresql(tmp_path: Path):
     found = by_name(plan(tmp_path).programs())
     assert "postgres" not in found
     assert found["follower"].awaits == found["code"].awaits == ()
 
 
-def test_programs_without_a_follower_the_first_crawl_ends(tmp_path: Path):
+def test_programs_without_follower_have_a_first_crawl_that_ends(tmp_path: Path):
     found = by_name(plan(tmp_path, follows=False).programs())
     assert "follower" not in found
     assert found["first"].ends
@@ -60,7 +60,7 @@ def test_programs_without_a_follower_the_first_crawl_ends(tmp_path: Path):
     assert not any(program.ends for name, program in found.items() if name != "first")
 
 
-def test_programs_of_several_indexes_each_has_a_code_server(tmp_path: Path):
+def test_programs_of_several_indexes_have_a_code_server_each(tmp_path: Path):
     locations = [CodeLocation(), CodeLocation("pypi-assets-company", "index_company")]
     found = by_name(plan(tmp_path, locations=locations).programs())
     code, company = found["code"], found["code-pypi-assets-company"]
@@ -69,7 +69,7 @@ def test_programs_of_several_indexes_each_has_a_code_server(tmp_path: Path):
     assert set(found["webserver"].awaits) == {code.answers_at, company.answers_at}
 
 
-def test_programs_of_several_indexes_each_has_a_follower(tmp_path: Path):
+def test_programs_of_several_indexes_have_a_follower_each(tmp_path: Path):
     for follows, name, option in ((True, "follower", "--begin"), (False, "first", "--once")):
         found = by_name(plan(tmp_path, other_indexes=["company"], follows=follows).programs())
         assert found[name].command[1:] == ("follow", option)
@@ -83,7 +83,7 @@ def test_programs_of_dagster_log_in_the_format_of_the_plan(tmp_path: Path):
         assert found[name].command[-2:] == ("--log-format", "json")
 
 
-def test_programs_with_celery_redis_is_required(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_programs_with_celery_require_redis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StackError, match="redis-server"):
         plan(tmp_path, parts=frozenset({"celery"})).programs()
@@ -102,7 +102,7 @@ def test_programs_with_celery_redis_is_required(tmp_path: Path, monkeypatch: pyt
     assert variables["CELERY_BROKER_URL"] == f"redis+socket://{Layout(tmp_path).redis_socket}"
 
 
-def test_stack_variables_what_is_set_wins(tmp_path: Path):
+def test_stack_variables_keep_set_values(tmp_path: Path):
     on_postgres = plan(tmp_path, postgres=server(Layout(tmp_path)), variables={"PYPI_ASSETS_SENSORS_ON": "true"})
     found = stack_variables(on_postgres, {})
     assert found["DAGSTER_HOME"] == str(Layout(tmp_path).dagster_home)
@@ -114,7 +114,7 @@ def test_stack_variables_what_is_set_wins(tmp_path: Path):
     assert "secret" not in str(found)
 
 
-def test_launch_command_names_what_is_awaited_the_user_and_the_lock(tmp_path: Path):
+def test_launch_command_contains_addresses_user_and_lock(tmp_path: Path):
     [postgres, code, *_] = plan(tmp_path, postgres=server(Layout(tmp_path), "pgserver")).programs()
     launched = postgres.launch_command()
     assert launched[:3] == (sys.executable, "-m", "pypi_assets.stack.launch")

@@ -1,4 +1,4 @@
-"""The file of supervisord says what the plan says, supervisord reads it so, and restarts what is killed."""
+"""The supervisord file follows the plan, supervisord reads it that way, and restarts killed programs."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ def parsed(text: str) -> RawConfigParser:
     return file
 
 
-def test_supervisor_conf_has_each_program_in_order_and_restarts_it_for_ever(tmp_path: Path):
+def test_supervisor_conf_has_each_program_in_order_and_restarts_it_forever(tmp_path: Path):
     layout = Layout(tmp_path / "50%")
     programs = plan(layout.home, postgres=server(layout)).programs()
     file = parsed(supervisor_conf(layout, programs, tmp_path))
@@ -46,7 +46,7 @@ def test_supervisor_conf_has_each_program_in_order_and_restarts_it_for_ever(tmp_
     assert f"{layout.postgres}".replace("%", "%%") in file["program:postgres"]["command"]
 
 
-def test_supervisor_conf_a_program_that_ends_is_restarted_after_failures_alone(tmp_path: Path):
+def test_supervisor_conf_restarts_an_ending_program_only_after_failures(tmp_path: Path):
     programs = plan(tmp_path, follows=False).programs()
     section = parsed(supervisor_conf(Layout(tmp_path), programs, tmp_path))["program:first"]
     assert section["autorestart"] == "unexpected"
@@ -54,7 +54,7 @@ def test_supervisor_conf_a_program_that_ends_is_restarted_after_failures_alone(t
 
 @pytest.fixture
 def until() -> Callable[[Callable[[], object]], None]:
-    """Waits for a condition, at most WITHIN_S seconds."""
+    """Return a function that waits for a condition, for at most WITHIN_S seconds."""
     pause = threading.Event()
 
     def wait(condition: Callable[[], object]) -> None:
@@ -68,7 +68,7 @@ def until() -> Callable[[Callable[[], object]], None]:
 
 @pytest.fixture
 def layout(tmp_path: Path) -> Iterator[Layout]:
-    """A stack of two small programs; a log of `second` counts its starts."""
+    """Yield a stack of two small programs. The log of `second` counts its starts."""
     layout = Layout(tmp_path)
     layout.make_folders()
     lives = "import os, time; print(os.environ['MARK'], flush=True); time.sleep(1000)"
@@ -94,7 +94,7 @@ def starts(layout: Layout) -> int:
 
 
 @pytest.mark.nightly
-def test_keeper_whatever_is_killed_comes_back_and_the_end_is_clean(
+def test_keeper_restarts_killed_programs_and_ends_cleanly(
     layout: Layout, until: Callable[[Callable[[], object]], None]
 ):
     messages: list[str] = []
@@ -114,7 +114,7 @@ def test_keeper_whatever_is_killed_comes_back_and_the_end_is_clean(
     process = keeper.supervisor.process_id()
     assert process is not None
     os.kill(process, signal.SIGKILL)
-    (layout.sockets / "first").unlink()  # which this program does not do by itself
+    (layout.sockets / "first").unlink()  # this program does not remove its socket
     until(lambda: keeper.look() and starts(layout) == 3)
     assert len(messages) == 1
 
@@ -125,14 +125,14 @@ def test_keeper_whatever_is_killed_comes_back_and_the_end_is_clean(
     assert adopting.await_ready()
     stopping = threading.Thread(target=keeper.stop)
     stopping.start()
-    until(lambda: not adopting.look())  # which restarts none while the other one is ending
+    until(lambda: not adopting.look())  # it restarts no program while the other one is ending
     stopping.join()
     assert not layout.supervisor_socket.exists()
     assert not stop_stack(layout)
     assert len(messages) == 1
 
 
-def test_keeper_a_supervisord_that_does_not_start_is_an_error_with_its_reason(layout: Layout):
+def test_keeper_raises_an_error_if_supervisord_does_not_start(layout: Layout):
     layout.supervisor_file.write_text("[supervisord]\nloglevel=loud\n")
     keeper = Keeper(layout, pytest.fail)
     keeper.begin()
@@ -140,7 +140,7 @@ def test_keeper_a_supervisord_that_does_not_start_is_an_error_with_its_reason(la
         keeper.await_ready()
 
 
-def test_keeper_a_stop_while_it_starts_ends_all(layout: Layout):
+def test_keeper_stopped_during_start_ends_all_programs(layout: Layout):
     stopping = threading.Event()
     keeper = Keeper(layout, pytest.fail, stopping)
     assert keeper.begin()
