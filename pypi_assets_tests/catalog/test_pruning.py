@@ -242,7 +242,7 @@ def test_visits_needed_by_open_crawl_or_audit_stay(small: SmallCatalog) -> None:
     assert sweep(catalog, old_visits(100 * DAY)) == 2
 
 
-def test_the_first_visits_stay(small: SmallCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_first_visits_stay(small: SmallCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pruning, "FIRST_VISITS_KEPT", 2)
     visit(small.catalog, project(small.catalog, "often"), *range(5))
     assert sweep(small.catalog, old_visits(100 * DAY)) == 2
@@ -303,7 +303,7 @@ def test_recent_attempt_of_dead_worker_at_batch_start_stays(
     assert sweep(small.catalog, old_attempts(52.5 * DAY)) == 4
 
 
-def test_the_newest_attempt_stays(small: SmallCatalog) -> None:
+def test_newest_attempt_stays(small: SmallCatalog) -> None:
     with small.catalog.read() as connection:
         read = connection.scalars(select(distribution_data.c.distribution_id)).first()
     attempt(small.catalog, read or 0, [1, 2])

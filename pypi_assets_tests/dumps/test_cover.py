@@ -79,7 +79,7 @@ def dump_sets(draw: st.DrawFn) -> list[Dump]:
 
 @settings(max_examples=examples(400), deadline=None)
 @given(dump_sets(), st.randoms())
-def test_the_cover_is_the_best_of_all_chains(dumps: list[Dump], random: object) -> None:
+def test_cover_is_the_best_of_all_chains(dumps: list[Dump], random: object) -> None:
     expected = slow_cover(dumps)
     found = cover_of(dumps)
     assert found.dumps == expected

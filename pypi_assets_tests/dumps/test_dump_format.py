@@ -233,7 +233,7 @@ def test_every_column_is_documented_in_order() -> None:
     assert described == [(name, column.type) for name, column in COLUMNS.items()]
 
 
-def test_the_fields_of_distributions_are_documented() -> None:
+def test_distribution_fields_are_documented() -> None:
     section = DOCUMENT.split(f"### `depgraph`, format {FORMAT}\n")[1].split("\n## ")[0]
     named = re.findall(r"`(\w+)`", section)
     for fields in (OWN_FIELDS, SHARED_FIELDS):
