@@ -43,4 +43,4 @@ def visit(
 ) -> None:
     ids = begin_visits(connection, [project.id for project in found], "full", workload, now)
     if ending != "abandoned":
-        record_verdicts(connection, [verdict_of(one, ids[one.id], ending, now) for one in found], now + 0.5)
+        record_verdicts(connection, [verdict_of(project, ids[project.id], ending, now) for project in found], now + 0.5)

@@ -458,7 +458,7 @@ def test_dropped_dumps_are_forgotten_and_their_names_stay_reserved(
         with pytest.raises(DumpDroppedError):
             step(catalog, asleep)
     again = [write_range(catalog, storage, serials, again=True) for serials in (SerialRange(3, 6), SerialRange(6, 9))]
-    assert not {one.directory for one in again} & {"3-6", "3-6.2", "6-9"}
+    assert not {entry.directory for entry in again} & {"3-6", "3-6.2", "6-9"}
     assert write_range(catalog, storage, SerialRange(18, 21), again=True).directory == "18-21.2"
     assert upkeep.dump_range() == "21-24"
     upkeep.assert_whole()
@@ -476,7 +476,7 @@ def test_old_versions_are_forgotten_except_newest_and_with_files(
     assert forget_versions(catalog, catalog.clock() - 3600, []) == 0
     upkeep.wait(2)
     assert forget_versions(catalog, catalog.clock() - 3600, [("depgraph", "00002")]) == 4
-    assert [one.version for one in allocated_versions(catalog)] == [2, 6]
+    assert [version.version for version in allocated_versions(catalog)] == [2, 6]
     assert set(attempts(catalog, "modules")) == {"00002", "00006"}
     with pytest.raises(UnknownVersionError):
         begin_build(catalog, "modules", 1)

@@ -169,7 +169,7 @@ class Observing:
             ["add", "remove", "yank", "unyank", "remove project", "remove release", "yank release"],
             [6, 3, 2, 1, 1, 1, 1],
         )[0]
-        release = [one for one in files if one.split("-")[1].startswith(name.split("-")[1][:3])]
+        release = [file for file in files if file.split("-")[1].startswith(name.split("-")[1][:3])]
         match kind:
             case "add":
                 files[name] = (str(self.random.randrange(4)), False)
@@ -203,7 +203,7 @@ class Observing:
         if len(self.pollers) > 1:
             self.now += self.random.choice([1.0, LONGER_THAN_A_LEASE_S])
             self._is_nested = True
-            other = next(one for one in self.pollers if not one._lock.locked())
+            other = next(poller for poller in self.pollers if not poller._lock.locked())
             with suppress(TransientError):
                 other.observe(lambda *_: None)
             self._is_nested = False
@@ -227,9 +227,9 @@ class Observing:
         known = [memory.load(project) for project in PROJECTS]
         return {
             (file.filename, file.sha256, file.yanked)
-            for one in known
-            if one is not None and one.page.is_there
-            for file in one.page.project_page(one.project, 1).files
+            for observed in known
+            if observed is not None and observed.page.is_there
+            for file in observed.page.project_page(observed.project, 1).files
         }
 
     def truth(self) -> set[tuple[str, str | None, bool]]:

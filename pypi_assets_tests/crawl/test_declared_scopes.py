@@ -125,9 +125,7 @@ def test_undeclared_scopes_are_unchanged(follower: ScopedFollower, folder: Path)
     kept(follower, folder, TOOLS)
     kept(follower, folder, "[company.scopes.theirs]\nprojects = ['app']\n")
     with follower.catalog.read() as connection:
-        assert {scope.name for scope in all_scopes(connection)} == {"mine", "tools"}, (
-            "no scope is removed"
-        )
+        assert {scope.name for scope in all_scopes(connection)} == {"mine", "tools"}, "no scope is removed"
 
 
 def test_concurrent_processes_create_a_declared_scope_once(

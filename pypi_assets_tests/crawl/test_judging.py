@@ -377,10 +377,12 @@ def test_404_is_retried_or_believed_whenever_the_deadline_passes(catalog: Catalo
         again = replace(task, was_gone=True, attempts=1, first_failed_at=0.0)
         judge(crawler, [Fetched(again, visit_id, NotOnIndexError("HTTP 404", URL))])
         with catalog.read() as connection:
-            outcomes.append([one.outcome for one in list_failures(connection, 50, "visit") if one.project == name])
+            outcomes.append(
+                [failure.outcome for failure in list_failures(connection, 50, "visit") if failure.project == name]
+            )
     assert outcomes[0] == []
     assert outcomes[-1] == ["waiting"]
-    assert all(one in ([], ["waiting"]) for one in outcomes)
+    assert all(outcome in ([], ["waiting"]) for outcome in outcomes)
 
 
 def test_page_that_fails_for_long_is_abandoned_unless_the_index_fails(catalog: Catalog):
@@ -395,7 +397,7 @@ def test_page_that_fails_for_long_is_abandoned_unless_the_index_fails(catalog: C
         again = replace(task, attempts=5, first_failed_at=catalog.clock())
         judge(crawler_of(catalog, Changelog(), 3600.0), [Fetched(again, visit_id, error)])
         with catalog.read() as connection:
-            found = {one.project: one.outcome for one in list_failures(connection, 50, "visit")}
+            found = {failure.project: failure.outcome for failure in list_failures(connection, 50, "visit")}
         assert found[f"demo-{number}"] == outcome
 
 

@@ -47,7 +47,7 @@ def odd(*projects: str, answer: Response) -> Callable[[Request], Response | None
 
 def failing(catalog: Catalog) -> dict[str, str]:
     with catalog.read() as connection:
-        return {one.project: one.outcome for one in list_failures(connection, 50, "visit")}
+        return {failure.project: failure.outcome for failure in list_failures(connection, 50, "visit")}
 
 
 ANSWERS = {

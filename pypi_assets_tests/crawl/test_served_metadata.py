@@ -89,7 +89,7 @@ def serve_each(index: ServedIndex, cases: Mapping[str, tuple[str | None, str | N
     for name, (content, stated) in cases.items():
         serve(index, content, stated, names=[name])
         answers.append(index.faults)
-    index.faults = lambda request: next((found for one in answers if one and (found := one(request))), None)
+    index.faults = lambda request: next((found for answer in answers if answer and (found := answer(request))), None)
 
 
 def resolved(past: ReleaseIndex, name: str, semantics: Semantics) -> Mapping[str, str] | None:

@@ -115,21 +115,23 @@ def test_visits_are_listed_with_their_findings(index: ServedIndex, catalog: Cata
         demo = find_project(connection, "demo")
         assert demo is not None
         visits = past_visits(connection, demo)
-        assert [(one.visit, one.outcome, one.attempt, one.files) for one in visits] == [
+        assert [(visit.visit, visit.outcome, visit.attempt, visit.files) for visit in visits] == [
             (1, "full", 1, 2),
             (2, "full", 1, 2),
             (3, "not_found", 1, 0),
             (4, "failed", 1, None),
             (5, "full", 2, 1),
         ]
-        assert [one.page_serial for one in visits[:2]] == [visits[0].seen_through, visits[1].seen_through]
-        assert all(one.ended_at is not None and one.ended_at >= one.started_at for one in visits)
+        assert [visit.page_serial for visit in visits[:2]] == [visits[0].seen_through, visits[1].seen_through]
+        assert all(visit.ended_at is not None and visit.ended_at >= visit.started_at for visit in visits)
         assert visits[3].snapshot is None
         assert "503" in str(visits[3].text)
-        assert len({one.snapshot for one in visits}) == 5
-        differences = [(one.filename, one.change) for one in compare_visits(connection, demo, 1, 2)]
+        assert len({visit.snapshot for visit in visits}) == 5
+        differences = [
+            (difference.filename, difference.change) for difference in compare_visits(connection, demo, 1, 2)
+        ]
         assert differences == [(wheel, "yanked"), (sdist, "went"), (newer, "came")]
-        back = [(one.filename, one.change) for one in compare_visits(connection, demo, 2, 1)]
+        back = [(difference.filename, difference.change) for difference in compare_visits(connection, demo, 2, 1)]
         assert back == [(wheel, "unyanked"), (sdist, "came"), (newer, "went")]
         assert compare_visits(connection, demo, 1, 1) == []
         with pytest.raises(CatalogError, match=naming("demo", 4, "failed", "pypi-assets admin visits demo")):

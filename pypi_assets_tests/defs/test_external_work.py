@@ -121,7 +121,7 @@ def test_only_the_newest_version_is_shown_every_ten_minutes() -> None:
             cursor = SensorCursor.parse(str(report.cursor))
             if report.added:
                 reported += report.added[0].partition_keys
-                assert [one.asset_key.to_user_string() for one in report.events] == [
+                assert [event.asset_key.to_user_string() for event in report.events] == [
                     "company/modules_leveldb",
                     "company/depgraph_leveldb",
                 ]

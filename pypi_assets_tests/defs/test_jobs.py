@@ -21,7 +21,7 @@ def test_one_job_runs_all_checks_and_nothing_else(pipeline: Pipeline) -> None:
     pipeline.crawled()
     result = pipeline.run("health")
     assert result.success
-    assert {one.check_name for one in result.get_asset_check_evaluations()} == {
+    assert {evaluation.check_name for evaluation in result.get_asset_check_evaluations()} == {
         "catalog_is_fresh",
         "few_are_given_up",
         "nothing_drifted",

@@ -95,7 +95,7 @@ def test_sensors_and_schedules_request_the_jobs_of_their_index(of_company: dg.De
         assert repository.get_schedule_def(COMPANY.name(schedule.name)).job_name == COMPANY.name(schedule.job_name)
     for sensor in bare.sensor_defs:
         targets = [COMPANY.name(target.job_name) for target in sensor.targets]
-        assert [one.job_name for one in repository.get_sensor_def(COMPANY.name(sensor.name)).targets] == targets
+        assert [target.job_name for target in repository.get_sensor_def(COMPANY.name(sensor.name)).targets] == targets
 
 
 @contextmanager

@@ -59,7 +59,7 @@ def test_day_is_made_shown_and_checked(pipeline: Pipeline, index: ServedIndex) -
     follow(pipeline, index)
     result = pipeline.run("solve_days", day(2))
     assert result.success
-    checks = {one.check_name: one for one in result.get_asset_check_evaluations()}
+    checks = {evaluation.check_name: evaluation for evaluation in result.get_asset_check_evaluations()}
     assert {name: one.passed for name, one in checks.items()} == {
         "newly_unsolvable": False,
         "solvability_is_whole": True,
@@ -67,7 +67,7 @@ def test_day_is_made_shown_and_checked(pipeline: Pipeline, index: ServedIndex) -
     assert checks["newly_unsolvable"].severity == dg.AssetCheckSeverity.WARN
     numbers = pipeline.metadata("solvability", day(2))
     made = read_day(pipeline.storage, date.fromisoformat(day(2)))
-    assert [one.name for one in made.projects] == ["app"]
+    assert [project.name for project in made.projects] == ["app"]
     assert (numbers["projects"], numbers["solvable"], numbers["unsolvable"], numbers["limit"]) == (1, 0, 4, 0)
     assert (numbers["newly_unsolvable"], numbers["newly_solvable"], numbers["without_search"]) == (4, 0, 0)
     assert (numbers["serial"], numbers["median_closure"], numbers["largest_closure"]) == (made.moment.serial, 0, 0)
@@ -168,7 +168,7 @@ def test_partitions_begin_at_the_first_day_and_need_it(pipeline: Pipeline, subte
         with subtests.test(since=since):
             defs = build_defs(pipeline.settings.model_copy(update={"solvability_since": since}))
             found = [one for one in defs.assets or () if dg.AssetKey("solvability") in getattr(one, "keys", ())]
-            names = {one.name for one in defs.get_repository_def().schedule_defs}
+            names = {schedule.name for schedule in defs.get_repository_def().schedule_defs}
             assert [bool(found), "daily_solvability" in names] == [since is not None] * 2
             for asset in found:
                 assert isinstance(asset, dg.AssetsDefinition)

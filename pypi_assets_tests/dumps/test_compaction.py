@@ -136,9 +136,9 @@ def test_dumps_with_other_columns_are_not_joined(small: SmallCatalog, storage: S
     before = live(small, storage)
     cut_dumps(small.catalog, storage, "0-100", "100-110", "110-120")
     manifests = list(compact(small.catalog, storage, growth=1))
-    assert [one.directory for one in manifests] == ["100-120", "120-150"]
-    assert [one.columns for one in manifests] == [FEWER_COLUMNS, tuple(COLUMNS)]
-    assert [read_manifest(storage, one.directory) for one in manifests] == manifests
+    assert [manifest.directory for manifest in manifests] == ["100-120", "120-150"]
+    assert [manifest.columns for manifest in manifests] == [FEWER_COLUMNS, tuple(COLUMNS)]
+    assert [read_manifest(storage, manifest.directory) for manifest in manifests] == manifests
     assert cover(small.catalog).directories == ("0-100", "100-120", "120-150")
     assert {key: cut(row) for key, row in live(small, storage).items()} == {
         key: cut(row) for key, row in before.items()
@@ -155,7 +155,7 @@ def test_corrupt_input_is_detected_and_nothing_is_written(small: SmallCatalog, s
         list(compact(small.catalog, storage, growth=1))
     assert cover(small.catalog).directories == ("0-100", "100-110", "110-120")
     storage.put(path, whole)
-    assert [one.directory for one in compact(small.catalog, storage, growth=1)] == ["100-120.2"]
+    assert [manifest.directory for manifest in compact(small.catalog, storage, growth=1)] == ["100-120.2"]
 
 
 def test_one_process_at_a_time_compacts(small: SmallCatalog, storage: Storage) -> None:
@@ -189,7 +189,7 @@ def test_no_compaction_crosses_the_end_of_an_open_full_dump(small: SmallCatalog,
     joined = add_ranges(small, storage, 120, 130)
     with pytest.raises(DumpDroppedError):
         join(small.catalog, storage, joined)
-    assert [one.directory for one in compact(small.catalog, storage, growth=1)] == ["100-120", "120-140"]
+    assert [manifest.directory for manifest in compact(small.catalog, storage, growth=1)] == ["100-120", "120-140"]
     full_dump(small.catalog, storage, 1)
     assert cover(small.catalog).directories == ("0-120", "120-140")
 

@@ -165,8 +165,8 @@ def test_all_shards_open_and_commit_a_dump(catalog: Catalog, storage: Storage) -
 
 def test_selected_shards_join_an_open_dump_and_the_last_commits_it(catalog: Catalog, storage: Storage) -> None:
     open_full_dump(catalog, 16)
-    assert [one.written for one in dump_each_shard(catalog, storage, [0, 1, 2], 16)] == [True] * 3
-    assert [one.written for one in dump_each_shard(catalog, storage, [2, 3], 16)] == [False, True]
+    assert [result.written for result in dump_each_shard(catalog, storage, [0, 1, 2], 16)] == [True] * 3
+    assert [result.written for result in dump_each_shard(catalog, storage, [2, 3], 16)] == [False, True]
     assert committed_dumps(catalog) == []
     list(dump_each_shard(catalog, storage, range(4, 16), 16))
     assert len(committed_dumps(catalog)) == 1
@@ -202,7 +202,7 @@ def test_selected_shards_verify_the_newest_dump_if_none_is_open(catalog: Catalog
     with pytest.raises(DumpError, match=naming(16)):
         list(dump_each_shard(catalog, storage, [3], 16))
     (first, *_) = dump_each_shard(catalog, storage, range(16), 16)
-    assert [one.written for one in dump_each_shard(catalog, storage, [0, 5], 16)] == [False, False]
+    assert [result.written for result in dump_each_shard(catalog, storage, [0, 5], 16)] == [False, False]
     path = f"data_dumps/python_distribution_data/{first.directory}/{first.file.name}"
     storage.put(path, b"")
     with pytest.raises(DumpDamagedError, match=first.file.name):

@@ -32,6 +32,6 @@ def test_dump_registry_is_rebuilt_from_the_storage(small: SmallCatalog, storage:
         assert cover(fresh.catalog).directories == cover(small.catalog).directories
     restored, known = committed_dumps(fresh.catalog), committed_dumps(small.catalog)
     assert [(one.kind, one.serials, one.sequence, one.shards) for one in restored] == [
-        (one.kind, one.serials, one.sequence, one.shards) for one in known
+        (entry.kind, entry.serials, entry.sequence, entry.shards) for entry in known
     ]
     fresh.catalog.close()

@@ -27,16 +27,16 @@ def test_pass_leads_from_empty_catalog_to_answers_and_new_answers(
     assert not is_begun(catalog)
     steps = steps_of(index, catalog, tmp_path)
     assert is_begun(catalog)
-    assert [one["step"] for one in steps] == ["full crawl", "full dump", *["leveldb"] * len(DATASETS)]
+    assert [step["step"] for step in steps] == ["full crawl", "full dump", *["leveldb"] * len(DATASETS)]
     assert (steps[0]["projects"], steps[0]["read"], steps[1]["shards"], steps[1]["rows"]) == (1, 1, 1, 1)
     assert is_answered(index, "first_module")
     assert steps_of(index, catalog, tmp_path) == []
 
     index.wheel("second", "1.0")
     steps = steps_of(index, catalog, tmp_path)
-    assert [one["step"] for one in steps] == ["crawl", "dump", *["leveldb"] * len(DATASETS)]
+    assert [step["step"] for step in steps] == ["crawl", "dump", *["leveldb"] * len(DATASETS)]
     assert (steps[0]["projects"], steps[0]["read"], steps[1]["rows"]) == (1, 1, 1)
-    assert {one["serial"] for one in steps[2:]} == {index.serial}
+    assert {step["serial"] for step in steps[2:]} == {index.serial}
     assert is_answered(index, "first_module", "second_module")
 
 

@@ -127,5 +127,7 @@ def test_pip_reads_the_same_requirements(folder: Path) -> None:
         [sys.executable, "-c", driver, str(path)], capture_output=True, text=True, check=True
     ).stdout
     requirements = [Requirement(line) for line in printed.splitlines()]
-    theirs = joined_roots((each.name, each.extras) for each in requirements if each.url is None)
+    theirs = joined_roots(
+        (requirement.name, requirement.extras) for requirement in requirements if requirement.url is None
+    )
     assert theirs.extras == read_requirements(path).extras

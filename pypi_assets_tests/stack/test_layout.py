@@ -50,7 +50,8 @@ def test_workspace_yaml_has_the_socket_of_each_location(tmp_path: Path):
     locations = [CodeLocation(), CodeLocation("pypi-assets-company", "index_company")]
     found = yaml.safe_load(workspace_yaml(layout, locations))["load_from"]
     assert found == [
-        {"grpc_server": {"socket": str(layout.code_socket(one.name)), "location_name": one.name}} for one in locations
+        {"grpc_server": {"socket": str(layout.code_socket(location.name)), "location_name": location.name}}
+        for location in locations
     ]
 
 

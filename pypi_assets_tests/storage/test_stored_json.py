@@ -100,9 +100,9 @@ def deletions(swept: Storage, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_manifests_and_input_lists_are_deleted_first(swept: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     deleted = deletions(swept, monkeypatch)
     waste = list(swept.list("d"))
-    assert [one.path for one in sweep_objects(swept, waste, dry_run=True)] == sorted(PATHS)
+    assert [deletion.path for deletion in sweep_objects(swept, waste, dry_run=True)] == sorted(PATHS)
     assert deleted == []
-    assert [one.path for one in sweep_objects(swept, waste)] == sorted(PATHS)
+    assert [deletion.path for deletion in sweep_objects(swept, waste)] == sorted(PATHS)
     assert deleted == ["d/1/_MANIFEST.json", "d/2/input_lists/00001", "d/1.2/b", "d/1/a", "d/2/c"]
     assert list(swept.list("d")) == []
 
@@ -110,7 +110,7 @@ def test_manifests_and_input_lists_are_deleted_first(swept: Storage, monkeypatch
 def test_directories_lose_orphaned_files_and_are_deleted_once_empty(swept: Storage, tmp_path: Path) -> None:
     def unnamed(directory: str, found: Sequence[StoredObject]) -> Waste | None:
         if directory == "1":
-            return DeletionReason.SUPERSEDED, [one for one in found if not one.path.endswith("a")]
+            return DeletionReason.SUPERSEDED, [stored for stored in found if not stored.path.endswith("a")]
         return None if directory == "2" else (DeletionReason.ABANDONED, found)
 
     directories = by_directory(swept, "d") | {"gone": []}

@@ -58,7 +58,7 @@ def test_checkpoint_restores_the_project_state():
     again = captured(state)
     assert again == {"is_quarantined": False, "releases": made.releases, "files": made.files}
     assert state.visible == made.visible
-    assert [one.text for one in state.releases.values() if one.is_named_alone] == ["3"]
+    assert [release.text for release in state.releases.values() if release.is_named_alone] == ["3"]
     assert state.releases["2.0"].is_quarantined
     assert state.files[SDIST].is_baseline
     assert not state.files[WHEEL].is_baseline

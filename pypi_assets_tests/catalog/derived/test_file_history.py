@@ -223,7 +223,7 @@ def test_unexplained_change_follows_the_page_and_is_marked():
 def test_file_added_to_release_yanked_before_first_event_is_yanked():
     added = event(60, f"add py3 file {WHEEL}")
     found = histories([added], page(62, {WHEEL: True}), known_since=50)[WHEEL]
-    assert (found.yanked, [one.cause for one in found.changes]) == ((Interval(60, None),), ["add file"])
+    assert (found.yanked, [change.cause for change in found.changes]) == ((Interval(60, None),), ["add file"])
     ahead = [added, event(65, f"remove file {SDIST}")]
     assert histories(ahead, page(60, {WHEEL: True}, through=65), known_since=50)[WHEEL].yanked == (Interval(60, None),)
     assert histories([added, event(70, "unyank release")], known_since=50)[WHEEL].yanked == (Interval(60, 70),)
@@ -281,7 +281,7 @@ def test_page_newer_than_its_serial_counts_from_the_explaining_event():
     added, more = event(1, "add source file demo-1.0.tar.gz"), event(5, f"add py3 file {WHEEL}")
     for shown, last in (({SDIST: False, WHEEL: False}, more), ({SDIST: True}, event(5, "yank release"))):
         found = histories([added, last], page(1, shown, through=7))
-        assert not [one for history in found.values() for one in history.changes if one.cause == UNEXPLAINED]
+        assert not [change for history in found.values() for change in history.changes if change.cause == UNEXPLAINED]
         assert live(found[SDIST]) == [(1, None)]
     assert live(histories([added, more], page(1, {SDIST: False, WHEEL: False}, through=7))[WHEEL]) == [(5, None)]
     assert live(histories([added, event(5, "remove release")], page(1, {}, through=7))[SDIST]) == [(1, 5)]
@@ -330,12 +330,14 @@ def test_event_stored_after_its_page_replaces_the_unexplained_change():
     ):
         seen = page(50, shown, through=54, seen_at=SEEN_AT)
         before = histories(began, first, seen, events_through=54)
-        assert {one.cause for each in before.values() for one in each.changes if one.serial > 2} == {UNEXPLAINED}
+        assert {change.cause for each in before.values() for change in each.changes if change.serial > 2} == {
+            UNEXPLAINED
+        }
         found = histories([*began, event(55, late, at=BEFORE)], first, seen, events_through=60)
-        assert {one.serial for each in found.values() for one in each.changes} == {2, 55}
-        assert not [one for each in found.values() for one in each.changes if one.cause == UNEXPLAINED]
+        assert {change.serial for each in found.values() for change in each.changes} == {2, 55}
+        assert not [change for each in found.values() for change in each.changes if change.cause == UNEXPLAINED]
         contradicted = histories([*began, event(55, late, at=LONG_AFTER)], first, seen, events_through=60)
-        assert {one.serial for each in contradicted.values() for one in each.changes} >= {2, 50}
+        assert {change.serial for each in contradicted.values() for change in each.changes} >= {2, 50}
 
 
 def test_contradicted_event_explains_nothing():
@@ -409,7 +411,7 @@ class Follower:
         if start is not None:
             start = Checkpoint.decode(start.encode())
             later = [one for one in known if one.serial > start.serial]
-            beyond = [one for one in self.sightings if one.seen_through >= start.serial]
+            beyond = [sighting for sighting in self.sightings if sighting.seen_through >= start.serial]
             continued = self._folded(later, beyond, through, start)
             found = whole if continued is None else continued
         if found is whole:
@@ -433,7 +435,7 @@ class Follower:
         serial, start = seen.page_serial, self.checkpoint
         if start is None or serial is None or serial > start.serial:
             return True
-        if any(one.page_serial == serial for one in self.sightings):
+        if any(sighting.page_serial == serial for sighting in self.sightings):
             return True
         agrees = {
             name: any(serial in one for one in row.yanked) for name, row in self.rows.items() if row.is_live(serial)
@@ -525,7 +527,7 @@ def test_file_removed_by_event_was_live_before():
     for seen in (page(50, {SDIST: False}, through=57), page(57, {SDIST: False})):
         found = histories([removed], seen, known_since=50)
         assert live(found[WHEEL]) == [(50, 55)]
-        assert not [one for one in found[WHEEL].changes if one.cause == UNEXPLAINED]
+        assert not [change for change in found[WHEEL].changes if change.cause == UNEXPLAINED]
     assert WHEEL not in histories([event(51, "create", None), removed], known_since=50)
     assert WHEEL not in histories([removed], known_since=0)
     assert WHEEL not in histories([removed], page(50, {SDIST: False}, through=54), known_since=50)
@@ -570,5 +572,5 @@ def test_release_of_project_created_by_event_was_not_yanked_before():
     found = histories(events, page(4, {WHEEL: True, SDIST: False}), page(5, {WHEEL: False, SDIST: False}))
     assert found[WHEEL].yanked == (Interval(4, 5),)
     assert found[SDIST].yanked == ()
-    [unknown] = [one for one in histories(events[2:], known_since=2).values() if one.yanked]
+    [unknown] = [history for history in histories(events[2:], known_since=2).values() if history.yanked]
     assert unknown.yanked[0].start == 3  # the first event of the project was not seen

@@ -142,9 +142,9 @@ def test_last_record_of_a_file_counts_and_all_changes_stay(catalog: Catalog) -> 
     enter(catalog, observed(7, live=[[4, 5], [7, None]], cause="unquarantine project"))
     with catalog.read() as connection:
         intervals = connection.execute(select(live_intervals.c.start, live_intervals.c.end)).all()
-        assert [tuple(one) for one in intervals] == [(4, 5), (7, None)]
+        assert [tuple(interval) for interval in intervals] == [(4, 5), (7, None)]
         logged = connection.execute(select(changes.c.serial, changes.c.cause, changes.c.logged_serial))
-        assert sorted(tuple(one) for one in logged) == [
+        assert sorted(tuple(change) for change in logged) == [
             (3, "add file", 3),
             (4, "corrected", 5),
             (7, "unquarantine project", 7),
@@ -167,7 +167,7 @@ def test_late_read_is_logged_as_late(catalog: Catalog) -> None:
     enter(catalog, content(9, READ, of_serial=3, cause="read late"))
     with catalog.read() as connection:
         logged = connection.execute(select(changes.c.serial, changes.c.cause, changes.c.logged_serial))
-        assert {tuple(one) for one in logged} == {(3, "add file", 3), (3, "read late", 9)}
+        assert {tuple(change) for change in logged} == {(3, "add file", 3), (3, "read late", 9)}
 
 
 def test_content_of_other_bytes_does_not_count(catalog: Catalog) -> None:

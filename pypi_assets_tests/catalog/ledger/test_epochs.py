@@ -66,7 +66,7 @@ def test_changed_epoch_is_announced_and_published_ranges_stay(small: SmallCatalo
     with small.catalog.write() as connection:
         note_change(connection, 5)
         note_change(connection, 12)  # no answer was given there, since serial 12 is not complete
-    assert [one.of_serial for one in notices(small, 0, 20)] == [5]
+    assert [notice.of_serial for notice in notices(small, 0, 20)] == [5]
     seal_complete(small.catalog)
     before = notices(small, 0, 10)
     with small.catalog.write() as connection:

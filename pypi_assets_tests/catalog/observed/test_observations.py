@@ -51,11 +51,13 @@ def test_poll_is_stored_completely(memory: Observations) -> None:
     assert memory.load("demo") == KnownProject("demo", page, None, 1, 2, Validators('"x"', "yesterday"), 50.0, 100.0)
     assert memory.load("other") is None
     assert memory.last_serial() == 2
-    assert [(one.serial, one.name, one.version, one.action, one.timestamp) for one in memory.events(0, 10)] == [
+    assert [
+        (event.serial, event.name, event.version, event.action, event.timestamp) for event in memory.events(0, 10)
+    ] == [
         (1, "demo", "1.0", "create", 100),
         (2, "demo", "1.0", "add source file demo-1.0.tar.gz", 100),
     ]
-    assert [one.serial for one in memory.events(1, 1)] == [2]
+    assert [event.serial for event in memory.events(1, 1)] == [2]
     assert [(one.name, one.last_serial) for one in memory.listed()[1]] == [("demo", 2)]
 
 
@@ -85,11 +87,11 @@ def test_failed_poll_keeps_known_state(memory: Observations) -> None:
 
 
 def test_two_pollers_get_different_projects(memory: Observations) -> None:
-    first = [one.project for one in entered(memory, "a", "b", "c")[:2]]
+    first = [known.project for known in entered(memory, "a", "b", "c")[:2]]
     assert first == ["a", "b"]
     assert memory.take_due(199.0, 300.0, 10, seen_before=100.0, among=None) == []
     again = memory.take_due(200.0, 300.0, 2, seen_before=100.0, among=None)
-    assert [one.project for one in again] == ["a", "b"]
+    assert [known.project for known in again] == ["a", "b"]
     rest = memory.take_due(200.0, 300.0, 2, seen_before=100.0, among={"a", "c"})
     assert [one.project for one in rest] == ["c"]
 
@@ -128,13 +130,13 @@ def test_list_enters_projects_and_makes_unlisted_ones_due(memory: Observations) 
     memory.save_list(None, NO_VALIDATORS, 130.0)
     assert memory.known_list() == KnownList(130.0)
     memory.make_due(130.0, {"b"})
-    assert [one.project for one in memory.take_due(130.0, 200.0, 10, seen_before=130.0, among=None)] == ["b"]
+    assert [observed.project for observed in memory.take_due(130.0, 200.0, 10, seen_before=130.0, among=None)] == ["b"]
 
 
 @pytest.mark.parametrize("name", ["", "x" * 600, "a\0b", "\ud800"])
 def test_invalid_project_names_are_skipped(memory: Observations, name: str) -> None:
     memory.enter([ShownProject(name), ShownProject("good")], 1.0)
-    assert [one.project for one in memory.take_due(1.0, 2.0, 9, seen_before=1.0, among=None)] == ["good"]
+    assert [observed.project for observed in memory.take_due(1.0, 2.0, 9, seen_before=1.0, among=None)] == ["good"]
 
 
 def test_first_index_serials_are_reported_once(memory: Observations) -> None:

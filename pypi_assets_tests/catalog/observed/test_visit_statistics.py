@@ -163,10 +163,10 @@ def test_never_visited_and_failing_projects_are_counted(catalog: Catalog):
     with catalog.write() as connection:
         assert visited_projects(connection) == VisitedProjects(0, None, 0)
         entered = enter(connection, 5)
-        note_seen(connection, dict.fromkeys((one.id for one in entered), 1.0))
+        note_seen(connection, dict.fromkeys((project.id for project in entered), 1.0))
         visit(connection, entered[:4], "page", 10.0)
         visit(connection, entered[1:2], "old page", 20.0)
         visit(connection, entered[2:3], "put off", 30.0)
         visit(connection, entered[3:4], "no page", 40.0)
         assert visited_projects(connection) == VisitedProjects(1, 10.5, 2)
-        assert len(project_ids(connection, [one.normalized for one in entered])) == 5
+        assert len(project_ids(connection, [project.normalized for project in entered])) == 5

@@ -194,7 +194,7 @@ def test_statements_do_not_grow_with_batch_rows(small: SmallCatalog) -> None:
         statements.clear()
         rows = list(stream_rows(small.catalog, rows_at(small.catalog, 1).where(projects.c.normalized == project)))
         assert [row["summary"] for row in rows] == [f"file {number}" for number in sorted(range(files), key=str)]
-        counts.append(len([one for one in statements if one.startswith("SELECT")]))
+        counts.append(len([statement for statement in statements if statement.startswith("SELECT")]))
     assert counts == [4, 4]
 
 

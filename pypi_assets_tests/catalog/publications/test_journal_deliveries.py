@@ -43,7 +43,7 @@ def test_consumer_is_created_by_its_first_move_and_keeps_its_start(catalog: Cata
     with catalog.read() as connection:
         assert find_consumer(connection, "mirror") == Consumer("mirror", "three", 30, 100.0, 300.0)
         assert find_consumer(connection, "other") is None
-        assert [one.name for one in all_consumers(connection)] == ["alerts", "mirror"]
+        assert [consumer.name for consumer in all_consumers(connection)] == ["alerts", "mirror"]
 
 
 def test_forgotten_consumer_leaves_no_rows(catalog: Catalog):
@@ -54,7 +54,7 @@ def test_forgotten_consumer_leaves_no_rows(catalog: Catalog):
     assert forget_consumer(catalog, "mirror")
     assert not forget_consumer(catalog, "mirror")
     with catalog.read() as connection:
-        assert [one.name for one in all_consumers(connection)] == ["alerts"]
+        assert [consumer.name for consumer in all_consumers(connection)] == ["alerts"]
         assert list(connection.scalars(select(journal_letters.c.consumer))) == ["alerts"]
 
 
@@ -110,23 +110,23 @@ def test_deliveries_are_stored_once_as_the_consumer_advances(stored: Catalog):
 
 
 def test_first_delivery_of_each_project_is_due(stored: Catalog):
-    assert [one.cursor for one in due(stored)] == ["after 0", "after 1"]
-    assert [one.cursor for one in due(stored, limit=1)] == ["after 0"]
+    assert [letter.cursor for letter in due(stored)] == ["after 0", "after 1"]
+    assert [letter.cursor for letter in due(stored, limit=1)] == ["after 0"]
     first = due(stored)[0]
     note_failure(stored, first, 160.0, "it fails", is_dead=False)
-    assert [one.cursor for one in due(stored)] == ["after 1"]
-    assert [one.cursor for one in due(stored, now=159.0)] == ["after 1"]
+    assert [letter.cursor for letter in due(stored)] == ["after 1"]
+    assert [letter.cursor for letter in due(stored, now=159.0)] == ["after 1"]
     again = due(stored, now=160.0)
-    assert [one.cursor for one in again] == ["after 1", "after 0"]
+    assert [letter.cursor for letter in again] == ["after 1", "after 0"]
     assert (again[1].attempts, again[1].error_text) == (1, "it fails")
     delete_letter(stored, first.id)
-    assert [one.cursor for one in due(stored)] == ["after 1", "after 2"]
+    assert [letter.cursor for letter in due(stored)] == ["after 1", "after 2"]
 
 
 def test_dead_letter_blocks_nothing_and_can_be_retried(stored: Catalog):
     first = due(stored)[0]
     note_failure(stored, first, 100.0, "x" * 2_000, is_dead=True)
-    assert [one.cursor for one in due(stored)] == ["after 1", "after 2"]
+    assert [letter.cursor for letter in due(stored)] == ["after 1", "after 2"]
     with stored.read() as connection:
         [dead] = letters_of(connection, dead_only=True)
         assert count_letters(connection, "hook") == 2
@@ -134,15 +134,15 @@ def test_dead_letter_blocks_nothing_and_can_be_retried(stored: Catalog):
     assert resend_letters(stored, "other") == 0
     assert resend_letters(stored, "hook", first.id + 100) == 0
     assert resend_letters(stored, "hook", first.id) == 1
-    assert [one.cursor for one in due(stored)] == ["after 0", "after 1"]
+    assert [letter.cursor for letter in due(stored)] == ["after 0", "after 1"]
     assert due(stored)[0].attempts == 0
 
 
 def test_untried_delivery_is_due_even_if_written_with_a_fast_clock(stored: Catalog):
     day_before = 100.0 - 86_400
-    assert [one.cursor for one in due(stored, now=day_before)] == ["after 0", "after 1"]
+    assert [letter.cursor for letter in due(stored, now=day_before)] == ["after 0", "after 1"]
     note_failure(stored, due(stored)[0], day_before + 60, "it fails", is_dead=False)
-    assert [one.cursor for one in due(stored, now=day_before)] == ["after 1"]
+    assert [letter.cursor for letter in due(stored, now=day_before)] == ["after 1"]
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_consumer_lag_counts_undelivered_events(at_serial_20: Catalog):
     for name, serial in {"far": 2, "near": 8, "quiet": 19, "there": 20, "beyond": 30}.items():
         move_consumer(at_serial_20, name, f"after {serial}", serial)
     with at_serial_20.read() as connection:
-        found = {one.name: (one.lag_serials, one.lag_seconds) for one in consumer_lags(connection, 1_000.0)}
+        found = {lag.name: (lag.lag_serials, lag.lag_seconds) for lag in consumer_lags(connection, 1_000.0)}
     assert found == {
         "far": (18, 900.0),
         "near": (12, 700.0),

@@ -42,7 +42,7 @@ def test_takedown_is_stored_finished_announced_and_lifted(tmp_path) -> None:
         found = all_takedowns(connection)
         assert newest_takedown(connection) == second.id
         [notice] = notices_in(connection, SerialRange(0, 100))
-    assert [(one.project, one.stream, one.done_at is None) for one in found] == [
+    assert [(takedown.project, takedown.stream, takedown.done_at is None) for takedown in found] == [
         ("demo", None, False),
         (None, "index", True),
     ]

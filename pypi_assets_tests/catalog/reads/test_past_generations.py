@@ -47,7 +47,7 @@ def test_past_generation_keeps_its_installer_support(small: SmallCatalog) -> Non
     for serial, version in ((8, "1.0"), (9, "2.0")):
         assert list(version_yanks_at(catalog, serial, ["demo"])) == [("demo", version, False)], serial
         assert list(requiring_releases(catalog, serial, "base")) == [("demo", version, 0)], serial
-        rejected = {one.version for one in live_files_of(catalog, serial, ["demo"]) if one.is_rejected}
+        rejected = {file.version for file in live_files_of(catalog, serial, ["demo"]) if file.is_rejected}
         assert rejected == {"1.0", "2.0"} - {version}, serial
         assert count_dependents(catalog, serial, ["base"]) == {"base": 1}
     catalog.close()

@@ -73,9 +73,11 @@ def test_failures_can_be_filtered_by_kind_or_project(catalog: Catalog):
     with catalog.read() as connection:
         everything = list(list_failures(connection, 4))
         for kind in {failure.kind for failure in everything}:
-            assert list(list_failures(connection, 4, kind)) == [one for one in everything if one.kind == kind]
+            assert list(list_failures(connection, 4, kind)) == [
+                failure for failure in everything if failure.kind == kind
+            ]
         for project in (name, *visited, "unknown"):
-            expected = [one for one in everything if one.project == project]
+            expected = [failure for failure in everything if failure.project == project]
             assert list(list_failures(connection, 4, normalized=project)) == expected
 
 

@@ -11,7 +11,7 @@ from pypi_assets_tests.small_catalog import SmallCatalog
 def contents(small: SmallCatalog, start: int, end: int, *kinds: str) -> list[Record]:
     with small.catalog.read_once() as connection:
         found = list(content_records(connection, SerialRange(start, end)))
-    return [one for one in found if not kinds or one["kind"] in kinds]
+    return [record for record in found if not kinds or record["kind"] in kinds]
 
 
 def test_file_that_becomes_live_has_its_content(small: SmallCatalog) -> None:
@@ -22,7 +22,7 @@ def test_file_that_becomes_live_has_its_content(small: SmallCatalog) -> None:
     small.show_again(7, "demo-1.0.tar.gz")
     small.complete(10)
     found = contents(small, 0, 10, "file read", "file not read")
-    assert [(one["serial"], one["kind"], one["filename"], one["cause"]) for one in found] == [
+    assert [(record["serial"], record["kind"], record["filename"], record["cause"]) for record in found] == [
         (3, "file read", "demo-1.0.tar.gz", "add file"),
         (4, "file not read", "demo-1.0.zip", "add file"),
         (7, "file read", "demo-1.0.tar.gz", "clear quarantine"),
@@ -40,7 +40,7 @@ def test_late_read_follows_the_sealed_range_alone(small: SmallCatalog) -> None:
     small.show_again(11, "demo-1.0.tar.gz")  # becomes live where the read is logged: one record has both
     small.complete(20)
     found = contents(small, 10, 20, "file read", "file not read")
-    assert [(one["serial"], one["of_serial"], one["cause"]) for one in found] == [(11, 3, "read late")]
+    assert [(record["serial"], record["of_serial"], record["cause"]) for record in found] == [(11, 3, "read late")]
     small.catalog.close()
 
 
@@ -53,7 +53,7 @@ def test_late_read_is_not_repeated_in_a_sealed_range_written_later(small: SmallC
     small.complete(20)
     for start, end, expected in ((0, 10, [(4, "demo-1.0.zip")]), (10, 20, [(11, "demo-1.0.tar.gz")])):
         found = contents(small, start, end, "file read", "file not read")
-        assert [(one["serial"], one["filename"]) for one in found] == expected
+        assert [(record["serial"], record["filename"]) for record in found] == expected
     small.catalog.close()
 
 
@@ -84,7 +84,7 @@ def test_start_up_code_is_compared_by_notes(small: SmallCatalog) -> None:
     small.store(records)
     small.complete(10)
     found = contents(small, 0, 10, "release compared")
-    assert [(one["version"], one["gained"], one["lost"]) for one in found] == [
+    assert [(record["version"], record["gained"], record["lost"]) for record in found] == [
         ("1.1", {"start_up": ["demo.pth"]}, {}),
         ("1.3", {"start_up": ["demo.start: demo:main"]}, {"start_up": ["demo.pth"]}),
         ("1.4", {}, {"start_up": ["demo.start: demo:main"]}),
@@ -98,7 +98,7 @@ def test_new_module_providers_are_marked_if_first(small: SmallCatalog) -> None:
     small.add(5, "second", "2.0", "second-2.0.tar.gz", modules=("shared", "own"))
     small.complete(10)
     found = contents(small, 0, 10, "new provider")
-    assert [(one["serial"], one["project"], one["module"], one["is_first"]) for one in found] == [
+    assert [(record["serial"], record["project"], record["module"], record["is_first"]) for record in found] == [
         (3, "first", "shared", True),
         (4, "second", "own", True),
         (4, "second", "shared", False),

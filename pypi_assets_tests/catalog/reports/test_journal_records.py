@@ -52,8 +52,8 @@ def journal(catalog: Catalog, start: int = 0) -> list[Record]:
 
 def of_files(records: list[Record], *names: str) -> list[tuple[Any, ...]]:
     """Return the filename, the kind and the fields `names` of each observed record of a file."""
-    observed = (one for one in records if one["stream"] == "observed" and "filename" in one)
-    return [(one["filename"], one["kind"], *(one.get(name) for name in names)) for one in observed]
+    observed = (record for record in records if record["stream"] == "observed" and "filename" in record)
+    return [(record["filename"], record["kind"], *(record.get(name) for name in names)) for record in observed]
 
 
 @pytest.mark.nightly
@@ -91,7 +91,7 @@ def cut(catalog: Catalog, records: Callable[[Connection, SerialRange], Iterator[
     found: list[Record] = []
     for start, end in pairwise(ends):
         with catalog.read_once() as connection:
-            found += (orjson.loads(to_utf8_json(one)) for one in records(connection, SerialRange(start, end)))
+            found += (orjson.loads(to_utf8_json(record)) for record in records(connection, SerialRange(start, end)))
     return found
 
 
@@ -159,7 +159,7 @@ def test_correction_refers_to_the_corrected_record(follower: Follower) -> None:
     index.record_event("demo", None, "docupdate")
     crawl_full(follower.crawler)
     crawl_incremental(follower.crawler)
-    [found] = [one for one in of_files(journal(follower.catalog, start), "cause", "of_serial") if one[0] == name]
+    [found] = [entry for entry in of_files(journal(follower.catalog, start), "cause", "of_serial") if entry[0] == name]
     assert found[1:3] == ("file removed", "unexplained")
 
 
@@ -175,7 +175,7 @@ def test_serials_without_events_are_a_gap(follower: Follower) -> None:
     with follower.catalog.read() as connection:
         serials = SerialRange(start, complete_serial(connection))
         for records in (index_records, observed_records):
-            [gap] = [one for one in records(connection, serials) if one["kind"] == "gap"]
+            [gap] = [record for record in records(connection, serials) if record["kind"] == "gap"]
             assert (gap["serial"], gap["of_serial"], gap["until"]) == (start + 1, start + 1, index.serial)
 
 
@@ -185,7 +185,7 @@ def test_serials_unknown_to_the_first_crawl_are_a_gap(follower: Follower) -> Non
     crawl_full(follower.crawler)
     with follower.catalog.read() as connection:
         exact_from = read_state(connection)["exact_from"]
-    assert [(one["serial"], one["until"]) for one in journal(follower.catalog) if one["kind"] == "gap"] == [
+    assert [(record["serial"], record["until"]) for record in journal(follower.catalog) if record["kind"] == "gap"] == [
         (1, exact_from)
     ]
 
@@ -219,10 +219,10 @@ def test_follow_and_unfollow_have_records(catalog: Catalog, is_sealed: bool) -> 
 def test_replaced_file_has_a_record_for_each_content(catalog: Catalog, tmp_path: Path) -> None:
     """Only indexes without serials show replacements."""
     name = follow_overwritten(catalog, tmp_path)
-    records = [one for one in journal(catalog) if one.get("filename") == name]
-    replaced = [one for one in records if one["kind"] == "file replaced"]
-    assert [(one["generation"], one["cause"]) for one in replaced] == [(2, "replaced"), (3, "replaced")]
-    read = {one["sha256"]: one["modules"] for one in records if one["kind"] == "file read"}
+    records = [record for record in journal(catalog) if record.get("filename") == name]
+    replaced = [record for record in records if record["kind"] == "file replaced"]
+    assert [(record["generation"], record["cause"]) for record in replaced] == [(2, "replaced"), (3, "replaced")]
+    read = {record["sha256"]: record["modules"] for record in records if record["kind"] == "file read"}
     assert len(read) == 3
     for one in replaced:
         assert one["sha256"] in read

@@ -69,7 +69,7 @@ def test_files_equal_the_dumps_at_each_serial(small: SmallCatalog, serial: int):
         assert sorted(found, key=lambda one: one["filename"]) == sorted(
             ({name: row[name] for name in found[0]} for row in rows), key=lambda one: one["filename"]
         )
-        assert past.files(project, ["1.0"]) == [one for one in found if one["version"] == "1.0"]
+        assert past.files(project, ["1.0"]) == [file for file in found if file["version"] == "1.0"]
     small.catalog.close()
 
 
@@ -99,7 +99,7 @@ def test_live_files_and_dependents_are_as_of_the_serial(candidates: SmallCatalog
 
     def files(serial: int) -> list[tuple[str, int, bool]]:
         found = live_files_of(candidates.catalog, serial, ["demo", "other", "unknown"])
-        return sorted((one.filename, one.live_since, one.yanked) for one in found)
+        return sorted((file.filename, file.live_since, file.yanked) for file in found)
 
     assert files(1) == [("demo-1.0.zip", 1, False)]
     assert files(4) == [("demo-1.0.zip", 1, True), ("demo-2.0.zip", 2, False), ("other-1.0.zip", 3, False)]
@@ -115,7 +115,7 @@ def test_live_files_and_dependents_are_as_of_the_serial(candidates: SmallCatalog
 
 
 def test_rows_equal_the_dumps(candidates: SmallCatalog) -> None:
-    ids = [one.distribution_id for one in live_files_of(candidates.catalog, 4, ["demo"]) if one.version == "2.0"]
+    ids = [file.distribution_id for file in live_files_of(candidates.catalog, 4, ["demo"]) if file.version == "2.0"]
     [row] = rows_of_files(candidates.catalog, 4, ids)
     assert (row["filename"], row["stubs"], row["yanked"], row["live_since"]) == ("demo-2.0.zip", ["demo.b"], False, 2)
     assert list(rows_of_files(candidates.catalog, 1, ids)) == []
@@ -247,4 +247,4 @@ def test_file_not_yet_live_is_not_found(hashed: SmallCatalog) -> None:
 def test_same_hash_in_several_projects_is_found_in_all(hashed: SmallCatalog) -> None:
     with hashed.catalog.write() as connection:
         connection.execute(update(distributions).values(sha256=SHA256))
-    assert [one.normalized for one in files_with_sha256(hashed.catalog, 9, SHA256)] == ["demo", "other"]
+    assert [file.normalized for file in files_with_sha256(hashed.catalog, 9, SHA256)] == ["demo", "other"]

@@ -46,7 +46,10 @@ def test_differences_transform_one_visit_into_the_other(tmp_path_factory, was, n
         [first, second, ongoing] = past_visits(connection, demo)
         assert (first.files, second.files, first.snapshot == second.snapshot) == (len(was), len(now), was == now)
         assert (ongoing.outcome, ongoing.ended_at, ongoing.files) == ("ongoing", None, None)
-        found = {(one.filename, one.change): one for one in compare_visits(connection, demo, 1, 2)}
+        found = {
+            (difference.filename, difference.change): difference
+            for difference in compare_visits(connection, demo, 1, 2)
+        }
     catalog.close()
     assert {name for name, change in found if change == "came"} == now.keys() - was.keys()
     assert {name for name, change in found if change == "went"} == was.keys() - now.keys()

@@ -219,7 +219,7 @@ def store(catalog: Catalog) -> None:
 def shown(catalog: Catalog, serial: int, most: int) -> list[tuple[int, int, str, str]]:
     with catalog.read() as connection:
         found = recent_events(connection, serial, most)
-    return [(one["first_serial"], one["serial"], one["project"], one["text"]) for one in found]
+    return [(entry["first_serial"], entry["serial"], entry["project"], entry["text"]) for entry in found]
 
 
 def test_newest_entries_come_first_and_release_uploads_are_grouped(catalog: Catalog):
@@ -233,8 +233,8 @@ def test_newest_entries_come_first_and_release_uploads_are_grouped(catalog: Cata
 
 def test_history_ends_at_the_serial_and_at_the_limit(catalog: Catalog):
     store(catalog)
-    assert [one[1] for one in shown(catalog, 5, 9)] == [5, 2]
-    assert [one[1] for one in shown(catalog, 8, 1)] == [8]
+    assert [entry[1] for entry in shown(catalog, 5, 9)] == [5, 2]
+    assert [entry[1] for entry in shown(catalog, 8, 1)] == [8]
     assert shown(catalog, 1, 9) == []
 
 
@@ -253,4 +253,4 @@ def test_serials_without_following_are_omitted(catalog: Catalog):
             )
         )
         connection.execute(insert(followed_intervals).values(project_id=2, start=1, exact_from=1))
-    assert [one[2] for one in shown(catalog, 8, 9)] == ["other"]
+    assert [entry[2] for entry in shown(catalog, 8, 9)] == ["other"]

@@ -90,7 +90,7 @@ def test_uploads_count_once_they_are_old_enough(story: Story) -> None:
         (RemovalWindow(1, 5, 2, 1, 3), RemovalWindow(3, 4, 2, 2, 3), RemovalWindow(7, 0, 0, 0, 0)),
     )
     assert [found.windows[0].share(found.windows[0].removed), found.windows[2].share(0)] == [0.4, None]
-    assert [(one.uploads, one.either) for one in story.count(soon).windows] == [(4, 2), (4, 3), (0, 0)]
+    assert [(window.uploads, window.either) for window in story.count(soon).windows] == [(4, 2), (4, 3), (0, 0)]
 
 
 def test_file_without_event_is_not_an_upload_or_removal(story: Story) -> None:

@@ -64,7 +64,7 @@ def entered(opened: Catalog) -> list[CatalogProject]:
     with opened.write() as connection:
         assert allocate_range(connection, 20, 5.0) == SERIALS
         found = enter(connection, 3)
-        queue_visits(connection, WORKLOAD, [(one.id, 0, 15) for one in found])
+        queue_visits(connection, WORKLOAD, [(project.id, 0, 15) for project in found])
     finish(opened, WORKLOAD, TaskState.DONE, TaskState.EXHAUSTED, TaskState.DONE)
     return found
 
@@ -85,7 +85,7 @@ def test_finished_tasks_leave_the_queue_with_their_range_and_still_count(
 
 
 def test_complete_range_is_revisited_as_a_whole(opened: Catalog, entered: list[CatalogProject]) -> None:
-    tasks = [(one.id, 0, 15) for one in entered]
+    tasks = [(project.id, 0, 15) for project in entered]
     with opened.write() as connection:
         complete_range(connection, SERIALS, 6.0)
         forget_done(connection, WORKLOAD)

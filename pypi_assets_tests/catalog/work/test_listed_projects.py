@@ -73,7 +73,7 @@ def test_unlisted_projects_have_live_files_as_old_as_the_list(small: SmallCatalo
     kept, gone = ids(small, "kept", "gone")
     with small.catalog.write() as connection:
         found = unlisted_projects(connection, lambda id_: id_ == kept, 15)
-        assert [(one.name, one.known_serial, one.listed_serial) for one in found] == [("gone", 5, None)]
+        assert [(project.name, project.known_serial, project.listed_serial) for project in found] == [("gone", 5, None)]
         assert unlisted_projects(connection, lambda id_: id_ == kept, 4) == []  # its page of serial 5 is newer
         event = ChangelogEvent("gone", None, 1, "docupdate", 12)
         store_events(connection, [event], 10, 12)

@@ -101,7 +101,7 @@ def test_revisits_take_longest_unvisited_projects_without_other_workload(catalog
 def test_exhausted_revisit_is_retried_on_its_turn(catalog: Catalog):
     with catalog.write() as connection:
         entered = enter(connection, 2)
-        note_seen(connection, dict.fromkeys((one.id for one in entered), 1.0))
+        note_seen(connection, dict.fromkeys((project.id for project in entered), 1.0))
         visit(connection, [entered[0]], "page", 1.0)
         visit(connection, [entered[1]], "page", 2.0)
         assert queue_revisits(connection, 1, "range:0-1") == 1

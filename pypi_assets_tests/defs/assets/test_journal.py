@@ -32,7 +32,11 @@ def test_range_is_written_to_the_journal_after_earlier_ranges(index: ServedIndex
     head = journal.head("observed")
     assert (head.number, head.start, head.through) == (2, 0, index.serial)
     records = records_of(journal, Cursor.after_serial(baseline))
-    assert [one["kind"] for one in records if one.get("filename") == added] == ["add file", "file added", "file read"]
+    assert [record["kind"] for record in records if record.get("filename") == added] == [
+        "add file",
+        "file added",
+        "file read",
+    ]
     before = {one["filename"] for one in records_of(journal) if one["kind"] == "file read"}
     assert len(before - {added}) == 4
 
