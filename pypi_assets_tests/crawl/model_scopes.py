@@ -248,8 +248,11 @@ class Graph:
         self.require_right()
         with self.catalog.read() as connection:
             assert [scope.name for scope in all_scopes(connection) if scope.completed_at is None] == []
-            of = followed_intervals.c
-            assert connection.scalar(select(func.count()).where(of.end.is_(None), of.exact_from.is_(None))) == 0
+            interval = followed_intervals.c
+            assert (
+                connection.scalar(select(func.count()).where(interval.end.is_(None), interval.exact_from.is_(None)))
+                == 0
+            )
             left = connection.execute(select(visit_queue).where(visit_queue.c.state != "done")).all()
             assert left == [], f"left in the queue: {left}"
             differences = count_differences(connection)
@@ -321,11 +324,13 @@ class Graph:
 
     def require_answers(self) -> None:
         """Check that from each project's exact serial on, its files equal those that the index showed."""
-        of = followed_intervals.c
-        query = select(projects.c.normalized, of.exact_from, of.end).join(projects, projects.c.id == of.project_id)
+        interval = followed_intervals.c
+        query = select(projects.c.normalized, interval.exact_from, interval.end).join(
+            projects, projects.c.id == interval.project_id
+        )
         with self.catalog.read() as connection:
             complete = complete_serial(connection)
-            followed = connection.execute(query.where(of.exact_from.is_not(None))).all()
+            followed = connection.execute(query.where(interval.exact_from.is_not(None))).all()
         first = min(scope.created_serial for scope in self.scopes()) if self.scopes() else complete
         for serial in {complete, *range(first, complete, 3)}:
             names = {name for name, since, end in followed if since <= serial and (end is None or serial < end)}

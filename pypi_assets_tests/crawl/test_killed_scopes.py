@@ -27,9 +27,16 @@ def start(index: ServedIndex, catalog: Catalog, *roots: str, name: str = "mine")
 
 def state(catalog: Catalog) -> dict[str, object]:
     """Return the distributions and the scopes of the catalog, without ids and times."""
-    of = scope_projects.c
-    columns = (of.scope_id, projects.c.normalized, of.depth, of.is_beyond, of.first_serial, of.entered_serial)
-    members = select(*columns).join(projects, projects.c.id == of.project_id)
+    member = scope_projects.c
+    columns = (
+        member.scope_id,
+        projects.c.normalized,
+        member.depth,
+        member.is_beyond,
+        member.first_serial,
+        member.entered_serial,
+    )
+    members = select(*columns).join(projects, projects.c.id == member.project_id)
     followed = select(
         projects.c.normalized, followed_intervals.c.start, followed_intervals.c.end, followed_intervals.c.exact_from
     ).join(projects, projects.c.id == followed_intervals.c.project_id)

@@ -23,8 +23,10 @@ from pypi_assets_tests.small_catalog import small_catalog
 
 
 def intervals(catalog: Catalog) -> list[tuple[int, int, int | None, int | None]]:
-    of = followed_intervals.c
-    query = select(of.project_id, of.start, of.end, of.exact_from).order_by(of.project_id, of.start)
+    interval = followed_intervals.c
+    query = select(interval.project_id, interval.start, interval.end, interval.exact_from).order_by(
+        interval.project_id, interval.start
+    )
     with catalog.read() as connection:
         return [tuple(row) for row in connection.execute(query)]  # type: ignore[misc]
 

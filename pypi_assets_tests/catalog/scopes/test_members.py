@@ -30,10 +30,12 @@ from pypi_assets_tests.served_index import logged_changes
 
 
 def exact_from(follower: ScopedFollower, project: str) -> int | None:
-    of = followed_intervals.c
+    interval = followed_intervals.c
     with follower.catalog.read() as connection:
-        is_it = of.project_id == project_ids(connection, [project])[project]
-        return connection.scalar(select(of.exact_from).where(is_it).order_by(of.start.desc()).limit(1))
+        is_of_project = interval.project_id == project_ids(connection, [project])[project]
+        return connection.scalar(
+            select(interval.exact_from).where(is_of_project).order_by(interval.start.desc()).limit(1)
+        )
 
 
 def enter_late(follower: ScopedFollower) -> None:
