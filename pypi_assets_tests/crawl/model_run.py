@@ -4,7 +4,7 @@ Each history is determined by its seed. A failure is printed with its seed and w
 fails.
 """
 
-# ruff: noqa: T201 - it prints what it finds
+# ruff: noqa: T201 - it prints failures
 
 import argparse
 import gc

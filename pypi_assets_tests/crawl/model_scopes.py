@@ -2,10 +2,10 @@
 
 Each graph and its changes are determined by a seed, which a failure prints. After each piece of work, the scope members
 are compared with a breadth-first search at each serial over the files read by then, and the answers are compared with
-what the index showed.
+the index.
 """
 
-# ruff: noqa: T201 - it prints what it finds
+# ruff: noqa: T201 - it prints failures
 
 import argparse
 import os

@@ -1,6 +1,6 @@
 """Runs many histories of an observed index: `python -m pypi_assets_tests.crawl.observed_run --histories 5000`."""
 
-# ruff: noqa: T201 - it prints what it finds
+# ruff: noqa: T201 - it prints failures
 
 import argparse
 import os

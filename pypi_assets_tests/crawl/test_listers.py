@@ -1,6 +1,4 @@
-"""The two listers have one contract: the changelog, and the project list while there is no changelog, lead to the same
-state.
-"""
+"""Both listers have one contract: the changelog and, without a changelog, the project list lead to the same state."""
 
 import xmlrpc.client
 from collections.abc import Iterable, Iterator

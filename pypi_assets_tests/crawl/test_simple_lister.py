@@ -127,7 +127,7 @@ def test_list_is_requested_no_more_often_than_configured(auto: Follower) -> None
     auto.now += 1_800
     assert len(allocate_listed_ranges(auto.crawler, 1_800.0)) == 1
     auto.now += 1_800
-    assert allocate_listed_ranges(auto.crawler) == []  # there are no changes
+    assert allocate_listed_ranges(auto.crawler) == []  # nothing has changed
 
 
 def test_list_without_serials_cannot_be_followed(auto: Follower, monkeypatch: pytest.MonkeyPatch) -> None:

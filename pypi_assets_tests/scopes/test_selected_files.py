@@ -1,4 +1,4 @@
-"""Selected files are the files of the newest stable release at each serial. Their requirements count."""
+"""Only the files of the newest stable release at each serial are selected, and their requirements count."""
 
 from collections.abc import Sequence
 
