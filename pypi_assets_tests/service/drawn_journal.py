@@ -21,7 +21,7 @@ from pypi_assets_tests.service.published import Client, client_of
 
 @dataclass
 class DrawnJournal:
-    """A journal that grows by one segment each time. Each serial has one record of the stream `index`."""
+    """A journal that grows by one segment at a time. Each serial has one record of the stream `index`."""
 
     home: Path
     through: int = 0
@@ -29,18 +29,20 @@ class DrawnJournal:
     cuts: list[int] = field(default_factory=list)
 
     def add(self, count: int = 1, project: str = "demo", **fields: object) -> int:
-        """Publishes so many records more; returns the serial of the last one."""
+        """Publish `count` more records and return the serial of the last one."""
         for _ in range(count):
             self.through += 1
             self.records.append(simple_record(self.through, "add file", project, **fields))
         storage = open_storage((self.home / "storage").as_uri())
-        write_streams(storage, {JournalStream.INDEX: [dict(one) for one in self.records]}, self.through, cuts=self.cuts)
+        write_streams(
+            storage, {JournalStream.INDEX: [dict(record) for record in self.records]}, self.through, cuts=self.cuts
+        )
         self.cuts.append(self.through)
         return self.through
 
     @contextmanager
     def client(self, **settings: object) -> Iterator[Client]:
-        """A client of a service over it."""
+        """Yield a client of a service over this journal."""
         named: dict[str, Any] = {"home": self.home, "index_url": "http://127.0.0.1:9/simple/"}
         service = open_service(load_settings(**(named | {"service_refresh_s": 3600} | settings)))
         try:
@@ -52,23 +54,26 @@ class DrawnJournal:
 
 @dataclass(frozen=True)
 class Event:
-    """An event of a stream: its id, and its data as JSON."""
+    """An event of a stream: its ID and its data as JSON."""
 
     id: str
     data: Any
 
 
 def lines_of(answer: requests.Response) -> Iterator[str]:
-    """The lines of a stream, each as soon as it is there."""
-    rest = b""
+    """Yield the lines of a stream as they arrive."""
+    incomplete = b""
     for part in answer.iter_content(chunk_size=None):
-        *whole, rest = (rest + part).split(b"\n")
+        *whole, incomplete = (incomplete + part).split(b"\n")
         for line in whole:
             yield line.decode()
 
 
 def events_of(answer: requests.Response) -> Iterator[Event]:
-    """The events of a stream, as the standard has them: an event without data is none, but its id counts."""
+    """Yield the events of a stream as the HTML standard defines them.
+
+    A block without data is not an event, but its ID counts.
+    """
     last, data = "", []
     for line in lines_of(answer):
         name, _, value = line.partition(":")
@@ -84,7 +89,7 @@ def events_of(answer: requests.Response) -> Iterator[Event]:
 
 
 def raw_request(url: str, path: str, receive_buffer: int | None = None) -> socket.socket:
-    """A connection on which a request was sent, and nothing read."""
+    """Return a connection on which a request was sent and nothing was read."""
     parts = urlsplit(url)
     connection = socket.socket()
     if receive_buffer is not None:
@@ -96,7 +101,7 @@ def raw_request(url: str, path: str, receive_buffer: int | None = None) -> socke
 
 
 def read_to_end(connection: socket.socket) -> bytes:
-    """All that comes, until the server ends the connection."""
+    """Return everything that arrives until the server closes the connection."""
     parts = []
     while part := connection.recv(65_536):
         parts.append(part)

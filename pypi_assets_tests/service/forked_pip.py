@@ -1,6 +1,6 @@
-"""Runs pip many times, unmodified, in forks of one process that has loaded it: a run takes no second to start.
+"""Run unmodified pip many times in forks of one process that has already imported it, so that a run starts fast.
 
-A line of standard input is a JSON array of arguments; the answer is a line with the exit code and what was printed.
+Each line of standard input is a JSON array of arguments. The reply is a line with the exit code and the output.
 """
 
 import json
@@ -21,7 +21,7 @@ class ForkedPip:
     process: subprocess.Popen[str]
 
     def run(self, arguments: Sequence[str]) -> tuple[int, str]:
-        """The exit code of `pip ARGUMENTS`, and all that it has printed."""
+        """Return the exit code of `pip ARGUMENTS` and everything that it printed."""
         assert self.process.stdin
         assert self.process.stdout
         self.process.stdin.write(json.dumps(list(arguments)) + "\n")
@@ -32,7 +32,7 @@ class ForkedPip:
 
 @contextmanager
 def forked_pip() -> Iterator[ForkedPip]:
-    """Runs pip while the context lasts, without a configuration of its own."""
+    """Yield a process that runs pip while the context lasts, without any pip configuration."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
     with subprocess.Popen(
         [sys.executable, "-m", __name__],
@@ -41,14 +41,14 @@ def forked_pip() -> Iterator[ForkedPip]:
         text=True,
         env={**kept, "PIP_CONFIG_FILE": os.devnull, "NO_PROXY": "*"},
     ) as process:
-        yield ForkedPip(process)  # it ends with its standard input
+        yield ForkedPip(process)  # the process ends when its standard input is closed
 
 
 def _serve() -> None:
     from pip._internal.cli.main import main
     from pip._internal.commands import create_command
 
-    create_command("install")  # loads it, so that no fork has to
+    create_command("install")  # import pip's modules here, so that forks do not have to
     for line in sys.stdin:
         with tempfile.TemporaryFile() as printed:
             if (child := os.fork()) == 0:

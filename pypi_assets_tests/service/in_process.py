@@ -1,4 +1,4 @@
-"""Requests to the application of a service within the process, without a connection: many of them a second."""
+"""Requests to a service's application within this process. Without connections, many requests a second are possible."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _ALWAYS_SENT = (("X-Request-ID", "1"),)
 
 
 class Sent(NamedTuple):
-    """A request: its target is the path and the query as they are sent."""
+    """A request. `target` is the path and the query as sent."""
 
     target: str
     method: str = "GET"
@@ -28,5 +28,5 @@ async def answer(app: ASGIApp, sent: Sent) -> Received:
 
 
 async def answers(app: ASGIApp, requests: Sequence[Sent]) -> list[Received]:
-    """What the application answers to requests that come at once, in their order."""
-    return list(await asyncio.gather(*(answer(app, one) for one in requests)))
+    """Send requests concurrently and return the responses in the order of the requests."""
+    return list(await asyncio.gather(*(answer(app, request) for request in requests)))

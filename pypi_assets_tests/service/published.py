@@ -1,4 +1,4 @@
-"""A small index that was followed and published, and clients of the service over it."""
+"""A small index that was crawled and published, and clients of a service over it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ BEGAN = datetime(2026, 3, 1, tzinfo=UTC)
 
 @dataclass
 class Published:
-    """An index, and the home of the catalog and the storage that follow it: `home/catalog.sqlite`, `home/storage`."""
+    """An index, and the home of its catalog and storage: `home/catalog.sqlite` and `home/storage`."""
 
     home: Path
     index: ServedIndex
@@ -38,23 +38,23 @@ class Published:
     _days: int = 0
 
     def at(self) -> datetime:
-        """When the next thing happens: a day after the one before."""
+        """Return the time of the next event, one day after the previous one."""
         self._days += 1
         return BEGAN + timedelta(days=self._days - 1)
 
     def add(self, kind: str, name: str, version: str, **options: object) -> str:
-        """Uploads a `wheel` or an `sdist`, as `ServedIndex` does; returns its filename."""
+        """Upload a `wheel` or an `sdist` as `ServedIndex` does, and return its filename."""
         upload = self.index.wheel if kind == "wheel" else self.index.sdist
         return upload(name, version, at=self.at(), **options)
 
     def publish(self) -> int:
-        """Follows the index to its end and publishes a version of each dataset; returns its serial."""
+        """Crawl the index to its last serial, publish a version of each dataset, and return its serial."""
         crawl_incremental(self.index.crawler(self.catalog))
         list(write_missing_ranges(self.catalog, self.storage))
         return self._build()
 
     def publish_first(self, *, with_history: bool = True) -> int:
-        """Crawls the index, and publishes the first version of each dataset."""
+        """Crawl the index from scratch and publish the first version of each dataset."""
         crawl_full(self.index.crawler(self.catalog), with_history=with_history)
         full_dump(self.catalog, self.storage, 1)
         return self._build()
@@ -63,13 +63,13 @@ class Published:
         return [build_version(name, storage=self.storage, catalog=self.catalog) for name in DATASETS][-1].serial
 
     def settings(self, **overrides: object) -> Settings:
-        """Those of the service."""
+        """Return the settings of the service."""
         named = {"home": self.home, "index_url": self.index.url, "service_refresh_s": 3600}
         return load_settings(**(named | overrides))
 
     @contextmanager
     def service(self, **overrides: object) -> Iterator[Service]:
-        """A service over it, which looks for new versions only when `follow` is called."""
+        """Yield a service over the index. It checks for new versions only when `follow` is called."""
         service = open_service(self.settings(**overrides))
         try:
             yield service
@@ -78,14 +78,14 @@ class Published:
 
     @contextmanager
     def client(self, **overrides: object) -> Iterator["Client"]:
-        """A client of such a service."""
+        """Yield a client of such a service."""
         with self.service(**overrides) as service, client_of(service) as client:
             yield client
 
 
 @dataclass(frozen=True)
 class Client:
-    """Sends requests to a service that is served; it follows no redirect."""
+    """Sends requests to a running service and follows no redirects."""
 
     url: str
     session: requests.Session
@@ -103,14 +103,14 @@ class Client:
 
 @contextmanager
 def client_of(service: Service) -> Iterator[Client]:
-    """A client of a service, which is served on loopback."""
+    """Yield a client of a service that is served on loopback."""
     with running(service) as url, requests.Session() as session:
         yield Client(url, session)
 
 
 @contextmanager
 def published_index(folder: Path) -> Iterator[Published]:
-    """An empty index, followed by an empty catalog."""
+    """Yield an empty index with an empty catalog."""
     home = folder / "home"
     with served_index(folder / "served") as index:
         catalog = open_catalog(sqlite_database(home / "catalog.sqlite"))
@@ -121,7 +121,7 @@ def published_index(folder: Path) -> Iterator[Published]:
 
 
 def fill(published: Published) -> None:
-    """A history of what the service is asked about: two providers of a module, dependents, a yank, a removal."""
+    """Give the index a history to query: two providers of a module, dependents, a yank and a removal."""
     add, history = published.add, published.index.history
     add("wheel", "PyYAML", "6.0", files={"yaml/__init__.py": "", "yaml/nodes.py": "", "_yaml/__init__.py": ""})
     add("wheel", "yaml-copy", "1.0", files={"yaml/__init__.py": ""})

@@ -1,7 +1,7 @@
-"""An index of real wheels and sdists that require each other, with a history that moves what installers choose.
+"""An index of real wheels and sdists that require each other. Its history changes what installers choose.
 
-It is drawn from a seed: uploads, yanks, removals and quarantines of projects whose releases have markers, extras,
-pre-releases, epochs, local versions, build tags, platforms and versions that are equal in different spellings.
+A seed determines it: uploads, yanks, removals and quarantines of projects whose releases have markers, extras,
+pre-releases, epochs, local versions, build tags, platforms, and versions that are equal but spelled differently.
 """
 
 import random
@@ -64,7 +64,7 @@ _PYPROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-
 
 @dataclass
 class ResolvableIndex:
-    """The index. `history` is that of a devindex, and `crawl` follows it. It can be compared at `serials`."""
+    """The index. `history` comes from a devindex, and `crawl` follows it. It can be compared at `serials`."""
 
     folder: Path
     history: History
@@ -75,18 +75,18 @@ class ResolvableIndex:
     _hours: int = 0
 
     def fill(self, files: int) -> None:
-        """Uploads this number of files, while all else happens too."""
+        """Upload `files` files, mixed with yanks, removals and quarantines."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        left = [(name, version) for name in NAMES for version in VERSIONS]
-        left += [(name, version) for name in SDIST_NAMES for version in VERSIONS[:8]]
-        self.random.shuffle(left)
-        while self.files < files and left:
+        remaining = [(name, version) for name in NAMES for version in VERSIONS]
+        remaining += [(name, version) for name in SDIST_NAMES for version in VERSIONS[:8]]
+        self.random.shuffle(remaining)
+        while self.files < files and remaining:
             for _ in range(self.random.randint(8, 20)):
-                if left:
-                    self._upload(*left.pop())
+                if remaining:
+                    self._upload(*remaining.pop())
             for _ in range(3):
                 self._do(self._yank)
-            self.crawl()  # what nobody has seen before it went cannot be known
+            self.crawl()  # a file that was removed before any crawl cannot be known
             for _ in range(4):
                 self._do(self._hide)
             self.crawl()

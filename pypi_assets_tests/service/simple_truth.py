@@ -1,7 +1,7 @@
-"""Installers resolve against `/at/N/simple/` as they do against the index when it was at N: the same pins, every one.
+"""Installers choose the same pins from `/at/N/simple/` as from the index when it was at serial N.
 
-pip and uv, unmodified, resolve random requirements twice: against the service, and against a devindex that is replayed
-to N. `python -m pypi_assets_tests.service.simple_truth --pairs 500` prints each pair that differs, and what was seen.
+Unmodified pip and uv resolve random requirements twice: against the service, and against a devindex that is replayed to
+N. `python -m pypi_assets_tests.service.simple_truth --pairs 500` prints each pair that differs, and counts.
 """
 
 import argparse
@@ -54,7 +54,9 @@ class Pair:
 
 @dataclass
 class Seen:
-    """What became of the pairs. `origin_requests` are those for files while pip resolved wheels by our pages."""
+    """Counts of the results. `origin_requests` counts file requests to the index while pip resolved wheels from our
+    pages.
+    """
 
     pairs: Counter[str] = field(default_factory=Counter)
     resolved: Counter[str] = field(default_factory=Counter)
@@ -65,7 +67,7 @@ class Seen:
 
 @dataclass
 class Truth:
-    """The service at `ours`, the devindex that is replayed at `theirs`, and what counts the requests of the origin."""
+    """The service at `ours`, the replayed devindex at `theirs`, and a counter of requests to the index."""
 
     index: ResolvableIndex
     ours: str
@@ -75,7 +77,7 @@ class Truth:
     requested: list[str]
 
     def compare(self, pair: Pair, seen: Seen) -> None:
-        """Resolves the pair on both sides, and notes what came of it."""
+        """Resolve the pair on both sides and record the result."""
         seen.pairs[pair.installer] += 1
         self.requested.clear()
         ours = self._resolve(pair, f"{self.ours}at/{pair.serial}/simple/")
@@ -90,14 +92,14 @@ class Truth:
             seen.pins += len(ours.pins)
 
     def hashed(self, pair: Pair) -> Pair | None:
-        """The pins of a pair with the hashes of our page; None where nothing is resolved."""
+        """Return the pair's pins with the hashes from our page, or None if the pair has no resolution."""
         if not self._resolve(pair, f"{self.ours}at/{pair.serial}/simple/").pins:
             return None
-        found = []
-        for one in json.loads((self.folder / "report.json").read_text())["install"]:
-            sha256 = one["download_info"]["archive_info"]["hashes"]["sha256"]
-            found.append(f"{one['metadata']['name']}=={one['metadata']['version']} --hash=sha256:{sha256}")
-        return Pair("pip", tuple(found), pair.serial, ("--require-hashes",))
+        pins = []
+        for item in json.loads((self.folder / "report.json").read_text())["install"]:
+            sha256 = item["download_info"]["archive_info"]["hashes"]["sha256"]
+            pins.append(f"{item['metadata']['name']}=={item['metadata']['version']} --hash=sha256:{sha256}")
+        return Pair("pip", tuple(pins), pair.serial, ("--require-hashes",))
 
     def _resolve(self, pair: Pair, index_url: str) -> Answer:
         if pair.installer == "uv":
@@ -107,7 +109,7 @@ class Truth:
 
 
 def draw_pair(index: ResolvableIndex, installer: str, drawn: random.Random) -> Pair:
-    """Some requirements at some serial: mostly of projects that there were."""
+    """Return random requirements at a random serial, mostly of projects that existed then."""
     serial = drawn.choice(index.serials)
     sources = {canonicalize_name(name) for name in SDIST_NAMES}
     there = sorted(index.history.state_at(serial).projects)
@@ -134,17 +136,17 @@ def draw_pair(index: ResolvableIndex, installer: str, drawn: random.Random) -> P
 
 @contextmanager
 def resolvable(folder: Path, files: int, seed: int) -> Iterator[Truth]:
-    """An index that was followed while `files` files came, served by the service and replayed."""
+    """Yield an index of `files` files that was crawled while they were uploaded, its service and its replay."""
     drawn = random.Random(seed)
     with ExitStack() as stack:
-        one: Published = stack.enter_context(published_index(folder))
-        one.index.wheel("first", "1.0", at=BEGAN)
-        crawl_full(one.index.crawler(one.catalog))
+        published: Published = stack.enter_context(published_index(folder))
+        published.index.wheel("first", "1.0", at=BEGAN)
+        crawl_full(published.index.crawler(published.catalog))
 
         def crawl() -> None:
-            crawl_incremental(one.index.crawler(one.catalog))
+            crawl_incremental(published.index.crawler(published.catalog))
 
-        index = ResolvableIndex(folder / "built", one.index.history, crawl, drawn)
+        index = ResolvableIndex(folder / "built", published.index.history, crawl, drawn)
         index.fill(files)
         requested: list[str] = []
 
@@ -152,19 +154,19 @@ def resolvable(folder: Path, files: int, seed: int) -> Iterator[Truth]:
             requested.append(request.url.path)
             return None
 
-        one.index.faults = count
-        # pip downloads what it checks by hash, also what is quarantined by now
-        service = open_service(one.settings(service_allow_quarantined=True))
+        published.index.faults = count
+        # To check hashes, pip downloads files, even those that are quarantined by now.
+        service = open_service(published.settings(service_allow_quarantined=True))
         stack.callback(service.close)
         ours = stack.enter_context(running(service))
-        theirs = stack.enter_context(_replayed(one.index.history, one.index.url.removesuffix("/simple/")))
+        theirs = stack.enter_context(_replayed(published.index.history, published.index.url.removesuffix("/simple/")))
         pip = stack.enter_context(forked_pip())
         yield Truth(index, ours, theirs, pip, folder, requested)
 
 
 @contextmanager
 def _replayed(history: History, base: str) -> Iterator[str]:
-    """Serves the pages of a devindex as they were at a serial, below `/SERIAL/simple/`; `base` has the files."""
+    """Serve a devindex's pages as of a serial below `/SERIAL/simple/`. Their files are at `base`."""
 
     def page(request: Request) -> Response:
         project = history.state_at(request.path_params["serial"]).project(request.path_params["project"])
@@ -190,7 +192,9 @@ def _replayed(history: History, base: str) -> Iterator[str]:
 
 
 def resolve_pairs(truth: Truth, pairs: int, seed: int, kinds: Sequence[str] = KINDS) -> Seen:
-    """Resolves `pairs` random pairs by each kind of installer; of every fifth by pip its pins with their hashes too."""
+    """Resolve `pairs` random pairs with each kind of installer. Every fifth pip pair also resolves its pins with
+    hashes.
+    """
     seen, drawn = Seen(), random.Random(seed)
     for number in range(pairs):
         for kind in kinds:
@@ -202,7 +206,7 @@ def resolve_pairs(truth: Truth, pairs: int, seed: int, kinds: Sequence[str] = KI
 
 
 def report(seen: Seen, files: int, serials: int, seconds: float) -> dict[str, Any]:
-    """The figures, for people."""
+    """Return the counts as a JSON document for people."""
     return {
         "files": files,
         "serials": serials,
@@ -216,7 +220,7 @@ def report(seen: Seen, files: int, serials: int, seconds: float) -> dict[str, An
 
 
 def main() -> int:
-    """Prints the figures; returns 1 where a pair differs."""
+    """Print the counts. Return 1 if a pair differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=500, help="by each installer")
     parser.add_argument("--files", type=int, default=300)

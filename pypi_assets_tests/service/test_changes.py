@@ -1,4 +1,4 @@
-"""The routes of the journal, with real clients: nothing is lost, waiting holds no thread, one slow client no other."""
+"""The journal's routes with real clients: nothing is lost, waiting uses no thread, and slow clients block no others."""
 
 import queue
 import select
@@ -39,7 +39,7 @@ def drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DrawnJournal:
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> queue.Queue[int]:
-    """Gets a serial whenever a request begins to wait for what is beyond it."""
+    """Return a queue that receives a serial whenever a request begins to wait beyond it."""
     begun: queue.Queue[int] = queue.Queue()
     original = PublishedChanges.wait_beyond
 
@@ -52,10 +52,11 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> queue.Queue[int]:
 
 
 def every(published: Published) -> list[Record]:
-    """All records, each with the `time` that the service adds."""
+    """Return all records, each with the `time` that the service adds."""
     records = records_of(Journal(published.storage))
     return [
-        {**one, "time": one["at"] and datetime.fromtimestamp(one["at"], UTC).isoformat()[:19] + "Z"} for one in records
+        {**record, "time": record["at"] and datetime.fromtimestamp(record["at"], UTC).isoformat()[:19] + "Z"}
+        for record in records
     ]
 
 
@@ -70,7 +71,7 @@ def paged(client: Client, query: str = "", limit: int = 7) -> list[Record]:
             return found
 
 
-def test_all_changes_in_order_cursor_by_cursor(journaled_client: Client, journaled: Published):
+def test_cursors_page_through_all_changes_in_order(journaled_client: Client, journaled: Published):
     records = every(journaled)
     assert paged(journaled_client) == records
     assert paged(journaled_client, limit=1_000) == records
@@ -82,7 +83,7 @@ def test_all_changes_in_order_cursor_by_cursor(journaled_client: Client, journal
     assert answer.headers["x-pypi-last-serial"] == str(journaled.index.serial)
 
 
-def test_filters_are_evaluated_here(journaled_client: Client, journaled: Published):
+def test_filters_match_direct_evaluation(journaled_client: Client, journaled: Published):
     records = every(journaled)
     of_projects = [one for one in records if one["normalized"] in {"pyyaml", "gone"}]
     assert paged(journaled_client, "&project=PyYAML,gone") == of_projects
@@ -102,7 +103,7 @@ def test_filters_are_evaluated_here(journaled_client: Client, journaled: Publish
     assert paged(journaled_client, "&gained=start-up") == []
 
 
-def test_where_to_begin_is_a_cursor_a_serial_a_time_or_now(journaled_client: Client, journaled: Published):
+def test_start_is_a_cursor_a_serial_a_time_or_now(journaled_client: Client, journaled: Published):
     records = every(journaled)
     after_7 = [one for one in records if one["serial"] > 7]
     assert journaled_client.get("/v1/changes?since=7&limit=1000").json()["changes"] == after_7
@@ -111,7 +112,7 @@ def test_where_to_begin_is_a_cursor_a_serial_a_time_or_now(journaled_client: Cli
     assert journaled_client.get("/v1/changes?since=now").json()["changes"] == []
 
 
-def test_answers_are_as_the_document_has_them(journaled_client: Client):
+def test_answers_match_the_openapi_document(journaled_client: Client):
     document = journaled_client.get("/openapi.json").json()
     described = document["paths"]["/v1/changes"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
     validator = Draft202012Validator({**described, "components": document["components"]})
@@ -120,7 +121,7 @@ def test_answers_are_as_the_document_has_them(journaled_client: Client):
 
 
 @pytest.mark.parametrize("path", ["/v1/changes", "/v1/changes/stream", "/v1/changes?since=5", "/v1/changes?wait=5"])
-def test_without_a_journal_the_problem_names_the_command(client: Client, path: str):
+def test_missing_journal_is_a_problem_that_names_the_command(client: Client, path: str):
     answer = client.get(path)
     assert (answer.status_code, answer.json()["type"]) == (503, "/docs#not-built-yet")
     assert unnamed(answer.json()["detail"], "journal write") == []
@@ -140,7 +141,7 @@ def test_without_a_journal_the_problem_names_the_command(client: Client, path: s
         ("limit=0", 400, "limit", "1 to 1000"),
     ],
 )
-def test_what_is_wrong_is_a_problem_that_names_the_parameter(
+def test_invalid_parameter_is_a_problem_that_names_it(
     journaled_client: Client, query: str, status: int, parameter: str, accepts: str | None
 ):
     for path in ("/v1/changes", "/v1/changes/stream"):
@@ -152,7 +153,7 @@ def test_what_is_wrong_is_a_problem_that_names_the_parameter(
         assert "regex" not in answer.json()["detail"]
 
 
-def test_a_request_that_waits_is_answered_by_the_next_change(drawn: DrawnJournal, waits: queue.Queue[int]):
+def test_waiting_request_is_answered_by_the_next_change(drawn: DrawnJournal, waits: queue.Queue[int]):
     drawn.add(3)
     with drawn.client() as client, ThreadPoolExecutor(1) as thread:
         began = time.monotonic()
@@ -166,7 +167,7 @@ def test_a_request_that_waits_is_answered_by_the_next_change(drawn: DrawnJournal
         assert [one["serial"] for one in answer.result().json()["changes"]] == [4]
 
 
-def test_a_filter_that_nothing_meets_goes_on_waiting_and_its_cursor_moves(drawn: DrawnJournal, waits: queue.Queue[int]):
+def test_unmatched_filter_keeps_waiting_and_its_cursor_advances(drawn: DrawnJournal, waits: queue.Queue[int]):
     drawn.add()
     with drawn.client() as client, ThreadPoolExecutor(1) as thread:
         first = client.get("/v1/changes?since=now&wait=0&project=other").json()
@@ -177,7 +178,7 @@ def test_a_filter_that_nothing_meets_goes_on_waiting_and_its_cursor_moves(drawn:
         assert [one["serial"] for one in answer.result().json()["changes"]] == [3]
 
 
-def test_many_requests_wait_and_hold_no_thread(drawn: DrawnJournal, waits: queue.Queue[int]):
+def test_many_waiting_requests_hold_no_thread(drawn: DrawnJournal, waits: queue.Queue[int]):
     drawn.add()
     with drawn.client() as client:
         waiting = [raw_request(client.url, "/v1/changes?since=now&wait=60") for _ in range(100)]
@@ -191,7 +192,7 @@ def test_many_requests_wait_and_hold_no_thread(drawn: DrawnJournal, waits: queue
     assert all(b'"serial":2,' in answer for answer in answers)
 
 
-def test_a_stream_has_what_is_there_and_what_comes(drawn: DrawnJournal):
+def test_stream_has_existing_and_new_records(drawn: DrawnJournal):
     drawn.add(3)
     with drawn.client() as client:
         with requests.get(f"{client.url}v1/changes/stream?since=0", stream=True, timeout=30) as answer:
@@ -210,9 +211,7 @@ def test_a_stream_has_what_is_there_and_what_comes(drawn: DrawnJournal):
         assert (head.status_code, head.content) == (200, b"")
 
 
-def test_a_comment_shows_that_a_stream_lives_and_carries_its_cursor(
-    drawn: DrawnJournal, monkeypatch: pytest.MonkeyPatch
-):
+def test_idle_stream_sends_comments_with_its_cursor(drawn: DrawnJournal, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(changes, "HEARTBEAT_S", 0.05)
     drawn.add()
     with (
@@ -228,7 +227,7 @@ def test_a_comment_shows_that_a_stream_lives_and_carries_its_cursor(
         assert f"id: {Cursor.after_serial(2)}" in islice(stream, 6_000)
 
 
-def test_clients_that_take_nothing_hold_up_no_other(drawn: DrawnJournal, waits: queue.Queue[int]):
+def test_stalled_clients_do_not_block_others(drawn: DrawnJournal, waits: queue.Queue[int]):
     drawn.add(400, blob="x" * 60_000)
     with drawn.client(service_timeout_s=300) as client, ExitStack() as open_sockets:
         left_before = slow_clients(client)
@@ -241,24 +240,24 @@ def test_clients_that_take_nothing_hold_up_no_other(drawn: DrawnJournal, waits: 
         assert slow_clients(client) == left_before
 
 
-def test_a_client_that_takes_nothing_is_left(drawn: DrawnJournal):
+def test_stalled_client_is_disconnected(drawn: DrawnJournal):
     drawn.add(400, blob="x" * 60_000)
     with drawn.client(service_timeout_s=1) as client, ExitStack() as open_sockets:
         left_before = slow_clients(client)
         stalled = stalled_clients(client, 5, open_sockets)
         until(lambda: slow_clients(client) == left_before + len(stalled))
         taken = [len(read_some(one)) for one in stalled]
-        assert max(taken) < 24_000_000  # of 24 MB; what was sent is what the sockets hold
+        assert max(taken) < 24_000_000  # of 24 MB; the sockets' buffers hold the bytes that were sent
 
 
 def stalled_clients(client: Client, count: int, open_sockets: ExitStack) -> list[socket.socket]:
-    """Request the whole stream `count` times, and read nothing of it."""
+    """Request the whole stream `count` times and read nothing of it."""
     connections = (raw_request(client.url, "/v1/changes/stream?since=0", receive_buffer=4_096) for _ in range(count))
     return [open_sockets.enter_context(connection) for connection in connections]
 
 
 def slow_clients(client: Client) -> int:
-    """Return how many clients this process has left, in earlier tests too, as the metrics have it."""
+    """Return the metric of disconnected slow clients. It counts those of earlier tests in this process too."""
     lines = client.get("/metrics").text.splitlines()
     return int(sum(float(line.split()[1]) for line in lines if line.startswith("pypi_assets_service_slow_clients_to")))
 
@@ -270,7 +269,7 @@ def read_some(connection: socket.socket) -> bytes:
         return b""
 
 
-def test_a_slow_client_gets_all(drawn: DrawnJournal):
+def test_slow_client_gets_all_records(drawn: DrawnJournal):
     drawn.add(100, blob="x" * 60_000)
     with (
         drawn.client(service_timeout_s=5) as client,
@@ -280,11 +279,11 @@ def test_a_slow_client_gets_all(drawn: DrawnJournal):
         for one in islice(events_of(answer), 100):
             found.append(one.data["serial"])
             if len(found) % 25 == 0:
-                time.sleep(0.1)  # so slow is the client
+                time.sleep(0.1)  # the client is this slow
         assert found == list(range(1, 101))
 
 
-def test_the_server_ends_while_streams_are_open(drawn: DrawnJournal, waits: queue.Queue[int]):
+def test_server_stops_while_streams_are_open(drawn: DrawnJournal, waits: queue.Queue[int]):
     drawn.add()
     with drawn.client() as client:
         open_ones = [
@@ -298,7 +297,7 @@ def test_the_server_ends_while_streams_are_open(drawn: DrawnJournal, waits: queu
         assert read_some(one).startswith(b"HTTP/1.1 200")
 
 
-def test_what_the_journal_no_longer_has_is_gone(drawn: DrawnJournal):
+def test_pruned_changes_are_gone(drawn: DrawnJournal):
     write_streams(open_storage((drawn.home / "storage").as_uri()), {}, 20, start=10)
     with drawn.client() as client:
         answer = client.get("/v1/changes?since=5")
@@ -307,7 +306,7 @@ def test_what_the_journal_no_longer_has_is_gone(drawn: DrawnJournal):
         assert client.get("/v1/changes").json()["through"] == 20
 
 
-def test_without_a_place_it_begins_where_what_is_wanted_does(drawn: DrawnJournal):
+def test_default_start_is_the_first_matching_record(drawn: DrawnJournal):
     storage = open_storage((drawn.home / "storage").as_uri())
     write_streams(storage, {}, 20)
     write_head(storage, Head("index", 1, 10, 20, 0, None))
@@ -318,7 +317,7 @@ def test_without_a_place_it_begins_where_what_is_wanted_does(drawn: DrawnJournal
         assert client.get("/v1/changes?stream=index&since=9").status_code == 410
 
 
-def test_a_damaged_file_is_a_problem_without_its_name(drawn: DrawnJournal):
+def test_corrupt_segment_is_a_problem_without_its_filename(drawn: DrawnJournal):
     drawn.add(5)
     [segment] = (drawn.home / "storage" / "journal" / "index" / "0001").glob("*.zst")
     segment.write_bytes(b"no segment")

@@ -1,4 +1,4 @@
-"""Places, turns and searches that clients share are bounded."""
+"""Limits on the places, queue and searches that clients share."""
 
 import threading
 from collections.abc import Iterator
@@ -25,14 +25,14 @@ CLIENTS = {
 }
 
 
-def test_addresses_of_one_network_are_one_client(subtests: pytest.Subtests):
+def test_addresses_of_one_network_count_as_one_client(subtests: pytest.Subtests):
     for address, client in CLIENTS.items():
         with subtests.test(address=address):
             assert client_of(address) == client
 
 
 class Waiting:
-    """A thread that has a turn: it notes its name in `order`, and ends it once `end` is set."""
+    """A thread that takes a turn. It appends its name to `order` and ends its turn when `end` is set."""
 
     def __init__(self, places: Places, client: str, order: list[str], end: threading.Event) -> None:
         self.status = 0
@@ -55,7 +55,7 @@ def waiting_count(places: Places) -> int:
         return places._taken.total()
 
 
-def test_a_newcomer_has_its_turn_before_the_rest_of_another_client():
+def test_new_client_is_served_before_another_clients_backlog():
     places, order, end = Places(8, 4), list[str](), threading.Event()
     threads: list[Waiting] = []
     for client in ("a", "a", "a", "b"):
@@ -68,14 +68,14 @@ def test_a_newcomer_has_its_turn_before_the_rest_of_another_client():
 
 
 def joined(places: Places, count: int) -> None:
-    """Return once so many have a place and a ticket."""
+    """Return as soon as `count` threads have a place and a ticket."""
     with places._changed:
         assert places._changed.wait_for(
             lambda: sum(map(len, places._waiting.values())) + (places._present is not None) == count, 60
         )
 
 
-def test_a_client_has_its_share_of_the_places_and_no_more():
+def test_client_gets_only_its_share_of_places():
     places = Places(3, 2)
     end = threading.Event()
     with ExitStack() as stack:
@@ -105,7 +105,7 @@ def chunks() -> Iterator[bytes]:
     yield b"two"
 
 
-def test_there_are_few_at_once_until_they_are_closed():
+def test_open_streams_are_limited_until_they_close():
     walks = [counted_chunks(chunks()) for _ in range(MOST_WALKS + 1)]
     assert [next(walk) for walk in walks[:MOST_WALKS]] == [b"one"] * MOST_WALKS
     with pytest.raises(ProblemError) as raised:
@@ -120,7 +120,7 @@ def test_there_are_few_at_once_until_they_are_closed():
     walks[1].close()
 
 
-def test_one_that_never_began_or_failed_does_not_count():
+def test_unstarted_or_failed_streams_do_not_count():
     unused = [counted_chunks(chunks()) for _ in range(MOST_WALKS + 1)]
     for _ in range(MOST_WALKS + 1):
         with pytest.raises(KeyError), counted_walk():
@@ -128,7 +128,7 @@ def test_one_that_never_began_or_failed_does_not_count():
     assert [list(one) for one in unused] == [[b"one", b"two"]] * (MOST_WALKS + 1)
 
 
-def test_a_search_that_takes_too_long_ends(small: SmallCatalog):
+def test_search_ends_at_its_time_limit(small: SmallCatalog):
     small.add(1, "a", "1", "a-1.zip", requires_dist=("b",))
     timed = CatalogSnapshot(small.catalog, 1, limit=time_limit(60))
     assert (list(timed.requiring("b", "0")), timed.versions("a")) == (["a"], [("1", False)])
@@ -165,7 +165,7 @@ COMPLETED = [
 ]
 
 
-def test_a_text_is_completed(client: Client, subtests: pytest.Subtests) -> None:
+def test_prefix_is_completed(client: Client, subtests: pytest.Subtests) -> None:
     for text, expected in COMPLETED:
         with subtests.test(text=text):
             answer = client.get("/v1/completions", params={"q": text})
@@ -177,7 +177,7 @@ def test_a_text_is_completed(client: Client, subtests: pytest.Subtests) -> None:
             assert all(client.get(one["page"]).status_code == 200 for one in found)
 
 
-def test_completions_are_remembered_and_bounded(client: Client) -> None:
+def test_completions_are_cached_within_bounds(client: Client) -> None:
     first, again = (client.get("/v1/completions?q=d") for _ in range(2))
     assert (first.headers["etag"], first.json()) == (again.headers["etag"], again.json())
     assert client.get("/v1/completions", params={"q": "x" * 201}).json()["parameter"] == "q"

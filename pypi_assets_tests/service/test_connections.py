@@ -1,4 +1,4 @@
-"""Over a raw socket: what is no HTTP, what servers could read in different ways, and limits."""
+"""Raw sockets: input that is not HTTP, ambiguous requests, and limits."""
 
 import json
 import socket
@@ -21,7 +21,7 @@ def connect(client: Client) -> socket.socket:
 
 
 def sent(client: Client, *parts: bytes) -> bytes:
-    """All that is answered to these bytes, until the server ends the connection or is quiet."""
+    """Return everything received after sending these bytes, until the server closes the connection or is quiet."""
     with connect(client) as connection:
         for part in parts:
             connection.sendall(part)
@@ -67,7 +67,7 @@ REFUSED = {
 """Requests that no server answers, by what is wrong with them."""
 
 
-def test_what_is_refused_ends_the_connection(client: Client, subtests: pytest.Subtests):
+def test_rejected_requests_close_the_connection(client: Client, subtests: pytest.Subtests):
     problems = []
     for wrong, request_ in REFUSED.items():
         with subtests.test(wrong=wrong):
@@ -81,16 +81,16 @@ def test_what_is_refused_ends_the_connection(client: Client, subtests: pytest.Su
                 problems.append(wrong)
             assert b"Traceback" not in answer
             assert client.get("/v1/modules/yaml").status_code == 200
-    assert {"no host", "two hosts", "NUL in the path", "no UTF-8"} <= set(problems)  # others fail in the parser
+    assert {"no host", "two hosts", "NUL in the path", "no UTF-8"} <= set(problems)  # the parser rejects the others
 
 
-def test_requests_on_one_connection_are_answered_in_their_order(client: Client):
+def test_pipelined_requests_are_answered_in_order(client: Client):
     one = GET + HOST + b"\r\n"
     last = b"GET /nowhere HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n"
     assert statuses(sent(client, one + one + last)) == [200, 200, 404]
 
 
-def test_an_older_client_needs_no_host(client: Client):
+def test_http_1_0_client_needs_no_host(client: Client):
     assert statuses(sent(client, b"GET /v1/modules/yaml HTTP/1.0\r\n\r\n")) == [200]
 
 
@@ -102,7 +102,7 @@ STREAMS = (
 )
 
 
-def test_an_older_client_gets_no_chunks(journaled_client: Client, subtests: pytest.Subtests):
+def test_http_1_0_client_gets_no_chunks(journaled_client: Client, subtests: pytest.Subtests):
     for path in STREAMS:
         for method in (b"GET", b"HEAD"):
             with subtests.test(path=path, method=method):
@@ -118,26 +118,26 @@ def test_an_older_client_gets_no_chunks(journaled_client: Client, subtests: pyte
             assert int(length.partition(b" ")[2]) == len(body)
 
 
-def test_a_body_in_chunks_is_read(client: Client):
+def test_chunked_body_is_read(client: Client):
     request = POST + b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
     answer = sent(client, request, b'8\r\n{"hashes\r\n', b'5\r\n":[]}\r\n', b"0\r\n\r\n")
     assert statuses(answer) == [200]
 
 
-def test_a_head_is_limited(client: Client):
+def test_request_head_is_limited(client: Client):
     for size, expected in ((60_000, 200), (70_000, 431)):
         answer = sent(client, GET + HOST + b"Connection: close\r\nX: " + b"x" * size + b"\r\n\r\n")
         assert statuses(answer) == [expected]
 
 
-def test_a_large_body_in_small_chunks_is_read(client: Client):
+def test_large_body_in_small_chunks_is_read(client: Client):
     body = b'{"hashes":[' + b" " * 100_000 + b"]}"
     request = POST + b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
     chunks = b"".join(b"1\r\n%c\r\n" % one for one in body) + b"0\r\n\r\n"
     assert statuses(sent(client, request + chunks)) == [200]
 
 
-def test_a_body_that_arrives_slowly_is_given_no_more_time(client: Client, monkeypatch: pytest.MonkeyPatch):
+def test_slow_body_times_out(client: Client, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(middleware, "BODY_S", 0.25)
     answer = sent(client, POST + b"Content-Length: 20\r\n\r\n{")
     assert statuses(answer) == [408]
@@ -145,7 +145,7 @@ def test_a_body_that_arrives_slowly_is_given_no_more_time(client: Client, monkey
     assert client.get("/v1/modules/yaml").status_code == 200
 
 
-def test_connections_above_the_limit_are_refused(published: Published):
+def test_connections_above_the_limit_are_rejected(published: Published):
     with published.client(service_max_connections=3) as client:
 
         def answered() -> list[int]:

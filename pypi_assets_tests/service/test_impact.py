@@ -1,4 +1,4 @@
-"""What depends on a release and what excludes it, over HTTP: pages, streams, and at a serial."""
+"""Dependents and exclusions of a release over HTTP: pages, streams, and answers at a serial."""
 
 import json
 from contextlib import ExitStack
@@ -31,11 +31,11 @@ def lines(client: Client, path: str) -> list[tuple[int, str]]:
 
 @pytest.fixture
 def prefixes(published: Published) -> tuple[str, str]:
-    """Of the latest answers, and of those at the serial that they are of."""
+    """Return the path prefixes of the latest answers and of pinned answers at the same serial."""
     return "", f"/at/{published.index.serial}.{published.index.serial}"
 
 
-def test_a_version_selects_by_what_newest_releases_accept_and_exclude(client: Client, prefixes: tuple[str, str]):
+def test_version_selects_newest_releases_that_accept_or_exclude_it(client: Client, prefixes: tuple[str, str]):
     for prefix in prefixes:
         assert names(client, prefix + IMPACT) == ["demo", "other-app"]
         assert names(client, prefix + IMPACT + "?version=6.0") == ["demo"]
@@ -45,7 +45,7 @@ def test_a_version_selects_by_what_newest_releases_accept_and_exclude(client: Cl
     assert (row["version"], row["condition"], row["specifiers"], row["reason"]) == ("0.1", "marker", ["<6"], "excludes")
 
 
-def test_what_is_not_direct_is_streamed(client: Client, prefixes: tuple[str, str]):
+def test_transitive_dependents_are_streamed(client: Client, prefixes: tuple[str, str]):
     demo = "/v1/projects/demo/impact"
     for prefix in prefixes:
         assert lines(client, prefix + IMPACT + "?transitive=1") == [(1, "demo"), (1, "other-app")]
@@ -56,7 +56,7 @@ def test_what_is_not_direct_is_streamed(client: Client, prefixes: tuple[str, str
         assert (answer.status_code, answer.json()["parameter"]) == (409, "transitive")
 
 
-def test_pages_have_all_results_once(client: Client, prefixes: tuple[str, str]):
+def test_pages_have_each_result_once(client: Client, prefixes: tuple[str, str]):
     for prefix in prefixes:
         first = client.get(f"{prefix}{IMPACT}?limit=1").json()
         second = client.get(f"{prefix}{IMPACT}?limit=1&cursor={first['next']}").json()
@@ -66,13 +66,13 @@ def test_pages_have_all_results_once(client: Client, prefixes: tuple[str, str]):
         assert (other.status_code, other.json()["parameter"]) == (409, "cursor")
 
 
-def test_a_cursor_is_of_one_serial(client: Client, published: Published, prefixes: tuple[str, str]):
+def test_cursor_is_bound_to_its_serial(client: Client, published: Published, prefixes: tuple[str, str]):
     first = client.get(f"{IMPACT}?limit=1").json()
     answer = client.get(f"{prefixes[1]}{IMPACT}?limit=1&cursor={first['next']}")
     assert (answer.status_code, answer.json()["parameter"]) == (409, "cursor")
 
 
-def test_what_is_not_known_has_hints(client: Client, prefixes: tuple[str, str]):
+def test_unknown_names_have_hints(client: Client, prefixes: tuple[str, str]):
     for prefix in prefixes:
         found = client.get(prefix + "/v1/projects/pyyalm/impact?version=1").json()
         assert (found["results"], unnamed(found["hints"][0], "pyyalm")) == ([], [])
@@ -95,7 +95,7 @@ WRONG = [
 ]
 
 
-def test_what_is_wrong_is_a_problem_that_names_the_parameter(client: Client, subtests: pytest.Subtests):
+def test_invalid_parameter_is_a_problem_that_names_it(client: Client, subtests: pytest.Subtests):
     for path, status, parameter in WRONG:
         with subtests.test(path=path, status=status):
             answer = client.get(path)
@@ -114,12 +114,12 @@ def reasons(client: Client, path: str) -> dict[str, tuple[str, str | None]]:
 
 
 @pytest.mark.nightly
-def test_what_has_no_solution_with_a_version_is_streamed(
+def test_releases_unsolvable_with_a_version_are_streamed(
     client: Client, prefixes: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ):
     for prefix in prefixes:
         assert reasons(client, prefix + SOLVED) == {"other-app": ("excludes", None)}
-    with monkeypatch.context() as patch:  # as if it had no other version but one that demo cannot have
+    with monkeypatch.context() as patch:  # simulate that it has only a version that demo cannot use
         patch.setattr(solutions, "with_version", lambda *given: with_version(*given[:2], Version("77")))
         for prefix in prefixes:
             reason, proof = reasons(client, prefix + SOLVED)["demo"]
@@ -134,7 +134,7 @@ def test_what_has_no_solution_with_a_version_is_streamed(
         reason, proof = reasons(client, SOLVED)["demo"]
         assert (reason, unnamed(proof or "", 0)) == ("undecided", [])
     with monkeypatch.context() as patch:
-        patch.setattr(Connection, "poll", lambda *_: False)  # as if its process did not answer
+        patch.setattr(Connection, "poll", lambda *_: False)  # simulate that its process does not answer
         reason, proof = reasons(client, SOLVED)["demo"]
         assert (reason, bool(proof)) == ("undecided", True)
 
@@ -148,18 +148,18 @@ def test_what_has_no_solution_with_a_version_is_streamed(
         ("&solve=1&format=ndjson&depth=1", 409, "depth"),
     ],
 )
-def test_what_cannot_be_solved_is_a_problem(client: Client, query: str, status: int, parameter: str):
+def test_unsolvable_question_is_a_problem(client: Client, query: str, status: int, parameter: str):
     answer = client.get(BREAKS + "?version=6.0" + query)
     assert (answer.status_code, answer.json()["parameter"]) == (status, parameter)
 
 
-def test_nothing_is_solved_with_a_version_that_is_not_live(client: Client, prefixes: tuple[str, str]):
+def test_version_that_is_not_live_is_not_solved(client: Client, prefixes: tuple[str, str]):
     for prefix in prefixes:
         answer = client.get(prefix + BREAKS + "?version=77&solve=1&format=ndjson")
         assert (answer.status_code, answer.json()["parameter"]) == (409, "version")
 
 
-def test_what_is_not_direct_is_refused_while_as_much_is_under_way(client: Client, prefixes: tuple[str, str]):
+def test_transitive_request_above_the_limit_is_rejected(client: Client, prefixes: tuple[str, str]):
     path = IMPACT + "?transitive=1&format=ndjson"
     with ExitStack() as stack:
         for _ in range(MOST_WALKS):

@@ -7,7 +7,7 @@ from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.service.published import Client, Published
 
 
-def test_it_lists_the_projects_that_provide_a_module(client: Client, published: Published):
+def test_module_lists_its_providers(client: Client, published: Published):
     answer = client.get("/v1/modules/yaml")
     assert answer.status_code == 200
     assert answer.json() == {
@@ -21,13 +21,13 @@ def test_it_lists_the_projects_that_provide_a_module(client: Client, published: 
     assert answer.headers["x-pypi-last-serial"] == str(published.index.serial)
 
 
-def test_an_unknown_module_has_hints(client: Client):
+def test_unknown_module_has_hints(client: Client):
     answer = client.get("/v1/modules/yamll").json()
     assert answer["results"] == []
     assert [unnamed(hint, "yaml") for hint in answer["hints"]] == [[]]
 
 
-def test_a_prefix_is_answered_in_pages(client: Client):
+def test_prefix_results_are_paged(client: Client):
     whole = client.get("/v1/modules/?prefix=1").status_code
     assert whole == 404  # a name has at least one character
     found, cursor, pages = [], "", 0
@@ -48,13 +48,13 @@ def test_a_prefix_is_answered_in_pages(client: Client):
     assert "next" not in rest
 
 
-def test_what_does_not_go_together_is_a_problem(client: Client):
+def test_conflicting_parameters_are_a_problem(client: Client):
     assert client.get("/v1/modules/yaml?cursor=abc").json()["parameter"] == "cursor"
     assert client.get("/at/27.27/v1/modules/yaml?prefix=1").status_code == 409
     assert len(client.get("/v1/modules/yaml?limit=1").json()["results"]) == 1
 
 
-def test_it_lists_the_projects_that_install_a_command(client: Client):
+def test_command_lists_the_projects_that_install_it(client: Client):
     found = client.get("/v1/commands/demo").json()
     assert found["results"] == [{"command": "demo", "project": "demo", "normalized": "demo", "versions": ["1.0"]}]
     assert client.get("/v1/commands/a/b").json()["results"] == []
@@ -62,7 +62,7 @@ def test_it_lists_the_projects_that_install_a_command(client: Client):
     assert "demo" in hint.split("?")[0].split()
 
 
-def test_none_is_found_at_an_earlier_serial(client: Client):
+def test_commands_are_unavailable_at_an_earlier_serial(client: Client):
     answer = client.get("/at/12.12/v1/commands/demo")
     assert (answer.status_code, answer.headers["content-type"]) == (409, "application/problem+json")
     problem = answer.json()
@@ -73,7 +73,7 @@ def test_none_is_found_at_an_earlier_serial(client: Client):
     assert client.get("/at/12/v1/commands/demo").headers["location"] == "../../../12.12/v1/commands/demo"
 
 
-def test_an_import_has_its_candidates_with_reasons(client: Client, published: Published):
+def test_import_has_candidates_with_reasons(client: Client, published: Published):
     [found] = client.get("/v1/owners/yaml.nodes.ScalarNode").json()["results"]
     assert (found["import"], found["module"], found["serial"]) == (
         "yaml.nodes.ScalarNode",
@@ -89,7 +89,7 @@ def test_an_import_has_its_candidates_with_reasons(client: Client, published: Pu
     assert (unknown["module"], unknown["candidates"]) == (None, [])
 
 
-def test_several_are_answered_in_their_order_also_at_a_serial(client: Client, published: Published):
+def test_imports_are_answered_in_order_also_at_a_serial(client: Client, published: Published):
     names = ["demo.new", "nothing", "yaml", "yaml"]
     latest = client.post("/v1/owners", {"imports": names}).json()["results"]
     assert [one["import"] for one in latest] == names
@@ -98,7 +98,7 @@ def test_several_are_answered_in_their_order_also_at_a_serial(client: Client, pu
     assert past == latest
 
 
-def test_what_is_too_much_is_a_problem(client: Client):
+def test_too_many_or_too_long_imports_are_a_problem(client: Client):
     found = client.post("/v1/owners", {"imports": ["a"] * 5_001})
     assert (found.status_code, found.json()["type"]) == (413, "/docs#too-large")
     assert (found.json()["parameter"], found.json()["accepts"]) == ("body", "at most 5,000 items")
@@ -117,7 +117,7 @@ def test_five_thousand_imports_are_answered(client: Client):
     assert {one["module"] for one in results} == {"yaml"}
 
 
-def test_of_several_imports_each_has_the_best_candidates_alone(changing: Published):
+def test_batch_of_imports_has_only_the_best_candidates(changing: Published):
     for number in range(12):
         changing.add("wheel", f"more-{number}", "1.0", files={"yaml/__init__.py": ""})
     changing.publish()
@@ -134,7 +134,7 @@ def sha256_of(client: Client, filename: str) -> str:
     return str(next(file["sha256"] for file in files if file["filename"] == filename))
 
 
-def test_a_file_is_found_by_its_hash(client: Client, published: Published):
+def test_file_is_found_by_its_hash(client: Client, published: Published):
     sha256 = sha256_of(client, "demo-1.0.tar.gz")
     [found] = client.get(f"/v1/hashes/{sha256.upper()}").json()["results"]
     assert (found["filename"], found["project"], found["sha256"]) == ("demo-1.0.tar.gz", "demo", sha256)
@@ -143,7 +143,7 @@ def test_a_file_is_found_by_its_hash(client: Client, published: Published):
     assert client.get(f"/at/{serial - 1}.{serial - 1}/v1/hashes/{sha256}").json()["results"] == []
 
 
-def test_several_are_answered_in_their_order(client: Client, published: Published):
+def test_hashes_are_answered_in_order(client: Client, published: Published):
     names = ["demo-1.0.tar.gz", "demo-1.0-py3-none-any.whl"]
     hashes = [sha256_of(client, name) for name in names]
     serial = published.index.serial
@@ -152,7 +152,7 @@ def test_several_are_answered_in_their_order(client: Client, published: Publishe
         assert [one["filename"] for one in found["results"]] == names
 
 
-def test_pages_of_the_catalog_are_of_one_epoch(changing: Published):
+def test_catalog_pages_are_bound_to_one_epoch(changing: Published):
     with changing.catalog.write() as connection:
         connection.execute(update(distributions).values(sha256="ab" * 32))
     path = f"/v1/hashes/{'ab' * 32}?all=1"
@@ -169,7 +169,7 @@ def test_pages_of_the_catalog_are_of_one_epoch(changing: Published):
         assert client.get(path).json()["epoch"] == whole["epoch"] + 7
 
 
-def test_what_is_no_hash_and_too_many_are_problems(client: Client):
+def test_invalid_or_too_many_hashes_are_problems(client: Client):
     assert client.get("/v1/hashes/xyz").json()["parameter"] == "sha256"
     assert client.post("/v1/hashes", {"hashes": ["xyz"]}).json()["parameter"] == "body"
     assert client.post("/v1/hashes", {"hashes": ["0" * 64] * 1_001}).status_code == 413
@@ -187,7 +187,7 @@ PURLS = [
 ]
 
 
-def test_each_has_a_result_in_its_order(client: Client, published: Published):
+def test_package_urls_are_answered_in_order(client: Client, published: Published):
     found = client.post("/v1/purls", {"purls": PURLS}).json()["results"]
     assert [one["purl"] for one in found] == PURLS
     assert [(one["exists"], one["yanked"], len(one["files"])) for one in found] == [
@@ -203,6 +203,6 @@ def test_each_has_a_result_in_its_order(client: Client, published: Published):
     assert client.post(f"/at/{serial}.{serial}/v1/purls", {"purls": PURLS}).json()["results"] == found
 
 
-def test_too_many_are_a_problem(client: Client):
+def test_too_many_package_urls_are_a_problem(client: Client):
     assert client.post("/v1/purls", {"purls": ["pkg:pypi/demo"] * 1_001}).status_code == 413
     assert client.post("/v1/purls", {"purls": ["x" * 9_000_000]}).status_code == 413

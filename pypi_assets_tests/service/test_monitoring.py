@@ -1,4 +1,4 @@
-"""The metrics, of one process, and of several that keep their numbers in one folder; the access log."""
+"""Metrics of one process, metrics of several processes that share a folder, and the access log."""
 
 import asyncio
 import io
@@ -27,7 +27,7 @@ print(monitoring.metrics_text(Service(None))[0].decode())
 """
 
 
-def test_each_route_and_status_is_counted(client: Client, published: Published):
+def test_requests_are_counted_by_route_and_status(client: Client, published: Published):
     def count() -> float:
         lines = client.get("/metrics").text.splitlines()
         name = 'pypi_assets_service_requests_total{route="/v1/modules/{module}",status="400"} '
@@ -43,7 +43,7 @@ def test_each_route_and_status_is_counted(client: Client, published: Published):
 
 
 @pytest.mark.nightly
-def test_processes_count_together_and_what_ended_is_left_out(tmp_path, monkeypatch: pytest.MonkeyPatch):
+def test_processes_share_counters_and_ended_processes_have_no_gauges(tmp_path, monkeypatch: pytest.MonkeyPatch):
     environment = os.environ | {FOLDER_VARIABLE: str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
     done = [
         subprocess.run(
@@ -55,7 +55,7 @@ def test_processes_count_together_and_what_ended_is_left_out(tmp_path, monkeypat
     assert "pypi_assets_service_open_requests 1.0" in done[1]  # the first process has ended
 
 
-def test_how_far_a_process_has_come_is_measured_whenever_it_looks(changing: Published):
+def test_serial_of_a_process_is_measured_at_each_poll(changing: Published):
     def measured() -> float | None:
         return monitoring._REGISTRY.get_sample_value("pypi_assets_service_serial")
 
@@ -86,7 +86,7 @@ SCOPE = {
 
 
 class Written(io.StringIO):
-    """A stream that knows when it has been written to. Its users share one event loop."""
+    """A stream that signals its writes. All of its users share one event loop."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class Written(io.StringIO):
         self.has_lines.set()
 
 
-def test_a_line_is_inert_and_has_no_credentials():
+def test_log_line_is_inert_and_has_no_credentials():
     async def run() -> None:
         log.add(SCOPE, 200, 17, 0.0123)
         log.add(SCOPE | {"client": None}, 0, 0, 1.0)
@@ -119,7 +119,7 @@ def test_a_line_is_inert_and_has_no_credentials():
     assert json.loads(second)["client"] is None
 
 
-def test_what_is_too_much_is_counted():
+def test_dropped_log_lines_are_counted():
     async def run() -> None:
         for _ in range(10_005):
             log.add(SCOPE, 200, 17, 0.01)

@@ -1,4 +1,4 @@
-"""The OpenAPI document: it is one, and what every route really answers is as it describes."""
+"""The OpenAPI document: it is valid, and real answers of every route match it."""
 
 import re
 from collections.abc import Iterator
@@ -92,7 +92,7 @@ def answers(client: Client, published: Published) -> Iterator[tuple[str, request
 
 
 def described(document: dict[str, Any], method: str, path: str) -> dict[str, Any] | None:
-    """The operation that a path is of: that with the fewest parameters."""
+    """Return the operation that a path matches: the one with the fewest parameters."""
     parts = path.strip("/").split("/")
     fitting = []
     for template, operations in document["paths"].items():
@@ -104,11 +104,11 @@ def described(document: dict[str, Any], method: str, path: str) -> dict[str, Any
     return min(fitting, key=lambda one: one[0])[1] if fitting else None
 
 
-def test_it_is_a_document_of_openapi(document: dict[str, Any]):
+def test_document_is_valid_openapi(document: dict[str, Any]):
     validate(document)
 
 
-def test_every_real_answer_is_as_it_is_described(client: Client, published: Published, document: dict[str, Any]):
+def test_real_answers_match_their_descriptions(client: Client, published: Published, document: dict[str, Any]):
     seen = set()
     for method, answer in answers(client, published):
         path = requests.utils.urlparse(answer.url).path
@@ -128,7 +128,7 @@ def test_every_real_answer_is_as_it_is_described(client: Client, published: Publ
     assert {one["operationId"] for paths in document["paths"].values() for one in paths.values()} - seen == others
 
 
-def test_each_parameter_and_each_type_is_described(document: dict[str, Any]):
+def test_parameters_and_types_are_described(document: dict[str, Any]):
     for path, operations in document["paths"].items():
         for operation in operations.values():
             for parameter in operation.get("parameters", ()):
@@ -148,7 +148,7 @@ def patterns(schema: object) -> Iterator[str]:
             yield from patterns(part)
 
 
-def test_a_pattern_accepts_no_newline_at_the_end(client: Client, document: dict[str, Any], subtests: pytest.Subtests):
+def test_patterns_accept_no_trailing_newline(client: Client, document: dict[str, Any], subtests: pytest.Subtests):
     described = set(patterns(document))
     assert len(described) > 5
     assert not [one for one in described if not one.endswith("$") or "\\Z" in one]
@@ -166,7 +166,7 @@ def test_a_pattern_accepts_no_newline_at_the_end(client: Client, document: dict[
         assert (client.post("/v1/resolve", body).status_code == 400) == (requirement != "3.12")
 
 
-def test_the_page_lists_every_route_and_loads_files_of_the_service_alone(client: Client, document: dict[str, Any]):
+def test_api_page_lists_every_route_and_loads_only_local_files(client: Client, document: dict[str, Any]):
     page = client.get("/docs")
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     for path in document["paths"]:

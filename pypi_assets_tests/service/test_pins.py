@@ -1,4 +1,4 @@
-"""Answers at a serial: what was then, under an address that never changes."""
+"""Answers at a serial: the state of that time, at an address whose content never changes."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -25,7 +25,7 @@ NAMES = (
 )
 
 
-def test_a_serial_leads_to_its_epoch_and_that_never_changes(client: Client):
+def test_serial_redirects_to_its_epoch_which_is_immutable(client: Client):
     first = client.get("/at/12/v1/modules/yaml?prefix=0")
     assert first.status_code == 307
     assert first.headers["location"] == "../../../12.12/v1/modules/yaml?prefix=0"
@@ -38,14 +38,14 @@ def test_a_serial_leads_to_its_epoch_and_that_never_changes(client: Client):
 
 
 @pytest.mark.parametrize("path", NAMES)
-def test_at_the_last_serial_it_answers_what_is_published(client: Client, published: Published, path: str):
+def test_answer_at_the_last_serial_matches_the_published_one(client: Client, published: Published, path: str):
     serial = published.index.serial
     latest, pinned = client.get(path).json(), client.get(f"/at/{serial}.{serial}{path}").json()
     del latest["set"], pinned["epoch"]
     assert latest == pinned
 
 
-def test_a_yank_and_a_removal_are_seen_as_they_were(client: Client, published: Published):
+def test_past_answers_precede_a_yank_and_a_removal(client: Client, published: Published):
     def newest(serial: int) -> str:
         found: str = client.get(f"/at/{serial}.{serial}/v1/projects/demo").json()["result"]["newest"]
         return found
@@ -63,7 +63,7 @@ def test_a_yank_and_a_removal_are_seen_as_they_were(client: Client, published: P
     assert client.get("/v1/projects/gone").status_code == 404
 
 
-def test_history_at_a_serial_ends_there(client: Client, published: Published):
+def test_history_ends_at_the_pinned_serial(client: Client, published: Published):
     serial = published.index.serial
     latest = client.get("/v1/projects/demo/history").json()["results"]
     for at in (0, 12, serial):
@@ -71,7 +71,7 @@ def test_history_at_a_serial_ends_there(client: Client, published: Published):
         assert pinned == [entry for entry in latest if entry["serial"] <= at and entry["kind"] != "visit"]
 
 
-def test_a_time_leads_to_the_serial_of_that_moment(client: Client):
+def test_time_redirects_to_its_serial(client: Client):
     def serial(time: str) -> str:
         location: str = client.get(f"/at/{time}/v1/modules/yaml").headers["location"]
         return location
@@ -97,7 +97,7 @@ UNANSWERED = [
 ]
 
 
-def test_what_cannot_be_answered_names_what_can(client: Client, subtests: pytest.Subtests):
+def test_unanswerable_serial_names_answerable_ones(client: Client, subtests: pytest.Subtests):
     for at, status, named in UNANSWERED:
         with subtests.test(at=at, status=status):
             answer = client.get(f"/at/{at}/v1/modules/yaml")
@@ -106,18 +106,18 @@ def test_what_cannot_be_answered_names_what_can(client: Client, subtests: pytest
             assert answer.json()["parameter"] == "at"
 
 
-def test_an_answer_at_a_serial_is_made_once_and_ends_with_its_epoch(changing: Published, monkeypatch):
+def test_pinned_answer_is_cached_until_its_epoch_ends(changing: Published, monkeypatch):
     with changing.service() as service, client_of(service) as client:
         path = "/at/12.12/simple/pyyaml/"
         first = client.get(path, headers={"Accept": "application/json"})
         with changing.catalog.write() as connection:
             connection.execute(delete(yanked_intervals))
-            connection.execute(delete(live_intervals))  # so that it could not be made again
+            connection.execute(delete(live_intervals))  # so that the answer cannot be computed again
         with monkeypatch.context() as patched:
-            patched.delattr(pins, "exact_serial")  # of what is remembered, the epoch alone is read
+            patched.delattr(pins, "exact_serial")  # for a cached answer, only the epoch is read
             again = client.get(path, headers={"Accept": "application/json"})
         assert (again.content, again.headers["etag"]) == (first.content, first.headers["etag"])
-        service.stored_files = StoredFiles()  # the spans of files are remembered too
+        service.stored_files = StoredFiles()  # the spans of files are cached too
         assert client.get(path, headers={"Accept": "text/plain"}).content != first.content
         with changing.catalog.write() as connection:
             connection.execute(insert(epochs).values(serial=10, epoch=40))
@@ -131,7 +131,7 @@ def test_an_answer_at_a_serial_is_made_once_and_ends_with_its_epoch(changing: Pu
         ("purls", "purls", ["pkg:pypi/demo", "pkg:pypi/demo@1.0"]),
     ],
 )
-def test_what_was_sent_in_another_body_is_not_answered(published: Published, route: str, name: str, sent: list[str]):
+def test_cached_answer_is_bound_to_its_body(published: Published, route: str, name: str, sent: list[str]):
     serial = published.index.serial
     with published.client() as client:
         answers = [
@@ -142,7 +142,7 @@ def test_what_was_sent_in_another_body_is_not_answered(published: Published, rou
     assert answers[0] != answers[1]
 
 
-def test_an_epoch_that_is_over_is_gone(changing: Published):
+def test_past_epoch_is_gone(changing: Published):
     with changing.service() as service, client_of(service) as client:
         path = "v1/modules/yaml"
         assert client.get(f"/at/12.12/{path}").status_code == 200
@@ -154,7 +154,7 @@ def test_an_epoch_that_is_over_is_gone(changing: Published):
         assert client.get(f"/at/9.9/{path}").status_code == 200
 
 
-def test_without_a_catalog_there_is_a_problem(published: Published, tmp_path):
+def test_missing_catalog_is_a_problem(published: Published, tmp_path):
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "storage").symlink_to(published.home / "storage")
     with published.client(home=tmp_path / "home") as client:
@@ -173,7 +173,7 @@ def test_pins_are_parsed():
         parse_pin("")
 
 
-def test_the_first_moment_with_an_answer_is_named_and_has_one(client: Client):
+def test_first_answerable_time_is_named_and_answered(client: Client):
     for wrong in ("2020-01-01", "9999"):
         for path in ("/v1/projects/demo", "/simple/demo/"):
             problem = client.get(f"/at/{wrong}{path}").json()

@@ -1,4 +1,4 @@
-"""What every request passes: its form is checked, and each error is a problem document."""
+"""Checks that every request passes. Each error is a problem document."""
 
 import asyncio
 import gc
@@ -59,25 +59,25 @@ def test_bad_targets_are_problems(client: Client, subtests: pytest.Subtests):
             assert client.get("/v1/modules/yaml").status_code == 200
 
 
-def test_another_method_is_a_problem_that_names_those_there_are(client: Client):
+def test_unsupported_method_is_a_problem_that_names_the_supported_ones(client: Client):
     answer = client.request("DELETE", "/v1/modules/yaml")
     assert answer.status_code == 405
     assert set(answer.headers["allow"].split(", ")) == {"GET", "HEAD"}
     assert answer.json()["type"] == "/docs#no-method"
 
 
-def test_pages_of_other_sites_may_send_what_is_evaluated_here(client: Client):
+def test_other_sites_may_send_evaluation_requests(client: Client):
     answer = client.request("OPTIONS", "/v1/changes/stream")
     assert answer.status_code == 204
     allowed = set(answer.headers["access-control-allow-headers"].split(", "))
     assert allowed == {"content-type", "if-none-match", "if-modified-since", "last-event-id"}
 
 
-def test_names_in_other_alphabets_are_names(client: Client):
+def test_names_in_other_alphabets_are_valid(client: Client):
     assert client.get("/v1/modules/%D0%BF%D0%B0%D0%BA%D0%B5%D1%82").json()["results"] == []
 
 
-def test_each_answer_has_the_id_of_its_request(client: Client, subtests: pytest.Subtests):
+def test_answers_have_the_request_id(client: Client, subtests: pytest.Subtests):
     for path in (
         "/v1/modules/yaml",
         "/v1/status",
@@ -105,12 +105,12 @@ def test_each_answer_has_the_id_of_its_request(client: Client, subtests: pytest.
                     assert [answer.json()["request_id"] for answer in answers] == ids
 
 
-def test_a_problem_page_shows_the_id(client: Client):
+def test_problem_page_shows_the_request_id(client: Client):
     answer = client.get("/nowhere", headers={"Accept": "text/html", "X-Request-ID": "4f7a-1"})
     assert "4f7a-1" in answer.text
 
 
-def test_a_defect_shows_nothing_of_itself(published: Published, monkeypatch: pytest.MonkeyPatch, caplog):
+def test_internal_error_reveals_no_details(published: Published, monkeypatch: pytest.MonkeyPatch, caplog):
     def fail(_service: Service) -> None:
         raise ZeroDivisionError("a secret")
 
@@ -148,12 +148,12 @@ def test_expected_errors_are_problems(error: Exception, status: int, kind: str):
     assert (("Retry-After", "5") in found.headers) == (status == 503)
 
 
-def test_a_defect_is_none_of_them():
+def test_internal_error_is_not_an_expected_error():
     assert problem_of(ZeroDivisionError()) is None
     assert defect().problem.status == 500
 
 
-def test_a_document_has_the_members_of_the_standard_and_ours():
+def test_problem_document_has_standard_and_own_members():
     answer = problem_answer(bad_parameter("limit", "limit: too large", "1 to 10"), serial=7)
     assert (answer.status, answer.media_type, answer.serial) == (400, "application/problem+json", 7)
     assert json.loads(answer.body) == {
@@ -166,12 +166,12 @@ def test_a_document_has_the_members_of_the_standard_and_ours():
     }
 
 
-def test_a_long_detail_is_cut():
+def test_long_detail_is_truncated():
     assert len(not_found("x" * 10_000).problem.detail) == 2_000
 
 
 class Example(OperationParameters, frozen=True):
-    """Of an operation `/v1/example/{name}`."""
+    """The parameters of an operation `/v1/example/{name}`."""
 
     name: Annotated[str, Meta(max_length=5, description="a short name")]
     limit: Annotated[int, Meta(ge=1, le=10, description="1 to 10")] = 3
@@ -184,7 +184,7 @@ def problem(query: str, name: str = "demo") -> Problem:
     return raised.value.problem
 
 
-def test_values_come_from_the_path_and_from_the_query():
+def test_values_come_from_path_and_query():
     found = convert_parameters(Example, {"name": "demo"}, query_fields("limit=7&prefix=1"))
     assert found == Example(name="demo", limit=7, prefix=True)
     assert convert_parameters(Example, {"name": "demo"}, query_fields("")) == Example(name="demo")
@@ -203,23 +203,23 @@ def test_values_come_from_the_path_and_from_the_query():
         ("unknown=1", "unknown", "one of: name, limit, prefix"),
     ],
 )
-def test_what_is_wrong_is_named(query: str, parameter: str, accepts: str | None):
+def test_invalid_parameter_is_named(query: str, parameter: str, accepts: str | None):
     found = problem(query)
     assert (found.status, found.parameter, found.accepts) == (400, parameter, accepts)
 
 
-def test_a_name_that_is_too_long_is_not_repeated():
+def test_too_long_name_is_not_echoed():
     found = problem("", name="x" * 10_000)
     assert (found.parameter, found.accepts) == ("name", "a short name")
     assert len(found.detail) < 200
 
 
 @pytest.mark.parametrize("query", ["%ff", "a=%ff", "a=b%00", "&".join(f"a{number}=1" for number in range(50))])
-def test_what_is_no_query_string_is_refused(query: str):
+def test_invalid_query_string_is_rejected(query: str):
     assert problem(query).type == "/docs#bad-request"
 
 
-def test_what_is_missing_is_named():
+def test_missing_parameter_is_named():
     with pytest.raises(ProblemError) as raised:
         convert_parameters(Example, {}, [])
     found = raised.value.problem
@@ -227,14 +227,14 @@ def test_what_is_missing_is_named():
     assert found.detail
 
 
-def test_every_answer_has_the_serial_and_can_be_read_by_other_sites(client: Client, published: Published):
+def test_answers_have_the_serial_and_are_readable_by_other_sites(client: Client, published: Published):
     for path in ("/v1/modules/yaml", "/v1/modules/unknown", "/nowhere", "/v1/modules/yaml?wrong=1"):
         headers = client.get(path).headers
         assert headers["x-pypi-last-serial"] == str(published.index.serial)
         assert headers["access-control-allow-origin"] == "*"
 
 
-def test_a_request_that_names_what_it_holds_is_answered_without_a_body(client: Client):
+def test_request_with_matching_etag_gets_no_body(client: Client):
     first = client.get("/v1/modules/yaml")
     again = client.get("/v1/modules/yaml", headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
@@ -243,14 +243,14 @@ def test_a_request_that_names_what_it_holds_is_answered_without_a_body(client: C
     assert since.status_code == 304
 
 
-def test_head_has_the_headers_alone(client: Client):
+def test_head_has_only_headers(client: Client):
     got, head = client.get("/v1/modules/yaml"), client.request("HEAD", "/v1/modules/yaml")
     assert head.content == b""
     assert head.headers["content-length"] == got.headers["content-length"]
     assert head.headers["etag"] == got.headers["etag"]
 
 
-def test_the_garbage_collector_seldom_looks_and_at_little_while_the_application_runs(published: Published):
+def test_running_application_limits_garbage_collection(published: Published):
     async def run() -> None:
         async with app.router.lifespan_context(app):
             assert gc.get_threshold()[0] > 5_000

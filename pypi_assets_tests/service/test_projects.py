@@ -24,7 +24,7 @@ from pypi_assets_tests.service.pages.documents import page
 from pypi_assets_tests.service.published import Client, Published, client_of
 
 
-def test_a_project_has_its_releases_and_what_is_known_of_it(client: Client, published: Published):
+def test_project_has_releases_and_summary(client: Client, published: Published):
     found = client.get("/v1/projects/Demo").json()["result"]
     assert (found["project"], found["newest"], found["commands"]) == ("demo", "2.1", ["demo"])
     assert [(one["version"], one["yanked"], len(one["files"])) for one in found["releases"]] == [
@@ -37,7 +37,7 @@ def test_a_project_has_its_releases_and_what_is_known_of_it(client: Client, publ
     assert found["first_serial"] < found["last_serial"] == published.index.serial
 
 
-def test_a_project_has_the_licence_and_the_links_of_its_newest_release(changing: Published):
+def test_project_has_licence_and_links_of_its_newest_release(changing: Published):
     headers = [
         ("License-Expression", "MIT"),
         ("Home-page", "https://home.example/"),
@@ -61,7 +61,7 @@ def test_a_project_has_the_licence_and_the_links_of_its_newest_release(changing:
             assert unnamed(document.text, "MIT", "code.example") == []
 
 
-def test_a_project_has_the_status_that_its_page_showed_at_the_serial(changing: Published):
+def test_project_status_is_that_of_the_serial(changing: Published):
     before = changing.index.serial
     changing.index.history.archive("PyYAML", at=changing.at())
     changing.index.history.yank("PyYAML", "6.0", "old", at=changing.at())
@@ -74,7 +74,7 @@ def test_a_project_has_the_status_that_its_page_showed_at_the_serial(changing: P
             assert ("archived" in text) == (status == "archived")
 
 
-def test_a_version_has_what_its_files_require_and_provide(client: Client):
+def test_version_has_requirements_and_provides_of_its_files(client: Client):
     found = client.get("/v1/projects/demo/2.0.0").json()["result"]
     assert (found["version"], found["requires_dist"]) == ("2.0", ["PyYAML>=6.1"])
     assert (found["modules"], found["commands"], found["yanked"]) == (["demo", "demo.new"], [], True)
@@ -82,7 +82,7 @@ def test_a_version_has_what_its_files_require_and_provide(client: Client):
     assert client.get("/v1/projects/demo/1.0").json()["result"]["modules"] == ["demo"]
 
 
-def test_what_there_is_not_has_hints(client: Client):
+def test_unknown_project_or_version_has_hints(client: Client):
     answer = client.get("/v1/projects/yaml").json()
     assert unnamed(answer["hints"][0], "yaml", "PyYAML", "yaml-copy") == []
     [hint] = client.get("/v1/projects/demo/7").json()["hints"]
@@ -90,7 +90,7 @@ def test_what_there_is_not_has_hints(client: Client):
     assert client.get("/v1/projects/!").json()["parameter"] == "project"
 
 
-def test_a_catalog_that_does_not_answer_costs_no_answer(published: Published, monkeypatch: pytest.MonkeyPatch):
+def test_unresponsive_catalog_does_not_fail_answers(published: Published, monkeypatch: pytest.MonkeyPatch):
     def fail(*_: object) -> None:
         raise OperationalError("SELECT", {}, Exception("gone"))
 
@@ -101,12 +101,12 @@ def test_a_catalog_that_does_not_answer_costs_no_answer(published: Published, mo
         assert answer.status_code == 200
         assert answer.json()["result"]["first_serial"] is None
         assert answer.headers["cache-control"] == "no-store"
-        assert client.get("/v1/projects/other-app").json()["result"] == known  # it was remembered
+        assert client.get("/v1/projects/other-app").json()["result"] == known  # it was cached
         monkeypatch.undo()
         assert client.get("/v1/projects/demo").json()["result"]["first_serial"] is not None
 
 
-def test_what_was_answered_without_a_catalog_is_not_remembered_once_there_is_one(published: Published, tmp_path: Path):
+def test_answer_without_catalog_is_not_cached_after_the_catalog_returns(published: Published, tmp_path: Path):
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "storage").symlink_to(published.home / "storage")
     with published.service(home=tmp_path / "home") as service, client_of(service) as client:
@@ -120,7 +120,7 @@ def test_what_was_answered_without_a_catalog_is_not_remembered_once_there_is_one
 QUESTION = find_question("files")
 
 
-def test_they_are_what_the_command_prints_now_and_at_a_serial(
+def test_files_match_the_command_now_and_at_a_serial(
     client: Client, published: Published, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clear_settings(monkeypatch)
@@ -137,7 +137,7 @@ def test_they_are_what_the_command_prints_now_and_at_a_serial(
     assert [name for name, is_yanked in found[None].items() if is_yanked] == ["demo-2.0-py3-none-any.whl"]
 
 
-def test_they_come_in_pages_and_lines(client: Client) -> None:
+def test_files_are_paged_or_streamed(client: Client) -> None:
     whole = client.get("/v1/projects/demo/files").json()["results"]
     paged: list[object] = []
     cursor = ""
@@ -151,7 +151,7 @@ def test_they_come_in_pages_and_lines(client: Client) -> None:
     assert [json.loads(line) for line in lines] == whole
 
 
-def test_pages_stay_at_their_serial_while_the_index_changes(changing: Published) -> None:
+def test_paging_stays_at_its_serial_while_the_index_changes(changing: Published) -> None:
     with changing.client() as client:
         whole = client.get("/v1/projects/demo/files").json()
         first = client.get("/v1/projects/demo/files?limit=1").json()
@@ -164,7 +164,7 @@ def test_pages_stay_at_their_serial_while_the_index_changes(changing: Published)
         assert (rest["serial"], first["results"] + rest["results"]) == (whole["serial"], whole["results"])
 
 
-def test_a_cursor_of_another_serial_or_epoch_is_a_conflict(client: Client) -> None:
+def test_cursor_of_another_serial_or_epoch_is_a_conflict(client: Client) -> None:
     cursor = client.get("/v1/projects/demo/files?limit=1").json()["next"]
     known = parse_cursor(cursor, QUESTION, QUESTION.given(project="demo"))
     for name in ("12.13", "12", f"{10**9}.{10**9}", "9" * 30 + ".1", "17-5c1e0a7f"):
@@ -172,14 +172,14 @@ def test_a_cursor_of_another_serial_or_epoch_is_a_conflict(client: Client) -> No
         assert (answer.status_code, answer.json()["parameter"]) == (409, "cursor"), name
 
 
-def test_a_project_without_live_files_is_known_and_another_is_a_problem_with_hints(client: Client) -> None:
+def test_project_without_live_files_is_known_and_unknown_project_has_hints(client: Client) -> None:
     gone = client.get("/v1/projects/gone/files")
     assert (gone.status_code, gone.json()["results"]) == (200, [])
     unknown = client.get("/v1/projects/demoo/files")
     assert (unknown.status_code, [unnamed(hint, "demo") for hint in unknown.json()["hints"]]) == (404, [[]])
 
 
-def test_it_is_what_the_command_prints(client: Client, published: Published, monkeypatch):
+def test_history_matches_the_command(client: Client, published: Published, monkeypatch):
     clear_settings(monkeypatch)
     monkeypatch.setenv("PYPI_ASSETS_HOME", str(published.home))
     monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", published.index.url)
@@ -190,7 +190,7 @@ def test_it_is_what_the_command_prints(client: Client, published: Published, mon
         assert answered["serial"] == published.index.serial
 
 
-def test_an_unknown_project_is_a_problem_with_hints(client: Client):
+def test_unknown_project_is_a_problem_with_hints(client: Client):
     answer = client.get("/v1/projects/demoo/history")
     assert (answer.status_code, [unnamed(hint, "demo") for hint in answer.json()["hints"]]) == (404, [[]])
 
@@ -204,7 +204,7 @@ def names(client: Client, query: str = "") -> list[str]:
     return [f"{one['normalized']} {','.join(one['always'] + one['marker'] + one['extra'])}" for one in found["results"]]
 
 
-def test_a_version_keeps_those_that_accept_or_exclude_it(client: Client):
+def test_version_selects_dependents_that_accept_or_exclude_it(client: Client):
     assert names(client) == ["demo 1.0,2.0,2.1", "other-app 0.1"]
     assert names(client, "?version=6.0") == ["demo 1.0,2.1"]
     assert names(client, "?excludes=6.0") == ["demo 2.0", "other-app 0.1"]
@@ -224,7 +224,7 @@ def test_a_version_keeps_those_that_accept_or_exclude_it(client: Client):
         ("?cursor=x", 404),
     ],
 )
-def test_parameters_that_are_wrong_or_do_not_go_together_are_problems(client: Client, query: str, status: int):
+def test_invalid_or_conflicting_parameters_are_problems(client: Client, query: str, status: int):
     answer = client.get(PATH + query)
     assert answer.status_code == status
     assert answer.json()["parameter"] in query
@@ -234,7 +234,7 @@ def test_parameters_that_are_wrong_or_do_not_go_together_are_problems(client: Cl
     "how", [{"path": PATH + "?format=ndjson"}, {"path": PATH, "headers": {"Accept": "application/x-ndjson"}}]
 )
 @pytest.mark.parametrize("at", ["", "/at/27.27"])
-def test_a_stream_has_the_same_results(client: Client, published: Published, how, at: str):
+def test_stream_has_the_same_results(client: Client, published: Published, how, at: str):
     at = at and f"/at/{published.index.serial}.{published.index.serial}"
     answer = client.get(**{**how, "path": at + how["path"]})
     assert answer.headers["content-type"] == "application/x-ndjson"
@@ -242,12 +242,12 @@ def test_a_stream_has_the_same_results(client: Client, published: Published, how
     assert [json.loads(line) for line in answer.iter_lines()] == client.get(PATH).json()["results"]
 
 
-def test_json_is_preferred_where_both_are_accepted_alike(client: Client):
+def test_json_is_preferred_if_both_are_accepted_equally(client: Client):
     for accepted in ("*/*", "application/json, application/x-ndjson", "application/x-ndjson;q=0.5, application/json"):
         assert client.get(PATH, headers={"Accept": accepted}).headers["content-type"] == "application/json"
 
 
-def test_a_beginning_has_the_dependents_of_each_project_and_their_count(client: Client):
+def test_prefix_has_dependents_and_count_of_each_project(client: Client):
     found = client.get("/v1/projects/py/dependents?prefix=1").json()
     assert [one["required"] for one in found["results"]] == ["pyyaml", "pyyaml"]
     assert found["count"] == 2
@@ -257,13 +257,13 @@ def test_a_beginning_has_the_dependents_of_each_project_and_their_count(client: 
     assert (first["count"], second["count"]) == (2, 2)
 
 
-def test_a_cursor_is_of_the_project_in_any_spelling(client: Client):
+def test_cursor_accepts_any_spelling_of_its_project(client: Client):
     first = client.get(f"{PATH}?limit=1").json()
     assert client.get(f"/v1/projects/pyyaml/dependents?limit=1&cursor={first['next']}").status_code == 200
 
 
 @pytest.mark.parametrize("at", ["", "/at/SERIAL"])
-def test_pages_have_all_results_once(client: Client, published: Published, at: str):
+def test_pages_have_each_result_once(client: Client, published: Published, at: str):
     at = at.replace("SERIAL", f"{published.index.serial}.{published.index.serial}")
     first = client.get(f"{at}{PATH}?limit=1").json()
     assert (first["count"], len(first["results"])) == (2, 1)
@@ -275,7 +275,7 @@ def test_pages_have_all_results_once(client: Client, published: Published, at: s
     assert (other.status_code, other.json()["parameter"]) == (409, "cursor")
 
 
-def test_a_cursor_names_its_set_while_newer_ones_come(changing: Published):
+def test_cursor_is_bound_to_its_set_while_newer_ones_are_published(changing: Published):
     with changing.service() as service, client_of(service) as client:
         first = client.get(f"{PATH}?limit=1").json()
         changing.add("wheel", "aaa", "1.0", requires_dist=["PyYAML"])
@@ -286,7 +286,7 @@ def test_a_cursor_names_its_set_while_newer_ones_come(changing: Published):
         assert (second["set"], second["serial"], second["count"]) == (first["set"], first["serial"], 2)
         assert [one["normalized"] for one in second["results"]] == ["other-app"]
         _forget_former(service)
-        assert client.get(f"{PATH}?limit=1&cursor={first['next']}").status_code == 200  # it is still published
+        assert client.get(f"{PATH}?limit=1&cursor={first['next']}").status_code == 200  # the set is still published
         _forget_former(service)
         for path in (changing.home / "storage").glob("*/input_lists/*"):
             if int(path.name) <= 4:
@@ -304,30 +304,30 @@ DIGEST = digest_of(DEPENDENTS, ASKED)
 
 
 @given(st.text(), st.lists(st.text(), min_size=2, max_size=2), st.none() | st.integers(0, 2**40))
-def test_a_cursor_is_read_as_it_was_sent(named: str, after: list[str], count: int | None) -> None:
+def test_cursor_round_trips(named: str, after: list[str], count: int | None) -> None:
     cursor = PageCursor(named, DIGEST, after, count)
     assert cursor.text().replace("-", "").replace("_", "").isalnum()
     assert read_cursor(cursor.text(), DEPENDENTS, ASKED) == cursor
 
 
 @given(st.text(alphabet=st.characters(codec="ascii")))
-def test_any_other_text_is_a_problem(text: str) -> None:
+def test_invalid_cursor_is_a_problem(text: str) -> None:
     with pytest.raises(ProblemError) as raised:
         read_cursor(text, DEPENDENTS, ASKED)
     assert (raised.value.problem.status, raised.value.problem.parameter) == (404, "cursor")
 
 
-def test_parts_of_a_digest_are_apart() -> None:
+def test_digest_separates_its_parts() -> None:
     assert list_digest("a", "bc") != list_digest("ab", "c")
     assert list_digest("a", None) == list_digest("a", None)
 
 
-def test_spellings_of_one_value_have_one_list() -> None:
+def test_spellings_of_one_value_share_a_list() -> None:
     assert digest_of(DEPENDENTS, DEPENDENTS.given(project="demo-pkg", version="1.0")) == DIGEST
     assert digest_of(DEPENDENTS, DEPENDENTS.given(project="demo-pkg", version="2.0")) != DIGEST
 
 
-def test_what_is_no_cursor_of_the_list_is_a_problem(subtests: pytest.Subtests) -> None:
+def test_cursor_of_another_list_is_a_problem(subtests: pytest.Subtests) -> None:
     wrong = {
         "none": 404,
         "": 404,

@@ -1,4 +1,4 @@
-"""What is remembered of the journal, and waiting for more: one look for all, and none where nothing waits."""
+"""The journal cache and the waiting for changes: one poll serves all waiters, and nothing polls without waiters."""
 
 import asyncio
 import threading
@@ -25,7 +25,7 @@ def changes_of(drawn: DrawnJournal) -> PublishedChanges:
     return PublishedChanges(lambda: open_storage((drawn.home / "storage").as_uri()))
 
 
-def test_what_is_made_is_remembered_until_more_is_published(drawn: DrawnJournal):
+def test_results_are_cached_until_more_is_published(drawn: DrawnJournal):
     changes, made = changes_of(drawn), []
     with pytest.raises(NoJournalError):
         changes.remembered("key", lambda: made.append(0))
@@ -40,7 +40,7 @@ def test_what_is_made_is_remembered_until_more_is_published(drawn: DrawnJournal)
     assert changes.remembered("key", lambda: "again") == "again"
 
 
-def test_many_wait_with_one_look_a_time(drawn: DrawnJournal, monkeypatch: pytest.MonkeyPatch):
+def test_many_waiters_share_one_poll(drawn: DrawnJournal, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(published_changes, "LOOK_EVERY_S", 0.02)
     drawn.add()
     changes, looks = changes_of(drawn), []
@@ -60,7 +60,7 @@ def test_many_wait_with_one_look_a_time(drawn: DrawnJournal, monkeypatch: pytest
         assert not any(one.done() for one in waiting)
         drawn.add()
         found = list(await asyncio.gather(*waiting))
-        while len(asyncio.all_tasks()) > 1:  # until nothing looks, since nothing waits
+        while len(asyncio.all_tasks()) > 1:  # until the poll ends, since no request waits
             await asyncio.sleep(0.01)
         threads.close()
         return found
@@ -78,7 +78,7 @@ class _Counting:
         return self._journal.heads(streams)
 
 
-def test_waiting_ends_in_time_and_with_its_client(drawn: DrawnJournal):
+def test_waiting_ends_at_its_limit_and_with_its_client(drawn: DrawnJournal):
     drawn.add()
     changes = changes_of(drawn)
 
@@ -98,7 +98,7 @@ def test_waiting_ends_in_time_and_with_its_client(drawn: DrawnJournal):
     assert asyncio.run(run()) == [(False, True), (False, True)]
 
 
-def test_streams_that_read_for_long_hold_up_no_request_that_waits(drawn: DrawnJournal):
+def test_long_reading_streams_do_not_block_waiting_requests(drawn: DrawnJournal):
     drawn.add()
     changes, is_over = changes_of(drawn), threading.Event()
 
@@ -115,7 +115,7 @@ def test_streams_that_read_for_long_hold_up_no_request_that_waits(drawn: DrawnJo
     assert asyncio.run(run())
 
 
-def test_without_a_journal_waiting_ends_in_time(drawn: DrawnJournal):
+def test_waiting_without_journal_ends_at_its_limit(drawn: DrawnJournal):
     changes = changes_of(drawn)
 
     async def run() -> bool:

@@ -16,11 +16,11 @@ WHERE = {"python": "3.12", "platform": "linux-x86_64"}
 
 
 def pins(answer: dict[str, object]) -> dict[str, str]:
-    """The version of each project in the answer of a request."""
-    return {one["normalized"]: one["version"] for one in answer["result"]["releases"]}  # type: ignore[index]
+    """Return the version of each project in the answer to a request."""
+    return {release["normalized"]: release["version"] for release in answer["result"]["releases"]}  # type: ignore[index]
 
 
-def test_the_newest_versions_are_chosen_from_one_set(client: Client, published: Published):
+def test_newest_versions_are_chosen_from_one_set(client: Client, published: Published):
     answer = client.post("/v1/resolve", {"requirements": ["demo"], **WHERE})
     assert answer.status_code == 200
     found = answer.json()
@@ -34,7 +34,7 @@ def test_the_newest_versions_are_chosen_from_one_set(client: Client, published: 
     assert found["result"]["environments"][0]["platform"] == "linux-x86_64"
 
 
-def test_at_a_serial_it_is_as_it_was(client: Client, published: Published):
+def test_resolution_at_a_serial_uses_past_state(client: Client, published: Published):
     serial = published.index.serial
     latest = client.post("/v1/resolve", {"requirements": ["demo"], **WHERE}).json()["result"]
     past = client.post(f"/at/{serial}.{serial}/v1/resolve", {"requirements": ["demo"], **WHERE})
@@ -48,14 +48,14 @@ def test_at_a_serial_it_is_as_it_was(client: Client, published: Published):
     assert pins(before.json()) == {"demo": "1.0", "pyyaml": "6.0"}
 
 
-def test_what_has_no_solution_has_a_proof(client: Client):
+def test_unsolvable_requirements_have_a_proof(client: Client):
     found = client.post("/v1/resolve", {"requirements": ["demo", "PyYAML>7"], **WHERE}).json()["result"]
     assert found["releases"] is None
     assert found["proof"]["steps"][-1]
     assert "pyyaml" in found["proof"]["projects"]
 
 
-def test_a_cooldown_counts_back_from_the_moment_of_the_answer(client: Client, published: Published):
+def test_cooldown_counts_back_from_the_answer_time(client: Client, published: Published):
     serial = published.index.serial
     body = {"requirements": ["demo"], **WHERE, "cooldown_hours": 30}
     assert pins(client.post(f"/at/{serial}.{serial}/v1/resolve", body).json()) == {"demo": "1.0", "pyyaml": "6.0"}
@@ -76,7 +76,7 @@ UNANSWERED = [
 ]
 
 
-def test_a_question_that_cannot_be_answered_is_a_problem(client: Client, subtests: pytest.Subtests):
+def test_unanswerable_request_is_a_problem(client: Client, subtests: pytest.Subtests):
     for body, named in UNANSWERED:
         with subtests.test(body=body, named=named):
             answer = client.post("/v1/resolve", body)
@@ -84,13 +84,13 @@ def test_a_question_that_cannot_be_answered_is_a_problem(client: Client, subtest
             assert named in answer.json()["detail"]
 
 
-def test_five_thousand_requirements_are_answered_and_no_more(client: Client):
+def test_up_to_five_thousand_requirements_are_answered(client: Client):
     many = [f"demo>={number % 3}.0" for number in range(5_000)]
     assert pins(client.post("/v1/resolve", {"requirements": many, **WHERE}).json())["demo"] == "2.1"
     assert client.post("/v1/resolve", {"requirements": ["demo"] * 5_001}).status_code == 413
 
 
-def test_where_nothing_was_published_that_is_the_answer(client: Client):
+def test_answer_without_published_days_is_empty(client: Client):
     found = client.get("/v1/solvability").json()
     assert found["days"] == []
     assert len(found["hints"]) == 1
@@ -100,7 +100,7 @@ def test_where_nothing_was_published_that_is_the_answer(client: Client):
         assert answer.json()["detail"]
 
 
-def test_the_days_and_each_day_in_full(changing: Published):
+def test_days_are_listed_and_each_day_is_complete(changing: Published):
     write_days(changing.storage, 4, gap=2)
     with changing.client() as client:
         found = client.get("/v1/solvability").json()
@@ -123,7 +123,7 @@ def test_the_days_and_each_day_in_full(changing: Published):
         assert unnamed(absent.json()["detail"], "4", "2026-02-26", "2026-03-02") == []
 
 
-def test_a_damaged_day_is_named_and_a_new_one_is_seen(changing: Published):
+def test_corrupt_day_is_named_and_new_day_is_found(changing: Published):
     write_days(changing.storage, 1)
     with changing.client() as client:
         assert len(client.get("/v1/solvability").json()["days"]) == 2
@@ -147,6 +147,6 @@ def test_a_damaged_day_is_named_and_a_new_one_is_seen(changing: Published):
         ("/v1/solvability/2026-02-30", 404, "day"),
     ],
 )
-def test_what_is_wrong_is_a_problem_that_names_the_parameter(client: Client, path: str, status: int, parameter: str):
+def test_invalid_parameter_is_a_problem_that_names_it(client: Client, path: str, status: int, parameter: str):
     answer = client.get(path)
     assert (answer.status_code, answer.json()["parameter"]) == (status, parameter)

@@ -1,4 +1,4 @@
-"""The process that resolves: it holds up no look-up, and another one takes its place when it ends."""
+"""The resolver process: it does not block lookups, and it is replaced when it ends."""
 
 import multiprocessing
 import os
@@ -38,7 +38,7 @@ def process_of(service: Service) -> int:
     return process.pid
 
 
-def test_it_ends_with_the_service(published: Published):
+def test_process_ends_with_the_service(published: Published):
     with published.service() as service, client_of(service) as client:
         assert pins(client.post("/v1/resolve", BODY).json())["demo"] == "2.1"
         process = process_of(service)
@@ -48,7 +48,7 @@ def test_it_ends_with_the_service(published: Published):
 
 
 @pytest.mark.nightly
-def test_another_one_takes_the_place_of_a_killed_one(service: Service, client: Client):
+def test_killed_process_is_replaced(service: Service, client: Client):
     client.post("/v1/resolve", BODY)
     first = process_of(service)
     os.kill(first, signal.SIGKILL)
@@ -59,7 +59,7 @@ def test_another_one_takes_the_place_of_a_killed_one(service: Service, client: C
 
 
 @pytest.mark.nightly
-def test_look_ups_are_answered_while_it_takes_long(service: Service, client: Client, monkeypatch):
+def test_lookups_are_answered_during_a_long_resolution(service: Service, client: Client, monkeypatch):
     monkeypatch.setattr(resolver, "_GRACE_S", 1.0)
     client.post("/v1/resolve", BODY)
     stopped = process_of(service)
@@ -75,13 +75,13 @@ def test_look_ups_are_answered_while_it_takes_long(service: Service, client: Cli
         assert client.get("/v1/modules/yaml", timeout=60).status_code == 200
     for thread in threads:
         thread.join()
-    assert statuses.count(429) >= 1  # there is no place for them
-    assert statuses.count(503) >= 1  # the one that took too long
+    assert statuses.count(429) >= 1  # the queue is full
+    assert statuses.count(503) >= 1  # the request that took too long
     assert set(statuses) <= {200, 429, 503}
     assert pins(client.post("/v1/resolve", BODY).json())["demo"] == "2.1"
 
 
-def test_a_resolution_that_takes_too_long_ends_by_itself(published: Published):
+def test_resolution_ends_at_its_time_limit(published: Published):
     with published.service(service_resolve_timeout_s=1e-6) as service, client_of(service) as client:
         answer = client.post("/v1/resolve", BODY)
         assert (answer.status_code, answer.json()["type"]) == (503, "/docs#too-slow")
@@ -91,7 +91,7 @@ def test_a_resolution_that_takes_too_long_ends_by_itself(published: Published):
         assert process_of(service) == process
 
 
-def test_long_requirements_are_parsed_in_the_time_of_the_resolution_and_not_kept(published: Published):
+def test_long_requirements_are_parsed_within_the_time_limit_and_not_cached(published: Published):
     long = "demo" + ",".join([">=0"] * 990)
     many = [f"{long},!={number}" for number in range(1_500)]
     with published.service(service_resolve_timeout_s=0.5) as service, client_of(service) as client:
@@ -111,13 +111,15 @@ def test_long_requirements_are_not_cached():
     assert parse_wanted.cache_info().currsize == before
 
 
-def test_a_process_with_too_much_memory_is_replaced(service: Service, client: Client, monkeypatch: pytest.MonkeyPatch):
+def test_process_with_too_much_memory_is_replaced(service: Service, client: Client, monkeypatch: pytest.MonkeyPatch):
     assert client.post("/v1/resolve", BODY).status_code == 200
     first = process_of(service)
     monkeypatch.setattr(resolver.os, "nice", lambda _by: 0)
     for most, is_last in ((0, True), (resolver._resident_bytes() * 10, False)):
         monkeypatch.setattr(resolver, "_MOST_RESIDENT_BYTES", most)
-        ours, theirs = multiprocessing.Pipe()  # one for each: two threads that read the same one share its messages
+        ours, theirs = (
+            multiprocessing.Pipe()
+        )  # one pipe for each thread, since threads that read the same pipe share its messages
         thread = threading.Thread(target=resolver._run, args=(service.settings, theirs), daemon=True)
         thread.start()
         with ours:
@@ -135,7 +137,7 @@ def serial_of(index: ReleaseIndex) -> int:
     return index.serial
 
 
-def test_a_client_without_a_place_left_is_told_when_to_come_again(service: Service, client: Client):
+def test_client_without_a_place_gets_retry_after(service: Service, client: Client):
     service.resolver._places = Places(1, 1)
     for holder, status in (("127.0.0.1", 429), ("192.0.2.1", 503)):
         with service.resolver._places.turn(holder, 0, 0):

@@ -1,4 +1,4 @@
-"""Entity tags, encodings and conditional requests of answers; streams follow the client, and end with it."""
+"""Entity tags, encodings and conditional requests of responses. Streams follow the client's pace and end with it."""
 
 import asyncio
 import gc
@@ -47,14 +47,14 @@ ENCODINGS = [
 ]
 
 
-def test_the_encoding_is_the_best_that_is_accepted(subtests: pytest.Subtests):
+def test_best_accepted_encoding_is_chosen(subtests: pytest.Subtests):
     for accepted, encoding in ENCODINGS:
         with subtests.test(accepted=accepted, encoding=encoding):
             assert best_encoding(accepted) == encoding
 
 
 @pytest.mark.parametrize("encoding", ["identity", "gzip", "zstd"])
-def test_a_body_is_the_same_in_each_encoding_and_each_has_a_tag_of_its_own(encoding: str):
+def test_encodings_have_the_same_body_and_different_tags(encoding: str):
     answer = WholeAnswer(LONG)
     body, headers = answer.form(encoding)
     assert unpacked(body, encoding) == LONG
@@ -63,23 +63,23 @@ def test_a_body_is_the_same_in_each_encoding_and_each_has_a_tag_of_its_own(encod
     assert WholeAnswer(LONG).form(encoding) == (body, headers)
 
 
-def test_tags_follow_from_the_bytes():
+def test_tags_depend_on_the_bytes():
     assert WholeAnswer(b"1").tag == WholeAnswer(b"1", serial=2).tag != WholeAnswer(b"2").tag
 
 
-def test_short_bodies_and_problems_are_sent_as_they_are():
+def test_short_bodies_and_problems_are_not_compressed():
     assert WholeAnswer(LONG).encoding_for("gzip") == "gzip"
     assert WholeAnswer(b"{}").encoding_for("gzip") == "identity"
     assert WholeAnswer(LONG, status=404).encoding_for("gzip") == "identity"
 
 
-def test_a_client_that_holds_the_answer_is_recognized():
+def test_client_with_the_current_answer_is_recognized():
     answer = WholeAnswer(LONG, modified=MODIFIED)
     tag = f'"{answer.tag}-gzip"'
     assert answer.is_known(tag, None)
     assert answer.is_known(f'"other", W/{tag}', None)
     assert answer.is_known("*", None)
-    assert not answer.is_known('"other"', "Sun, 01 Mar 2026 12:00:00 GMT")  # the tag counts
+    assert not answer.is_known('"other"', "Sun, 01 Mar 2026 12:00:00 GMT")  # the tag takes precedence
     assert answer.is_known(None, "Sun, 01 Mar 2026 12:00:00 GMT")
     assert not answer.is_known(None, "Sun, 01 Mar 2026 11:59:59 GMT")
     assert not answer.is_known(None, "nonsense")
@@ -87,7 +87,7 @@ def test_a_client_that_holds_the_answer_is_recognized():
     assert not WholeAnswer(LONG, status=404, modified=MODIFIED).is_known("*", None)
 
 
-def test_headers_describe_the_answer():
+def test_headers_describe_the_response():
     answer = WholeAnswer(b"{}", serial=7, modified=MODIFIED, lasting=Lasting.IMMUTABLE, varies=("Accept",))
     headers = dict(answer.form("identity")[1])
     assert headers[b"x-pypi-last-serial"] == b"7"
@@ -97,13 +97,13 @@ def test_headers_describe_the_answer():
     assert dict(StreamedAnswer(iter([])).head("gzip"))[b"content-encoding"] == b"gzip"
 
 
-def test_a_redirect_names_its_place_and_lasts_a_minute():
+def test_redirect_has_its_location_and_is_cached_for_a_minute():
     headers = dict(redirect("/at/7/").form("identity")[1])
     assert (headers[b"location"], headers[b"cache-control"]) == (b"/at/7/", b"public, max-age=60")
 
 
 @pytest.mark.parametrize("encoding", ["identity", "gzip", "zstd"])
-def test_each_chunk_of_a_stream_can_be_read_when_it_is_there(encoding: str):
+def test_stream_chunks_are_readable_on_arrival(encoding: str):
     chunks = [b"one\n", b"two\n" * 1_000, b"three\n"]
     unpack = {"zstd": zstandard.ZstdDecompressor().decompressobj(), "gzip": zlib.decompressobj(31)}
     read = unpack[encoding].decompress if encoding in unpack else bytes
@@ -112,21 +112,21 @@ def test_each_chunk_of_a_stream_can_be_read_when_it_is_there(encoding: str):
     assert b"".join(map(read, sent[3:])) == b""
 
 
-def test_compressing_gives_the_same_bytes_each_time():
+def test_compression_is_deterministic():
     assert compressed(LONG, "gzip") == compressed(LONG, "gzip")
 
 
 @pytest.mark.nightly
-def test_the_garbage_collector_does_not_go_through_answers_that_are_kept():
+def test_garbage_collector_does_not_traverse_cached_answers():
     answer = WholeAnswer(LONG, serial=1, modified=MODIFIED)
     kept = [(answer, "route"), *(answer.form(encoding) for encoding in ("identity", "gzip"))]
-    for _ in range(4):  # each time, what is in what it has seen to be without a cycle
+    for _ in range(4):  # each run stops tracking the objects that it found without cycles
         gc.collect()
     assert not any(map(gc.is_tracked, (answer, *kept, answer._forms)))
 
 
 class Connection:
-    """A client that takes `takes` parts of an answer, and then hangs up."""
+    """A client that reads `takes` parts of an answer and then hangs up."""
 
     def __init__(self, takes: int = 1_000) -> None:
         self.messages: list[dict[str, Any]] = []
@@ -149,7 +149,7 @@ class Connection:
 
 
 class Lines:
-    """An iterator of lines that records how far it was read, and whether it was closed."""
+    """An iterator of lines that records how many were read and whether it was closed."""
 
     def __init__(self, count: int) -> None:
         self.read, self.is_closed, self._count = 0, False, count
@@ -163,7 +163,7 @@ class Lines:
             self.is_closed = True
 
 
-def test_a_stream_is_written_to_its_end(published: Published):
+def test_stream_is_written_to_its_end(published: Published):
     async def run() -> None:
         connection, lines = Connection(), Lines(3)
         await connection.take(service, StreamedAnswer(lines()))
@@ -174,7 +174,7 @@ def test_a_stream_is_written_to_its_end(published: Published):
         asyncio.run(run())
 
 
-def test_a_client_that_hangs_up_ends_the_stream(published: Published):
+def test_stream_ends_when_the_client_hangs_up(published: Published):
     async def run() -> None:
         connection, lines = Connection(takes=3), Lines(1_000_000)
         await connection.take(service, StreamedAnswer(lines()))
@@ -185,7 +185,7 @@ def test_a_client_that_hangs_up_ends_the_stream(published: Published):
         asyncio.run(run())
 
 
-def test_head_reads_nothing_of_a_stream(published: Published):
+def test_head_does_not_read_the_stream(published: Published):
     async def run() -> None:
         connection, lines = Connection(), Lines(3)
         await connection.take(service, StreamedAnswer(lines()), "HEAD")

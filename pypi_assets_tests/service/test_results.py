@@ -1,4 +1,4 @@
-"""The form of answers, how far they go, and the cache of them."""
+"""The form of answers, their serials, and the response cache."""
 
 import json
 
@@ -12,7 +12,7 @@ from pypi_assets.service.results import PagedParameters, Results, lines_of, publ
 from pypi_assets_tests.service.published import Client, Published, client_of
 
 
-def test_an_answer_names_the_set_and_the_serial_that_it_is_from(published: Published):
+def test_answer_names_its_set_and_serial(published: Published):
     with published.service() as service:
         datasets = service.datasets()
         content = Results[str](serial=datasets.serial, set=datasets.id, results=["found"])
@@ -22,7 +22,7 @@ def test_an_answer_names_the_set_and_the_serial_that_it_is_from(published: Publi
         assert b"hints" not in to_json(content)
 
 
-def test_lines_begin_with_few():
+def test_first_chunks_of_lines_are_small():
     chunks = list(lines_of({"number": number} for number in range(3_000)))
     assert [chunk.count(b"\n") for chunk in chunks] == [100, 2_000, 900]
     assert [json.loads(line)["number"] for chunk in chunks for line in chunk.splitlines()] == list(range(3_000))
@@ -40,18 +40,18 @@ def test_lines_begin_with_few():
         ("ndjson", "application/json", True),
     ],
 )
-def test_the_parameter_decides_and_else_the_header(form, accept: str, expected: bool):
+def test_format_parameter_overrides_the_header(form, accept: str, expected: bool):
     assert wants_lines(PagedParameters(format=form), {"accept": accept}) == expected
 
 
-def test_a_page_is_not_requested_of_lines():
+def test_lines_reject_a_page_cursor():
     for given in (PagedParameters(format="ndjson", limit=1), PagedParameters(format="ndjson", cursor="x")):
         with pytest.raises(ProblemError, match="format=json"):
             wants_lines(given, {})
     assert not wants_lines(PagedParameters(limit=1, cursor="x"), {})
 
 
-def test_it_reports_how_far_answers_and_the_catalog_are(client: Client, published: Published):
+def test_status_reports_serials_of_answers_and_catalog(client: Client, published: Published):
     found = client.get("/v1/status").json()
     serial = published.index.serial
     assert (found["serial"], found["lag_serials"], found["lag_seconds"]) == (serial, 0, 0.0)
@@ -66,7 +66,7 @@ def test_it_reports_how_far_answers_and_the_catalog_are(client: Client, publishe
     assert found["problems"] == {}
 
 
-def test_it_is_ready_once_there_is_something_to_answer_from(published: Published, tmp_path):
+def test_service_is_ready_once_data_is_published(published: Published, tmp_path):
     with published.service(home=tmp_path / "empty") as service, client_of(service) as client:
         assert client.get("/healthz").json() == {"status": "alive"}
         answer = client.get("/readyz")
@@ -88,7 +88,7 @@ def immutable(body: bytes) -> WholeAnswer:
     return WholeAnswer(body, lasting=Lasting.IMMUTABLE)
 
 
-def test_an_answer_that_never_changes_is_kept_by_its_target():
+def test_immutable_answer_is_cached_by_target():
     cache, of_set, of_serial = ResponseCache(), WholeAnswer(b"1", set_id="one"), immutable(b"2")
     cache.keep(target("a"), of_set)
     cache.keep(target("b"), of_serial)
@@ -101,7 +101,7 @@ def test_an_answer_that_never_changes_is_kept_by_its_target():
     assert len(cache) == 2
 
 
-def test_an_answer_that_depends_on_more_is_not_kept():
+def test_answer_that_depends_on_more_than_its_target_is_not_cached():
     cache = ResponseCache()
     for answer in (
         WholeAnswer(b"1"),
@@ -116,11 +116,11 @@ def test_an_answer_that_depends_on_more_is_not_kept():
     assert cache.get(target("a")) is not None
 
 
-def test_memory_is_bounded_and_what_was_used_last_stays():
+def test_cache_is_bounded_and_keeps_recently_used_answers():
     cache = ResponseCache(most_bytes=100_000)
     for number in range(1_000):
         cache.keep(target(str(number)), immutable(b"x" * 1_000))
-        cache.keep(target(str(number)), immutable(b"x" * 1_000))  # takes the place of the one before
+        cache.keep(target(str(number)), immutable(b"x" * 1_000))  # replaces the one before
         assert cache.get(target("0")) is not None
     held = [number for number in range(1_000) if cache.get(target(str(number)))]
     assert {0, 999} < set(held)

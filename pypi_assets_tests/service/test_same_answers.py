@@ -1,4 +1,4 @@
-"""The cache of responses changes no answer, whatever requests come in which order, while versions change."""
+"""The response cache changes no answer, for any requests in any order, while versions change."""
 
 import asyncio
 import json
@@ -44,8 +44,10 @@ HEADERS = {
 
 @st.composite
 def batches(draw: st.DrawFn, serial: int) -> list[list[Sent]]:
-    """Requests that come at once, several times: for few targets, so that some are sent again and others differ little
-    from them."""
+    """Draw requests that are sent concurrently, several times.
+
+    There are few targets, so that some requests repeat and others differ in details.
+    """
     pins = st.sampled_from(PINS) | st.sampled_from(PINS) | st.sampled_from(OTHER_PINS)
     paths = st.sampled_from(PATHS) | st.sampled_from(NEGOTIATED) | st.sampled_from(tuple(BODIES))
     targets = draw(st.lists(st.tuples(pins.map(lambda pin: pin.format(serial=serial)), paths), min_size=1, max_size=2))
@@ -54,7 +56,7 @@ def batches(draw: st.DrawFn, serial: int) -> list[list[Sent]]:
 
 @st.composite
 def requests(draw: st.DrawFn, targets: list[tuple[str, str]]) -> Sent:
-    """A request for one of these targets, mostly by the method that it has."""
+    """Draw a request for one of these targets, mostly with the target's own method."""
     pin, path = draw(st.sampled_from(targets))
     chosen = {name: draw(st.sampled_from((None, *values))) for name, values in HEADERS.items()}
     headers = tuple((name, value) for name, value in chosen.items() if value is not None)
@@ -66,14 +68,14 @@ def requests(draw: st.DrawFn, targets: list[tuple[str, str]]) -> Sent:
 
 @contextmanager
 def both(published: Published) -> Iterator[tuple[Service, Service]]:
-    """A service, and one that remembers nothing."""
+    """Yield a service, and another service without a cache."""
     with published.service() as service, published.service() as forgetful:
         forgetful.cache = ResponseCache(0)
         yield service, forgetful
 
 
 def compare(app: Starlette, truth: Starlette, drawn: list[Sent]) -> list[Received]:
-    """Sends requests at once to one, and one after the other to the other: the answers are the same."""
+    """Send requests concurrently to one application and serially to the other. Assert that the answers are equal."""
 
     async def run() -> tuple[list[Received], list[Received]]:
         return await answers(app, drawn), [one for sent in drawn for one in await answers(truth, [sent])]
@@ -86,7 +88,7 @@ def compare(app: Starlette, truth: Starlette, drawn: list[Sent]) -> list[Receive
 
 
 @pytest.mark.nightly
-def test_what_is_remembered_changes_no_answer(published: Published) -> None:
+def test_cache_changes_no_answer(published: Published) -> None:
     with both(published) as (service, forgetful):
         app, truth = create_app(service), create_app(forgetful)
         serial = published.index.serial
@@ -105,8 +107,8 @@ def test_what_is_remembered_changes_no_answer(published: Published) -> None:
 
 
 @pytest.mark.nightly
-def test_answers_that_are_immutable_stay_so_and_what_is_new_is_answered_at_once(changing: Published) -> None:
-    """Also hints: what may be meant by a name grows with the index."""
+def test_immutable_answers_stay_and_new_state_is_answered_immediately(changing: Published) -> None:
+    """Hints change too: the candidates for a name grow with the index."""
     first = changing.index.serial
     pinned = [f"/at/{at}.{at}/{path}" for at in (12, first) for path in (*PATHS, *NEGOTIATED)]
     drawn = [Sent(path) for path in (*pinned, *(f"/{one}" for one in PATHS))]

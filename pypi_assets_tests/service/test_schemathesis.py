@@ -1,4 +1,4 @@
-"""Schemathesis draws requests from the OpenAPI document, right and wrong ones, and finds nothing."""
+"""Schemathesis draws valid and invalid requests from the OpenAPI document and finds no failures."""
 
 import subprocess
 import sys
@@ -22,14 +22,14 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", "3xx", "400", "401",
 
 
 @pytest.mark.nightly
-def test_nothing_is_found(journaled_client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_schemathesis_finds_no_failures(journaled_client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     async def at_once(*_: object) -> bool:
         return False
 
-    monkeypatch.setattr(PublishedChanges, "wait_beyond", at_once)  # each request that waits would take its time
+    monkeypatch.setattr(PublishedChanges, "wait_beyond", at_once)  # requests that wait would take too long
     options = ["--checks", "all", "--max-examples", str(examples(3)), "--generation-deterministic", "--no-color"]
-    options += ["--exclude-path", "/v1/changes/stream"]  # which does not end
-    options += ["--max-response-time", "60", "--request-timeout", "60"]  # a busy machine takes its time
+    options += ["--exclude-path", "/v1/changes/stream"]  # this route never ends
+    options += ["--max-response-time", "60", "--request-timeout", "60"]  # a busy machine is slow
     (tmp_path / "schemathesis.toml").write_text(_CONFIG)
     done = subprocess.run(
         [sys.executable, "-c", _RUN, "run", f"{journaled_client.url}openapi.json", *options],

@@ -1,4 +1,4 @@
-"""The service as processes: they answer at an address, and end when they are stopped, or their parent is killed."""
+"""The service as processes: they answer at an address, and end when stopped or when their parent is killed."""
 
 import os
 import re
@@ -24,7 +24,7 @@ PATH = "v1/modules/yaml"
 
 @contextmanager
 def served(published: Published, workers: int) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """The command as a process; yields its URL once it answers."""
+    """Run the command as a process and yield its URL as soon as it answers."""
     environment = os.environ | {
         "PYPI_ASSETS_HOME": str(published.home),
         "PYPI_ASSETS_INDEX_URL": published.index.url,
@@ -45,25 +45,25 @@ def served(published: Published, workers: int) -> Iterator[tuple[str, subprocess
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("workers", [1, 2])
-def test_the_command_answers_until_it_is_stopped(journaled: Published, workers: int):
+def test_command_answers_until_it_is_stopped(journaled: Published, workers: int):
     with (
         served(journaled, workers) as (url, process),
         requests.get(f"{url}v1/changes/stream", stream=True, timeout=60) as stream,
     ):
         shown = requests.get(f"{url}project/demo/", timeout=60).text
-        assert f"{url.rstrip('/')}</span>/simple/" in shown  # each worker knows where the service listens
+        assert f"{url.rstrip('/')}</span>/simple/" in shown  # each worker knows the address of the service
         assert stream.status_code == 200
         began = time.monotonic()
         process.send_signal(signal.SIGTERM)
         rest = process.communicate(timeout=60)[1]
-        assert time.monotonic() - began < server.GRACE_S  # the stream has ended, which would go on for ever
+        assert time.monotonic() - began < server.GRACE_S  # the stream, which has no end, was closed
         assert stream.content.startswith(b"retry: ")
     assert process.returncode in {0, -signal.SIGTERM}, rest
     assert "Traceback" not in rest
 
 
 @pytest.mark.nightly
-def test_workers_end_with_a_parent_that_is_killed(published: Published):
+def test_workers_end_when_their_parent_is_killed(published: Published):
     with served(published, 2) as (url, process):
         workers = [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
         assert len(workers) >= 2
@@ -77,7 +77,7 @@ def test_workers_end_with_a_parent_that_is_killed(published: Published):
             requests.get(url + PATH, timeout=60)
 
 
-def test_the_address_for_clients_of_this_machine_is_loopback_if_it_listens_at_all_addresses(published: Published):
+def test_local_address_is_loopback_if_listening_on_all_addresses(published: Published):
     for host, expected in (("0.0.0.0", "127.0.0.1"), ("localhost", "localhost")):
         with published.service() as service, running(service, host) as url:
             assert service.address == url.replace(host, expected)
@@ -85,7 +85,7 @@ def test_the_address_for_clients_of_this_machine_is_loopback_if_it_listens_at_al
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is such a process that has not ended."""
+    """Check whether the process exists and has not ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:

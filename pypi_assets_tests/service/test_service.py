@@ -1,4 +1,4 @@
-"""What the routes share: a set of datasets of one serial, which newer ones replace without harm."""
+"""State that all routes share: one set of datasets of one serial, which newer sets replace safely."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.service.published import Published
 
 
-def test_a_request_keeps_its_set_while_newer_ones_come(changing: Published):
+def test_request_keeps_its_set_while_newer_ones_are_published(changing: Published):
     with changing.service() as service:
         before = service.datasets()
         changing.add("wheel", "third", "1.0", files={"yaml/__init__.py": ""})
@@ -29,14 +29,14 @@ def test_a_request_keeps_its_set_while_newer_ones_come(changing: Published):
         assert service.named_set(before.id) is before
         assert service.named_set(now.id) is now
         assert service.named_set("7-unknown") is None
-    with changing.service() as other:  # which was started later, and has never read the first set
+    with changing.service() as other:  # this service was started later and has never read the first set
         found = other.named_set(before.id)
         assert found is not None
         assert found.published == before.published
         assert other.named_set(before.id) is found
 
 
-def test_without_anything_published_it_waits_for_it(published: Published, tmp_path, monkeypatch):
+def test_service_waits_for_the_first_published_set(published: Published, tmp_path, monkeypatch):
     clear_settings(monkeypatch)
     service = open_service(published.settings(home=tmp_path / "empty"))
     with pytest.raises(ProblemError) as raised:
@@ -54,7 +54,7 @@ def test_without_anything_published_it_waits_for_it(published: Published, tmp_pa
     service.close()
 
 
-def test_a_private_copy_is_removed_after_the_last_that_uses_it(changing: Published):
+def test_private_copy_is_deleted_after_its_last_use(changing: Published):
     folders = changing.home / "storage" / ".private"
     with changing.service() as service:
         held = service.datasets()
@@ -65,7 +65,7 @@ def test_a_private_copy_is_removed_after_the_last_that_uses_it(changing: Publish
     assert not [path for path in folders.iterdir() if path.is_dir()]
 
 
-def test_a_defect_in_following_is_reported_and_the_next_look_follows(changing: Published, monkeypatch):
+def test_failed_poll_is_reported_and_the_next_poll_succeeds(changing: Published, monkeypatch):
     with changing.service() as service:
         before = service.serial
         changing.add("wheel", "third", "1.0")
@@ -81,13 +81,13 @@ def test_a_defect_in_following_is_reported_and_the_next_look_follows(changing: P
 
 @pytest.fixture
 def gate() -> Iterator[threading.Event]:
-    """What slow work waits for; it is opened at the end in any case."""
+    """Yield an event that slow work waits for. It is always set at the end."""
     event = threading.Event()
     yield event
     event.set()
 
 
-def test_a_slow_call_holds_up_no_other_and_what_takes_too_long_is_an_error(gate: threading.Event):
+def test_slow_call_blocks_no_other_and_times_out(gate: threading.Event):
     async def run() -> None:
         own, begun = Threads(timeout_s=0.5), threading.Event()
         slow = asyncio.ensure_future(own.run(lambda: (begun.set(), gate.wait())))
@@ -105,7 +105,7 @@ def test_a_slow_call_holds_up_no_other_and_what_takes_too_long_is_an_error(gate:
     asyncio.run(run())
 
 
-def test_calls_that_take_too_long_hold_their_threads_and_what_waits_for_one_is_not_done(gate: threading.Event):
+def test_timed_out_calls_hold_their_threads_and_expired_waiters_do_not_run(gate: threading.Event):
     count, begun = service_module._THREADS, []
 
     async def run() -> None:

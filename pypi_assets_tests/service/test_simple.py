@@ -1,4 +1,4 @@
-"""The Simple API over HTTP: the list of projects, pages, and the files that they name."""
+"""The Simple API over HTTP: the list of projects, pages, and the files that pages link to."""
 
 import hashlib
 import json
@@ -20,9 +20,9 @@ ACCEPT = {"Accept": V1_JSON}
 
 
 def page(client: Client, path: str) -> dict[str, object]:
-    """The page that the path leads to."""
-    found: dict[str, object] = client.get(path, headers=ACCEPT, allow_redirects=True).json()
-    return found
+    """Return the page at a path, after redirects."""
+    document: dict[str, object] = client.get(path, headers=ACCEPT, allow_redirects=True).json()
+    return document
 
 
 def shown(files: object) -> list[tuple[object, ...]]:
@@ -31,7 +31,7 @@ def shown(files: object) -> list[tuple[object, ...]]:
     return [tuple(file.get(name) for name in names) for file in files]
 
 
-def test_the_latest_page_is_that_of_the_last_serial(client: Client, published: Published) -> None:
+def test_latest_page_equals_the_page_at_the_last_serial(client: Client, published: Published) -> None:
     serial = published.index.serial
     for project in ("demo", "pyyaml", "other-app"):
         latest = client.get(f"/simple/{project}/", headers=ACCEPT)
@@ -45,7 +45,7 @@ def test_the_latest_page_is_that_of_the_last_serial(client: Client, published: P
     assert client.get("/simple/demo/").headers["content-type"] == "text/html; charset=utf-8"
 
 
-def test_a_project_leads_to_its_normalized_name(client: Client) -> None:
+def test_project_redirects_to_its_normalized_name(client: Client) -> None:
     for path, leads_to in (
         ("/simple/Other_App/", "/simple/other-app/"),
         ("/simple/Other.App", "/simple/other-app/"),
@@ -60,14 +60,14 @@ def test_a_project_leads_to_its_normalized_name(client: Client) -> None:
 
 
 @pytest.mark.parametrize("path", ["/simple/none/", "/at/12.12/simple/none/", "/simple/gone/"])
-def test_what_there_is_not_is_a_problem(client: Client, path: str) -> None:
+def test_unknown_project_or_file_is_a_problem(client: Client, path: str) -> None:
     answer = client.get(path, headers=ACCEPT)
     assert answer.status_code == 404
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.headers["cache-control"] == "no-store"
 
 
-def test_what_is_wrong_after_at_is_named(client: Client, published: Published) -> None:
+def test_invalid_pin_is_named(client: Client, published: Published) -> None:
     wrong = client.get("/at/12,x%0D%0Ay:z/simple/demo/")
     assert (wrong.status_code, wrong.json()["parameter"]) == (400, "at")
     assert unnamed(wrong.json()["accepts"], "safe", "no-sdist-metadata") == []
@@ -76,7 +76,7 @@ def test_what_is_wrong_after_at_is_named(client: Client, published: Published) -
     assert unnamed(beyond.json()["detail"], "0", published.index.serial) == []
 
 
-def test_each_serial_shows_what_was(changing: Published) -> None:
+def test_pages_show_the_state_of_each_serial(changing: Published) -> None:
     history = changing.index.history
     before = changing.index.serial
     hidden = history.quarantine("Other.App", at=changing.at())
@@ -97,7 +97,7 @@ def test_each_serial_shows_what_was(changing: Published) -> None:
             assert archived["files"][0]["yanked"] == "old <b>"  # type: ignore[index]
 
 
-def test_an_sdist_has_no_metadata_where_an_option_leaves_them_out(changing: Published) -> None:
+def test_option_omits_metadata_of_sdists(changing: Published) -> None:
     changing.add("sdist", "static", "1.0", metadata_version="2.2")
     serial = changing.publish()
     with changing.service() as service, client_of(service) as client:
@@ -117,7 +117,7 @@ def listed(client: Client, path: str) -> list[str]:
     return [project["name"] for project in document["projects"]]
 
 
-def test_the_list_is_that_of_the_projects_with_files(client: Client, published: Published, monkeypatch) -> None:
+def test_list_has_the_projects_with_files(client: Client, published: Published, monkeypatch) -> None:
     monkeypatch.setattr(live_files, "_AT_ONCE", 2)  # so that several transactions are needed
     latest = listed(client, "/simple/")
     assert latest == sorted(set(latest)) != []
@@ -130,7 +130,7 @@ def test_the_list_is_that_of_the_projects_with_files(client: Client, published: 
     assert listed(client, f"/at/{published.index.serial}/simple/") == latest
 
 
-def test_the_list_in_html_leads_to_the_pages(client: Client) -> None:
+def test_html_list_links_to_the_pages(client: Client) -> None:
     answer = client.get("/simple/")
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     found = read_html_list(answer.content, url="http://x/simple/", charset="utf-8", index_url="http://x/simple/")
@@ -139,7 +139,7 @@ def test_the_list_in_html_leads_to_the_pages(client: Client) -> None:
     assert (moved.status_code, urljoin("/simple", moved.headers["location"])) == (301, "/simple/")
 
 
-def test_a_list_of_any_length_is_whole() -> None:
+def test_long_list_is_complete() -> None:
     for count in (0, 1, 2_000, 2_001, 4_000):
         names = [f"p{number}" for number in range(count)]
         document = json.loads(b"".join(render_list(names, V1_JSON)))
@@ -153,7 +153,7 @@ ACCEPTED = {"Accept": "application/vnd.pypi.simple.v1+json"}
 
 
 def first_file(client: Client, path: str) -> tuple[str, dict[str, object]]:
-    """The path of the first file of the page that a path leads to, and its entry."""
+    """Return the path of the first file on the page at a path, and the file's entry."""
     page = client.get(path, headers=ACCEPTED, allow_redirects=True)
     file = page.json()["files"][0]
     return urljoin(page.url, file["url"]).removeprefix(client.url), file
@@ -161,7 +161,7 @@ def first_file(client: Client, path: str) -> tuple[str, dict[str, object]]:
 
 @pytest.mark.parametrize("prefix", ["", "/at/{serial}.{serial}", "/at/12.12", "/at/12.12,safe"])
 @pytest.mark.parametrize("project", ["demo", "pyyaml"])
-def test_metadata_have_the_hash_of_the_page(client: Client, published: Published, prefix: str, project: str) -> None:
+def test_metadata_match_the_hash_on_the_page(client: Client, published: Published, prefix: str, project: str) -> None:
     prefix = prefix.format(serial=published.index.serial)
     path, file = first_file(client, f"{prefix}/simple/{project}/")
     answer = client.get(f"{path}.metadata")
@@ -171,7 +171,7 @@ def test_metadata_have_the_hash_of_the_page(client: Client, published: Published
 
 
 @pytest.mark.parametrize("prefix", ["", "/at/12.12"])
-def test_a_file_leads_to_the_index_and_is_never_kept(client: Client, prefix: str) -> None:
+def test_file_redirects_to_the_index_and_is_not_cached(client: Client, prefix: str) -> None:
     path, file = first_file(client, f"{prefix}/simple/demo/")
     answer = client.get(path)
     assert (answer.status_code, answer.headers["cache-control"]) == (307, "no-store")
@@ -185,7 +185,7 @@ def test_a_file_leads_to_the_index_and_is_never_kept(client: Client, prefix: str
     assert client.get(f"{prefix}/files/short/x.whl").status_code == 400
 
 
-def test_the_bytes_of_what_is_quarantined_now_are_refused(changing: Published) -> None:
+def test_files_quarantined_now_are_rejected(changing: Published) -> None:
     before = changing.index.serial
     with changing.service() as service, client_of(service) as client:
         latest = first_file(client, "/simple/other-app/")[0]
@@ -205,7 +205,7 @@ def test_the_bytes_of_what_is_quarantined_now_are_refused(changing: Published) -
         assert [client.get(path).status_code for path in (latest, then)] == [307, 307]
 
 
-def test_what_could_not_be_read_has_the_metadata_of_the_index(changing: Published) -> None:
+def test_unreadable_file_has_the_metadata_of_the_index(changing: Published) -> None:
     filename = changing.add("wheel", "odd", "1.0", metadata="Metadata-Version: 2.1\nName: odd\nVersion: 2.0\n")
     serial = changing.publish()
     with changing.service() as service, client_of(service) as client:
@@ -218,7 +218,7 @@ def test_what_could_not_be_read_has_the_metadata_of_the_index(changing: Publishe
             assert {"sha256": hashlib.sha256(content).hexdigest()} == file["core-metadata"]
 
 
-def test_addresses_of_bytes_outlast_the_epoch(changing: Published) -> None:
+def test_file_addresses_outlast_the_epoch(changing: Published) -> None:
     serial = changing.index.serial
     with changing.service() as service, client_of(service) as client:
         path, file = first_file(client, f"/at/{serial}/simple/demo/")

@@ -1,4 +1,4 @@
-"""Pages in JSON and HTML: clients read the same in both, and nothing of an index is markup."""
+"""Simple pages in JSON and HTML: clients read the same from both, and no text of the index becomes markup."""
 
 import json
 from urllib.parse import quote
@@ -63,9 +63,9 @@ def test_json_and_html_agree() -> None:
     assert str(by_json.status) == "archived"
 
 
-def test_json_has_what_is_known_and_nothing_else() -> None:
+def test_json_omits_unknown_values() -> None:
     document = json.loads(render_page(PAGE, V1_JSON))
-    assert document["meta"] == {"api-version": "1.0", "_last-serial": 17}  # a file has no size
+    assert document["meta"] == {"api-version": "1.0", "_last-serial": 17}  # a file without a size
     assert document["files"][2] == {
         "filename": "demo-2.0 é#?%41.zip",
         "url": "../../files/unhashed/demo/demo-2.0%20%C3%A9%23%3F%2541.zip",
@@ -81,7 +81,7 @@ def test_json_has_what_is_known_and_nothing_else() -> None:
     assert unknown == {"meta": {"api-version": "1.4"}, "name": "x", "versions": [], "files": []}
 
 
-def test_a_page_declares_the_version_whose_rules_it_keeps() -> None:
+def test_page_declares_the_api_version_that_it_follows() -> None:
     known = file("demo-1.0.zip", "1.0")
     for files, version in (((), "1.4"), ((known,), "1.4"), ((known._replace(size=None), known), "1.0")):
         page = SimplePage("demo", "active", files)
@@ -98,11 +98,11 @@ def test_addresses_are_relative_to_the_page() -> None:
     assert document["files"][1]["url"] == f"../../files/{SHA256}/demo-1.10.tar.gz"
     pinned = json.loads(render_page(PAGE, V1_JSON, is_pinned=True))
     assert pinned["files"][1]["url"] == f"../../../files/{SHA256}/demo-1.10.tar.gz"
-    assert pinned["files"][2]["url"] == document["files"][2]["url"]  # without a hash, it is that of the serial
+    assert pinned["files"][2]["url"] == document["files"][2]["url"]  # without a hash, the address contains the serial
     assert "://" not in render_page(PAGE, HTML).decode()
 
 
-def test_text_of_an_index_is_no_markup() -> None:
+def test_index_text_is_never_markup() -> None:
     evil = '"><script>alert(1)</script>'
     page = SimplePage("x", evil, (file("x.whl", evil, requires_python=evil, yanked=evil, uploaded_at=evil),))
     assert b"<script" not in render_page(page, HTML)
@@ -127,7 +127,7 @@ FORMS = [
 ]
 
 
-def test_the_form_is_negotiated(subtests: pytest.Subtests) -> None:
+def test_content_type_is_negotiated(subtests: pytest.Subtests) -> None:
     for accept, form in FORMS:
         with subtests.test(accept=accept, form=form):
             assert negotiate(accept) == form
@@ -147,8 +147,8 @@ def test_times_are_in_utc(text: str | None, time: str | None) -> None:
     assert upload_time(text) == time
 
 
-def test_any_text_of_an_index_is_text_in_json(subtests: pytest.Subtests) -> None:
-    """Also where it takes the place of what is nearly always plain."""
+def test_any_index_text_is_valid_in_json(subtests: pytest.Subtests) -> None:
+    """Odd texts also replace values that are nearly always plain."""
     for text in ['"', "\\", "\n", "\x00", "é", "\u2028", "x" * 70, "ab" * 32 + " ", "\uff11", "</script>"]:
         with subtests.test(text=text):
             odd = file(

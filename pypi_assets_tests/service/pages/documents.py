@@ -1,4 +1,4 @@
-"""Reads a page as a browser would, and finds what is wrong with it."""
+"""Parse a page as a browser would and collect its defects."""
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -17,9 +17,10 @@ EXTERNAL = {"external", "nofollow", "noopener", "noreferrer"}
 
 @dataclass
 class Document(HTMLParser):
-    """A page. `faults` are in words; a page without any is well-formed, labelled, and loads nothing from elsewhere.
+    """A parsed page. `faults` are descriptions of defects.
 
-    `external` are the addresses of other hosts that it links to.
+    A page without faults is well-formed and labelled, and loads nothing from other hosts. `external` are the links to
+    other hosts.
     """
 
     faults: list[str] = field(default_factory=list)
@@ -38,7 +39,7 @@ class Document(HTMLParser):
 
     @property
     def text(self) -> str:
-        """The text of the page, on one line."""
+        """Return the text of the page on one line."""
         return " ".join("".join(self.texts).split())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -95,7 +96,7 @@ class Document(HTMLParser):
             self._ids.add(identity)
 
     def finished(self) -> "Document":
-        """The document, with what can only be seen at its end."""
+        """Return the document after adding the faults that show only at its end."""
         self.close()
         if self._open:
             self.faults.append(f"never closed: {self._open}")
@@ -111,14 +112,14 @@ def _is_ours(address: str) -> bool:
 
 
 def parsed(html: str) -> Document:
-    """The document of a page."""
+    """Return the document of a page."""
     document = Document()
     document.feed(html)
     return document.finished()
 
 
 def page(client: Client, path: str, status: int = 200) -> Document:
-    """The page at `path`, without a fault, after redirects of this service."""
+    """Return the page at `path`, after redirects within the service. Assert that the page has no faults."""
     answer = client.get(path, headers=BROWSER, allow_redirects=True)
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "text/html; charset=utf-8"

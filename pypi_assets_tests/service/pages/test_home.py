@@ -15,18 +15,18 @@ from pypi_assets_tests.service.published import Client, Published, published_ind
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """A client of a service over an index with hostile texts."""
-    with pytest.MonkeyPatch.context() as environment, published_index(tmp_path_factory.mktemp("hostile")) as one:
+    """Yield a client of a service over an index with hostile texts."""
+    with pytest.MonkeyPatch.context() as environment, published_index(tmp_path_factory.mktemp("hostile")) as published:
         clear_settings(environment)
-        upload(one.index)
-        one.index.faults = HostileAnswers(one.index)
-        one.publish_first()
-        with one.client() as client:
+        upload(published.index)
+        published.index.faults = HostileAnswers(published.index)
+        published.publish_first()
+        with published.client() as client:
             yield client
 
 
 @pytest.mark.nightly
-def test_hostile_texts_are_shown_and_do_nothing(hostile: Client):
+def test_hostile_texts_are_shown_inert(hostile: Client):
     seen, waiting = (
         set(),
         ["/", f"/project/{PROJECT}/", f"/project/{FIELDS}/", f"/release/{FIELDS}/1.0/", "/project/broken/"],
@@ -52,7 +52,7 @@ def test_hostile_texts_are_shown_and_do_nothing(hostile: Client):
     assert any("<script>" in text for text in texts)
 
 
-def test_files_that_pages_load_are_there(client: Client):
+def test_assets_of_pages_are_served(client: Client):
     for path, kind in (
         ("/static/style.css", "text/css"),
         ("/static/icon.svg", "image/svg+xml"),
@@ -67,7 +67,7 @@ def test_files_that_pages_load_are_there(client: Client):
     assert "@import" not in client.get("/static/style.css").text
 
 
-def test_vendored_files_have_their_licences_and_name_no_map(client: Client):
+def test_vendored_files_have_licences_and_no_source_maps(client: Client):
     folder = Path(home.__file__).parent / "static" / "vendor"
     named = {path.name for path in folder.iterdir()}
     scripts = {"swagger-ui-bundle.js", "swagger-ui.css"}
@@ -78,25 +78,25 @@ def test_vendored_files_have_their_licences_and_name_no_map(client: Client):
         assert b"sourceMappingURL" not in answer.content
 
 
-def test_the_script_makes_no_html_of_texts_and_names_no_other_host(client: Client):
+def test_script_builds_no_html_from_text_and_names_no_other_host(client: Client):
     answer = client.get("/static/pages.js")
     assert answer.headers["x-content-type-options"] == "nosniff"
     risky = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", "://", "import(")
     assert [word for word in risky if word in answer.text] == []
 
 
-def test_pages_are_no_part_of_the_api(client: Client):
+def test_pages_are_not_in_the_api_document(client: Client):
     assert not [path for path in client.get("/openapi.json").json()["paths"] if "/import/" in path or path == "/"]
 
 
-def test_it_links_to_examples_that_are_there(client: Client):
+def test_home_links_to_existing_examples(client: Client):
     links = page(client, "/").links
     assert links["import yaml"] == "/import/yaml/"
     assert links["dependents of"] == "/dependents/pyyaml/"
     assert "import dateutil" not in links
 
 
-def test_it_shows_what_happened_last_with_what_was_true_before(client: Client):
+def test_home_shows_latest_events_and_links_to_prior_state(client: Client):
     serial = serial_of(client, "demo", "yank release")
     shown = client.get("/").text
     assert unnamed(shown, "2.0") == []
@@ -107,13 +107,13 @@ def test_it_shows_what_happened_last_with_what_was_true_before(client: Client):
     assert found[0]["project"] == "demo"
 
 
-def test_the_past_index_that_it_names_is_there(client: Client):
+def test_home_names_an_existing_past_index(client: Client):
     [path] = re.findall(r"<code>(/at/[0-9]+/simple/)</code>", client.get("/").text)
     answer = client.get(f"{path}pyyaml/", allow_redirects=True)
     assert answer.status_code == 200
 
 
-def test_without_a_catalog_it_shows_no_events(published: Published, tmp_path):
+def test_home_without_catalog_shows_no_events(published: Published, tmp_path):
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "storage").symlink_to(published.home / "storage")
     with published.client(home=tmp_path / "home") as alone:
@@ -130,7 +130,7 @@ def test_without_a_catalog_it_shows_no_events(published: Published, tmp_path):
         ("", "/import/yaml/", "/import/yaml/"),
     ],
 )
-def test_the_form_pins_a_page(client: Client, moment: str, page_path: str, location: str):
+def test_form_pins_a_page(client: Client, moment: str, page_path: str, location: str):
     answer = client.get("/as-of", params={"moment": moment, "page": page_path}, headers=BROWSER)
     assert (answer.status_code, answer.headers["location"]) == (303, location)
 
@@ -145,17 +145,15 @@ def test_the_form_pins_a_page(client: Client, moment: str, page_path: str, locat
         ("", "//elsewhere.invalid/", "page"),
     ],
 )
-def test_what_is_no_moment_or_no_page_of_this_service_is_refused(
-    client: Client, moment: str, page_path: str, wrong: str
-):
+def test_form_with_invalid_time_or_foreign_page_is_rejected(client: Client, moment: str, page_path: str, wrong: str):
     answer = client.get("/as-of", params={"moment": moment, "page": page_path})
     assert (answer.status_code, answer.json()["parameter"]) == (400, wrong)
 
 
-def test_a_date_leads_to_what_was_then(client: Client):
+def test_date_redirects_to_its_state(client: Client):
     document = page(client, "/as-of?moment=2026-03-03&page=/project/demo/")
     assert "2.1" not in document.text
 
 
-def test_a_serial_that_is_not_exact_is_a_page_that_names_those_that_are(client: Client, published: Published):
+def test_inexact_serial_is_a_page_with_exact_serials(client: Client, published: Published):
     assert page(client, "/as-of?moment=999999&page=/project/demo/", status=409).text.count(str(published.index.serial))

@@ -1,4 +1,4 @@
-"""The page of what changed on the newest day: by kind, with links, and its data."""
+"""The page of changes on the newest day, grouped by kind, and its data."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from pypi_assets_tests.service.published import Client, Published, published_ind
 
 @pytest.fixture
 def busy(changing: Published) -> Iterator[Client]:
-    """A service over an index in which much happened on the last day."""
+    """Yield a client of a service over an index with many changes on its last day."""
     at = changing.at()
     changing.index.wheel("early", "1.0", at=at - timedelta(hours=20))
     for number in range(3):
@@ -31,7 +31,7 @@ def busy(changing: Published) -> Iterator[Client]:
         yield client
 
 
-def test_the_newest_day_by_kind(busy: Client):
+def test_newest_day_is_grouped_by_kind(busy: Client):
     document = page(busy, "/changes/")
     found = busy.get("/changes.json").json()["changes"]
     assert unnamed(document.text, found["day"]) == []
@@ -47,7 +47,7 @@ def test_the_newest_day_by_kind(busy: Client):
             assert busy.get(entry["page"]).status_code == 200
 
 
-def test_the_first_crawl_alone_is_up_to_date_and_changed_at_its_serial(tmp_path: Path):
+def test_page_after_first_crawl_is_up_to_date_at_its_serial(tmp_path: Path):
     with published_index(tmp_path) as first:
         first.add("wheel", "demo", "1.0")
         serial = first.publish_first(with_history=False)
@@ -62,7 +62,7 @@ def test_the_first_crawl_alone_is_up_to_date_and_changed_at_its_serial(tmp_path:
             )
 
 
-def test_of_a_project_and_of_a_kind(busy: Client):
+def test_page_filters_by_project_and_kind(busy: Client):
     document = page(busy, "/changes/?project=Busy&kind=file-added")
     assert unnamed(document.text, "3") == []
     assert "new provider" not in document.text
@@ -76,21 +76,21 @@ def test_of_a_project_and_of_a_kind(busy: Client):
         assert busy.get(f"/changes/?{wrong}").status_code == 400
 
 
-def test_more_of_a_kind_is_on_a_page_of_its_own(busy: Client, monkeypatch: pytest.MonkeyPatch):
+def test_long_kinds_have_their_own_page(busy: Client, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(latest_changes, "MOST_OF_A_KIND", 2)
     document = page(busy, "/changes/")
     more = document.links["the newest of this kind"]
     assert page(busy, more).text.count("busy 0.0") == 1
 
 
-def test_pages_lead_there_and_without_a_journal_it_names_the_command(client: Client):
+def test_pages_link_to_changes_and_missing_journal_names_the_command(client: Client):
     assert page(client, "/").links["What changed today"] == "/changes/"
     assert unnamed(page(client, "/changes/").text, "journal write") == []
     found = client.get("/changes.json").json()
     assert (found["changes"], [unnamed(hint, "pypi-assets journal write") for hint in found["hints"]]) == (None, [[]])
 
 
-def test_without_a_catalog_and_datasets_it_is_shown_too(tmp_path, monkeypatch: pytest.MonkeyPatch):
+def test_page_needs_neither_catalog_nor_datasets(tmp_path, monkeypatch: pytest.MonkeyPatch):
     drawn = DrawnJournal(tmp_path / "home")
     drawn.add(3)
     with drawn.client() as client:
@@ -98,7 +98,7 @@ def test_without_a_catalog_and_datasets_it_is_shown_too(tmp_path, monkeypatch: p
         assert unnamed(document.text, "3") == []
 
 
-def test_where_a_change_is_shown():
+def test_changes_link_to_pages_that_show_them():
     read = simple_record(3, "file read", "demo", stream="content", version="a/b", filename=HOSTILE)
     assert change_page(read) == "/project/demo/"
     assert change_page({**read, "version": "1.0"}) == "/release/demo/1.0/"

@@ -1,4 +1,4 @@
-"""What all pages share: their data, what they are as of, and how they are cached."""
+"""The parts that all pages share: data, the serial that they answer for, and caching."""
 
 import shlex
 import subprocess
@@ -36,7 +36,7 @@ ALL = (
 PUBLIC = "https://packages.example.org/pypi/"
 
 
-def test_each_page_is_well_formed_and_leads_to_its_data(client: Client, subtests: pytest.Subtests):
+def test_pages_are_well_formed_and_link_to_their_data(client: Client, subtests: pytest.Subtests):
     for path in [*ALL, "/command/demo/", "/command/never-was/"]:
         with subtests.test(path=path):
             document = page(client, path)
@@ -50,7 +50,7 @@ OF_TODAY = frozenset({"Show the latest", "The API", "Status", "What changed toda
 """Links that lead to what has no earlier serials."""
 
 
-def test_each_page_is_there_at_a_serial_and_its_links_stay_there(
+def test_pages_exist_at_a_serial_and_their_links_stay_pinned(
     client: Client, published: Published, subtests: pytest.Subtests
 ):
     for path in ALL:
@@ -64,7 +64,7 @@ def test_each_page_is_there_at_a_serial_and_its_links_stay_there(
             assert document.links["Show the latest"] == path
 
 
-def test_a_path_without_a_slash_leads_to_the_page(client: Client):
+def test_path_without_slash_redirects_to_page(client: Client):
     for path, page_path in (
         ("/import/yaml", "/import/yaml/"),
         ("/search?q=a+b", "/search/?q=a+b"),
@@ -74,7 +74,7 @@ def test_a_path_without_a_slash_leads_to_the_page(client: Client):
         assert (answer.status_code, answer.headers["location"]) == (307, page_path)
 
 
-def test_pages_are_looked_at_again_and_their_data_at_a_serial_is_kept(client: Client, published: Published):
+def test_pages_are_revalidated_and_pinned_data_is_immutable(client: Client, published: Published):
     pinned = f"/at/{published.index.serial}.{published.index.serial}"
     for prefix in ("", pinned):
         first = client.get(f"{prefix}/import/yaml/")
@@ -85,7 +85,7 @@ def test_pages_are_looked_at_again_and_their_data_at_a_serial_is_kept(client: Cl
     assert "immutable" not in client.get("/import/yaml.json").headers["cache-control"]
 
 
-def test_a_page_shows_how_far_the_answers_go_and_since_when(client: Client, published: Published):
+def test_page_shows_its_serial_and_time(client: Client, published: Published):
     document = page(client, "/import/yaml/")
     published_at = client.get("/v1/status").json()["datasets"]["published_at"]
     assert unnamed(document.text, published.index.serial, published_at) == []
@@ -94,7 +94,7 @@ def test_a_page_shows_how_far_the_answers_go_and_since_when(client: Client, publ
         assert ('data-age="ago"' in client.get(path).text) == (path == "/import/yaml/")
 
 
-def test_a_page_names_the_time_since_which_changes_are_not_here(changing: Published):
+def test_page_shows_how_long_it_lags(changing: Published):
     serial = changing.index.serial
     changing.add("wheel", "late", "1.0")
     crawl_incremental(changing.index.crawler(changing.catalog))
@@ -108,7 +108,7 @@ def test_a_page_names_the_time_since_which_changes_are_not_here(changing: Publis
         assert first.headers["etag"] == second.headers["etag"]
 
 
-def test_without_a_catalog_pages_show_the_latest_alone(published: Published, tmp_path):
+def test_pages_without_catalog_show_only_the_latest_state(published: Published, tmp_path):
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "storage").symlink_to(published.home / "storage")
     with published.client(home=tmp_path / "home") as client:
@@ -118,7 +118,7 @@ def test_without_a_catalog_pages_show_the_latest_alone(published: Published, tmp
         page(client, "/at/5/project/demo/", status=503)
 
 
-def test_head_and_compression_work(client: Client):
+def test_pages_support_head_and_compression(client: Client):
     head = client.request("HEAD", "/project/demo/")
     assert (head.status_code, head.content) == (200, b"")
     zipped = client.get("/project/demo/", headers={"Accept-Encoding": "gzip"})
@@ -126,13 +126,13 @@ def test_head_and_compression_work(client: Client):
 
 
 def commands(client: Client, path: str) -> list[str]:
-    """The commands on a page, as a browser copies them."""
+    """Return the commands on a page as a browser copies them."""
     text = page(client, path).text
     tools = ("pip install --index-url ", "uv pip install --default-index ")
     return [f"{tool}{' '.join(part.split()[:2])}" for tool in tools for part in text.split(f" {tool}")[1:]]
 
 
-def test_a_page_installs_from_the_service_as_of_its_serial(client: Client, published: Published):
+def test_install_commands_are_pinned_to_the_page_serial(client: Client, published: Published):
     serial = published.index.serial
     for path, index, requirement in (
         ("/project/demo/", "simple/", "demo"),
@@ -147,21 +147,21 @@ def test_a_page_installs_from_the_service_as_of_its_serial(client: Client, publi
         assert (pip, uv) == (f"pip install --index-url {expected}", f"uv pip install --default-index {expected}")
 
 
-def test_the_command_of_a_page_installs(client: Client, tmp_path: Path):
+def test_install_command_of_a_page_works(client: Client, tmp_path: Path):
     [command] = [one for one in commands(client, "/release/demo/1.0/") if one.startswith("pip ")]
     options = ["--isolated", "--no-deps", "--no-cache-dir", "--disable-pip-version-check", "--target", str(tmp_path)]
     subprocess.run([sys.executable, "-m", *shlex.split(command), *options], check=True, capture_output=True)
     assert (tmp_path / "demo" / "__init__.py").exists()
 
 
-def test_no_host_of_a_request_is_shown(client: Client):
+def test_host_header_is_not_shown(client: Client):
     for name in ("Host", "X-Forwarded-Host", "Forwarded"):
         value = "host=elsewhere.invalid" if name == "Forwarded" else "elsewhere.invalid"
         answer = client.get("/project/demo/", headers={**BROWSER, name: value})
         assert (answer.status_code, "elsewhere.invalid" in answer.text) == (200, False)
 
 
-def test_the_public_address_is_that_of_the_setting(published: Published):
+def test_public_address_comes_from_the_setting(published: Published):
     with published.client(service_public_url=PUBLIC) as client:
         [pip, _] = commands(client, "/project/demo/")
         assert pip == f"pip install --index-url {PUBLIC}simple/ demo"
@@ -183,7 +183,7 @@ SHELL_REQUIREMENTS = [
 ]
 
 
-def test_only_what_an_installer_can_be_asked_for_becomes_a_command(subtests: pytest.Subtests):
+def test_only_installable_requirements_become_commands(subtests: pytest.Subtests):
     for project, version, expected in SHELL_REQUIREMENTS:
         with subtests.test(project=project, version=version):
             assert shell_requirement(project, version) == expected

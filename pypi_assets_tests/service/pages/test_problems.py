@@ -18,7 +18,7 @@ ACCEPTED = [
 ]
 
 
-def test_browsers_alone_prefer_html(subtests: pytest.Subtests):
+def test_only_browsers_prefer_html(subtests: pytest.Subtests):
     for accept, expected in ACCEPTED:
         with subtests.test(accept=accept, expected=expected):
             assert prefers_html(accept) is expected
@@ -35,7 +35,7 @@ def test_browsers_alone_prefer_html(subtests: pytest.Subtests):
         "/project/a b/",
     ],
 )
-def test_a_problem_as_a_page_has_the_facts_of_the_document(client: Client, path: str):
+def test_problem_page_has_the_members_of_the_document(client: Client, path: str):
     problem = client.get(path).json()
     document = page(client, path, status=problem["status"])
     text = document.text.casefold()
@@ -58,7 +58,7 @@ LEADS_ON = [
 ]
 
 
-def test_a_problem_leads_to_what_may_have_been_meant(client: Client, published: Published, subtests: pytest.Subtests):
+def test_problem_page_links_to_similar_names(client: Client, published: Published, subtests: pytest.Subtests):
     serial = published.index.serial
     for path, links in LEADS_ON:
         with subtests.test(path=path, links=links):
@@ -70,13 +70,13 @@ def test_a_problem_leads_to_what_may_have_been_meant(client: Client, published: 
             }
 
 
-def test_a_moment_without_an_answer_leads_to_the_first_one_that_has_one(client: Client):
+def test_time_before_history_links_to_first_answerable_time(client: Client):
     problem = client.get("/at/2020-01-01/project/demo/").json()
     document = page(client, "/at/2020-01-01/project/demo/", status=409)
     assert f"/at/{problem['first_serial']}/project/demo/" in document.links.values()
 
 
-def test_what_is_not_found_on_a_page_has_links_to_what_is_near(client: Client, subtests: pytest.Subtests):
+def test_unknown_names_link_to_near_names(client: Client, subtests: pytest.Subtests):
     for path, near in (
         ("/import/yamll/", "/import/yaml/"),
         ("/command/dmeo/", "/command/demo/"),
@@ -87,7 +87,7 @@ def test_what_is_not_found_on_a_page_has_links_to_what_is_near(client: Client, s
             assert near in page(client, path).links.values()
 
 
-def test_no_path_makes_a_page_link_elsewhere(client: Client, subtests: pytest.Subtests):
+def test_hostile_paths_do_not_make_external_links(client: Client, subtests: pytest.Subtests):
     for path in (
         "/at/1//elsewhere.invalid/",
         "//elsewhere.invalid/at/1/",

@@ -6,12 +6,12 @@ from pypi_assets_tests.service.published import Client, Published
 
 
 def serial_of(client: Client, project: str, kind: str) -> int:
-    """The serial of the first event of this kind."""
+    """Return the serial of the first event of this kind."""
     history = client.get(f"/v1/projects/{project}/history").json()["results"]
-    return int(next(one["serial"] for one in history if one["kind"] == kind))
+    return int(next(event["serial"] for event in history if event["kind"] == kind))
 
 
-def test_a_project_shows_releases_requirements_dependents_and_what_it_provides(client: Client):
+def test_project_page_shows_releases_requirements_dependents_and_provides(client: Client):
     document = page(client, "/project/demo/")
     assert in_order(document.text, "3", "1", "2026-03-03", "2026-03-10")
     assert in_order(document.text, "2", "modules", "demo", "demo.new")
@@ -19,7 +19,7 @@ def test_a_project_shows_releases_requirements_dependents_and_what_it_provides(c
     assert document.links["6.0"] == "/release/pyyaml/6.0/"
 
 
-def test_what_was_true_before_a_yank_is_one_step_away(client: Client):
+def test_project_page_links_to_state_before_a_yank(client: Client):
     yanked = serial_of(client, "demo", "yank release")
     answer = page(client, "/project/demo/")
     before = f"/at/{yanked - 1}/project/demo/"
@@ -28,7 +28,7 @@ def test_what_was_true_before_a_yank_is_one_step_away(client: Client):
     assert "yanked" not in page(client, before).text
 
 
-def test_the_data_of_a_project_are_what_the_api_answers(client: Client, published: Published):
+def test_project_page_data_match_the_api(client: Client, published: Published):
     serial = published.index.serial
     for prefix in ("", f"/at/{serial}.{serial}"):
         found = client.get(f"{prefix}/project/demo.json").json()
@@ -40,7 +40,7 @@ def test_the_data_of_a_project_are_what_the_api_answers(client: Client, publishe
         assert [one["requirement"] for one in found["requirements"]["requires"]] == ["PyYAML"]
 
 
-def test_the_tree_is_the_same_from_published_files_and_from_the_catalog(client: Client, published: Published):
+def test_tree_is_the_same_from_datasets_and_catalog(client: Client, published: Published):
     serial = published.index.serial
     for project in ("demo", "other-app"):
         latest, pinned = (
@@ -51,12 +51,12 @@ def test_the_tree_is_the_same_from_published_files_and_from_the_catalog(client: 
         assert latest["requires"]
 
 
-def test_a_project_that_was_removed_shows_its_history(client: Client):
+def test_removed_project_shows_its_history(client: Client):
     page(client, "/project/gone/")
     assert client.get("/project/gone.json").json()["project"] is None
 
 
-def test_a_project_without_files_says_whether_it_is_quarantined(changing: Published):
+def test_project_without_files_shows_quarantine(changing: Published):
     changing.index.history.quarantine("Other.App", at=changing.at())
     changing.publish()
     with changing.client() as client:
@@ -64,14 +64,14 @@ def test_a_project_without_files_says_whether_it_is_quarantined(changing: Publis
             assert ("quarantined this project" in page(client, f"/project/{project}/").text) == is_quarantined
 
 
-def test_a_project_that_never_was_is_a_problem_with_hints(client: Client):
+def test_unknown_project_is_a_problem_with_hints(client: Client):
     document = page(client, "/project/dmeo/", status=404)
     assert unnamed(document.text, "demo") == []
     assert client.get("/project/dmeo.json").headers["content-type"] == "application/problem+json"
 
 
 @pytest.mark.nightly
-def test_lists_are_in_pages(changing: Published):
+def test_long_lists_are_paged(changing: Published):
     for number in range(105):
         changing.index.wheel(f"user{number}", "1.0", requires_dist=["demo"])
     for number in range(102):
@@ -90,7 +90,7 @@ def test_lists_are_in_pages(changing: Published):
         assert len(client.get("/project/many/").content) < 60_000
 
 
-def test_a_release_shows_its_files_requirements_and_what_it_provides(client: Client):
+def test_release_page_shows_files_requirements_and_provides(client: Client):
     document = page(client, "/release/demo/1.0/")
     assert "demo-1.0-py3-none-any.whl" in document.text
     assert "demo-1.0.tar.gz" in document.text
@@ -103,17 +103,17 @@ def test_a_release_shows_its_files_requirements_and_what_it_provides(client: Cli
     page(client, "/release/demo/2.0/")
 
 
-def test_the_data_of_a_release_are_what_the_api_answers(client: Client):
+def test_release_page_data_match_the_api(client: Client):
     found = client.get("/release/demo/1.0.0.json").json()
     assert found["release"] == client.get("/v1/projects/demo/1.0").json()
 
 
-def test_a_requirement_that_no_version_fits_is_shown(client: Client):
+def test_release_page_shows_unsatisfiable_requirement(client: Client):
     page(client, "/release/demo/2.0/")
     page(client, "/release/other-app/0.1/")
 
 
-def test_what_changed_between_two_versions(client: Client):
+def test_comparison_shows_changes_between_two_versions(client: Client):
     document = page(client, "/changes/demo/?before=1.0&after=2.1")
     assert in_order(document.text, "1.0", "2.1")
     assert unnamed(document.text, "PyYAML>=5,<7", "PyYAML") == []
@@ -123,12 +123,12 @@ def test_what_changed_between_two_versions(client: Client):
     assert found["modules"] == {"added": ["demo.new"], "removed": []}
 
 
-def test_without_versions_the_newest_is_compared_with_the_one_before(client: Client):
+def test_comparison_defaults_to_the_two_newest_versions(client: Client):
     assert in_order(page(client, "/changes/demo/").text, "2.0", "2.1")
     assert in_order(page(client, "/changes/demo/?after=2.0").text, "1.0", "2.0")
     page(client, "/changes/pyyaml/")
 
 
-def test_a_version_that_is_not_there_is_a_problem(client: Client):
+def test_unknown_version_is_a_problem(client: Client):
     assert unnamed(page(client, "/changes/demo/?before=9", status=404).text, "9") == []
     assert in_order(page(client, "/release/demo/9/", status=404).text, "demo", "2.1")

@@ -21,14 +21,14 @@ def problem(detail: str) -> dict[str, object]:
     }
 
 
-def test_text_is_on_one_line_without_control_characters_and_bounded():
+def test_text_is_one_bounded_line_without_control_characters():
     assert shown("a\n b\x1b\u202ec") == "a b\ufffd\ufffdc"
     assert len(str(shown("x" * 100_000))) == 500
     assert shown(Markup("<b>\n</b>")) == Markup("<b>\n</b>")
     assert shown(7) == 7
 
 
-def test_hostile_text_is_inert_wherever_it_stands():
+def test_hostile_text_is_inert_everywhere():
     html = render(
         "problem.html",
         {"problem": {"type": "/docs#x", **problem(HOSTILE)}, **FRAME, "text": HOSTILE, "request_id": HOSTILE},
@@ -39,14 +39,14 @@ def test_hostile_text_is_inert_wherever_it_stands():
     assert not {"\x1b", "\u202e", "\x07", "\x00"} & set(html.decode())
 
 
-def test_no_script_may_run_and_nothing_comes_from_elsewhere():
+def test_policy_forbids_inline_scripts_and_external_content():
     [policy] = [value for name, value in HEADERS if name == "Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
     assert "http" not in policy
 
 
-def test_a_page_ends_with_a_slash_and_its_data_with_json():
+def test_page_paths_end_with_slash_and_data_paths_with_json():
     assert page_address("", "import", "flask.json") == "/import/flask.json/"
     assert data_address("", "import", "flask.json") == "/import/flask.json.json"
     assert data_address("/at/7.9", "import", "flask") == "/at/7.9/import/flask.json"
@@ -59,7 +59,7 @@ def test_names_are_percent_encoded():
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\0b", "é" * 1_000])
-def test_what_cannot_be_part_of_a_path_has_no_address(name: str):
+def test_text_unfit_for_a_path_has_no_address(name: str):
     assert page_address("", "command", name) is None
     assert data_address("", "command", name) is None
 
@@ -79,7 +79,7 @@ LOCAL = [
 ]
 
 
-def test_only_paths_of_this_service_are_local(subtests: pytest.Subtests):
+def test_only_paths_of_the_service_are_local(subtests: pytest.Subtests):
     for path, expected in LOCAL:
         with subtests.test(path=path, expected=expected):
             assert is_local_page(path) is expected
@@ -110,7 +110,7 @@ def test_counts_and_sizes():
         (None, ""),
     ],
 )
-def test_the_day_of_a_time(time: str | None, day: str):
+def test_day_of_a_time(time: str | None, day: str):
     assert rendering.day(time) == day
 
 
@@ -120,10 +120,14 @@ def test_times():
 
 
 def test_versions_are_shortened():
-    assert [rendering.version_span(some) for some in ([], ["1"], ["1", "2"])] == ["", "1", "1 to 2 (2 versions)"]
+    assert [rendering.version_span(versions) for versions in ([], ["1"], ["1", "2"])] == [
+        "",
+        "1",
+        "1 to 2 (2 versions)",
+    ]
 
 
-def test_sentences_begin_with_a_capital_unless_a_name_does():
+def test_sentences_begin_with_a_capital_except_for_names():
     assert [rendering.sentence(text) for text in ("no project a", "a.b is new", "")] == [
         "No project a",
         "a.b is new",

@@ -15,31 +15,31 @@ def path(*requirements: str, at: str = "", **fields: str) -> str:
     return f"{at}/resolve/?{urlencode({'requirements': chr(10).join(requirements), **WHERE, **fields})}"
 
 
-def test_without_requirements_there_is_a_form(client: Client):
+def test_page_without_requirements_shows_a_form(client: Client):
     document = page(client, "/resolve/")
     assert "releases" not in document.text
 
 
-def test_the_versions_that_are_chosen_as_a_tree(client: Client):
+def test_solution_is_shown_as_a_tree(client: Client):
     document = page(client, path("demo", "other.app"))
     assert "3 releases" in document.text
     assert document.links["PyYAML"].startswith("/release/pyyaml/6.0/")
     assert "demo==2.1" in document.text
 
 
-def test_why_there_is_no_solution(client: Client):
+def test_missing_solution_is_explained(client: Client):
     document = page(client, path("demo", "pyyaml>7"))
     assert in_order(document.text, "pyyaml", ">7", "6.0")
 
 
-def test_what_differs_at_another_moment(client: Client, published: Published):
+def test_comparison_shows_differences_between_two_times(client: Client, published: Published):
     document = page(client, path("demo", than="2026-03-05"))
     assert in_order(document.text, "demo", "1.0", "2.1")
     same = page(client, path("demo", than=str(published.index.serial)))
     assert not in_order(same.text, "demo", "1.0", "2.1")
 
 
-def test_at_a_serial_it_is_as_it_was(client: Client, published: Published):
+def test_resolution_at_a_serial_uses_past_state(client: Client, published: Published):
     serial = published.index.serial
     at = f"/at/{serial}.{serial}"
     assert "demo==2.1" in page(client, path("demo", at=at)).text
@@ -59,13 +59,13 @@ def test_at_a_serial_it_is_as_it_was(client: Client, published: Published):
         ({"platform": "x"}, "windows-x86_64"),
     ],
 )
-def test_what_is_wrong_is_named(client: Client, fields: dict[str, str], text: str):
+def test_invalid_requirements_are_named(client: Client, fields: dict[str, str], text: str):
     answer = client.get(path("demo", **fields))
     assert answer.status_code in {400, 409}
     assert text in answer.text
 
 
-def test_too_many_requirements_are_refused(client: Client):
+def test_too_many_requirements_are_rejected(client: Client):
     assert client.get(path(*["a"] * 201)).status_code == 400
 
 
@@ -79,7 +79,7 @@ def release(name: str, version: str, *requires: str) -> dict[str, object]:
     }
 
 
-def test_a_tree_opens_each_release_once_and_ends_in_circles():
+def test_tree_opens_each_release_once_and_stops_at_cycles():
     found = {"roots": ["a", "b"], "releases": [release("a", "1", "b", "c"), release("b", "1", "a"), release("c", "1")]}
     lines = tree(found)  # type: ignore[arg-type]
     shown = [(one.depth, one.release["normalized"], one.is_above, one.is_open, one.ends) for one in lines]
@@ -93,7 +93,7 @@ def test_a_tree_opens_each_release_once_and_ends_in_circles():
     assert lines[0].requirement == "a>0"
 
 
-def test_a_chain_of_any_length_is_a_page(client: Client, monkeypatch: pytest.MonkeyPatch):
+def test_long_chain_is_rendered(client: Client, monkeypatch: pytest.MonkeyPatch):
     count = 5_000
     chain = [release(f"c{one}", "1", *([f"c{one + 1}"] if one < count - 1 else [])) for one in range(count)]
     for one in chain:
@@ -107,7 +107,7 @@ def test_a_chain_of_any_length_is_a_page(client: Client, monkeypatch: pytest.Mon
     assert len(data.json()["resolution"]["releases"]) == count
 
 
-def test_differences_are_those_of_versions():
+def test_differences_compare_versions():
     before = {"releases": [release("a", "1"), release("b", "1"), release("c", "1")]}
     after = {"releases": [release("a", "1"), release("b", "2"), release("d", "1")]}
     found = differences(before, after)  # type: ignore[arg-type]

@@ -25,18 +25,18 @@ MEANT = [
 ]
 
 
-def test_what_means_one_thing_leads_to_it(client: Client, subtests: pytest.Subtests):
+def test_unambiguous_search_redirects_to_its_result(client: Client, subtests: pytest.Subtests):
     for text, location in MEANT:
         with subtests.test(text=text, location=location):
             assert leads_to(client, text) == location
 
 
-def test_a_hash_leads_to_its_file(client: Client):
+def test_hash_redirects_to_its_file(client: Client):
     [file] = client.get("/v1/projects/demo/2.1").json()["result"]["files"]
     assert leads_to(client, file["sha256"].upper()) == f"/file/{file['sha256']}/"
 
 
-def test_what_means_several_things_lists_them(client: Client):
+def test_ambiguous_search_lists_all_results(client: Client):
     assert leads_to(client, "demo") is None
     document = page(client, "/search/?q=demo")
     assert unnamed(document.text, "demo") == []
@@ -46,14 +46,14 @@ def test_what_means_several_things_lists_them(client: Client):
     assert found["hints"] == []
 
 
-def test_nothing_found_has_hints(client: Client):
+def test_search_without_results_has_hints(client: Client):
     found = client.get("/search.json?q=yamll").json()
     assert (found["results"], [unnamed(hint, "yaml") for hint in found["hints"]]) == ([], [[]])
     assert unnamed(page(client, "/search/?q=yamll").text, "yaml") == []
     page(client, "/search/")
 
 
-def test_a_search_at_a_serial_finds_what_was_there_then(client: Client, published: Published):
+def test_search_at_a_serial_uses_past_state(client: Client, published: Published):
     now = published.index.serial
     gone = next(
         one["serial"] for one in client.get("/v1/projects/gone/history").json()["results"] if one["kind"] == "add file"
@@ -63,17 +63,17 @@ def test_a_search_at_a_serial_finds_what_was_there_then(client: Client, publishe
 
 
 @pytest.mark.parametrize("text", ["a b c", "%", "\u202e", "x" * 500, "'\"><script>", "a/../b", "../..", "a\\b"])
-def test_odd_texts_find_nothing_and_stay_as_they_are(client: Client, text: str):
+def test_odd_texts_find_nothing_and_are_echoed_unchanged(client: Client, text: str):
     answer = client.get("/search/", params={"q": text}, headers=BROWSER)
     assert answer.status_code == 200
     assert page(client, answer.url.removeprefix(client.url.rstrip("/"))).text
 
 
-def test_a_text_that_is_too_long_is_refused(client: Client):
+def test_too_long_text_is_rejected(client: Client):
     assert client.get("/search/", params={"q": "x" * 501}).json()["parameter"] == "q"
 
 
-def test_an_import_shows_its_candidates_with_reasons(client: Client):
+def test_import_page_shows_candidates_with_reasons(client: Client):
     document = page(client, "/import/yaml.nodes.Node/")
     assert unnamed(document.text, "yaml.nodes") == []
     assert unnamed(document.text, "pyyaml") == []
@@ -84,7 +84,7 @@ def test_an_import_shows_its_candidates_with_reasons(client: Client):
     assert document.links["PyYAML"] == "/project/pyyaml/"
 
 
-def test_the_data_of_a_look_up_are_what_the_api_answers(client: Client):
+def test_lookup_page_data_match_the_api(client: Client):
     [file] = client.get("/v1/projects/demo/2.1").json()["result"]["files"]
     for data, name, route in (
         ("/import/yaml.json", "owners", "/v1/owners/yaml"),
@@ -95,18 +95,18 @@ def test_the_data_of_a_look_up_are_what_the_api_answers(client: Client):
         assert client.get(data).json() == {name: client.get(route).json()}
 
 
-def test_an_import_that_ends_like_data_has_a_page(client: Client):
+def test_import_ending_in_json_has_a_page(client: Client):
     assert unnamed(page(client, "/import/yaml.json/").text, "yaml.json") == []
     assert client.get("/import/yaml.json.json").json()["owners"]["results"][0]["import"] == "yaml.json"
 
 
-def test_a_command_lists_projects(client: Client):
+def test_command_page_lists_projects(client: Client):
     document = page(client, "/command/demo/")
     assert document.links["demo"] == "/project/demo/"
     page(client, "/command/never-was/")
 
 
-def test_a_file_leads_to_its_release(client: Client):
+def test_file_page_links_to_its_release(client: Client):
     [file] = client.get("/v1/projects/demo/2.1").json()["result"]["files"]
     document = page(client, f"/file/{file['sha256'].upper()}/")
     assert document.links["2.1"] == "/release/demo/2.1/"
@@ -114,5 +114,5 @@ def test_a_file_leads_to_its_release(client: Client):
     assert page(client, "/file/xyz/", status=400).text.count("sha256")
 
 
-def test_a_command_at_an_earlier_serial_is_a_page_that_names_what_there_is(client: Client):
+def test_command_at_earlier_serial_is_a_page_with_alternatives(client: Client):
     page(client, "/at/12.12/command/demo/", status=409)

@@ -1,4 +1,4 @@
-"""The page of solvability: by day, and what was lost, with the event that did it."""
+"""The page of solvability by day: newly unsolvable requirements and the events that caused them."""
 
 from collections.abc import Iterator
 
@@ -17,13 +17,13 @@ def days(changing: Published) -> Iterator[Client]:
         yield client
 
 
-def test_where_nothing_was_published_that_is_the_page(client: Client):
+def test_page_without_published_days_explains_it(client: Client):
     document = page(client, "/solvability/")
     assert unnamed(document.text, "PYPI_ASSETS_SOLVABILITY_SINCE") == []
     assert client.get("/solvability.json").json()["day"] is None
 
 
-def test_the_newest_day_and_what_was_lost_on_it(days: Client):
+def test_newest_day_shows_its_losses(days: Client):
     document = page(days, "/solvability/")
     assert in_order(document.text, "3", "6", "1350")
     assert unnamed(document.text, "2026-03-01") == []
@@ -38,12 +38,12 @@ def test_the_newest_day_and_what_was_lost_on_it(days: Client):
     assert (len(found["days"]["days"]), found["day"]["moment"]["serial"]) == (4, 1350)
 
 
-def test_a_day_before_it(days: Client):
+def test_earlier_day_is_shown(days: Client):
     document = page(days, "/solvability/?day=2026-02-27")
     assert document.links["2026-03-01"] == "/solvability/?day=2026-03-01"
     assert days.get("/solvability/?day=2026-02-28").status_code == 404
     assert days.get("/solvability/?day=never").status_code == 400
 
 
-def test_the_first_page_leads_there(client: Client):
+def test_home_links_to_solvability(client: Client):
     assert page(client, "/").links["solvability by day"] == "/solvability/"

@@ -1,4 +1,4 @@
-"""Where the plot of solvability draws each day."""
+"""The position of each day in the plot of solvability."""
 
 from datetime import date, timedelta
 from itertools import pairwise
@@ -17,7 +17,7 @@ def day(number: int, solvable: int, unsolvable: int, lost: int = 0) -> dict[str,
     return {"day": (FIRST + timedelta(days=number)).isoformat(), "outcomes": counts, "newly_unsolvable": lost}
 
 
-def test_nothing_is_drawn_of_days_that_have_no_counts():
+def test_days_without_counts_are_not_drawn():
     assert plots([]) == []
     assert plots([{"day": "2026-03-01", "outcomes": {}, "newly_unsolvable": 0}]) == []
 
@@ -31,7 +31,7 @@ def test_days_are_in_order_and_a_gap_breaks_the_line():
         xs = [point.x for line in drawn.lines for point in line]
         assert LEFT < xs[0] < xs[1] < xs[2] < drawn.right
         assert xs[2] - xs[1] == pytest.approx(3 * (xs[1] - xs[0]), abs=0.3)
-        assert first[0].y == TOP  # all of them
+        assert first[0].y == TOP  # all are solvable
         assert TOP < second[0].y < first[1].y < TOP + SHARES
         assert [
             unnamed(bar.text, *of) for bar, of in zip(drawn.bars, [("2026-03-02", 7), ("2026-03-05", 1)], strict=True)
@@ -45,7 +45,7 @@ def test_days_are_in_order_and_a_gap_breaks_the_line():
 
 
 @pytest.mark.parametrize(("solvable", "unsolvable"), [(0, 5), (5, 0), (1, 1)])
-def test_one_day_of_any_share_is_drawn_inside(solvable: int, unsolvable: int):
+def test_single_day_is_drawn_inside_for_any_share(solvable: int, unsolvable: int):
     for drawn in plots([day(0, solvable, unsolvable)]):
         [[point]] = drawn.lines
         assert LEFT < point.x < drawn.right
@@ -53,7 +53,7 @@ def test_one_day_of_any_share_is_drawn_inside(solvable: int, unsolvable: int):
         assert len(drawn.dates) == 1
 
 
-def test_a_year_has_as_many_dates_as_there_is_room_for():
+def test_a_year_has_only_as_many_labels_as_fit():
     for drawn in plots([day(number, 9, 1, lost=1) for number in range(400)]):
         xs = [tick.at for tick in drawn.dates]
         assert all(after - before > 60 for before, after in pairwise(xs))

@@ -36,7 +36,7 @@ def drawn(found: list[TimelineMoment]) -> Timeline:
     return timeline(found)
 
 
-def test_a_release_is_there_since_its_first_file_whether_it_was_removed_or_not():
+def test_release_begins_with_its_first_file_even_if_removed():
     found = moments(
         [release("1.0", "2026-03-05T00:00:00Z", "2026-03-03T00:00:00Z"), release("2.0", None)],
         [
@@ -56,16 +56,16 @@ def test_a_release_is_there_since_its_first_file_whether_it_was_removed_or_not()
     ]
 
 
-def test_times_that_no_upload_has_are_left_out():
+def test_impossible_upload_times_are_skipped():
     times = ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "1969-12-31", "soon", "")
     assert moments([release("1", *times)], [entry(time, "add file", "2") for time in times]) == []
 
 
-def test_without_moments_there_is_no_picture():
+def test_timeline_without_events_has_no_picture():
     assert timelines([]) == []
 
 
-def test_there_is_a_picture_for_wide_screens_and_one_for_phones():
+def test_timeline_has_pictures_for_wide_screens_and_phones():
     found = released(*range(0, 4_000, 7))
     wide, narrow = timelines(found)
     assert (wide.width, narrow.width) == (WIDTH, NARROW)
@@ -76,14 +76,14 @@ def test_there_is_a_picture_for_wide_screens_and_one_for_phones():
     assert narrow.summary == wide.summary
 
 
-def test_what_happened_on_one_day_names_it_once_and_no_lane_is_empty():
+def test_day_is_named_once_and_no_lane_is_empty():
     picture = drawn([TimelineMoment(DAY_S, "yanked", "1.0 yanked"), TimelineMoment(DAY_S + 1, "yanked", "2.0 yanked")])
     assert unnamed(picture.summary, 2, "1970-01-02") == []
     assert picture.summary.count("1970") == 1
     assert [lane.name for lane in picture.lanes] == ["yanked"]
 
 
-def test_marks_lie_in_order_within_the_picture_and_lanes_without_marks_are_left_out():
+def test_marks_are_ordered_within_bounds_and_empty_lanes_are_omitted():
     found = [*released(0, 50, 100), TimelineMoment(70 * DAY_S, "yanked", "1.0 yanked")]
     picture = drawn(sorted(found))
     assert [lane.name for lane in picture.lanes] == ["released", "yanked"]
@@ -94,13 +94,13 @@ def test_marks_lie_in_order_within_the_picture_and_lanes_without_marks_are_left_
     assert unnamed(picture.summary, 3, 1, "1970-01-01", "1970-04-11") == []
 
 
-def test_one_moment_is_drawn_in_the_middle():
+def test_single_event_is_drawn_in_the_middle():
     [mark] = drawn(released(10)).lanes[0].marks
     assert LEFT + 200 < mark.x < WIDTH - 200
     assert unnamed(mark.text, "1.0.0", "1970-01-11") == []
 
 
-def test_the_picture_is_bounded_however_many_releases_there_are():
+def test_picture_is_bounded_for_any_number_of_releases():
     picture = drawn(released(*range(20_000)))
     assert len(picture.lanes[0].marks) < 100
     assert len(picture.labels) < 30
@@ -109,7 +109,7 @@ def test_the_picture_is_bounded_however_many_releases_there_are():
     assert max(mark.radius for mark in picture.lanes[0].marks) <= 8
 
 
-def test_labels_name_the_last_release_and_do_not_overlap():
+def test_labels_include_the_last_release_and_do_not_overlap():
     found = [TimelineMoment(n * DAY_S, "released", "", version=f"{n // 10}.{n % 10}") for n in range(200)]
     labels = drawn(found).labels
     assert "19.9" in {label.text for label in labels}
@@ -117,7 +117,7 @@ def test_labels_name_the_last_release_and_do_not_overlap():
     assert all(end <= start for (_, end), (start, _) in pairwise(places))
 
 
-def test_ticks_are_years_months_or_days_by_the_span():
+def test_tick_unit_depends_on_the_span():
     assert [label.text for label in drawn(released(0, 4_000)).ticks] == ["1970", "1972", "1974", "1976", "1978", "1980"]
     assert [label.text for label in drawn(released(0, 100)).ticks] == ["1970-01", "1970-02", "1970-03", "1970-04"]
     assert [label.text for label in drawn(released(0, 3)).ticks][:2] == ["1970-01-01", "1970-01-02"]
