@@ -1,4 +1,4 @@
-"""Clients of servers on this machine that neither pause nor wait, and what such a server shows."""
+"""Clients of local servers that neither pause nor wait, and the pages of such servers."""
 
 import hashlib
 import io
@@ -24,7 +24,7 @@ SHA256 = hashlib.sha256(DATA).hexdigest()
 
 @contextmanager
 def unhurried_client(root_url: str, **options: Any) -> Iterator[IndexClient]:
-    """A client of the index at `root_url`, above its /simple/."""
+    """Return a client of the index at `root_url`/simple/."""
     settings: dict[str, Any] = {
         "changelog_url": f"{root_url}/pypi",
         "rates": Rates(RateLimit(math.inf), RateLimit(math.inf)),
@@ -35,7 +35,7 @@ def unhurried_client(root_url: str, **options: Any) -> Iterator[IndexClient]:
 
 
 class FakeTime:
-    """Time that passes only while a client sleeps."""
+    """A clock that advances only while a client sleeps."""
 
     def __init__(self) -> None:
         self.now = 1000.0

@@ -1,6 +1,6 @@
-"""What is fuzzed of an index's answers: the list of projects, a page, the changelog, and how bodies are packed.
+"""Fuzz targets for an index's answers: the list of projects, pages, the changelog, and content encodings.
 
-`fuzz.py` runs these for long, each in a process of its own; test_fuzz.py for moments.
+`fuzz.py` runs each target for a long time in its own process; test_fuzz.py runs them briefly.
 """
 
 import gzip
@@ -122,10 +122,10 @@ def check_changelog(content: bytes) -> None:
 
 
 def check_encoding(content: bytes) -> None:
-    given = 0
+    decoded_bytes = 0
     for piece in BodyDecoder(("gzip", "deflate", "gzip, gzip")[len(content) % 3], URL).decode(content):
-        given += len(piece)
-    assert given <= 1024**2 + 200 * len(content) + 256 * 1024
+        decoded_bytes += len(piece)
+    assert decoded_bytes <= 1024**2 + 200 * len(content) + 256 * 1024
 
 
 def check_header(content: bytes) -> None:
@@ -137,7 +137,7 @@ def check_header(content: bytes) -> None:
 
 
 def typed(check: Callable[[bytes], None]) -> Callable[[bytes], None]:
-    """Nothing but the typed errors of an index may come out, in bounded time."""
+    """Wrap a check so that it may raise only the typed errors of an index, in bounded time."""
 
     def run(content: bytes) -> None:
         with suppress(PackageIndexError):

@@ -1,6 +1,6 @@
-"""Real servers on this machine that hold a request as long as they can, each in its own way.
+"""Real local servers that hold a request as long as they can, each in a different way.
 
-`HOLDS` has them by name. Each serves a connection until the client leaves it, and counts those that are open.
+`HOLDS` lists them by name. Each serves a connection until the client disconnects, and counts open connections.
 """
 
 import socket
@@ -50,7 +50,7 @@ def _with_empty_deflate(connection: socket.socket, wave: bytes, pause_s: float) 
 
 
 def _redirect_slowly(connection: socket.socket) -> None:
-    """Each redirect takes what a timeout of half a second just allows."""
+    """Redirect forever. Each redirect takes nearly the client's timeout of half a second."""
     time.sleep(0.4)
     connection.sendall(b"HTTP/1.1 302 Found\r\nLocation: /simple/demo/\r\nContent-Length: 0\r\n\r\n")
 
@@ -60,7 +60,7 @@ def _drip_rest_of_redirect(connection: socket.socket) -> None:
 
 
 def _swallow(connection: socket.socket) -> None:
-    connection.recv(1)  # until the client leaves
+    connection.recv(1)  # until the client disconnects
 
 
 HOLDS: dict[str, Hold] = {
@@ -101,7 +101,7 @@ HOLDS: dict[str, Hold] = {
 
 @dataclass
 class Holding:
-    """A running server; `open_now` counts the connections that it holds. `changed` is notified of each that ends."""
+    """A running server. `open_now` counts its open connections, and `changed` is notified when a connection ends."""
 
     port: int = 0
     connections: int = 0
@@ -115,7 +115,7 @@ class Holding:
 
 @contextmanager
 def holding(hold: Hold, *, reads_request: bool = True, tls: ssl.SSLContext | None = None) -> Iterator[Holding]:
-    """Serves each connection with `hold`, once for each request, or right away where it does not read requests."""
+    """Serve each connection with `hold`: once for each request, or immediately if it does not read requests."""
     running = Holding()
 
     def serve(connection: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""A real HTTP server on this machine that answers as a test defines, and keeps the requests that it received."""
+"""A real local HTTP server that answers as a test defines, and records the requests that it received."""
 
 import ssl
 import threading
@@ -18,7 +18,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """`headers` win over the Content-Length that the server adds; the connection closes after `is_last`."""
+    """An answer. `headers` override the Content-Length that the server adds. The connection closes after `is_last`."""
 
     status: int = 200
     body: bytes = b""
@@ -39,12 +39,12 @@ class Loopback:
 
     @property
     def other_url(self) -> str:
-        """The same server under another host's name."""
+        """Return the URL of the same server under another host name."""
         return f"{self.scheme}://localhost:{self.port}"
 
 
 class Server(ThreadingHTTPServer):
-    """Listens on a port of its own; `is_running` serves until its block is left."""
+    """A server on its own port. It listens while `is_running` is open."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -61,7 +61,7 @@ class Server(ThreadingHTTPServer):
                 thread.join()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Clients that hang up in the middle are part of the tests."""
+        """Ignore errors, since tests include clients that hang up."""
 
 
 @contextmanager
@@ -95,10 +95,10 @@ def serving(answer: Callable[[Request], Answer], tls: ssl.SSLContext | None = No
         do_POST = do_GET  # noqa: N815 - the name is http.server's
 
         def log_message(self, *args: object) -> None:
-            """Tests look at `received` instead."""
+            """Log nothing, since tests read `received`."""
 
     server = Server(("127.0.0.1", 0), Handler)
-    if tls:  # the handshake is the handler's, in a thread of its own
+    if tls:  # the handler's thread does the handshake
         server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     with server.is_running() as port:
         loopback.port = port
@@ -107,13 +107,13 @@ def serving(answer: Callable[[Request], Answer], tls: ssl.SSLContext | None = No
 
 @contextmanager
 def answering(*answers: Answer) -> Iterator[Loopback]:
-    """Gives `answers` one after the other to any requests, and the last one from then on."""
-    left = list(answers)
+    """Return a function that gives `answers` in turn to any requests and then repeats the last one."""
+    remaining = list(answers)
     one_at_a_time = threading.Lock()
 
     def answer(_: Request) -> Answer:
         with one_at_a_time:
-            return left.pop(0) if len(left) > 1 else left[0]
+            return remaining.pop(0) if len(remaining) > 1 else remaining[0]
 
     with serving(answer) as loopback:
         yield loopback

@@ -1,4 +1,4 @@
-"""A real HTTP proxy on this machine that demands credentials: it forwards requests, and opens tunnels for TLS."""
+"""A real local HTTP proxy that requires credentials. It forwards requests and opens tunnels for TLS."""
 
 import select
 import socket
@@ -16,7 +16,7 @@ AUTHORIZATION = "Basic bWU6aHVzaCE="
 
 @dataclass
 class Proxy:
-    """`received` are the request lines that it let through, `headers` their own."""
+    """A running proxy. `received` are the request lines that it accepted, `headers` their headers."""
 
     port: int = 0
     received: list[str] = field(default_factory=list)
@@ -24,7 +24,7 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """Without the credentials that it demands."""
+        """Return the proxy's URL without credentials."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
@@ -55,7 +55,7 @@ def proxying() -> Iterator[Proxy]:
             if not self.is_welcome():
                 return
             parts = urlsplit(self.path)
-            connection = HTTPConnection("127.0.0.1", parts.port or 80)  # every name is at home here
+            connection = HTTPConnection("127.0.0.1", parts.port or 80)  # every name resolves to this machine
             connection.request("GET", parts.path, headers={"Host": parts.netloc})
             answer = connection.getresponse()
             body = answer.read()
@@ -82,7 +82,7 @@ def proxying() -> Iterator[Proxy]:
                         ends[end].sendall(data)
 
         def log_message(self, *args: object) -> None:
-            """Tests look at `received` instead."""
+            """Log nothing, since tests read `received`."""
 
     with Server(("127.0.0.1", 0), Handler).is_running() as proxy.port:
         yield proxy

@@ -1,4 +1,4 @@
-"""The recorded answers of the server that runs PyPI, ready to be served again on this machine."""
+"""Recorded answers of the server that runs PyPI, replayed by a local server."""
 
 import base64
 import json
@@ -22,7 +22,7 @@ def _key(method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[
 
 
 def replay(exchanges: list[dict[str, Any]], request: Request, index: str, files: str) -> Answer:
-    """The recorded answer to `request`; 501 if there is none."""
+    """Return the recorded answer to `request`, or a 501 if there is none."""
     for exchange in exchanges:
         recorded, answer = exchange["request"], exchange["response"]
         path = recorded["path"].replace("{files}", "")

@@ -13,11 +13,11 @@ def change_of(action: str, version: str | None = "1.0") -> FileChange:
 @pytest.mark.parametrize(
     "python", ["source", "py3", "cp311", "py2.py3", "any", "", "2.7 and 3", "Owner"], ids=lambda text: text or "empty"
 )
-def test_an_added_file_is_found_with_any_python_version(python: str) -> None:
+def test_added_file_is_parsed_with_any_python_version(python: str) -> None:
     assert change_of(f"add {python} file demo_pkg-1.0.tar.gz") == FileChange(Action.ADD_FILE, "demo_pkg-1.0.tar.gz")
 
 
-def test_each_action_has_its_meaning(subtests: pytest.Subtests) -> None:
+def test_actions_are_parsed(subtests: pytest.Subtests) -> None:
     cases = [
         ("remove file demo-1.0.zip", "1.0", FileChange(Action.REMOVE_FILE, "demo-1.0.zip")),
         ("add source file two words-1.0.zip", "1.0", FileChange(Action.ADD_FILE, "two words-1.0.zip")),
@@ -48,7 +48,7 @@ def test_each_action_has_its_meaning(subtests: pytest.Subtests) -> None:
             assert change_of(action, version) == meaning
 
 
-def test_what_changes_no_file_is_ignored(subtests: pytest.Subtests) -> None:
+def test_actions_that_change_no_file_are_ignored(subtests: pytest.Subtests) -> None:
     cases = [
         "new release",
         "add Owner someone",
@@ -74,6 +74,6 @@ def test_what_changes_no_file_is_ignored(subtests: pytest.Subtests) -> None:
 
 
 @given(st.text(), st.none() | st.text())
-def test_no_action_fails_and_only_file_actions_name_a_file(action: str, version: str | None) -> None:
+def test_any_action_is_parsed_and_only_file_actions_name_a_file(action: str, version: str | None) -> None:
     change = change_of(action, version)
     assert (change.filename is not None) == (change.action in {Action.ADD_FILE, Action.REMOVE_FILE})

@@ -1,4 +1,4 @@
-"""No page and no redirect leads into a private network."""
+"""No page and no redirect makes a client connect to a private network."""
 
 import errno
 import io
@@ -55,20 +55,20 @@ def fetch(client: IndexClient, url: str) -> None:
 
 
 def resolving(monkeypatch: pytest.MonkeyPatch, *answers: str) -> list[object]:
-    """Every name stands for the first of `answers`, then the second, ... and for the last one for ever."""
-    real, left, resolved = socket.getaddrinfo, list(answers), []
+    """Resolve every name to the first of `answers`, then the second, and so on; the last one repeats."""
+    real, remaining, resolved = socket.getaddrinfo, list(answers), []
 
     def resolve(host: Any, port: Any, *args: Any, **options: Any) -> Any:
         if not str(host).endswith(".example.org"):
             return real(host, port, *args, **options)
         resolved.append(host)
-        return real(left.pop(0) if len(left) > 1 else left[0], port, *args, **options)
+        return real(remaining.pop(0) if len(remaining) > 1 else remaining[0], port, *args, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     return resolved
 
 
-def test_addresses_that_are_not_public(subtests: pytest.Subtests) -> None:
+def test_private_addresses_are_not_public(subtests: pytest.Subtests) -> None:
     for address in NOT_PUBLIC:
         with subtests.test(address=address):
             assert not is_public(address)
@@ -77,19 +77,19 @@ def test_addresses_that_are_not_public(subtests: pytest.Subtests) -> None:
 @pytest.mark.parametrize(
     "address", ["1.1.1.1", "2a04:4e42::223", "::ffff:1.1.1.1", "2002:101:101::1", "64:ff9b::101:101"]
 )
-def test_public_addresses(address: str) -> None:
+def test_public_addresses_are_public(address: str) -> None:
     assert is_public(address)
 
 
 @given(st.ip_addresses(v=4))
-def test_an_ipv4_address_in_another_dress_is_the_same(address: ipaddress.IPv4Address) -> None:
+def test_ipv4_address_embedded_in_ipv6_is_recognized(address: ipaddress.IPv4Address) -> None:
     number = int(address)
     dresses = [0xFFFF << 32 | number, 0x2002 << 112 | number << 80, 0x64FF9B << 96 | number]
     assert {is_public(str(ipaddress.IPv6Address(dress))) for dress in dresses} == {is_public(str(address))}
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "0x7f.1"])
-def test_an_index_elsewhere_cannot_name_a_host_in_here(host: str) -> None:
+def test_public_index_cannot_name_a_private_host(host: str) -> None:
     with (
         answering(Answer(200, b"secret")) as loopback,
         unhurried_client("", allowed_file_hosts=[host], **PUBLIC_INDEX) as client,
@@ -99,7 +99,7 @@ def test_an_index_elsewhere_cannot_name_a_host_in_here(host: str) -> None:
         assert loopback.connections == 0
 
 
-def test_a_redirect_cannot_lead_in_here() -> None:
+def test_redirect_to_a_private_host_is_rejected() -> None:
     with answering(Answer(200, b"secret")) as inside:
         away = Answer(302, headers={"Location": f"{inside.other_url}/f"})
         hosts = PUBLIC_INDEX | {"allowed_file_hosts": ["localhost"]}
@@ -123,8 +123,8 @@ def connecting(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return connected
 
 
-def test_the_address_that_was_checked_is_the_one_that_is_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each name has a good address when it is checked first, and one in here a moment later."""
+def test_connection_uses_the_checked_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each name has a public address at the first check and a private one a moment later."""
     with answering(Answer(200, b"secret")) as loopback:
         for hosts in ({"allowed_file_hosts": ["files.example.org"]}, {}):
             with unhurried_client("", **PUBLIC_INDEX, **hosts) as client, monkeypatch.context() as patch:
@@ -145,7 +145,7 @@ def test_the_address_that_was_checked_is_the_one_that_is_connected_to(monkeypatc
         assert loopback.connections == 0
 
 
-def test_one_bad_address_among_good_ones_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_private_address_among_public_ones_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     real = socket.getaddrinfo
 
     def resolve(host: Any, port: Any, *args: Any, **options: Any) -> Any:
@@ -161,7 +161,7 @@ def test_one_bad_address_among_good_ones_is_enough(monkeypatch: pytest.MonkeyPat
         assert connected == []
 
 
-def test_the_next_address_is_tried_and_the_one_that_answers_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_next_address_is_tried_and_the_answering_one_is_reused(monkeypatch: pytest.MonkeyPatch) -> None:
     real, resolved = socket.getaddrinfo, []
 
     def resolve(host: Any, port: Any, *args: Any, **options: Any) -> Any:
@@ -182,8 +182,8 @@ def test_the_next_address_is_tried_and_the_one_that_answers_is_kept(monkeypatch:
     assert len(resolved) == 1
 
 
-def test_a_host_that_is_chosen_is_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A person may list a host of the private network that the index is in; pages may not choose it."""
+def test_chosen_host_is_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator may list a host in the index's private network; pages may not choose it."""
     resolving(monkeypatch, "127.0.0.1")
     connections = Connections(AddressRule("http://10.0.0.1/simple/"), Network(), kept=1)
     with answering(Answer(200, b"file")) as loopback:
@@ -200,7 +200,7 @@ def test_a_host_that_is_chosen_is_checked_again(monkeypatch: pytest.MonkeyPatch)
     connections.close()
 
 
-def test_an_index_in_here_may_have_its_files_in_here() -> None:
+def test_private_index_may_have_private_files() -> None:
     with (
         answering(Answer(200, b"file")) as loopback,
         unhurried_client(loopback.url, allowed_file_hosts=["localhost"]) as client,
@@ -210,7 +210,7 @@ def test_an_index_in_here_may_have_its_files_in_here() -> None:
         assert len(loopback.received) == 2
 
 
-def test_an_index_whose_name_leads_in_here_may_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_with_a_private_address_may_have_private_files(monkeypatch: pytest.MonkeyPatch) -> None:
     with answering(Answer(200, b"file")) as loopback:
         resolving(monkeypatch, "127.0.0.1")
         url = f"http://index.example.org:{loopback.port}"
@@ -224,7 +224,7 @@ REMOTE = AddressRule("https://index.example.org/simple/", "https://index.example
 LOCAL = AddressRule("http://127.0.0.1:8080/simple/", "http://127.0.0.1:8080/pypi")
 
 
-def test_a_host_that_pages_chose_must_be_public(monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests) -> None:
+def test_host_chosen_by_pages_must_be_public(monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests) -> None:
     for address in NOT_PUBLIC:
         with subtests.test(address=address):
             resolving(monkeypatch, address)
@@ -239,19 +239,19 @@ def test_a_host_that_pages_chose_must_be_public(monkeypatch: pytest.MonkeyPatch,
                     LOCAL.check_choice("files.example.org")
 
 
-def test_a_public_host_that_pages_chose_is_good_also_for_an_index_in_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_private_index_may_choose_a_public_host(monkeypatch: pytest.MonkeyPatch) -> None:
     resolving(monkeypatch, "1.1.1.1")
     REMOTE.check_choice("files.example.org")
     LOCAL.check_choice("files.example.org")
 
 
-def test_a_choice_whose_name_has_no_address_is_not_known_yet() -> None:
+def test_choice_without_an_address_is_undecided() -> None:
     with pytest.raises(UnknownAddressError):
         REMOTE.check_choice("no-such-name.invalid")
 
 
-def test_an_index_in_a_private_network_cannot_choose_a_host_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A person may list it: then it counts as all others."""
+def test_private_index_cannot_choose_a_private_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If an operator lists the host, it counts like any other."""
     rule = AddressRule("https://10.0.0.1/simple/", "https://10.0.0.1/pypi")
     rule.check("files.example.org", "169.254.169.254")
     rule.chosen_by_pages = "files.example.org"
@@ -261,7 +261,7 @@ def test_an_index_in_a_private_network_cannot_choose_a_host_there(monkeypatch: p
     rule.check("listed.example.org", "10.0.0.2")
 
 
-def test_a_redirect_of_a_chosen_host_leads_to_no_third_one() -> None:
+def test_redirect_from_a_chosen_host_to_a_third_host_is_rejected() -> None:
     with answering(Answer(200, b"secret")) as third:
         away = Answer(302, headers={"Location": f"{third.url.replace('127.0.0.1', 'dev.localhost')}/f"})
         with answering(away) as files, unhurried_client("http://127.0.0.1:9") as client:
@@ -270,5 +270,5 @@ def test_a_redirect_of_a_chosen_host_leads_to_no_third_one() -> None:
                 fetch(client, f"{files.other_url}/f")
             assert (len(files.received), third.connections) == (1, 0)
             with pytest.raises(RefusedError, match=naming("localhost")):
-                fetch(client, f"{third.other_url}/f")  # the same name, at another port
+                fetch(client, f"{third.other_url}/f")  # the same name, but another port
             assert third.connections == 0

@@ -1,4 +1,4 @@
-"""What an index says is parsed within bounds: neither depth, nor digits, nor sheer numbers cost more than a moment."""
+"""Parsing of an index's answers is bounded: depth, digits and counts cost only a moment."""
 
 import io
 import json
@@ -47,8 +47,8 @@ HOSTILE = {
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_list_beyond_the_bounds_is_refused(name: str) -> None:
-    """In a process of its own, with its memory limited: a native parser may crash, or take all of it."""
+def test_list_beyond_the_bounds_is_rejected(name: str) -> None:
+    """Run in a separate process with limited memory, since a native parser may crash or exhaust it."""
     program = (
         "import io, sys, time; from pypi_assets.index.pages import *\n"
         "body = io.BytesIO(sys.stdin.buffer.read()); started = time.process_time()\n"
@@ -90,7 +90,7 @@ LEVELS = MAX_DEPTH - 4
     ],
     ids=range(10),
 )
-def test_a_list_within_the_bounds_is_read(projects: bytes) -> None:
+def test_list_within_the_bounds_is_read(projects: bytes) -> None:
     body = listing(projects)
     read_listing_serial(body, URL)
     expected = json.loads(body.getvalue())["projects"]
@@ -111,7 +111,7 @@ JSON = st.recursive(
 
 
 @given(JSON, st.integers(0, 80), st.booleans())
-def test_the_bounds_are_those_of_the_values(value: object, levels: int, is_ascii: bool) -> None:
+def test_bounds_apply_to_values(value: object, levels: int, is_ascii: bool) -> None:
     for _ in range(levels):
         value = [value]
     text = json.dumps(value, ensure_ascii=is_ascii)
@@ -134,7 +134,7 @@ def test_the_bounds_are_those_of_the_values(value: object, levels: int, is_ascii
         assert next(ijson.items(io.BytesIO(text.encode()), ""), None) == value
 
 
-def test_a_page_of_too_many_values_is_refused() -> None:
+def test_page_with_too_many_values_is_rejected() -> None:
     body = b'{"x":[' + b"[]," * 3_000_000 + b"[]]}"
     with pytest.raises(ValueError, match=naming(3000000)):
         check_values(body)
@@ -142,7 +142,7 @@ def test_a_page_of_too_many_values_is_refused() -> None:
         read_project_page(body, project="demo", url=URL, header_serial=1, etag=None)
 
 
-def test_an_entry_that_nests_deep_is_kept_without_its_text() -> None:
+def test_deeply_nested_entry_is_kept_without_its_text() -> None:
     entry: object = 1
     for _ in range(100_000):
         entry = [entry]
@@ -155,7 +155,7 @@ def test_an_entry_that_nests_deep_is_kept_without_its_text() -> None:
 GOOD = ["demo", "1.0", 1_700_000_000, "new release", 9]
 
 
-def test_a_number_of_many_digits_costs_its_own_row(subtests: pytest.Subtests) -> None:
+def test_number_with_many_digits_breaks_only_its_row(subtests: pytest.Subtests) -> None:
     for digits in [31, 400, 641, 4_301, 1_000_000]:
         for place in [2, 4]:
             with subtests.test(place=place, digits=digits):
@@ -170,7 +170,7 @@ def test_a_number_of_many_digits_costs_its_own_row(subtests: pytest.Subtests) ->
                     read_last_serial(read_answer([answer(777_777).replace(b"777777", b"1" * digits)], URL), URL)
 
 
-def test_an_action_of_many_characters_costs_its_own_row() -> None:
+def test_action_with_many_characters_breaks_only_its_row() -> None:
     rows = [[*GOOD[:3], "a" * LONGEST_ACTION, 8], [*GOOD[:3], "a" * (LONGEST_ACTION + 1), 9]]
     event, broken = read_events(rows, 7, URL)
     assert isinstance(event, ChangelogEvent)
@@ -178,7 +178,7 @@ def test_an_action_of_many_characters_costs_its_own_row() -> None:
     assert broken.serial == 9
 
 
-def test_a_row_that_nests_deep_costs_itself() -> None:
+def test_deeply_nested_row_breaks_only_itself() -> None:
     deep = b"<array><data><value>" * 50_000 + b"<int>7</int>" + b"</value></data></array>" * 50_000
     body = answer([[*GOOD[:3], "DEEP", 8], GOOD]).replace(b"<string>DEEP</string>", deep)
     broken, event = read_events(read_answer([body], URL), 7, URL)
@@ -187,7 +187,7 @@ def test_a_row_that_nests_deep_costs_itself() -> None:
 
 
 @pytest.mark.parametrize("fault", [b"<array><data><value>" * 50_000 + b"</value></data></array>" * 50_000, b"<nil/>"])
-def test_a_fault_of_anything_is_a_fault(fault: bytes) -> None:
+def test_fault_of_any_content_is_a_fault(fault: bytes) -> None:
     body = (
         b"<methodResponse><fault><value><struct><member><name>faultCode</name><value>%b</value></member>"
         b"<member><name>faultString</name><value>%b</value></member></struct></value></fault></methodResponse>"

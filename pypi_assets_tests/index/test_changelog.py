@@ -23,11 +23,11 @@ def fault(code: int, text: str) -> bytes:
     return xmlrpc.client.dumps(xmlrpc.client.Fault(code, text)).encode()
 
 
-def test_a_call_is_what_servers_expect() -> None:
+def test_call_has_the_expected_form() -> None:
     assert xmlrpc.client.loads(call_body("changelog_since_serial", 7)) == ((7,), "changelog_since_serial")
 
 
-def test_an_answer_is_read_however_it_is_cut() -> None:
+def test_answer_is_read_from_any_chunks() -> None:
     body = answer([ROW, ["demo_lib", None, 0, "\u00e9", 9]])
     value = read_answer((body[at : at + 1] for at in range(len(body))), URL)
     assert read_events(value, 7, URL) == [
@@ -39,7 +39,7 @@ def test_an_answer_is_read_however_it_is_cut() -> None:
 NEXT = ["demo", None, 0, "create", 9]
 
 
-def test_a_row_without_a_usable_serial_costs_no_other(subtests: pytest.Subtests) -> None:
+def test_row_without_valid_serial_does_not_affect_others(subtests: pytest.Subtests) -> None:
     cases = [
         (ROW, "it does not ascend", "Demo.Pkg", None),
         ([*ROW[:4], 7], "it does not ascend", "Demo.Pkg", None),
@@ -59,7 +59,7 @@ def test_a_row_without_a_usable_serial_costs_no_other(subtests: pytest.Subtests)
             assert broken == BrokenEntry(problem, json.dumps(row), name, serial, 8)
 
 
-def test_a_row_that_is_no_event_has_its_serial(subtests: pytest.Subtests) -> None:
+def test_row_that_is_not_an_event_keeps_its_serial(subtests: pytest.Subtests) -> None:
     cases = [
         (["", *ROW[1:]], None),
         (["a" * 513, *ROW[1:]], None),
@@ -79,13 +79,13 @@ def test_a_row_that_is_no_event_has_its_serial(subtests: pytest.Subtests) -> Non
             assert event == ChangelogEvent(*NEXT)
 
 
-def test_a_row_is_kept_up_to_a_bound() -> None:
+def test_row_is_kept_up_to_a_limit() -> None:
     [broken] = read_events([["demo", None, None, "a" * 10**6, 8]], 7, URL)
     assert isinstance(broken, BrokenEntry)
     assert len(broken.text) == LONGEST_TEXT
 
 
-def test_a_page_of_which_many_rows_are_broken_is_refused() -> None:
+def test_page_with_many_broken_rows_is_rejected() -> None:
     good = [["demo", None, 0, "create", serial] for serial in range(8, 208)]
     for rows, most in (([], 10), (good[:99], 10), (good, 12)):
         assert len(read_events([*rows, *[None] * most], 7, URL)) == len(rows) + most
@@ -96,7 +96,7 @@ def test_a_page_of_which_many_rows_are_broken_is_refused() -> None:
 
 
 @given(st.lists(st.integers(0, 12) | st.none(), max_size=10))
-def test_the_longest_ascending_serials_count(serials: list[int | None]) -> None:
+def test_longest_ascending_run_of_serials_counts(serials: list[int | None]) -> None:
     rows = read_events([["demo", None, 0, "create", serial] for serial in serials], 2, URL)
     kept = [row.serial for row in rows if isinstance(row, ChangelogEvent)]
     assert all(before < after for before, after in itertools.pairwise([2, *kept]))
@@ -107,7 +107,7 @@ def test_the_longest_ascending_serials_count(serials: list[int | None]) -> None:
     assert len(kept) == max(longest)
 
 
-def test_the_last_serial_of_an_empty_index_is_zero() -> None:
+def test_last_serial_of_an_empty_index_is_zero() -> None:
     assert read_last_serial(None, URL) == 0
     assert read_last_serial(32, URL) == 32
     for value in ("32", -1, True, [32]):
@@ -115,7 +115,7 @@ def test_the_last_serial_of_an_empty_index_is_zero() -> None:
             read_last_serial(value, URL)
 
 
-def test_bad_answers_are_typed_by_what_one_can_do(subtests: pytest.Subtests) -> None:
+def test_bad_answers_are_typed_by_remedy(subtests: pytest.Subtests) -> None:
     cases = [
         (fault(-32500, "HTTPTooManyRequests: Slow down. Limit may reset in 42 seconds."), TransientError, 42.0),
         (fault(-32500, "HTTPTooManyRequests: Slow down."), TransientError, None),
@@ -138,7 +138,7 @@ def test_bad_answers_are_typed_by_what_one_can_do(subtests: pytest.Subtests) -> 
             assert getattr(caught.value, "retry_after_s", None) == pause_s
 
 
-def test_an_entity_bomb_is_refused_before_it_grows() -> None:
+def test_entity_bomb_is_rejected_before_expansion() -> None:
     entities = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 30))
     bomb = f'<?xml version="1.0"?><!DOCTYPE b [<!ENTITY e0 "ha">{entities}]><methodResponse>&e29;</methodResponse>'
     with pytest.raises(RefusedError, match=naming(URL)):
@@ -146,6 +146,6 @@ def test_an_entity_bomb_is_refused_before_it_grows() -> None:
 
 
 @given(st.binary(max_size=200) | st.text("<>/ivalue4intstrgnparmshodRp 12").map(str.encode))
-def test_no_answer_breaks_out_of_the_typed_errors(body: bytes) -> None:
+def test_any_answer_raises_only_typed_errors(body: bytes) -> None:
     with pytest.raises((TransientError, RefusedError)):
         read_answer([b"<methodResponse><params><param>", body], URL)

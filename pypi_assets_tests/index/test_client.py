@@ -1,4 +1,4 @@
-"""The client's methods, against recorded answers of the server that runs PyPI and against made-up ones."""
+"""The client's methods against recorded answers of the server that runs PyPI and against invented ones."""
 
 import gzip
 import hashlib
@@ -38,12 +38,12 @@ RECORDING = load_recording()
 STEPS = RECORDING["steps"]
 
 
-# What a real server answered
+# Recorded answers of a real server
 
 
 @contextmanager
 def replaying(exchanges: list[dict[str, Any]]) -> Iterator[Loopback]:
-    """Serves `exchanges`; the file host is the same server under its other name."""
+    """Serve `exchanges`. The file host is the same server under its other name."""
     urls: list[str] = []
     with serving(lambda request: replay(exchanges, request, *urls)) as loopback:
         urls += [loopback.url, loopback.other_url]
@@ -54,7 +54,7 @@ def recorded(step: dict[str, Any], path: str) -> dict[str, Any]:
     return next(exchange["response"] for exchange in step["exchanges"] if exchange["request"]["path"] == path)
 
 
-def test_each_recorded_step_is_read_as_it_was_answered(subtests: pytest.Subtests) -> None:
+def test_recorded_answers_are_read_faithfully(subtests: pytest.Subtests) -> None:
     for step in STEPS:
         with subtests.test(step=step), replaying(step["exchanges"]) as loopback, client_of(loopback) as client:
             assert client.last_serial() == step["serial_after"]
@@ -91,7 +91,7 @@ def assert_as_recorded(page: ProjectPage | NotModified, answer: dict[str, Any], 
     ]
 
 
-def test_odd_requests_get_typed_answers() -> None:
+def test_odd_requests_raise_typed_errors() -> None:
     with replaying(RECORDING["odd_requests"]) as loopback, client_of(loopback) as client:
         assert [event.serial for event in client.changelog_page(0)][:3] == [1, 2, 3]
         with pytest.raises(NotOnIndexError):
@@ -100,7 +100,7 @@ def test_odd_requests_get_typed_answers() -> None:
         assert client.project_page("Demo.Pkg", etag=etag) == NotModified(26)
 
 
-def test_recorded_files_arrive_as_their_page_promises() -> None:
+def test_recorded_files_match_their_page() -> None:
     exchanges = [*STEPS[1]["exchanges"], *RECORDING["files"]]
     with replaying(exchanges) as loopback, client_of(loopback, allowed_file_hosts=["localhost"]) as client:
         page = client.project_page("demo-pkg")
@@ -115,7 +115,7 @@ def test_recorded_files_arrive_as_their_page_promises() -> None:
             strict.fetch_file(page.files[0].url, io.BytesIO(), sha256=None, size=None, max_bytes=10_000)
 
 
-def test_the_changelog_is_queried_with_pauses() -> None:
+def test_changelog_queries_are_paced() -> None:
     clock = FakeTime()
     rates = Rates(rate_of(clock, math.inf))
     with answering(events(7)) as loopback, client_of(loopback, clock, rates=rates) as client:
@@ -131,7 +131,7 @@ def rows(*serials: int) -> Answer:
     return events([["demo", None, 0, "create", serial] for serial in serials])
 
 
-def test_the_changelog_is_paged_until_its_end_or_the_wanted_one() -> None:
+def test_changelog_is_paged_until_its_end_or_the_requested_serial() -> None:
     with answering(rows(1, 2), rows(3, 5), rows()) as loopback, client_of(loopback) as client:
         assert [[event.serial for event in page] for page in client.changelog(0, 100)] == [[1, 2], [3, 5]]
         calls = [xmlrpc.client.loads(request.body) for request in loopback.received]
@@ -142,7 +142,7 @@ def test_the_changelog_is_paged_until_its_end_or_the_wanted_one() -> None:
         assert len(loopback.received) == 2
 
 
-def test_a_fault_that_names_a_reset_is_waited_for() -> None:
+def test_fault_with_a_reset_time_is_waited_for() -> None:
     clock = FakeTime()
     busy = fault(-32500, "HTTPTooManyRequests: The action could not be performed. Limit may reset in 42 seconds.")
     with answering(busy, events(7)) as loopback, client_of(loopback, clock) as client:
@@ -163,17 +163,17 @@ def test_a_fault_that_names_a_reset_is_waited_for() -> None:
     ],
     ids=["fault", "method", "order", "doctype", "404", "403", "redirect"],
 )
-def test_a_changelog_that_cannot_be_used_is_refused_at_once(answer: Answer) -> None:
+def test_unusable_changelog_is_rejected_without_retry(answer: Answer) -> None:
     with answering(answer) as loopback, client_of(loopback) as client:
         with pytest.raises(RefusedError):
             client.changelog_page(0)
         assert len(loopback.received) == 1
 
 
-# Pages and the listing
+# Pages and the list
 
 
-def test_a_project_is_requested_by_its_normalized_name() -> None:
+def test_project_is_requested_by_its_normalized_name() -> None:
     with answering(Answer(404)) as loopback, client_of(loopback) as client:
         for name in ("Demo.Pkg", "..", "../../etc", "a b?c#d"):
             with pytest.raises(NotOnIndexError):
@@ -195,7 +195,7 @@ def test_a_project_is_requested_by_its_normalized_name() -> None:
         {"Content-Type": "application/vnd.pypi.simple.v1+html"},
     ],
 )
-def test_an_index_that_speaks_html_only_is_refused(headers: dict[str, str]) -> None:
+def test_html_only_index_is_rejected(headers: dict[str, str]) -> None:
     with answering(Answer(200, b"<!DOCTYPE html>", headers)) as loopback, client_of(loopback) as client:
         with pytest.raises(RefusedError):
             client.project_page("demo")
@@ -212,7 +212,7 @@ def test_pages_follow_redirects_and_gzip() -> None:
 
 
 @pytest.mark.parametrize("layers", [1, 3])
-def test_a_bomb_for_a_page_is_not_inflated(layers: int) -> None:
+def test_compression_bomb_is_not_inflated(layers: int) -> None:
     bomb = b'{"x":"' + b"y" * 40_000_000
     for _ in range(layers):
         bomb = gzip.compress(bomb)
@@ -229,7 +229,7 @@ def test_a_bomb_for_a_page_is_not_inflated(layers: int) -> None:
     assert peak < 10_000_000
 
 
-def test_a_page_that_compresses_well_is_no_bomb() -> None:
+def test_well_compressed_page_is_not_a_bomb() -> None:
     file = {"filename": "demo-1.tar.gz", "url": "https://files.example.org/demo-1.tar.gz", "hashes": {}}
     files = [file | {"filename": f"demo-{number}.tar.gz"} for number in range(50_000)]
     body = json.dumps({"meta": META, "name": "demo", "files": files}).encode()
@@ -241,7 +241,7 @@ def test_a_page_that_compresses_well_is_no_bomb() -> None:
     assert len(page.files) == 50_000
 
 
-def test_an_unrequested_304_is_refused() -> None:
+def test_unrequested_304_is_rejected() -> None:
     with answering(Answer(304, headers={"Content-Length": ""})) as loopback, client_of(loopback) as client:
         assert client.project_page("demo", etag='"e"') == NotModified(None)
         with pytest.raises(RefusedError, match=naming(304)):
@@ -249,7 +249,7 @@ def test_an_unrequested_304_is_refused() -> None:
 
 
 @pytest.mark.nightly
-def test_two_hundred_thousand_projects_are_read_in_little_memory() -> None:
+def test_long_list_is_read_in_little_memory() -> None:
     entries = ",".join(f'{{"name":"project-{n}","_last-serial":{n}}}' for n in range(200_000))
     listing = Answer(200, f'{{"projects":[{entries}],"meta":{json.dumps(META)}}}'.encode(), JSON)
     count = 0
@@ -267,7 +267,7 @@ def test_two_hundred_thousand_projects_are_read_in_little_memory() -> None:
     assert peak < 5_000_000
 
 
-def test_a_listing_cut_short_is_fetched_again_before_it_is_seen() -> None:
+def test_truncated_list_is_fetched_again_before_use() -> None:
     body = json.dumps({"meta": META, "projects": [{"name": "demo", "_last-serial": 7}]}).encode()
     cut = Answer(200, body[:-9], JSON | {"Content-Length": str(len(body))}, is_last=True)
     with (
@@ -275,11 +275,11 @@ def test_a_listing_cut_short_is_fetched_again_before_it_is_seen() -> None:
         client_of(loopback, max_connections=1) as client,
         client.iter_listing() as (last_serial, projects),
     ):
-        assert isinstance(client.project_page("demo"), ProjectPage)  # the list holds no connection while it is read
+        assert isinstance(client.project_page("demo"), ProjectPage)  # no connection is held while the list is read
         assert (last_serial, [project.name for project in projects]) == (7, ["demo"])
 
 
-def test_a_file_is_whole_again_after_a_retry() -> None:
+def test_file_is_complete_after_a_retry() -> None:
     cut = Answer(200, DATA[:500], {"Content-Length": str(len(DATA))}, is_last=True)
     with answering(cut, Answer(503), Answer(200, DATA)) as loopback, client_of(loopback) as client:
         sink = io.BytesIO()
@@ -289,14 +289,14 @@ def test_a_file_is_whole_again_after_a_retry() -> None:
     assert fetched.seconds >= 3  # both pauses
 
 
-def test_a_file_without_length_that_ends_early_is_transient() -> None:
+def test_truncated_file_without_length_is_transient() -> None:
     open_end = {"Content-Length": ""}
     early, whole = Answer(200, DATA[:500], open_end, is_last=True), Answer(200, DATA, open_end, is_last=True)
     with answering(early, whole) as loopback, client_of(loopback) as client:
         assert fetch(client, f"{loopback.url}/f") == DATA
 
 
-def test_a_compressed_file_stays_compressed() -> None:
+def test_compressed_file_stays_compressed() -> None:
     packed = gzip.compress(DATA)
     answer = Answer(200, packed, {"Content-Type": "application/x-tar", "Content-Encoding": "gzip"})
     with answering(answer) as loopback, client_of(loopback) as client:
@@ -317,7 +317,7 @@ def test_a_compressed_file_stays_compressed() -> None:
     ],
     ids=["longer", "shorter", "other bytes", "other hash", "over the limit", "announced over the limit"],
 )
-def test_other_bytes_than_promised_are_refused_at_once(
+def test_unexpected_bytes_are_rejected_without_retry(
     body: bytes, promised: dict[str, Any], error: type[RefusedError]
 ) -> None:
     with answering(Answer(200, body)) as loopback, client_of(loopback) as client:
@@ -327,7 +327,7 @@ def test_other_bytes_than_promised_are_refused_at_once(
         assert len(loopback.received) <= 1
 
 
-def test_a_file_without_promises_is_taken_as_it_comes() -> None:
+def test_file_without_hash_or_size_is_accepted() -> None:
     with answering(Answer(200, DATA)) as loopback, client_of(loopback) as client:
         assert fetch(client, f"{loopback.url}/f", sha256=None, size=None) == DATA
         assert fetch(client, f"{loopback.url}/f", sha256=SHA256.upper()) == DATA

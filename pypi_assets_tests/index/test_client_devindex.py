@@ -1,4 +1,4 @@
-"""The client against a whole index: uploads, removals, quarantine and yanking, over HTTP, with real files."""
+"""The client against a complete index over HTTP, with real files: uploads, removals, quarantine and yanks."""
 
 import hashlib
 import io
@@ -44,7 +44,7 @@ def page_of(client: IndexClient, project: str) -> ProjectPage:
     return page
 
 
-def test_an_index_is_followed_from_empty_to_removed(tmp_path: Path) -> None:
+def test_client_follows_an_index_from_empty_to_removed(tmp_path: Path) -> None:
     history = History(tmp_path / "index")
     with client_of(tmp_path / "index", page_rows=2) as client:
         assert client.last_serial() == 0
@@ -101,7 +101,7 @@ def test_an_index_is_followed_from_empty_to_removed(tmp_path: Path) -> None:
         ]
 
 
-def test_threads_read_an_index_that_often_fails(tmp_path: Path) -> None:
+def test_threads_read_a_failing_index(tmp_path: Path) -> None:
     history = History(tmp_path / "index")
     wheels = [make_wheel(tmp_path, f"demo-{n}", "1.0") for n in range(8)]
     for wheel in wheels:

@@ -1,4 +1,4 @@
-"""Routes: TLS with an authority of one's own, client certificates, proxies; and what errors must not reveal of them."""
+"""Connections: TLS with a private authority, client certificates, and proxies. Errors reveal no secrets."""
 
 import io
 import socket
@@ -23,14 +23,14 @@ from pypi_assets_tests.naming import mentions
 
 HOSTS = {"index.example.org": "127.0.0.1"}
 INDEX = "https://index.example.org/simple/"
-NAME_HASH = "45a152cf"  # what OpenSSL makes of the authority's name
+NAME_HASH = "45a152cf"  # OpenSSL's hash of the authority's name
 CA_VARIABLES = ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"]
 PROXY_VARIABLES = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"]
 
 
 @dataclass(frozen=True)
 class Authority:
-    """One's own, its certificate in `ca_file`; the server shows what it signed, and `client_cert` is signed by it."""
+    """A private certificate authority in `ca_file`. It signed the server's certificate and `client_cert`."""
 
     ca: trustme.CA
     ca_file: str
@@ -85,25 +85,25 @@ def failure(root_url: str, network: Network | None = None) -> PackageIndexError:
     return caught.value
 
 
-def test_an_authority_of_ones_own_is_named_in_the_settings(authority: Authority, tls_server: Loopback) -> None:
+def test_private_authority_can_be_set_in_the_settings(authority: Authority, tls_server: Loopback) -> None:
     fetch_page(tls_server.url, Network(ca_file=authority.ca_file))
 
 
 @pytest.mark.parametrize("variable", CA_VARIABLES)
-def test_or_in_the_environment(
+def test_private_authority_can_be_set_in_the_environment(
     authority: Authority, tls_server: Loopback, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.setenv(variable, authority.ca_file)
     fetch_page(tls_server.url)
 
 
-def test_or_in_a_folder(authority: Authority, tls_server: Loopback, tmp_path: Path) -> None:
+def test_private_authority_can_be_in_a_folder(authority: Authority, tls_server: Loopback, tmp_path: Path) -> None:
     assert isinstance(failure(tls_server.url, Network(ca_file=str(tmp_path))), TransientError)
     (tmp_path / f"{NAME_HASH}.0").write_bytes(Path(authority.ca_file).read_bytes())
     fetch_page(tls_server.url, Network(ca_file=str(tmp_path)))
 
 
-def test_an_untrusted_server_gets_no_request(tls_server: Loopback) -> None:
+def test_untrusted_server_gets_no_request(tls_server: Loopback) -> None:
     error = failure(tls_server.url)
     assert isinstance(error, TransientError)
     assert "PYPI_ASSETS_CA_FILE" in str(error)
@@ -111,7 +111,7 @@ def test_an_untrusted_server_gets_no_request(tls_server: Loopback) -> None:
 
 
 @pytest.mark.parametrize("field", ["ca_file", "client_cert"])
-def test_files_that_are_none_are_refused(tls_server: Loopback, tmp_path: Path, field: str) -> None:
+def test_invalid_certificate_files_are_rejected(tls_server: Loopback, tmp_path: Path, field: str) -> None:
     no_pem = tmp_path / "no.pem"
     no_pem.write_text("hello")
     for path in (no_pem, tmp_path / "missing.pem"):
@@ -120,14 +120,14 @@ def test_files_that_are_none_are_refused(tls_server: Loopback, tmp_path: Path, f
         assert "PYPI_ASSETS_CA_FILE" in str(error)
 
 
-def test_a_client_certificate_is_shown_on_request(authority: Authority) -> None:
+def test_client_certificate_is_sent_on_request(authority: Authority) -> None:
     with serving(lambda _: PAGE, authority.server_context(demands_client_certificate=True)) as loopback:
         fetch_page(loopback.url, Network(ca_file=authority.ca_file, client_cert=authority.client_cert))
         assert isinstance(failure(loopback.url, Network(ca_file=authority.ca_file)), TransientError)
         assert len(loopback.received) == 1
 
 
-def test_a_proxy_of_the_settings_is_for_every_host(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configured_proxy_is_used_for_every_host(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "*")
     with answering(PAGE) as loopback:
         fetch_page(loopback.url, Network(proxy=proxy.url_with_credentials))
@@ -135,13 +135,13 @@ def test_a_proxy_of_the_settings_is_for_every_host(proxy: Proxy, monkeypatch: py
         assert "proxy-authorization" not in loopback.received[0].headers
 
 
-def test_a_proxy_opens_a_tunnel_for_tls(proxy: Proxy, authority: Authority, tls_server: Loopback) -> None:
+def test_tls_uses_a_proxy_tunnel(proxy: Proxy, authority: Authority, tls_server: Loopback) -> None:
     fetch_page(tls_server.url, Network(proxy=proxy.url_with_credentials, ca_file=authority.ca_file))
     assert proxy.received == [f"CONNECT 127.0.0.1:{tls_server.port}"]
     assert "proxy-authorization" not in tls_server.received[0].headers
 
 
-def test_the_environment_names_proxies_and_exceptions(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_sets_proxies_and_exceptions(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", proxy.url_with_credentials)
     monkeypatch.setenv("http_proxy", proxy.url_with_credentials)
     with answering(PAGE) as loopback:
@@ -152,9 +152,7 @@ def test_the_environment_names_proxies_and_exceptions(proxy: Proxy, monkeypatch:
         assert (len(proxy.received), len(loopback.received)) == (1, 2)
 
 
-def test_credentials_of_the_index_are_not_for_the_proxy(
-    proxy: Proxy, authority: Authority, tls_server: Loopback
-) -> None:
+def test_index_credentials_are_not_sent_to_the_proxy(proxy: Proxy, authority: Authority, tls_server: Loopback) -> None:
     network = Network(proxy=proxy.url_with_credentials, ca_file=authority.ca_file)
     url = tls_server.url.replace("://", "://you:hush%21@")
     fetch_page(url, network)
@@ -163,9 +161,7 @@ def test_credentials_of_the_index_are_not_for_the_proxy(
     assert "you" not in proxy.received[0]
 
 
-def test_a_proxy_that_demands_other_credentials_is_reported(
-    proxy: Proxy, authority: Authority, tls_server: Loopback
-) -> None:
+def test_proxy_that_rejects_credentials_is_reported(proxy: Proxy, authority: Authority, tls_server: Loopback) -> None:
     url = proxy.url.replace("://", "://me:hush@")
     with answering(PAGE) as loopback:
         for root in (loopback.url, tls_server.url):
@@ -174,7 +170,7 @@ def test_a_proxy_that_demands_other_credentials_is_reported(
             assert mentions(str(error), "proxy")
 
 
-def test_an_unreachable_proxy_does_not_reveal_its_password() -> None:
+def test_error_of_an_unreachable_proxy_hides_its_password() -> None:
     with proxying() as proxy:
         pass
     for root in ("http://index.invalid", "https://index.invalid"):
@@ -185,7 +181,7 @@ def test_an_unreachable_proxy_does_not_reveal_its_password() -> None:
         assert "PYPI_ASSETS_INDEX_URL" not in str(error)
 
 
-def test_a_certificate_that_an_authority_cannot_mend_names_what_can(authority: Authority) -> None:
+def test_invalid_certificate_error_names_the_remedy(authority: Authority) -> None:
     now = datetime.now(UTC)
     wrong = [
         (authority.ca.issue_cert("127.0.0.1", not_after=now - timedelta(days=1)), ("clock",)),
@@ -203,7 +199,7 @@ def test_a_certificate_that_an_authority_cannot_mend_names_what_can(authority: A
         assert "PYPI_ASSETS_CA_FILE" not in str(error)
 
 
-def test_a_certificate_is_for_the_name_and_not_for_the_address_behind_it(
+def test_certificate_is_checked_against_the_name_not_the_address(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = socket.getaddrinfo
@@ -226,7 +222,7 @@ def test_a_certificate_is_for_the_name_and_not_for_the_address_behind_it(
         assert named == ["index.example.org"]
 
 
-def test_a_server_that_is_down_or_speaks_no_tls_names_the_address() -> None:
+def test_error_of_a_server_without_tls_names_the_address() -> None:
     with answering(PAGE) as loopback:
         error = failure(loopback.url.replace("http:", "https:"))
         assert isinstance(error, NoAnswerError)
@@ -237,14 +233,14 @@ def test_a_server_that_is_down_or_speaks_no_tls_names_the_address() -> None:
         assert unnamed(str(error), "PYPI_ASSETS_INDEX_URL", f"{root}/simple/demo/") == []
 
 
-def test_what_is_no_http_proxy_is_refused() -> None:
+def test_proxy_without_http_is_rejected() -> None:
     error = failure("http://index.invalid", Network(proxy="socks5://me:hush@127.0.0.1:1080"))
     assert isinstance(error, RefusedError)
     assert mentions(str(error), "proxy")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "169.254.169.254"])
-def test_no_proxy_is_used_for_a_private_address(proxy: Proxy, host: str) -> None:
+def test_private_address_bypasses_the_proxy(proxy: Proxy, host: str) -> None:
     network = Network(proxy=proxy.url_with_credentials)
     with (
         answering(Answer(200, b"secret")) as loopback,
@@ -255,8 +251,8 @@ def test_no_proxy_is_used_for_a_private_address(proxy: Proxy, host: str) -> None
         assert (proxy.received, loopback.connections) == ([], 0)
 
 
-def test_through_a_proxy_a_host_that_pages_chose_is_checked_as_far_as_it_is_known() -> None:
-    """Only the proxy knows the address of a name, so its own rules decide."""
+def test_chosen_host_behind_a_proxy_is_checked_by_name() -> None:
+    """Only the proxy knows the address of a name, so the proxy's own rules decide."""
     connections = Connections(AddressRule(INDEX, INDEX), Network(proxy="http://127.0.0.1:9"), kept=1)
     connections.check_choice("https://no-such-name.invalid/a.whl")
     with pytest.raises(ForbiddenAddressError):

@@ -1,4 +1,4 @@
-"""Credentials are found as by pip, and sent to the index itself alone."""
+"""Credentials are looked up as pip does, and sent only to the index itself."""
 
 import io
 import sys
@@ -37,10 +37,10 @@ class Keyring(KeyringBackend):
         return login and SimpleCredential(*login)
 
     def get_password(self, service: str, username: str) -> None:
-        """Not queried."""
+        """Do nothing, since the client calls only `get_credential`."""
 
     def set_password(self, service: str, username: str, password: str) -> None:
-        """Not queried."""
+        """Do nothing, since the client calls only `get_credential`."""
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +60,7 @@ def basic(user: str, password: str) -> str:
 
 @contextmanager
 def guarded(*accepted: str) -> Iterator[Loopback]:
-    """A server that lets in who sends one of the Authorization headers `accepted`."""
+    """Return a server that accepts requests with one of the Authorization headers `accepted`."""
 
     def answer(request: Request) -> Answer:
         return PAGE if request.headers.get("authorization") in accepted else Answer(401, b"who is it?")
@@ -78,7 +78,9 @@ def with_user(loopback: Loopback, user: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("is_named", [True, False])
-def test_netrc_is_sent_from_the_first_request(is_named: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_netrc_login_is_sent_with_the_first_request(
+    is_named: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     path = tmp_path / ("elsewhere" if is_named else ".netrc")
     path.write_text("machine 127.0.0.1 login me password hush!\n")
     path.chmod(0o600)
@@ -90,7 +92,7 @@ def test_netrc_is_sent_from_the_first_request(is_named: bool, monkeypatch: pytes
         assert sent(loopback) == [basic("me", "hush!")] * 2
 
 
-def test_a_login_in_the_url_comes_before_netrc(tmp_path: Path) -> None:
+def test_login_in_the_url_takes_precedence_over_netrc(tmp_path: Path) -> None:
     (tmp_path / ".netrc").write_text("machine 127.0.0.1 login you password wrong\n")
     with (
         guarded(basic("me", "hush!")) as loopback,
@@ -100,7 +102,7 @@ def test_a_login_in_the_url_comes_before_netrc(tmp_path: Path) -> None:
         assert sent(loopback) == [basic("me", "hush!")]
 
 
-def test_netrc_is_read_again_when_its_login_expires(tmp_path: Path) -> None:
+def test_netrc_is_read_again_after_its_login_expires(tmp_path: Path) -> None:
     netrc = tmp_path / ".netrc"
     netrc.write_text("machine 127.0.0.1 login me password monday\n")
     accepted = {"password": "monday"}
@@ -120,7 +122,7 @@ def test_netrc_is_read_again_when_its_login_expires(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_known_by", ["url", "host"])
 @pytest.mark.parametrize("username", [None, "me"])
-def test_the_keyring_is_queried_once_and_after_a_401_only(is_known_by: str, username: str | None) -> None:
+def test_keyring_is_queried_only_once_after_a_401(is_known_by: str, username: str | None) -> None:
     with guarded(basic("me", "hush!")) as loopback:
         url, host = f"{loopback.url}/simple/", f"127.0.0.1:{loopback.port}"
         ring = Keyring({(url if is_known_by == "url" else host, username): ("me", "hush!")})
@@ -135,7 +137,7 @@ def test_the_keyring_is_queried_once_and_after_a_401_only(is_known_by: str, user
         assert sent(loopback) == [first, basic("me", "hush!"), basic("me", "hush!")]
 
 
-def test_a_public_page_queries_no_keyring() -> None:
+def test_public_page_does_not_query_the_keyring() -> None:
     ring = Keyring({})
     keyring.set_keyring(ring)
     with answering(PAGE) as loopback, unhurried_client(loopback.url) as client:
@@ -143,7 +145,7 @@ def test_a_public_page_queries_no_keyring() -> None:
     assert ring.queried == []
 
 
-def test_no_credentials_are_sent_to_hosts_of_files(tmp_path: Path) -> None:
+def test_credentials_are_not_sent_to_file_hosts(tmp_path: Path) -> None:
     (tmp_path / ".netrc").write_text("default login me password hush!\n")
     ring = Keyring({})
     keyring.set_keyring(ring)
@@ -164,7 +166,7 @@ def refusal_of(client: IndexClient) -> str:
 
 
 def use_no_keyring(_: pytest.MonkeyPatch, __: Loopback) -> None:
-    """There is none."""
+    """Do nothing, since the fixtures install no keyring."""
 
 
 def use_no_package(monkeypatch: pytest.MonkeyPatch, _: Loopback) -> None:
@@ -188,7 +190,7 @@ def use_locked(_: pytest.MonkeyPatch, loopback: Loopback) -> None:
         (use_locked, "RuntimeError"),
     ],
 )
-def test_a_refused_login_is_reported_with_what_to_do(
+def test_rejected_login_is_reported_with_the_remedy(
     use: Callable[[pytest.MonkeyPatch, Loopback], None], text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with guarded() as loopback, unhurried_client(loopback.url) as client:
@@ -197,13 +199,13 @@ def test_a_refused_login_is_reported_with_what_to_do(
         assert len(loopback.received) <= 2
 
 
-def test_a_login_of_the_url_that_is_not_accepted_is_not_shown() -> None:
+def test_rejected_login_in_the_url_is_not_shown() -> None:
     with guarded() as loopback, unhurried_client(loopback.url, **with_user(loopback, "me:hush%21")) as client:
         assert mentions(refusal_of(client), 401)
         assert sent(loopback) == [basic("me", "hush!")]
 
 
-def test_a_netrc_that_is_not_understood_is_named_and_not_quoted(tmp_path: Path) -> None:
+def test_invalid_netrc_is_named_but_not_quoted(tmp_path: Path) -> None:
     (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me\n hush! 1\n")
     with guarded() as loopback, unhurried_client(loopback.url) as client:
         text = refusal_of(client)

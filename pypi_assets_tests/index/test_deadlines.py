@@ -1,4 +1,4 @@
-"""No server holds a request for longer than twice the timeout, whatever it sends, and however slowly."""
+"""No server holds a request for longer than twice the timeout, regardless of what it sends or how slowly."""
 
 import io
 import socket
@@ -27,7 +27,7 @@ from pypi_assets_tests.index.loopback import Answer, answering
 from pypi_assets_tests.naming import mentions, naming
 
 
-def test_addresses_are_those_of_the_system() -> None:
+def test_addresses_match_the_system_resolver() -> None:
     assert resolve("127.0.0.1") == ["127.0.0.1"]
     assert "127.0.0.1" in resolve("localhost")
     with pytest.raises(UnknownAddressError):
@@ -36,7 +36,7 @@ def test_addresses_are_those_of_the_system() -> None:
         resolve("a" * 64 + ".example.org")
 
 
-def test_a_resolver_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_resolver_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "*")
     done, real = threading.Event(), socket.getaddrinfo
 
@@ -55,7 +55,7 @@ def test_a_resolver_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch
             pytest.raises(TransientError, match=naming("index.invalid")),
         ):
             client.project_page("demo")
-    assert time.monotonic() - started < 10  # of 30
+    assert time.monotonic() - started < 10  # out of 30
     done.set()
 
 
@@ -81,7 +81,7 @@ def failure(request: Callable[[], object]) -> Ended:
 
 
 def quickest(end: Callable[[], Ended], limit_s: float = LATE_S) -> Ended:
-    """Repeats what ended too late: a machine with much other work to do delays once, and a server each time."""
+    """Repeat a request that ended too late. A busy machine delays some requests, a holding server delays all."""
     ended = end()
     for _ in range(9):
         if ended[1] < limit_s:
@@ -91,7 +91,7 @@ def quickest(end: Callable[[], Ended], limit_s: float = LATE_S) -> Ended:
 
 
 def wait_until_left(server: Holding) -> None:
-    """The server notices that nobody listens, by its next drip at the latest."""
+    """Wait until the server notices that the client disconnected, at its next drip at the latest."""
     with server.changed:
         assert server.changed.wait_for(lambda: server.open_now == 0, 60)
 
@@ -109,7 +109,7 @@ def requests_of(client: IndexClient, url: str) -> list[Callable[[], object]]:
 
 
 def held(name: str) -> Ended:
-    """How a request for a page ends, and after how long; the server is left by then."""
+    """Return the error of a request for a page and its duration, after the server has closed the connection."""
     with holding(HOLDS[name]) as server, impatient(server.url) as client:
         ended = failure(lambda: client.project_page("demo"))
         wait_until_left(server)
@@ -119,29 +119,29 @@ def held(name: str) -> Ended:
 def held_at_once(
     ends: Sequence[Callable[[], tuple[PackageIndexError, float]]],
 ) -> list[tuple[PackageIndexError, float]]:
-    """They wait and use no processor, so they end together as soon as each of them alone."""
+    """Run all requests at once. They wait without using the processor, so together they take as long as one."""
     with ThreadPoolExecutor(len(ends)) as pool:
         ended = list(pool.map(lambda end: end(), ends))
-    return [one if one[1] < LATE_S else quickest(end) for one, end in zip(ended, ends, strict=True)]
+    return [result if result[1] < LATE_S else quickest(end) for result, end in zip(ended, ends, strict=True)]
 
 
-def test_nothing_that_drips_holds_a_request() -> None:
+def test_dripping_servers_do_not_hold_a_request() -> None:
     ends = dict(zip(DRIPS, held_at_once([partial(held, name) for name in DRIPS]), strict=True))
     late = {name: f"{error} after {seconds:.2f} s" for name, (error, seconds) in ends.items() if seconds >= LATE_S}
     assert not late
     refused = {name for name, (error, _) in ends.items() if not isinstance(error, TransientError)}
     bodies = {"redirects with dripped bodies", "dripped body of an error", "dripped body of a demand for a login"}
-    assert refused <= bodies  # what these mean is known before their bodies
+    assert refused <= bodies  # these are rejected before their bodies are read
 
 
 @pytest.mark.parametrize("name", FLOODS)
-def test_no_flood_holds_a_request(name: str) -> None:
+def test_flooding_servers_do_not_hold_a_request(name: str) -> None:
     error, seconds = quickest(partial(held, name))
     assert seconds < LATE_S, error
 
 
 @pytest.mark.parametrize("name", ["dripped headers", "dripped chunk size", "dripped body without a length"])
-def test_no_request_of_another_kind_is_held(name: str) -> None:
+def test_other_kinds_of_request_are_not_held(name: str) -> None:
     def end(kind: int) -> Ended:
         with holding(HOLDS[name]) as server, impatient(server.url) as client:
             return failure(requests_of(client, server.url)[kind])
@@ -151,7 +151,7 @@ def test_no_request_of_another_kind_is_held(name: str) -> None:
         assert seconds < LATE_S
 
 
-def test_ten_at_once_end_as_soon_as_one() -> None:
+def test_ten_concurrent_requests_end_as_soon_as_one() -> None:
     with holding(HOLDS["dripped headers"]) as server, impatient(server.url, max_connections=10) as client:
         ends = held_at_once([partial(failure, partial(client.project_page, f"demo{number}")) for number in range(10)])
     assert max(seconds for _, seconds in ends) < LATE_S
@@ -167,14 +167,14 @@ def trickle(bytes_per_s: int) -> Hold:
     return hold
 
 
-def test_a_body_below_the_least_rate_ends_with_it() -> None:
+def test_body_below_the_minimum_rate_fails() -> None:
     with holding(trickle(512)) as server, impatient(server.url) as client:
         error, seconds = quickest(partial(failure, partial(client.project_page, "demo")), 1.5 * LATE_S)
     assert mentions(str(error), 1024)
-    assert seconds < 1.5 * LATE_S  # half the rate earns as much time again
+    assert seconds < 1.5 * LATE_S  # half the rate earns the same time again
 
 
-def test_a_body_above_the_least_rate_ends_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_body_above_the_minimum_rate_fails_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pypi_assets.index.transport.LONGEST_BODY_S", 2 * TIMEOUT_S)
     with holding(trickle(5_000)) as server, impatient(server.url) as client:
         error, seconds = quickest(partial(failure, partial(client.project_page, "demo")), 1.5 * LATE_S)
@@ -182,10 +182,10 @@ def test_a_body_above_the_least_rate_ends_too(monkeypatch: pytest.MonkeyPatch) -
     assert 2 * TIMEOUT_S < seconds < 1.5 * LATE_S
 
 
-def test_a_body_that_pauses_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pausing_body_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def hold(connection: socket.socket) -> None:
-        connection.sendall(GOOD + LONG + b"[" * 100_000)  # which would earn 97 seconds
-        connection.recv(1)  # until the client leaves
+        connection.sendall(GOOD + LONG + b"[" * 100_000)  # this many bytes would earn 97 seconds
+        connection.recv(1)  # until the client disconnects
 
     with holding(hold) as server, impatient(server.url) as client:
         error, seconds = quickest(partial(failure, partial(client.project_page, "demo")))
@@ -202,7 +202,7 @@ def authority() -> trustme.CA:
 
 
 def drip_a_handshake(connection: socket.socket) -> None:
-    """The start of a TLS record of 16 KB, and then its bytes."""
+    """Send the start of a TLS record of 16 KB, and then its bytes one by one."""
     connection.recv(65536)
     connection.sendall(b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc")
     while True:
@@ -210,7 +210,7 @@ def drip_a_handshake(connection: socket.socket) -> None:
         time.sleep(PAUSE_S)
 
 
-def test_a_slow_handshake_ends(authority: trustme.CA) -> None:
+def test_slow_handshake_fails(authority: trustme.CA) -> None:
     with holding(drip_a_handshake, reads_request=False) as server:
         url = server.url.replace("http:", "https:")
         with authority.cert_pem.tempfile() as file, impatient(url, network=Network(ca_file=file)) as client:
@@ -220,7 +220,7 @@ def test_a_slow_handshake_ends(authority: trustme.CA) -> None:
 
 
 @pytest.mark.parametrize("name", ["dripped headers", "endless empty deflate blocks"])
-def test_tls_makes_no_difference(authority: trustme.CA, name: str) -> None:
+def test_deadlines_apply_to_tls(authority: trustme.CA, name: str) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     with holding(HOLDS[name], tls=context) as server:
@@ -232,8 +232,8 @@ def test_tls_makes_no_difference(authority: trustme.CA, name: str) -> None:
 
 @pytest.mark.parametrize("root", ["http://index.invalid", "https://index.invalid"])
 @pytest.mark.parametrize("start", [b"HTTP/1.1 200 OK\r\n", b""])
-def test_a_slow_proxy_ends(root: str, start: bytes) -> None:
-    """It forwards, or opens a tunnel for TLS."""
+def test_slow_proxy_fails(root: str, start: bytes) -> None:
+    """Forwarding and opening a tunnel for TLS both end."""
 
     def hold(connection: socket.socket) -> None:
         connection.sendall(start)
@@ -247,7 +247,7 @@ def test_a_slow_proxy_ends(root: str, start: bytes) -> None:
     assert seconds < LATE_S
 
 
-def test_a_server_that_never_accepts_ends() -> None:
+def test_server_that_never_accepts_fails() -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
         port = server.getsockname()[1]
         waiting = [socket.socket() for _ in range(3)]
@@ -262,17 +262,17 @@ def test_a_server_that_never_accepts_ends() -> None:
     assert seconds < LATE_S
 
 
-# What the deadline leaves alone
+# Cases that the deadline does not affect
 
 
-def test_a_kept_connection_serves_again() -> None:
+def test_kept_connection_is_reused() -> None:
     with answering(PAGE) as loopback, impatient(loopback.url) as client:
         for _ in range(3):
             assert isinstance(client.project_page("demo"), ProjectPage)
         assert loopback.connections == 1
 
 
-def test_an_interim_answer_is_tried_again_on_another_connection() -> None:
+def test_interim_answer_is_retried_on_another_connection() -> None:
     with answering(Answer(103, headers={"Content-Length": ""}), PAGE) as loopback, impatient(loopback.url) as client:
         with pytest.raises(TransientError, match=naming(103)):
             client.project_page("demo")
@@ -280,7 +280,7 @@ def test_an_interim_answer_is_tried_again_on_another_connection() -> None:
         assert loopback.connections == 2
 
 
-def test_an_encoding_that_was_not_requested_is_refused() -> None:
+def test_unrequested_encoding_is_rejected() -> None:
     with (
         answering(Answer(200, PAGE.body, JSON | {"Content-Encoding": "br"})) as loopback,
         impatient(loopback.url) as client,
@@ -289,19 +289,19 @@ def test_an_encoding_that_was_not_requested_is_refused() -> None:
         client.project_page("demo")
 
 
-def test_a_block_ends_at_its_deadline_and_no_other_block_does() -> None:
+def test_only_the_block_past_its_deadline_ends() -> None:
     dog = Watchdog()
     held, other = socket.socketpair(), socket.socketpair()
     with held[0], held[1], other[0], other[1]:
         with dog.within(600, lambda: other[0]):
             with pytest.raises(TimeoutError), dog.within(0.05, lambda: held[0]):
-                assert held[0].recv(1) == b""  # would wait for ever
+                assert held[0].recv(1) == b""  # would wait forever
             other[1].sendall(b"x")
             assert other[0].recv(1) == b"x"
         assert held[1].recv(1) == b""
 
 
-def test_a_block_without_a_socket_at_its_deadline_ends_once_it_has_one() -> None:
+def test_block_without_a_socket_at_its_deadline_ends_as_soon_as_it_has_one() -> None:
     dog, pair = Watchdog(), socket.socketpair()
     asked = threading.Event()
     found: list[socket.socket] = []
@@ -320,7 +320,7 @@ def test_a_block_without_a_socket_at_its_deadline_ends_once_it_has_one() -> None
         wait()
 
 
-def test_a_block_that_fails_after_its_deadline_timed_out() -> None:
+def test_failure_after_the_deadline_is_a_timeout() -> None:
     dog, pair = Watchdog(), socket.socketpair()
 
     def fail(seconds: float) -> None:
@@ -337,7 +337,7 @@ def test_a_block_that_fails_after_its_deadline_timed_out() -> None:
         assert isinstance(caught.value.__cause__, KeyError)
 
 
-def test_an_allowance_is_spent_by_waits_and_by_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_waits_spend_an_allowance(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1_000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     allowance = WaitAllowance(10)

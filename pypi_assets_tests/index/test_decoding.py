@@ -1,4 +1,4 @@
-"""Compressed bodies: all that servers send is decoded, and neither bombs nor emptiness cost more than a moment."""
+"""Compressed bodies: all real encodings are decoded, and neither bombs nor empty blocks cost more than a moment."""
 
 import contextlib
 import gzip
@@ -21,7 +21,9 @@ EMPTY_BLOCK = b"\0\0\0\xff\xff"
 
 
 def gzipped(body: bytes) -> bytes:
-    """Without the time, since tests have names from it: each process has to find the same."""
+    """Compress without a timestamp, since parametrized tests are named after the bytes and all workers need the same
+    names.
+    """
     return gzip.compress(body, mtime=0)
 
 
@@ -35,7 +37,7 @@ def decoded(encoding: str, packed: bytes, step: int = 1000) -> bytes:
     return b"".join(piece for chunk in chunks for piece in decoder.decode(chunk))
 
 
-def test_what_servers_send(subtests: pytest.Subtests) -> None:
+def test_encodings_of_servers_are_decoded(subtests: pytest.Subtests) -> None:
     cases_of_encoding = [
         ("gzip", gzipped(BODY)),
         ("x-gzip", gzipped(BODY)),
@@ -58,26 +60,26 @@ def test_what_servers_send(subtests: pytest.Subtests) -> None:
 
 
 @given(st.binary(max_size=500), st.sampled_from(["gzip", "deflate"]), st.integers(1, 200))
-def test_any_bytes_are_decoded_or_refused(packed: bytes, encoding: str, step: int) -> None:
+def test_any_bytes_are_decoded_or_rejected(packed: bytes, encoding: str, step: int) -> None:
     with contextlib.suppress(TransientError, TooLargeError):
         decoded(encoding, packed, step)
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, br", "compress", "gzip," * 6 + "gzip", "gzip" * 99_999])
-def test_what_was_not_requested_is_refused(encoding: str) -> None:
+def test_unrequested_encoding_is_rejected(encoding: str) -> None:
     with pytest.raises(RefusedError) as caught:
         BodyDecoder(encoding, URL)
     assert len(str(caught.value)) < 200
 
 
-def test_large_pieces_are_cut() -> None:
+def test_large_pieces_are_split() -> None:
     body = Random(0).randbytes(50_000) * 100
     pieces = list(BodyDecoder("gzip", URL).decode(gzipped(body)))
     assert b"".join(pieces) == body
     assert max(map(len, pieces)) == PIECE_BYTES
 
 
-def test_too_much_and_too_little_are_refused_early(subtests: pytest.Subtests) -> None:
+def test_excessive_and_empty_output_is_rejected_early(subtests: pytest.Subtests) -> None:
     cases = [
         ("deflate", b"\x78\x9c" + EMPTY_BLOCK * 200_000),
         ("deflate", EMPTY_BLOCK * 200_000),
@@ -107,6 +109,6 @@ def test_too_much_and_too_little_are_refused_early(subtests: pytest.Subtests) ->
 
 
 @pytest.mark.parametrize("packed", [b"no gzip at all", gzipped(BODY)[:40] + b"\xff" * 400])
-def test_broken_data_is_tried_again(packed: bytes) -> None:
+def test_broken_data_is_retried(packed: bytes) -> None:
     with pytest.raises(TransientError):
         decoded("gzip", packed)

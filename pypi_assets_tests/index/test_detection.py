@@ -1,4 +1,4 @@
-"""What an index is, is found out by a few requests: its kind and its address, or what each address answered."""
+"""A few requests detect the kind and address of an index, or report what each address answered."""
 
 import json
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ def linked(*names: str) -> Answer:
 
 
 def found(answers: Mapping[str, Answer], path: str, *projects: str) -> tuple[Detection, Loopback]:
-    """What the index at `path` is, whose server has `answers` by path, and 404 for all else."""
+    """Detect the index at `path` of a server that has `answers` by path and a 404 for all else."""
 
     def answer(request: Request) -> Answer:
         return answers.get(request.path, Answer(404))
@@ -47,7 +47,7 @@ def found(answers: Mapping[str, Answer], path: str, *projects: str) -> tuple[Det
             return detect(client, url, projects), loopback
 
 
-def test_each_kind_is_found_at_its_address(subtests: pytest.Subtests) -> None:
+def test_kinds_are_detected_at_their_addresses(subtests: pytest.Subtests) -> None:
     cases: list[tuple[str, Mapping[str, Answer], str, tuple[str, str, int | None, int | None]]] = [
         ("changelog", {"/simple/": listed("a", serial=7), "/pypi": events(9)}, "/", ("/simple/", XMLRPC, 9, 1)),
         ("no changelog", {"/simple/": listed("a", serial=7)}, "/simple", ("/simple/", SIMPLE, 7, 1)),
@@ -85,13 +85,13 @@ def test_each_kind_is_found_at_its_address(subtests: pytest.Subtests) -> None:
             assert bool(detection.changelog) == (kind == SIMPLE)
 
 
-def test_a_list_that_a_redirect_leads_to_is_named() -> None:
+def test_redirected_list_is_named() -> None:
     moved = Answer(301, headers={"Location": "/new/simple/"})
     detection, loopback = found({"/simple/": moved, "/new/simple/": listed("a")}, "/simple/")
     assert (detection.index_url, detection.moved_to) == (f"{loopback.url}/simple/", f"{loopback.url}/new/simple/")
 
 
-def test_an_index_without_a_list_is_found_by_the_pages_of_named_projects() -> None:
+def test_index_without_list_is_detected_by_pages_of_named_projects() -> None:
     with_serial = Answer(
         200,
         json.dumps(
@@ -110,7 +110,7 @@ def test_an_index_without_a_list_is_found_by_the_pages_of_named_projects() -> No
         assert detection.projects is None
 
 
-def test_what_is_no_index_is_named_with_what_each_address_answered(subtests: pytest.Subtests) -> None:
+def test_missing_index_error_has_the_answer_of_each_address(subtests: pytest.Subtests) -> None:
     elsewhere = Answer(303, headers={"Location": "https://other.example.org/simple/"})
     cases: list[tuple[str, Mapping[str, Answer], tuple[object, ...]]] = [
         ("nothing", {}, (404,)),
@@ -134,14 +134,14 @@ def test_what_is_no_index_is_named_with_what_each_address_answered(subtests: pyt
         assert "PYPI_ASSETS_ALLOWED_FILE_HOSTS" not in str(caught.value), name
 
 
-def test_an_address_that_fails_in_passing_may_be_asked_again() -> None:
+def test_transient_failure_of_an_address_is_raised_as_such() -> None:
     for status in (429, 503):
         with pytest.raises(TransientError) as caught:
             found({"/simple/": Answer(status)}, "/")
         assert unnamed(str(caught.value), status, 404) == []
 
 
-def test_what_no_other_address_can_mend_is_raised_at_once() -> None:
+def test_failure_common_to_all_addresses_is_raised_immediately() -> None:
     requests: list[str] = []
 
     def demand_login(request: Request) -> Answer:
@@ -160,13 +160,13 @@ def test_what_no_other_address_can_mend_is_raised_at_once() -> None:
     assert unnamed(str(gone.value), "PYPI_ASSETS_INDEX_URL", f"{url}/simple/") == []
 
 
-def test_a_large_list_with_a_serial_in_its_header_is_not_received() -> None:
+def test_large_list_with_serial_header_is_not_downloaded() -> None:
     large = Answer(200, b"", {**JSON, **SERIAL, "Content-Length": str(40 * 1024**2)}, is_last=True)
     detection, _ = found({"/simple/": large, "/pypi": events(8)}, "/simple/")
     assert (detection.kind, detection.serial) == (XMLRPC, 8)
 
 
-def test_addresses_have_the_folders_of_lists_once() -> None:
+def test_candidate_addresses_are_unique() -> None:
     cases = {
         "http://h": ["http://h/simple/", "http://h/+simple/", "http://h/"],
         "http://h/simple": ["http://h/simple/", "http://h/+simple/"],

@@ -1,4 +1,4 @@
-"""The first pages choose a host of files only where they agree on it, and where it may be trusted for that reason."""
+"""The first pages choose a file host only if they agree on it and if it may be trusted."""
 
 from random import Random
 
@@ -51,21 +51,21 @@ def agreed(*urls: str, forbidden: str = "") -> FileOrigin | None:
     return agreed_file_origin(urls, RULE, is_index_here=False, check=check)
 
 
-def test_the_one_host_that_all_name_is_chosen() -> None:
+def test_host_that_all_pages_name_is_chosen() -> None:
     assert agreed(FILES, "https://FILES.example.com:443/b.whl") == FileOrigin("https://files.example.com")
     assert agreed("https://xn--fles-1ra.example.com/a.whl") == FileOrigin("https://xn--fles-1ra.example.com")
 
 
-def test_the_index_itself_needs_no_choice() -> None:
+def test_index_host_needs_no_choice() -> None:
     assert agreed() is None
     assert agreed(OWN) == agreed(OWN, "https://log.example.org/b.whl") == FileOrigin("")
 
 
-def test_one_host_next_to_the_index_itself_is_chosen() -> None:
+def test_single_host_besides_the_index_is_chosen() -> None:
     assert agreed(OWN, FILES) == FileOrigin("https://files.example.com")
 
 
-def test_several_hosts_are_refused_and_named_with_the_setting() -> None:
+def test_several_hosts_are_rejected_and_named_with_the_setting() -> None:
     with pytest.raises(RefusedError) as caught:
         agreed(FILES, MORE)
     setting = """PYPI_ASSETS_ALLOWED_FILE_HOSTS='["files.example.com", "more.example.com"]'"""
@@ -80,14 +80,14 @@ def test_many_hosts_are_not_all_named() -> None:
     assert not mentions(before_setting, "f5.example.com")
 
 
-def test_several_hosts_next_to_the_index_itself_are_left_out() -> None:
-    """As before there was a choice: what the index itself has is read, and other files fail one by one."""
+def test_several_hosts_besides_the_index_are_ignored() -> None:
+    """As without any choice, files at the index itself are read, and the others fail one by one."""
     assert agreed(FILES, OWN, MORE) == FileOrigin("", ("files.example.com", "more.example.com"))
     assert agreed(OWN, "http://files.example.com/a") == FileOrigin("", ("files.example.com",))
     assert agreed(OWN, FILES, forbidden="https://files.example.com") == FileOrigin("", ("files.example.com",))
 
 
-def test_what_is_not_trusted_for_being_named(subtests: pytest.Subtests) -> None:
+def test_untrusted_hosts_are_not_chosen(subtests: pytest.Subtests) -> None:
     for url in NOT_TRUSTED:
         with subtests.test(url=url):
             host = url.removesuffix("/a.whl")
@@ -96,25 +96,25 @@ def test_what_is_not_trusted_for_being_named(subtests: pytest.Subtests) -> None:
 
 
 @pytest.mark.parametrize("url", UNUSABLE)
-def test_what_cannot_be_requested_decides_nothing(url: str) -> None:
+def test_unusable_urls_are_ignored(url: str) -> None:
     assert agreed(url) is None
     assert agreed(url, FILES) == FileOrigin("https://files.example.com")
     assert agreed(url, OWN) == FileOrigin("")
 
 
-def test_a_user_in_a_url_is_shown_nowhere() -> None:
+def test_user_in_a_url_is_not_shown() -> None:
     with pytest.raises(RefusedError) as caught:
         agreed("http://me:secret@files.example.com/a.whl")
     assert "secret" not in str(caught.value)
     assert agreed("https://me:secret@files.example.com/a.whl") == FileOrigin("https://files.example.com")
 
 
-def test_a_host_at_a_forbidden_address_is_not_chosen() -> None:
+def test_host_at_a_private_address_is_not_chosen() -> None:
     with pytest.raises(RefusedError, match=naming("10.0.0.1")):
         agreed(FILES, forbidden="https://files.example.com")
 
 
-def test_an_index_on_this_machine_may_have_its_files_here() -> None:
+def test_local_index_may_have_local_files() -> None:
     checked: list[str] = []
     for url in ("http://localhost:9000/a.whl", "https://localhost:9000/a.whl", FILES):
         found = agreed_file_origin([url], LOCAL_RULE, is_index_here=True, check=checked.append)
@@ -128,14 +128,14 @@ urls = st.sampled_from([OWN, FILES, MORE, *NOT_TRUSTED, *UNUSABLE])
 
 
 @given(st.lists(urls, max_size=6), st.randoms())
-def test_the_order_of_pages_does_not_matter(named: list[str], random: Random) -> None:
+def test_order_of_pages_does_not_matter(named: list[str], random: Random) -> None:
     shuffled = list(named)
     random.shuffle(shuffled)
     assert outcome(named) == outcome(shuffled)
 
 
 @given(st.lists(urls, max_size=6))
-def test_only_a_host_that_all_agree_on_is_ever_chosen(named: list[str]) -> None:
+def test_only_an_agreed_host_is_chosen(named: list[str]) -> None:
     others = {url for url in named if url not in (OWN, *UNUSABLE)}
     found = outcome(named)
     if found == "refused":

@@ -1,4 +1,4 @@
-"""Files read as they come: the consumer's errors are its own, the network's are tried again."""
+"""Files are streamed to a consumer. The consumer's errors are raised unchanged, network failures are retried."""
 
 import hashlib
 import io
@@ -18,7 +18,7 @@ CUT = Answer(200, DATA[:500], {"Content-Length": str(len(DATA))}, is_last=True)
 PROMISED = {"sha256": SHA256, "size": len(DATA), "max_bytes": 10_000}
 
 
-def test_a_consumer_gets_the_bytes_as_they_come() -> None:
+def test_consumer_gets_bytes_on_arrival() -> None:
     def consume(stream: BinaryIO) -> str:
         assert (stream.readable(), stream.seekable(), stream.writable()) == (True, False, False)
         digest = hashlib.sha256(stream.read(1) + stream.read(99))
@@ -33,7 +33,7 @@ def test_a_consumer_gets_the_bytes_as_they_come() -> None:
     assert (fetched.bytes, fetched.requests) == (len(DATA), 1)
 
 
-def test_what_a_consumer_leaves_is_checked_too() -> None:
+def test_unread_bytes_are_checked_too() -> None:
     with answering(WHOLE, Answer(200, DATA[:-1] + b"!")) as loopback, client_of(loopback) as client:
         taken, fetched = client.stream_file(f"{loopback.url}/f", lambda stream: stream.read(3), **PROMISED)
         assert (taken, fetched.bytes) == (DATA[:3], len(DATA))
@@ -41,7 +41,7 @@ def test_what_a_consumer_leaves_is_checked_too() -> None:
             client.stream_file(f"{loopback.url}/f", lambda stream: stream.read(3), **PROMISED)
 
 
-def test_each_try_is_consumed_from_the_start() -> None:
+def test_each_attempt_is_consumed_from_the_start() -> None:
     seen: list[bytes] = []
 
     def consume(stream: BinaryIO) -> int:
@@ -67,7 +67,7 @@ def test_each_try_is_consumed_from_the_start() -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_a_consumers_own_error_comes_up_as_it_is(error: Exception) -> None:
+def test_consumer_error_is_raised_unchanged(error: Exception) -> None:
     def consume(stream: BinaryIO) -> None:
         stream.read(10)
         raise error from KeyError("why")
@@ -80,8 +80,8 @@ def test_a_consumers_own_error_comes_up_as_it_is(error: Exception) -> None:
     assert isinstance(error.__cause__, KeyError)
 
 
-def test_an_interrupted_stream_is_no_broken_archive() -> None:
-    """Readers of archives take OSError for broken bytes: what the network does must not look like it."""
+def test_interrupted_stream_does_not_look_like_a_broken_archive() -> None:
+    """Archive readers take an OSError for broken bytes, so network failures must look different."""
     with answering(CUT) as loopback, client_of(loopback, retries=Retries(1)) as client:
 
         def consume(stream: BinaryIO) -> None:
@@ -96,7 +96,7 @@ def test_an_interrupted_stream_is_no_broken_archive() -> None:
             client.stream_file(f"{loopback.url}/f", consume, **PROMISED)
 
 
-def test_what_came_of_an_interrupted_stream_counts_for_nothing() -> None:
+def test_result_of_an_interrupted_stream_is_discarded() -> None:
     def swallow(stream: BinaryIO) -> str:
         try:
             return f"whole: {len(stream.read())}"
@@ -115,7 +115,7 @@ def test_what_came_of_an_interrupted_stream_counts_for_nothing() -> None:
         assert result == f"whole: {len(DATA)}"
 
 
-def test_a_consumer_that_reads_to_the_end_meets_other_bytes_there() -> None:
+def test_unexpected_bytes_are_reported_at_the_end_of_the_stream() -> None:
     finished: list[bytes] = []
     with answering(Answer(200, DATA[:-1] + b"!")) as loopback, client_of(loopback) as client:
         with pytest.raises(ContentError, match="sha256"):
@@ -125,8 +125,8 @@ def test_a_consumer_that_reads_to_the_end_meets_other_bytes_there() -> None:
 
 
 @pytest.mark.parametrize("page", [b"<p>back soon</p>", b"<p>back soon</p>" * 999, None])
-def test_a_page_in_place_of_a_file_is_no_file(page: bytes | None) -> None:
-    """Unless it has the size of the file: then it may be one."""
+def test_html_page_instead_of_a_file_is_rejected(page: bytes | None) -> None:
+    """A page with the expected size is accepted, since it may be the file."""
     content = page or DATA[:-1] + b"!"
     shown = Answer(200, content, {"Content-Type": "Text/HTML; charset=utf-8"})
     with answering(shown, WHOLE) as loopback, client_of(loopback) as client:
@@ -144,7 +144,7 @@ def test_a_page_in_place_of_a_file_is_no_file(page: bytes | None) -> None:
         client.stream_file(f"{loopback.url}/f", lambda stream: stream.read(3), **PROMISED)
 
 
-def test_a_stream_keeps_to_its_limit() -> None:
+def test_stream_respects_its_limit() -> None:
     taken = io.BytesIO()
     with answering(WHOLE) as loopback, client_of(loopback) as client:
         with pytest.raises(TooLargeError, match=naming(1000)):

@@ -1,4 +1,4 @@
-"""Moments of fuzzing of each parser of what an index says; `make fuzz` does it for long."""
+"""Brief fuzzing of each parser of an index's answers. `make fuzz` runs longer."""
 
 from pathlib import Path
 from random import Random
@@ -16,7 +16,7 @@ BY_NAME = {target.name: target for target in TARGETS}
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
-def test_seeds_keep_the_rules(target: Target) -> None:
+def test_seeds_pass(target: Target) -> None:
     for seed in target.seeds():
         target.check(seed)
 
@@ -24,7 +24,7 @@ def test_seeds_keep_the_rules(target: Target) -> None:
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
 @settings(max_examples=examples(60))
 @given(number=st.integers(0, 2**32 - 1))
-def test_mutated_inputs_keep_the_rules(target: Target, number: int) -> None:
+def test_mutated_inputs_pass(target: Target, number: int) -> None:
     random = Random(number)
     content = random.choice(target.seeds())
     for _ in range(4):
@@ -33,12 +33,12 @@ def test_mutated_inputs_keep_the_rules(target: Target, number: int) -> None:
 
 
 @pytest.mark.nightly
-def test_a_process_of_its_own_ends_without_a_finding(tmp_path: Path) -> None:
-    """The native parsers are in it."""
+def test_fuzzing_in_a_separate_process_finds_nothing(tmp_path: Path) -> None:
+    """This includes the native parsers."""
     assert fuzz_apart(["list of projects"], tmp_path, 1 / 60, seed=7) == 0
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("name", "content"), KEPT)
-def test_what_fuzzing_found_once(name: str, content: bytes) -> None:
+def test_earlier_findings_pass(name: str, content: bytes) -> None:
     BY_NAME[name].check(content)

@@ -1,4 +1,4 @@
-"""Kinds of index: the built-in ones, and one that a package of its own adds, built and installed here."""
+"""Kinds of index: the built-in ones, and one from a separate package that is built and installed here."""
 
 import subprocess
 import sys
@@ -46,7 +46,7 @@ KIND = IndexKind("made-up", Counting)
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that the package was built and installed into."""
+    """Return the folder that the package was built and installed into."""
     source = tmp_path_factory.mktemp("made-up-index")
     (source / "pyproject.toml").write_text(PROJECT)
     (source / "made_up_index.py").write_text(MODULE)
@@ -64,14 +64,14 @@ def _with_package(installed: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     added_kinds.cache_clear()
 
 
-def test_the_registry_has_every_built_in_kind() -> None:
+def test_registry_has_every_builtin_kind() -> None:
     assert set(REGISTRY) == set(BUILT_IN)
     assert all(kind.name == name for name, kind in REGISTRY.items())
 
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("_with_package")
-def test_a_package_adds_a_kind_without_touching_ours() -> None:
+def test_package_adds_a_kind_without_changes_here() -> None:
     settings = load_settings(lister="made-up", index_url="http://127.0.0.1:9/any/path", projects="demo")
     index = index_from(settings)
     assert index.last_serial() == 7
@@ -82,7 +82,7 @@ def test_a_package_adds_a_kind_without_touching_ours() -> None:
 
 
 @pytest.mark.usefixtures("_with_package")
-def test_a_built_in_kind_cannot_be_replaced() -> None:
+def test_builtin_kind_cannot_be_replaced() -> None:
     assert "auto" not in added_kinds()
     assert kind_named("auto") is REGISTRY["auto"]
 
@@ -96,6 +96,6 @@ def test_a_built_in_kind_cannot_be_replaced() -> None:
         ("rss", ["PYPI_ASSETS_LISTER", "rss", "made-up"]),
     ],
 )
-def test_a_broken_package_is_named(name: str, values: list[str]) -> None:
+def test_broken_package_is_named(name: str, values: list[str]) -> None:
     with pytest.raises(SettingsError, match=naming(*values)):
         kind_named(name)

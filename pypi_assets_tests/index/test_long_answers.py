@@ -1,4 +1,4 @@
-"""Hostile answers of hundreds of KB, each a unit repeated within an honest start, take little time and memory."""
+"""Hostile answers of hundreds of KB, made of a repeated unit after a valid start, take little time and memory."""
 
 import resource
 import subprocess
@@ -106,7 +106,7 @@ UNITS = {
 
 
 def bodies(kind: str) -> list[bytes]:
-    """About SIZE bytes each; a header has at most 64 KiB."""
+    """Return bodies of about SIZE bytes each. A header has at most 64 KiB."""
     size = 65_536 if kind == "header" else SIZE
     return [start + unit * (size // len(unit)) for start in STARTS[kind] for unit in UNITS[kind]]
 
@@ -117,8 +117,8 @@ def _limit() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("kind", STARTS)
-def test_no_answer_takes_long_or_much(kind: str) -> None:
-    """In a process of its own; its limit is what Python and all modules take, and 150 MB."""
+def test_long_answers_take_little_time_and_memory(kind: str) -> None:
+    """Run in a separate process, limited to 150 MB more than Python and all modules take."""
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM, kind], capture_output=True, text=True, check=False, preexec_fn=_limit
     )

@@ -1,4 +1,4 @@
-"""Builds the package of the tutorial in docs/indexes.md, installs it, and follows an index with it."""
+"""Build the package of the tutorial in docs/indexes.md, install it, and follow an index with it."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ TUTORIAL = PAGE.partition("\n## Add a kind of index\n")[2].partition("\n## ")[0]
 
 
 def code(language: str) -> str:
-    """Return the only block of code of that language in the tutorial."""
+    """Return the tutorial's only block of code in a language."""
     [block] = re.findall(rf"```{language}\n(.*?)```", TUTORIAL, re.DOTALL)
     return str(block)
 
@@ -43,7 +43,7 @@ def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
 
 
 def on_a_shelf(index: ServedPages) -> None:
-    """Has the index answer as the page describes it."""
+    """Make the index answer as the tutorial describes."""
 
     def answers(path: str) -> Answer | None:
         if path == "/shelf/":
@@ -55,8 +55,8 @@ def on_a_shelf(index: ServedPages) -> None:
         if len(parts) == 3:
             return 200, {"Content-Type": "application/octet-stream"}, files[parts[2]].content
         items = [
-            {"file": name, "sum": hashlib.sha256(one.content).hexdigest(), "pulled": one.yanked}
-            for name, one in files.items()
+            {"file": name, "sum": hashlib.sha256(file.content).hexdigest(), "pulled": file.yanked}
+            for name, file in files.items()
         ]
         return 200, {"Content-Type": "application/json"}, json.dumps({"items": items}).encode()
 

@@ -34,7 +34,7 @@ def read_one(**changes: object) -> IndexFile:
     return read(page(entry(**changes))).files[0]
 
 
-def test_a_page_is_read_whole() -> None:
+def test_page_is_read_completely() -> None:
     assert read(page(entry(), **{"project-status": {"status": "archived"}})) == ProjectPage(
         "demo-pkg",
         5,
@@ -58,14 +58,14 @@ def test_a_page_is_read_whole() -> None:
     )
 
 
-def test_the_texts_of_releases_are_read_and_a_normalized_name_is_none_to_display() -> None:
+def test_release_fields_are_read_and_normalized_name_is_not_a_display_name() -> None:
     found = read(page(name="demo-pkg", versions=["1.0", "2.0a1", "", "v" * 600]))
     assert (found.versions, found.name) == (("1.0", "2.0a1"), None)
     assert read(page()).versions == ()
 
 
 @pytest.mark.parametrize("versions", ["1.0", {"1.0": 1}, [1.0]])
-def test_versions_that_are_no_texts_refuse_the_page(versions: object) -> None:
+def test_page_with_versions_that_are_not_strings_is_rejected(versions: object) -> None:
     with pytest.raises(RefusedError, match=naming("versions")):
         read(page(versions=versions))
 
@@ -92,7 +92,7 @@ def test_yanked_is_a_flag_or_a_reason(yanked: bool | str, expected: tuple[bool, 
         ({"dist_info_metadata": True}, (True, None)),
     ],
 )
-def test_core_metadata_is_found_under_its_old_names(keys: dict[str, object], expected: tuple[bool, str | None]) -> None:
+def test_core_metadata_is_read_from_old_names(keys: dict[str, object], expected: tuple[bool, str | None]) -> None:
     file = read_one(**keys)
     assert (file.core_metadata, file.core_metadata_sha256) == expected
 
@@ -111,16 +111,16 @@ def test_optional_fields_are_read() -> None:
 @pytest.mark.parametrize(
     "filename", ["../../etc/passwd", "a\\b", "..", "a" * 513, "a\nb", "a\x00b", "", ..., 7], ids=str
 )
-def test_an_entry_without_a_plain_filename_is_left_out_and_costs_no_other(filename: object) -> None:
+def test_entry_without_plain_filename_is_skipped_alone(filename: object) -> None:
     found = read(page(entry(filename="fine-1.0.zip"), entry(filename=filename)))
     assert [file.filename for file in found.files] == ["fine-1.0.zip"]
     [broken] = found.broken
     assert broken.problem
-    with pytest.raises(RefusedError, match=naming(URL)):  # else the page would count as empty
+    with pytest.raises(RefusedError, match=naming(URL)):  # otherwise the page would count as empty
         read(page(entry(filename=filename)))
 
 
-def test_a_file_whose_entry_is_broken_is_shown_without_an_address(subtests: pytest.Subtests) -> None:
+def test_file_with_a_broken_entry_has_no_url(subtests: pytest.Subtests) -> None:
     cases = [
         {"url": ...},
         {"url": "https://[::1/a"},
@@ -151,13 +151,13 @@ def test_a_file_whose_entry_is_broken_is_shown_without_an_address(subtests: pyte
             assert json.loads(broken.text)["filename"] == broken.name
 
 
-def test_of_a_file_that_is_listed_twice_the_first_entry_counts() -> None:
+def test_first_entry_of_a_duplicate_file_counts() -> None:
     found = read(page(entry(size=1), entry(size=2)))
     assert [file.size for file in found.files] == [1]
     assert len(found.broken) == 1
 
 
-def test_pages_that_break_the_protocol_are_refused(subtests: pytest.Subtests) -> None:
+def test_pages_that_break_the_protocol_are_rejected(subtests: pytest.Subtests) -> None:
     cases = [
         ([], []),
         (page(meta=...), ["meta"]),
@@ -177,7 +177,7 @@ def test_pages_that_break_the_protocol_are_refused(subtests: pytest.Subtests) ->
             read(document)
 
 
-def test_a_serial_in_the_header_will_do() -> None:
+def test_serial_in_the_header_is_accepted() -> None:
     assert read(page(meta={"api-version": "1.0"}), header_serial=9).last_serial == 9
 
 
@@ -187,7 +187,7 @@ def test_broken_json_is_transient(body: bytes) -> None:
         read(body)
 
 
-def test_an_address_is_joined_with_that_of_the_page(subtests: pytest.Subtests) -> None:
+def test_url_is_joined_with_the_page_url(subtests: pytest.Subtests) -> None:
     cases = [
         "https://files.example.org/packages/ab/cd/demo_pkg-1.0.tar.gz",
         "http://files.example.org/a%20b/x~1+2!3.whl",

@@ -20,12 +20,12 @@ def body(**document: object) -> io.BytesIO:
 @pytest.mark.parametrize(
     "listing", [body(meta=META, projects=PROJECTS), body(projects=PROJECTS, meta=META)], ids=["meta first", "meta last"]
 )
-def test_the_serial_is_found_on_either_side_of_the_projects(listing: io.BytesIO) -> None:
+def test_serial_is_read_before_or_after_the_projects(listing: io.BytesIO) -> None:
     assert read_listing_serial(listing, URL) == 7
     assert list(read_listed_projects(listing, URL)) == [ListedProject("Demo.Pkg", 7), ListedProject("demo_lib", None)]
 
 
-def test_an_empty_index_lists_nothing() -> None:
+def test_empty_index_lists_nothing() -> None:
     assert list(read_listed_projects(body(meta=META, projects=[]), URL)) == []
 
 
@@ -41,7 +41,7 @@ def test_an_empty_index_lists_nothing() -> None:
     ],
     ids=lambda listing: listing.getvalue().decode()[:60],
 )
-def test_what_is_no_list_of_projects_is_refused_instead_of_empty(listing: io.BytesIO) -> None:
+def test_content_that_is_not_a_project_list_is_rejected(listing: io.BytesIO) -> None:
     with pytest.raises(RefusedError, match=naming(URL)):
         list(read_listed_projects(listing, URL))
 
@@ -59,7 +59,7 @@ def test_what_is_no_list_of_projects_is_refused_instead_of_empty(listing: io.Byt
         ({"name": "a", "_last-serial": 2**63}, [ListedProject("a", None)]),
     ],
 )
-def test_a_broken_entry_costs_no_other(entry: object, listed: list[ListedProject]) -> None:
+def test_broken_entry_does_not_affect_others(entry: object, listed: list[ListedProject]) -> None:
     first, broken, *rest = read_listed_projects(body(meta=META, projects=[PROJECTS[0], entry, PROJECTS[1]]), URL)
     assert first == ListedProject("Demo.Pkg", 7)
     assert isinstance(broken, BrokenEntry)
@@ -68,13 +68,13 @@ def test_a_broken_entry_costs_no_other(entry: object, listed: list[ListedProject
 
 
 @pytest.mark.parametrize("listing", [body(projects=[]), body(meta={"api-version": "2.0"}), io.BytesIO(b"[]")])
-def test_an_unknown_version_is_refused(listing: io.BytesIO) -> None:
+def test_unknown_api_version_is_rejected(listing: io.BytesIO) -> None:
     with pytest.raises(RefusedError):
         read_listing_serial(listing, URL)
 
 
 @pytest.mark.parametrize("keep", [0, 1, 40, 100, -1])
-def test_a_list_cut_short_is_an_error_and_not_a_shorter_list(keep: int) -> None:
+def test_truncated_list_is_an_error(keep: int) -> None:
     whole = json.dumps({"meta": META, "projects": PROJECTS}).encode()
     with pytest.raises(TransientError):
         list(read_listed_projects(io.BytesIO(whole[:keep]), URL))

@@ -1,4 +1,4 @@
-"""What the crawl uses of an index is what the protocol names, and nothing else."""
+"""The crawl uses only those attributes of an index that the protocol names."""
 
 import ast
 from pathlib import Path
@@ -14,7 +14,7 @@ NAMED = {name for name in dir(PackageIndex) if not name.startswith("_")}
 
 
 def used_of_an_index(path: Path) -> set[str]:
-    """The attributes that a module reads of what it calls `index` or `crawler.index`."""
+    """Return the attributes that a module reads from names like `index` or `crawler.index`."""
     nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     return {
         node.attr
@@ -23,7 +23,7 @@ def used_of_an_index(path: Path) -> set[str]:
     }
 
 
-def test_the_crawl_knows_the_protocol_alone(subtests: pytest.Subtests) -> None:
+def test_crawl_uses_only_the_protocol(subtests: pytest.Subtests) -> None:
     for path in CRAWL:
         with subtests.test(path=path):
             source = path.read_text(encoding="utf-8")
@@ -31,10 +31,10 @@ def test_the_crawl_knows_the_protocol_alone(subtests: pytest.Subtests) -> None:
             assert used_of_an_index(path) <= NAMED
 
 
-def test_the_client_gives_all_that_is_named() -> None:
+def test_client_implements_the_protocol() -> None:
     assert {name for name in NAMED if not hasattr(IndexClient, name)} <= {"index_url", "changelog_url"}
     with IndexClient("http://127.0.0.1:9/simple/", changelog_url="http://127.0.0.1:9/pypi") as client:
-        index: PackageIndex = client  # mypy holds the signatures
+        index: PackageIndex = client  # mypy checks the signatures
         assert (index.index_url, index.changelog_url) == ("http://127.0.0.1:9/simple/", "http://127.0.0.1:9/pypi")
         assert not index.is_observed
         assert index.observe(lambda *_: pytest.fail("an index with serials needs no looking at")) == Observation()

@@ -1,4 +1,4 @@
-"""Files read in parts, against a real index on this machine, also one whose servers do not keep the rules."""
+"""Partial reads of files from a real local index, including servers that break the rules."""
 
 import hashlib
 import io
@@ -85,7 +85,7 @@ def wheel(_wheel: Wheel) -> Wheel:
     return _wheel
 
 
-def test_parts_are_requested_by_absolute_ranges_and_nothing_else(wheel: Wheel) -> None:
+def test_parts_are_requested_only_by_absolute_ranges(wheel: Wheel) -> None:
     size = len(wheel.content)
     with wheel.open() as file:
         assert file.size == size
@@ -103,7 +103,7 @@ def test_parts_are_requested_by_absolute_ranges_and_nothing_else(wheel: Wheel) -
         assert fetched.seconds > 0
 
 
-def test_beyond_the_end_nothing_is_requested(wheel: Wheel) -> None:
+def test_read_beyond_the_end_makes_no_request(wheel: Wheel) -> None:
     size = len(wheel.content)
     with wheel.open() as file:
         assert file.read_at(size, 10) == file.read_at(size + 10, 1) == file.read_at(3, 0) == b""
@@ -114,7 +114,7 @@ def test_beyond_the_end_nothing_is_requested(wheel: Wheel) -> None:
             file.read_at(-1, 10)
 
 
-def test_all_of_a_file_is_fetched_as_such_and_checked_and_kept(wheel: Wheel) -> None:
+def test_read_of_everything_fetches_checks_and_keeps_the_file(wheel: Wheel) -> None:
     size = len(wheel.content)
     with wheel.open() as file:
         assert file.read_at(0, size + 99) == wheel.content
@@ -126,8 +126,8 @@ def test_all_of_a_file_is_fetched_as_such_and_checked_and_kept(wheel: Wheel) -> 
     assert whole.closed
 
 
-def test_a_server_that_ignores_ranges_gets_one_request(wheel: Wheel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "SPOOLED_BYTES", 100)  # the rest goes to disk
+def test_server_that_ignores_ranges_gets_one_request(wheel: Wheel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "SPOOLED_BYTES", 100)  # the rest is spooled to disk
     wheel.misbehaves(ignores_ranges)
     with wheel.open() as file:
         assert file.read_at(10, 20) == wheel.content[10:30]
@@ -152,7 +152,7 @@ WRONG_RANGES = {
 
 
 @pytest.mark.parametrize("wrong", WRONG_RANGES.values(), ids=WRONG_RANGES)
-def test_wrong_ranges_are_made_up_for_by_the_whole_file(wheel: Wheel, wrong: dict[str, Any]) -> None:
+def test_wrong_ranges_fall_back_to_the_whole_file(wheel: Wheel, wrong: dict[str, Any]) -> None:
     wheel.misbehaves(answers_ranges(wheel.content, **wrong))
     with wheel.open() as file:
         assert file.read_at(10, 20) == wheel.content[10:30]
@@ -161,7 +161,7 @@ def test_wrong_ranges_are_made_up_for_by_the_whole_file(wheel: Wheel, wrong: dic
         assert (file.fetched.bytes, file.fetched.requests) == (len(wheel.content), 2)
 
 
-def test_a_range_without_its_place_is_not_believed(wheel: Wheel) -> None:
+def test_range_without_position_is_rejected(wheel: Wheel) -> None:
     wheel.misbehaves(lambda request: Response(b"x" * 20, 206) if "range" in request.headers else None)
     with wheel.open() as file:
         assert file.read_at(10, 20) == wheel.content[10:30]
@@ -169,13 +169,13 @@ def test_a_range_without_its_place_is_not_believed(wheel: Wheel) -> None:
 
 @pytest.mark.parametrize("wrong_by", [-100, 100])
 @pytest.mark.parametrize("offset", [10, -20], ids=["start", "end"])
-def test_a_size_that_the_page_has_wrong_is_found_out(wheel: Wheel, wrong_by: int, offset: int) -> None:
+def test_wrong_size_on_the_page_is_detected(wheel: Wheel, wrong_by: int, offset: int) -> None:
     size = len(wheel.content) + wrong_by
     with wheel.open(size=size) as file, pytest.raises(ContentError, match=naming(size)):
         file.read_at(offset % size, 20)
 
 
-def test_a_range_cut_short_is_tried_again(wheel: Wheel) -> None:
+def test_truncated_range_is_retried(wheel: Wheel) -> None:
     short = answers_ranges(wheel.content, cut=3)
     wheel.misbehaves(at_first(short, 2))
     with wheel.open() as file:
@@ -191,9 +191,7 @@ def test_a_range_cut_short_is_tried_again(wheel: Wheel) -> None:
 @pytest.mark.parametrize(
     ("status", "error", "requests"), [(503, TransientError, 3), (404, NotOnIndexError, 1), (403, RefusedError, 1)]
 )
-def test_failures_are_typed_as_for_any_request(
-    wheel: Wheel, status: int, error: type[Exception], requests: int
-) -> None:
+def test_range_failures_have_the_usual_types(wheel: Wheel, status: int, error: type[Exception], requests: int) -> None:
     wheel.misbehaves(answers_files(status))
     with wheel.open() as file:
         with pytest.raises(error, match=naming(status)):
@@ -205,7 +203,7 @@ def test_failures_are_typed_as_for_any_request(
         assert file.fetched.requests == 3
 
 
-def test_a_file_too_large_to_fetch_can_be_read_in_parts(wheel: Wheel) -> None:
+def test_file_too_large_to_fetch_can_be_read_in_parts(wheel: Wheel) -> None:
     size = len(wheel.content)
     with wheel.open(max_bytes=size - 1) as file:
         assert file.read_at(10, 20) == wheel.content[10:30]
@@ -215,7 +213,7 @@ def test_a_file_too_large_to_fetch_can_be_read_in_parts(wheel: Wheel) -> None:
         assert [request[2] for request in wheel.received] == ["bytes=10-29", f"bytes=0-{size - 1}"]
 
 
-def test_a_whole_file_of_other_bytes_is_refused(wheel: Wheel) -> None:
+def test_whole_file_with_unexpected_bytes_is_rejected(wheel: Wheel) -> None:
     wheel.misbehaves(lambda request: Response(wheel.content[:-1] + b"!") if is_file(request) else None)
     with wheel.open() as file:
         for read in (file.whole, lambda: file.read_at(10, 20), lambda: file.read_at(0, file.size)):
@@ -235,7 +233,7 @@ def test_redirects_are_followed_for_ranges_too(wheel: Wheel) -> None:
         assert (file.fetched.bytes, file.fetched.requests) == (20, 2)
 
 
-def test_each_hop_of_a_range_is_checked(wheel: Wheel) -> None:
+def test_each_redirect_of_a_range_is_checked(wheel: Wheel) -> None:
     wheel.misbehaves(redirects_files(lambda request: str(request.url.replace(hostname="localhost"))))
     with wheel.open() as file, pytest.raises(RefusedError, match="localhost"):
         file.read_at(10, 20)
@@ -244,7 +242,7 @@ def test_each_hop_of_a_range_is_checked(wheel: Wheel) -> None:
         assert file.read_at(10, 20) == wheel.content[10:30]
 
 
-def test_the_index_credentials_are_sent_with_ranges_to_its_own_host_only(wheel: Wheel) -> None:
+def test_range_credentials_are_sent_only_to_the_index_host(wheel: Wheel) -> None:
     seen: list[tuple[str | None, str | None]] = []
     wheel.misbehaves(
         lambda request: seen.append((request.url.hostname, request.headers.get("authorization"))),
@@ -259,7 +257,7 @@ def test_the_index_credentials_are_sent_with_ranges_to_its_own_host_only(wheel: 
 # Sidecars
 
 
-def test_a_sidecar_is_requested_once(wheel: Wheel) -> None:
+def test_sidecar_is_requested_once(wheel: Wheel) -> None:
     with wheel.open() as file:
         sidecar = file.sidecar()
         assert sidecar is not None
@@ -271,14 +269,14 @@ def test_a_sidecar_is_requested_once(wheel: Wheel) -> None:
         assert file.sidecar() == sidecar
 
 
-def test_without_a_sidecar_on_the_page_none_is_requested(wheel: Wheel) -> None:
+def test_sidecar_missing_from_the_page_is_not_requested(wheel: Wheel) -> None:
     with wheel.open(has_sidecar=False) as file:
         assert file.sidecar() is None
     assert wheel.received == []
 
 
 @pytest.mark.parametrize("fault", [answers_sidecars(404), answers_sidecars(403), answers_sidecars(200, b"Name: other")])
-def test_a_sidecar_that_cannot_be_trusted_is_none_at_all(wheel: Wheel, fault: Faults) -> None:
+def test_untrusted_sidecar_is_ignored(wheel: Wheel, fault: Faults) -> None:
     wheel.misbehaves(fault)
     with wheel.open() as file:
         assert file.sidecar() is None
@@ -287,13 +285,13 @@ def test_a_sidecar_that_cannot_be_trusted_is_none_at_all(wheel: Wheel, fault: Fa
     assert len(wheel.received) == 1
 
 
-def test_an_unbounded_sidecar_is_not_read(wheel: Wheel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unbounded_sidecar_is_not_read(wheel: Wheel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MAX_SIDECAR_BYTES", 10)
     with wheel.open() as file:
         assert file.sidecar() is None
 
 
-def test_a_sidecar_that_fails_for_now_can_be_read_later(wheel: Wheel) -> None:
+def test_transient_sidecar_failure_can_be_retried(wheel: Wheel) -> None:
     wheel.misbehaves(at_first(answers_sidecars(503), 3))
     with wheel.open() as file:
         with pytest.raises(TransientError):
@@ -302,7 +300,7 @@ def test_a_sidecar_that_fails_for_now_can_be_read_later(wheel: Wheel) -> None:
         assert file.fetched.requests == 4
 
 
-def test_the_sidecar_lies_next_to_the_file_not_next_to_its_fragment(wheel: Wheel) -> None:
+def test_sidecar_url_ignores_the_fragment(wheel: Wheel) -> None:
     with (
         wheel.index.client() as client,
         client.open_ranges(
@@ -321,7 +319,7 @@ def test_the_sidecar_lies_next_to_the_file_not_next_to_its_fragment(wheel: Wheel
 
 
 @pytest.mark.parametrize("fault", [lambda _: None, ignores_ranges, answers_sidecars(404)])
-def test_a_distribution_reads_in_parts_as_it_does_whole(wheel: Wheel, fault: Faults) -> None:
+def test_distribution_reads_the_same_in_parts_and_whole(wheel: Wheel, fault: Faults) -> None:
     local = read_distribution(io.BytesIO(wheel.content), wheel.file.filename)
     wheel.misbehaves(fault)
     with wheel.open() as file:
@@ -332,7 +330,7 @@ def test_a_distribution_reads_in_parts_as_it_does_whole(wheel: Wheel, fault: Fau
     assert len(wheel.received) == 1
 
 
-def test_what_the_network_does_is_no_property_of_the_distribution(wheel: Wheel) -> None:
+def test_network_failure_is_not_recorded_for_the_distribution(wheel: Wheel) -> None:
     wheel.misbehaves(answers_files(503))
     with wheel.open() as file, pytest.raises(TransientError, match=naming(503)):
         read_distribution(file, wheel.file.filename)

@@ -14,7 +14,7 @@ def most_in_a_second(grants: list[float]) -> int:
 
 
 class Arrivals:
-    """A clock that stands still while a caller sleeps, as it does for callers that come at the same moment."""
+    """A clock that stops while a caller sleeps, as for callers that arrive at the same moment."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -39,7 +39,7 @@ class Arrivals:
     burst_s=st.floats(0, 1),
     gaps=st.lists(st.sampled_from([0.0, 0.0, 0.0, 0.01, 0.3, 1.0, 30.0]), min_size=1, max_size=120),
 )
-def test_no_second_holds_more_than_the_rate_and_its_burst(rate: float, burst_s: float, gaps: list[float]) -> None:
+def test_requests_per_second_are_bounded_by_rate_and_burst(rate: float, burst_s: float, gaps: list[float]) -> None:
     arrivals = Arrivals()
     limit = RateLimit(rate, burst_s=burst_s, clock=arrivals.clock, sleep=arrivals.sleep)
     grants = []
@@ -64,10 +64,10 @@ def test_threads_share_one_rate() -> None:
         thread.join()
     assert len(grants) == 200
     assert most_in_a_second(grants) <= 40
-    assert max(grants) - 100 <= 200 / 20  # and no slower than set
+    assert max(grants) - 100 <= 200 / 20  # and not slower than configured
 
 
-def test_a_rest_is_worth_one_second_and_not_more() -> None:
+def test_idle_time_earns_at_most_one_second() -> None:
     arrivals = Arrivals()
     limit = RateLimit(10, clock=arrivals.clock, sleep=arrivals.sleep)
     arrivals.now = 3600.0
@@ -76,7 +76,7 @@ def test_a_rest_is_worth_one_second_and_not_more() -> None:
     assert grants[10] > 3600.0
 
 
-def test_an_unbounded_rate_can_be_held() -> None:
+def test_unbounded_rate_can_be_held() -> None:
     arrivals = Arrivals()
     limit = RateLimit(math.inf, burst_s=0, clock=arrivals.clock, sleep=arrivals.sleep)
     assert [arrivals.granted_at(limit) for _ in range(100)] == [0.0] * 100
@@ -84,7 +84,7 @@ def test_an_unbounded_rate_can_be_held() -> None:
     assert [arrivals.granted_at(limit) for _ in range(100)] == [30.0] * 100
 
 
-def test_a_hold_stops_everyone() -> None:
+def test_hold_stops_all_callers() -> None:
     arrivals = Arrivals()
     limit = RateLimit(10, clock=arrivals.clock, sleep=arrivals.sleep)
     limit.hold(30)

@@ -1,4 +1,4 @@
-"""Requests keep to rates, retry transient failures, follow checked redirects, and fail with typed errors."""
+"""Requests respect rates, retry transient failures, follow checked redirects, and raise typed errors."""
 
 import io
 import socket
@@ -25,7 +25,7 @@ from pypi_assets_tests.naming import naming
 # Politeness
 
 
-def test_every_request_names_the_client() -> None:
+def test_requests_name_the_client() -> None:
     with answering(PAGE) as loopback, client_of(loopback, contact="ops@example.org") as client:
         client.project_page("demo")
         headers = loopback.received[0].headers
@@ -35,7 +35,7 @@ def test_every_request_names_the_client() -> None:
     assert headers["accept"] == "application/vnd.pypi.simple.v1+json"
 
 
-def test_a_contact_cannot_smuggle_headers() -> None:
+def test_contact_cannot_inject_headers() -> None:
     with pytest.raises(ValueError, match="X-Evil"):
         user_agent("a\r\nX-Evil: 1")
 
@@ -67,7 +67,7 @@ def test_threads_share_the_connections_and_keep_them() -> None:
     assert max(at_once) == 3
 
 
-def test_answers_without_a_used_body_cost_no_connection() -> None:
+def test_unused_bodies_do_not_cost_a_connection() -> None:
     answers = [Answer(301, b"away", {"Location": "/simple/demo/"}), PAGE, Answer(304, headers={"Content-Length": ""})]
     with answering(*answers, Answer(404, b"x" * 10_000)) as loopback, client_of(loopback) as client:
         client.project_page("demo")
@@ -78,7 +78,7 @@ def test_answers_without_a_used_body_cost_no_connection() -> None:
         assert (len(loopback.received), loopback.connections) == (6, 1)
 
 
-def test_all_requests_keep_to_one_rate() -> None:
+def test_all_requests_share_one_rate() -> None:
     clock = FakeTime()
     with answering(PAGE) as loopback, client_of(loopback, clock, rates=Rates(rate_of(clock, 10.0))) as client:
         for _ in range(31):
@@ -113,7 +113,7 @@ def test_transient_failures_are_retried(trouble: Answer, requested_pause_s: floa
     assert second <= max(3, requested_pause_s)
 
 
-def test_an_exhausted_failure_is_raised_with_its_pause() -> None:
+def test_exhausted_retries_raise_with_the_pause() -> None:
     clock = FakeTime()
     trouble = Answer(429, headers={"Retry-After": "7"})
     with answering(trouble) as loopback, client_of(loopback, clock, retries=Retries(3)) as client:
@@ -123,7 +123,7 @@ def test_an_exhausted_failure_is_raised_with_its_pause() -> None:
     assert caught.value.retry_after_s == 7.0
 
 
-def test_an_index_that_requests_an_hours_pause_gets_no_retry() -> None:
+def test_long_retry_after_is_not_retried() -> None:
     clock = FakeTime()
     with answering(Answer(503, headers={"Retry-After": "3600"})) as loopback, client_of(loopback, clock) as client:
         with pytest.raises(TransientError) as caught:
@@ -133,7 +133,7 @@ def test_an_index_that_requests_an_hours_pause_gets_no_retry() -> None:
     assert clock.slept == []
 
 
-def test_one_429_stops_all_threads() -> None:
+def test_429_pauses_all_threads() -> None:
     clock = FakeTime()
     trouble = Answer(429, headers={"Retry-After": "30"})
     with answering(trouble, PAGE) as loopback, client_of(loopback, clock, retries=Retries(1)) as client:
@@ -144,7 +144,7 @@ def test_one_429_stops_all_threads() -> None:
 
 
 class Holds:
-    """A rate that others share, and the calls of it."""
+    """A shared rate that records its calls."""
 
     def __init__(self) -> None:
         self.calls: list[float | None] = []
@@ -156,7 +156,7 @@ class Holds:
         self.calls.append(seconds)
 
 
-def test_a_shared_rate_is_held_when_limits_are_exceeded() -> None:
+def test_shared_rate_is_held_when_limits_are_exceeded() -> None:
     pages, changelog = Holds(), Holds()
     troubles = [
         Answer(429, headers={"Retry-After": "7"}),
@@ -191,7 +191,7 @@ def test_retry_after_is_seconds_or_a_date(monkeypatch: pytest.MonkeyPatch) -> No
     assert retry_after_s(None) is None
 
 
-def test_each_hop_of_a_redirect_is_checked() -> None:
+def test_each_redirect_is_checked() -> None:
     with serving(lambda _: Answer(200, DATA)) as loopback, client_of(loopback) as client:
         with answering(Answer(302, headers={"Location": f"{loopback.other_url}/f"})) as door:
             with pytest.raises(RefusedError, match="localhost"):
@@ -219,7 +219,7 @@ def test_each_hop_of_a_redirect_is_checked() -> None:
         "//",
     ],
 )
-def test_a_redirect_to_nonsense_is_refused(location: str) -> None:
+def test_invalid_redirect_is_rejected(location: str) -> None:
     with (
         answering(Answer(302, headers={"Location": location})) as loopback,
         client_of(loopback) as client,
@@ -228,10 +228,10 @@ def test_a_redirect_to_nonsense_is_refused(location: str) -> None:
         fetch(client, f"{loopback.url}/f")
 
 
-def test_a_body_that_drips_is_not_waited_for() -> None:
+def test_dripping_body_is_not_waited_for() -> None:
     class SlowTime(FakeTime):
         def __call__(self) -> float:
-            self.now += 900  # one chunk may take that long, two may not
+            self.now += 900  # one chunk may take that long, but two may not
             return self.now
 
     with (
@@ -242,7 +242,7 @@ def test_a_body_that_drips_is_not_waited_for() -> None:
         fetch(client, f"{loopback.url}/f", sha256=None, size=None, max_bytes=10_000_000)
 
 
-def test_who_reads_slowly_does_not_make_the_body_slow() -> None:
+def test_slow_consumer_does_not_count_as_slow_body() -> None:
     clock = FakeTime()
 
     class SlowSink(io.BytesIO):
@@ -260,7 +260,7 @@ def test_who_reads_slowly_does_not_make_the_body_slow() -> None:
 
 @contextmanager
 def resetting() -> Iterator[str]:
-    """The URL of a server that resets every connection at the first request."""
+    """Yield the URL of a server that resets every connection at the first request."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def reset() -> None:
@@ -279,7 +279,7 @@ def resetting() -> Iterator[str]:
             thread.join()
 
 
-def test_connections_that_are_reset_are_tried_again() -> None:
+def test_reset_connections_are_retried() -> None:
     with answering(PAGE) as loopback, resetting() as url:
         clock = FakeTime()
         with (
@@ -290,7 +290,7 @@ def test_connections_that_are_reset_are_tried_again() -> None:
     assert len(clock.slept) == 2
 
 
-def test_a_dead_server_is_named() -> None:
+def test_unreachable_server_is_named() -> None:
     with answering(PAGE) as loopback:
         pass
     with client_of(loopback, retries=Retries(2)) as client, pytest.raises(TransientError) as caught:
@@ -298,7 +298,7 @@ def test_a_dead_server_is_named() -> None:
     assert f"{loopback.url}/simple/demo/" in str(caught.value)
 
 
-def test_an_unknown_host_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_host_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "*")
     url = "http://index.invalid"
     with (
@@ -309,7 +309,7 @@ def test_an_unknown_host_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "index.invalid" in str(caught.value)
 
 
-def test_a_silent_server_times_out() -> None:
+def test_silent_server_times_out() -> None:
     done = threading.Event()
 
     def answer(_: Request) -> Answer:
@@ -323,7 +323,7 @@ def test_a_silent_server_times_out() -> None:
         done.set()
 
 
-def test_credentials_go_to_their_origin_only_and_into_no_error() -> None:
+def test_credentials_are_sent_only_to_their_origin_and_hidden_from_errors() -> None:
     with answering(Answer(403)) as other, serving(lambda _: Answer(403)) as loopback:
         secret = loopback.url.replace("http://", "http://me:hush%21@")
         with client_of(loopback, index_url=f"{secret}/simple/", changelog_url=f"{secret}/pypi") as client:

@@ -25,7 +25,7 @@ def test_own_and_allowed_hosts_are_accepted(url: str) -> None:
     RULE.check(url)
 
 
-def test_everything_else_is_refused(subtests: pytest.Subtests) -> None:
+def test_other_hosts_are_rejected(subtests: pytest.Subtests) -> None:
     cases = [
         "https://evil.example.org/a",
         "https://x.org/a",
@@ -49,13 +49,13 @@ def test_everything_else_is_refused(subtests: pytest.Subtests) -> None:
             RULE.check(url)
 
 
-def test_http_is_allowed_where_the_index_is_http() -> None:
+def test_http_is_allowed_if_the_index_uses_http() -> None:
     rule = host_rule("http://[::1]:8080/simple/", "http://[::1]:8080/pypi", [])
     rule.check("http://[::1]:8081/a")
     rule.check("https://[::1]/a")
 
 
-def test_secrets_are_cut_out() -> None:
+def test_secrets_are_redacted() -> None:
     assert redact("https://me:p%40ss@index.example.org/a@b") == "https://index.example.org/a@b"
     assert redact("//me@index.example.org") == "//index.example.org"
     assert redact("https://index.example.org/a@b") == "https://index.example.org/a@b"
@@ -66,13 +66,13 @@ def test_secrets_are_cut_out() -> None:
     assert split_credentials("https://index.example.org/a") == ("https://index.example.org/a", None)
 
 
-def test_an_origin_is_scheme_host_and_port() -> None:
+def test_origin_is_scheme_host_and_port() -> None:
     assert origin("https://Index.example.org:443/a") == origin("https://index.example.org")
     assert origin("http://index.example.org") != origin("https://index.example.org")
     assert origin("https://index.example.org:444") != origin("https://index.example.org")
 
 
-def test_an_origin_that_pages_chose_is_exactly_that_origin() -> None:
+def test_chosen_origin_matches_exactly() -> None:
     rule = replace(RULE, file_origin="https://chosen.example.com")
     rule.check("https://chosen.example.com/a.whl")
     rule.check("https://Chosen.example.com:443/a.whl")
@@ -82,13 +82,13 @@ def test_an_origin_that_pages_chose_is_exactly_that_origin() -> None:
             rule.check(url)
 
 
-def test_a_refusal_names_the_host_and_the_whole_setting() -> None:
+def test_rejection_names_the_host_and_the_complete_setting() -> None:
     for chosen, listed in (("https://chosen.example.com", '["chosen.example.com", "x.example.com"]'), ("", '["x.')):
         with pytest.raises(RefusedError, match=naming("PYPI_ASSETS_ALLOWED_FILE_HOSTS", listed)):
             replace(RULE, file_origin=chosen).check("https://x.example.com/a.whl")
 
 
-def test_a_list_may_name_the_usual_port() -> None:
+def test_allowed_host_may_include_the_default_port() -> None:
     rule = host_rule("https://index.example.org/simple/", "https://index.example.org/pypi", ["x.org:443"])
     rule.check("https://x.org/a")
     rule.check("https://x.org:443/a")

@@ -1,4 +1,4 @@
-"""What is believed of what pages show, and which events follow."""
+"""The changes that are accepted from shown pages, and the events that follow."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ def page(*files: ShownFile) -> ShownPage:
 
 
 class Looking:
-    """Looks at a project again and again, ten seconds apart, where five must lie between two that agree."""
+    """A series of polls of one project, ten seconds apart. Confirmation needs at least five seconds between polls."""
 
     def __init__(self, *first: ShownFile) -> None:
         self.known, self.now = KnownPage("demo"), 0.0
@@ -40,10 +40,10 @@ class Looking:
     @property
     def shown(self) -> set[tuple[str, str | None, bool]]:
         files = self.known.project_page("demo", 1).files
-        return {(one.filename, one.sha256 and one.sha256[0], one.yanked) for one in files}
+        return {(file.filename, file.sha256 and file.sha256[0], file.yanked) for file in files}
 
 
-def test_the_first_look_believes_everything() -> None:
+def test_first_poll_accepts_everything() -> None:
     found = compare(KnownPage("demo"), page(file(WHEEL), file(SDIST, yanked=True)), 0.0, 5.0)
     assert [(event.version, event.action) for event in found.events] == [
         (None, "create"),
@@ -54,9 +54,9 @@ def test_the_first_look_believes_everything() -> None:
     assert not found.is_waiting
 
 
-def test_a_content_without_a_time_of_upload_has_that_of_its_first_sighting() -> None:
+def test_content_without_upload_time_has_its_first_sighting() -> None:
     def seen(looking: Looking) -> dict[str, str | None]:
-        return {one.filename: one.first_seen_at for one in looking.known.project_page("demo", 1).files}
+        return {file.filename: file.first_seen_at for file in looking.known.project_page("demo", 1).files}
 
     dated = replace(file(OTHER).file, uploaded_at="2026-01-02T03:04:05Z")
     looking = Looking(file(WHEEL), ShownFile(dated, {}))
@@ -69,7 +69,7 @@ def test_a_content_without_a_time_of_upload_has_that_of_its_first_sighting() -> 
     looking.look(page(*both))
     looking.look(page(*both, file(SDIST)))
     assert SDIST not in seen(looking)
-    for _ in range(4):  # it is back, with the bytes of before
+    for _ in range(4):  # it is back with the same bytes as before
         looking.look(page(*both, file(SDIST)))
     assert seen(looking)[SDIST] == "1970-01-01T00:00:20Z"
     looking.look(page(file(WHEEL, "b"), *both[1:], file(SDIST)))
@@ -79,13 +79,13 @@ def test_a_content_without_a_time_of_upload_has_that_of_its_first_sighting() -> 
     assert seen(looking)[WHEEL] is None
 
 
-def test_a_new_file_counts_at_once_and_nothing_follows_from_the_same_page() -> None:
+def test_new_file_counts_immediately_and_unchanged_page_adds_nothing() -> None:
     looking = Looking(file(WHEEL))
     assert looking.look(page(file(WHEEL), file(SDIST))) == [("1.0", f"add source file {SDIST}")]
     assert looking.look(page(file(WHEEL), file(SDIST))) == []
 
 
-def test_a_removal_counts_after_two_looks_that_agree() -> None:
+def test_removal_counts_after_two_matching_polls() -> None:
     looking = Looking(file(WHEEL), file(SDIST))
     assert looking.look(page(file(WHEEL))) == []
     assert (SDIST, "a", False) in looking.shown
@@ -93,7 +93,7 @@ def test_a_removal_counts_after_two_looks_that_agree() -> None:
     assert looking.shown == {(WHEEL, "a", False)}
 
 
-def test_looks_too_soon_after_each_other_do_not_confirm() -> None:
+def test_polls_too_close_together_do_not_confirm() -> None:
     looking = Looking(file(WHEEL), file(SDIST))
     looking.look(page(file(WHEEL)))
     found = compare(looking.known, page(file(WHEEL)), looking.now + 4.9, 5.0)
@@ -101,20 +101,20 @@ def test_looks_too_soon_after_each_other_do_not_confirm() -> None:
     assert found.is_waiting
 
 
-def test_a_look_that_contradicts_ends_the_waiting() -> None:
+def test_contradicting_poll_ends_the_wait() -> None:
     looking = Looking(file(WHEEL), file(SDIST))
     looking.look(page(file(WHEEL)))
     assert not looking.compared(page(file(WHEEL), file(SDIST))).is_waiting
     assert looking.look(page(file(WHEEL))) == []
 
 
-def test_all_files_of_a_release_go_with_one_event() -> None:
+def test_all_files_of_a_release_are_removed_by_one_event() -> None:
     looking = Looking(file(WHEEL), file(SDIST), file("demo-2.0.tar.gz"))
     looking.look(page(file("demo-2.0.tar.gz")))
     assert looking.look(page(file("demo-2.0.tar.gz"))) == [("1.0", "remove release")]
 
 
-def test_a_missing_page_counts_after_two_looks_and_what_returns_too() -> None:
+def test_missing_and_returning_pages_count_after_two_polls() -> None:
     looking = Looking(file(WHEEL), file(SDIST))
     assert looking.look(None) == []
     assert looking.look(None) == [(None, "remove project")]
@@ -128,14 +128,14 @@ def test_a_missing_page_counts_after_two_looks_and_what_returns_too() -> None:
     assert looking.known.doubts == 1
 
 
-def test_a_page_with_something_new_counts_at_once_after_its_removal() -> None:
+def test_removed_page_with_new_files_counts_immediately() -> None:
     looking = Looking(file(WHEEL))
     looking.look(None)
     looking.look(None)
     assert looking.look(page(file(SDIST))) == [(None, "create"), ("1.0", f"add source file {SDIST}")]
 
 
-def test_other_bytes_are_the_next_generation() -> None:
+def test_changed_bytes_are_the_next_generation() -> None:
     looking = Looking(file(WHEEL))
     assert looking.look(page(file(WHEEL, "b"))) == [("1.0", f"add py3 file {WHEEL}")]
     assert looking.known.files[WHEEL].file.generation == 2
@@ -145,7 +145,7 @@ def test_other_bytes_are_the_next_generation() -> None:
     assert looking.known.files[WHEEL].file.generation == 3
 
 
-def test_a_removed_file_that_comes_with_other_bytes_counts_at_once() -> None:
+def test_removed_file_with_new_bytes_counts_immediately() -> None:
     looking = Looking(file(WHEEL), file(SDIST))
     looking.look(page(file(SDIST)))
     looking.look(page(file(SDIST)))
@@ -153,7 +153,7 @@ def test_a_removed_file_that_comes_with_other_bytes_counts_at_once() -> None:
     assert looking.known.files[WHEEL].file.generation == 2
 
 
-def test_the_first_yank_counts_at_once_and_what_takes_it_back_is_confirmed() -> None:
+def test_first_yank_counts_immediately_and_unyank_needs_confirmation() -> None:
     looking = Looking(file(WHEEL), file(SDIST))
     yanked = page(file(WHEEL, yanked=True), file(SDIST, yanked=True))
     assert looking.look(yanked) == [("1.0", "yank release")]
@@ -163,7 +163,7 @@ def test_the_first_yank_counts_at_once_and_what_takes_it_back_is_confirmed() -> 
     assert looking.known.yanked_releases == []
 
 
-def test_a_file_added_to_a_yanked_release_is_yanked_as_events_have_it() -> None:
+def test_file_added_to_a_yanked_release_is_yanked() -> None:
     looking = Looking(file(WHEEL, yanked=True))
     assert looking.known.yanked_releases == ["1.0"]
     assert looking.look(page(file(WHEEL, yanked=True), file(SDIST, yanked=True))) == [
@@ -176,7 +176,7 @@ def test_a_file_added_to_a_yanked_release_is_yanked_as_events_have_it() -> None:
 
 
 def test_flapping_adds_a_bounded_number_of_events() -> None:
-    """Worst of all: two pages that take turns exactly as long as it takes to be believed."""
+    """Use the worst case: two pages that alternate exactly as often as they can be confirmed."""
     both, one = page(file(WHEEL), file(SDIST)), page(file(WHEEL))
     looking, events, looks = Looking(file(WHEEL), file(SDIST)), 0, 0
     while looks < 10_000:
@@ -188,13 +188,13 @@ def test_flapping_adds_a_bounded_number_of_events() -> None:
     assert events <= 10 + looks / 64
 
 
-def test_taking_turns_adds_nothing() -> None:
+def test_alternating_pages_add_nothing() -> None:
     both, one = page(file(WHEEL), file(SDIST)), page(file(WHEEL))
     looking = Looking(file(WHEEL), file(SDIST))
     assert [event for shown in [one, both] * 500 for event in looking.look(shown)] == []
 
 
-def test_doubts_end_after_calm_looks() -> None:
+def test_doubt_ends_after_unchanged_polls() -> None:
     looking = Looking(file(WHEEL))
     for shown in (None, None, page(file(WHEEL)), page(file(WHEEL))):
         looking.look(shown)
@@ -204,7 +204,7 @@ def test_doubts_end_after_calm_looks() -> None:
     assert looking.known.doubts == 0
 
 
-def test_an_entry_that_is_broken_now_keeps_what_was_known() -> None:
+def test_broken_entry_keeps_known_facts() -> None:
     looking = Looking(file(WHEEL))
     broken = ShownFile(replace(file(WHEEL).file, url=None, sha256=None))
     assert looking.look(page(broken)) == []
@@ -222,7 +222,7 @@ def test_an_entry_that_is_broken_now_keeps_what_was_known() -> None:
         ({"sha256": 7}, {"sha256": None}, False),
     ],
 )
-def test_contents_are_compared_by_a_hash_that_both_have(
+def test_contents_are_compared_by_a_common_hash(
     before: dict[str, str], after: dict[str, str], is_replaced: bool
 ) -> None:
     plain = replace(file(SDIST).file, sha256=None)
@@ -230,14 +230,14 @@ def test_contents_are_compared_by_a_hash_that_both_have(
     assert bool(looking.look(page(ShownFile(plain, after)))) == is_replaced
 
 
-def test_without_hashes_size_and_time_decide() -> None:
+def test_contents_without_hashes_are_compared_by_size_and_time() -> None:
     plain = replace(file(SDIST).file, sha256=None, size=1)
     looking = Looking(ShownFile(plain))
     assert looking.look(page(ShownFile(replace(plain, size=None)))) == []
     assert looking.look(page(ShownFile(replace(plain, size=2)))) == [("1.0", f"add source file {SDIST}")]
 
 
-def test_what_is_remembered_of_removed_files_is_bounded() -> None:
+def test_memory_of_removed_files_is_bounded() -> None:
     names = [f"demo-{number}.tar.gz" for number in range(MOST_GONE + 100)]
     looking = Looking(*map(file, names))
     looking.look(page())

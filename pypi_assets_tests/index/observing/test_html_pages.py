@@ -1,4 +1,4 @@
-"""HTML pages of PEP 503, as servers write them and as nobody should."""
+"""HTML pages of PEP 503, both well-formed and broken."""
 
 import time
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def files(body: str) -> dict[str, ShownFile]:
     return {one.file.filename: one for one in page(body).files}
 
 
-def test_all_that_a_link_has_is_read() -> None:
+def test_all_attributes_of_a_link_are_read() -> None:
     found = page(
         "<!DOCTYPE html><meta name='pypi:repository-version' content='1.3'>"
         "<meta name='pypi:project-status' content='archived'>"
@@ -47,7 +47,7 @@ def test_all_that_a_link_has_is_read() -> None:
         ("", False, None),
     ],
 )
-def test_metadata_of_both_names(attributes: str, metadata: bool, sha256: str | None) -> None:
+def test_metadata_attribute_has_two_names(attributes: str, metadata: bool, sha256: str | None) -> None:
     file = files(f"<a href='{WHEEL}' {attributes}>x</a>")[WHEEL].file
     assert (file.core_metadata, file.core_metadata_sha256) == (metadata, sha256)
 
@@ -69,12 +69,12 @@ def test_metadata_of_both_names(attributes: str, metadata: bool, sha256: str | N
         ("<base target='x'>", " demo-1.0.tar.gz ", "http://index.example.org/simple/demo/demo-1.0.tar.gz"),
     ],
 )
-def test_addresses_are_relative_to_the_first_base(base: str, href: str, address: str) -> None:
+def test_urls_are_relative_to_the_first_base(base: str, href: str, address: str) -> None:
     [found] = files(f"{base}<a href='{href}'>x</a>").values()
     assert found.file.url == address
 
 
-def test_what_is_no_distribution_is_left_out_and_names_are_those_of_the_address() -> None:
+def test_other_files_are_skipped_and_filenames_come_from_urls() -> None:
     found = files(
         "<a href='../'>..</a><a href='?C=M'>sort</a><a href='demo-1.0.tar.gz.asc'>sig</a><a>none</a>"
         "<a href='demo%2D1.0%2Bl.tar.gz'>other text</a><a href='README.txt'>r</a><a name='x' href=''>e</a>"
@@ -82,7 +82,7 @@ def test_what_is_no_distribution_is_left_out_and_names_are_those_of_the_address(
     assert list(found) == ["demo-1.0+l.tar.gz"]
 
 
-def test_a_broken_link_costs_itself() -> None:
+def test_broken_link_does_not_affect_others() -> None:
     found = page(
         "<a href='demo-1.0.tar.gz#sha256=zz'>a</a><a href='ftp://h/demo-2.0.tar.gz'>b</a>"
         "<a href='a%2Fb%00demo-3.0.tar.gz'>c</a><a href='http://[demo-4.0.tar.gz'>d</a>"
@@ -111,7 +111,7 @@ def test_a_broken_link_costs_itself() -> None:
         ("<![bad [ <a href='demo-1.0.tar.gz'>", ["HTML"]),
     ],
 )
-def test_what_is_no_page_of_an_index_is_refused(body: str, values: list[str]) -> None:
+def test_page_that_is_not_from_an_index_is_rejected(body: str, values: list[str]) -> None:
     with pytest.raises(RefusedError, match=naming(URL, *values)):
         page(body)
 
@@ -126,7 +126,7 @@ def test_what_is_no_page_of_an_index_is_refused(body: str, values: list[str]) ->
         "me/dev: simple list (including inherited indices)",
     ],
 )
-def test_an_empty_page_needs_the_mark_of_one(title: str) -> None:
+def test_empty_page_needs_the_repository_version_tag(title: str) -> None:
     assert page(f"<title>{title}</title>").files == ()
     refresh = "<form method='post'><input name='refresh' type='submit' value='Refresh'></form>"
     assert page(f"<title>{title}</title>{refresh}").files == ()
@@ -135,7 +135,7 @@ def test_an_empty_page_needs_the_mark_of_one(title: str) -> None:
     assert page("", is_certain=True).files == ()
 
 
-def test_the_list_has_each_project_below_the_index_once() -> None:
+def test_list_has_each_project_of_the_index_once() -> None:
     body = (
         "<title>Simple index</title><a href='Demo.Pkg/'>Demo.Pkg</a><a href='/simple/other'>misleading</a>"
         "<a href='demo-pkg/'>again</a><a href='../'>..</a><a href='/other/place/'>x</a><a href='sub/folder/'>x</a>"
@@ -178,19 +178,19 @@ HOSTILE: list[Callable[[], str]] = [
 
 
 @pytest.mark.parametrize("body", HOSTILE)
-def test_a_page_that_keeps_its_reader_busy_is_refused(body: Callable[[], str]) -> None:
+def test_page_that_is_slow_to_parse_is_rejected(body: Callable[[], str]) -> None:
     started = time.thread_time()
     with pytest.raises(RefusedError):
         read_html(body().encode(), url=URL, charset=None)
     assert time.thread_time() - started < 2
 
 
-def test_links_that_never_end_take_little_memory() -> None:
+def test_unclosed_links_take_little_memory() -> None:
     found = read_html(b"<a href=x>t<b><p>" * 20_000, url=URL, charset=None)
     assert len(found.links) == 20_000
     assert all(link.text == "t" for link in found.links)
 
 
-def test_a_page_that_is_too_large_is_refused() -> None:
+def test_too_large_page_is_rejected() -> None:
     with pytest.raises(RefusedError):
         read_html(bytes(MAX_HTML_BYTES + 1), url=URL, charset=None)

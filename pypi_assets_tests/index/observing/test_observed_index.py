@@ -1,4 +1,4 @@
-"""An index without serials is answered from memory, and looked at in rounds."""
+"""An index without serials: rounds poll it, and answers come from memory."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -31,7 +31,7 @@ def shown(project: str, *names: str) -> ShownPage:
 
 @dataclass
 class Source:
-    """Pages by project; an error is raised. `looks` are the projects in the order in which they were looked at."""
+    """Pages by project, or errors to raise. `looks` lists the polled projects in order."""
 
     pages: dict[str, ShownPage | PackageIndexError] = field(default_factory=dict)
     unlisted: set[str] = field(default_factory=set)
@@ -95,7 +95,7 @@ def page_of(index: ObservedIndex, project: str) -> ProjectPage:
     return page
 
 
-def test_a_round_leads_to_serials_a_list_events_and_pages(make: Callable[..., ObservedIndex], source: Source) -> None:
+def test_round_produces_serials_a_list_events_and_pages(make: Callable[..., ObservedIndex], source: Source) -> None:
     index = make()
     assert index.last_serial() == 0
     found = index.observe(nothing)
@@ -115,7 +115,7 @@ def test_a_round_leads_to_serials_a_list_events_and_pages(make: Callable[..., Ob
     assert source.looks == ["demo", "other"]  # pages are answered from memory
 
 
-def test_a_round_looks_at_what_is_due_up_to_its_budget(
+def test_round_polls_due_projects_up_to_its_budget(
     make: Callable[..., ObservedIndex], source: Source, time: Time
 ) -> None:
     source.pages = {f"p{number:02}": shown(f"p{number:02}") for number in range(25)}
@@ -124,12 +124,10 @@ def test_a_round_looks_at_what_is_due_up_to_its_budget(
     assert len(set(source.looks)) == 25
     time.now += POLICY.longest_s
     assert index.observe(nothing).waiting == 15
-    assert index.observe(nothing, everything=True).looked_at == 15  # the others were seen at the same time
+    assert index.observe(nothing, everything=True).looked_at == 15  # the others were polled at the same time
 
 
-def test_progress_counts_up_to_what_a_round_looks_at(
-    make: Callable[..., ObservedIndex], source: Source, time: Time
-) -> None:
+def test_progress_counts_polled_projects(make: Callable[..., ObservedIndex], source: Source, time: Time) -> None:
     source.pages = {f"p{number:02}": shown(f"p{number:02}") for number in range(25)}
     index = make()
     reported: list[tuple[int, int]] = []
@@ -145,7 +143,7 @@ def test_progress_counts_up_to_what_a_round_looks_at(
 
 
 @pytest.mark.nightly
-def test_what_changes_often_is_looked_at_often(make: Callable[..., ObservedIndex], source: Source, time: Time) -> None:
+def test_changing_projects_are_polled_often(make: Callable[..., ObservedIndex], source: Source, time: Time) -> None:
     index = make()
     for number in range(40):
         source.pages["demo"] = shown("demo", *(f"demo-{one}.tar.gz" for one in range(number + 1)))
@@ -156,7 +154,7 @@ def test_what_changes_often_is_looked_at_often(make: Callable[..., ObservedIndex
     assert 40 * POLICY.shortest_s / POLICY.longest_s <= looks["other"] <= 12
 
 
-def test_named_projects_need_no_list(make: Callable[..., ObservedIndex], source: Source) -> None:
+def test_round_with_named_projects_needs_no_list(make: Callable[..., ObservedIndex], source: Source) -> None:
     index = make(frozenset({"demo", "missing"}))
     index.observe(nothing)
     assert source.lists == 0
@@ -167,13 +165,13 @@ def test_named_projects_need_no_list(make: Callable[..., ObservedIndex], source:
         index.project_page("missing")
 
 
-def test_an_index_without_a_list_needs_names(make: Callable[..., ObservedIndex], source: Source) -> None:
+def test_index_without_list_needs_named_projects(make: Callable[..., ObservedIndex], source: Source) -> None:
     source.listing = NotOnIndexError("HTTP 404", URL)
     with pytest.raises(RefusedError, match=naming("PYPI_ASSETS_PROJECTS")):
         make().observe(nothing)
 
 
-def test_a_project_that_was_never_seen_is_looked_at_when_its_page_is_wanted(
+def test_unseen_project_is_polled_when_its_page_is_requested(
     make: Callable[..., ObservedIndex], source: Source
 ) -> None:
     index = make()
@@ -190,9 +188,7 @@ def test_a_project_that_was_never_seen_is_looked_at_when_its_page_is_wanted(
     assert source.looks == ["demo", "other", "missing", "other"]
 
 
-def test_a_project_that_fails_stays_as_it_is_known(
-    make: Callable[..., ObservedIndex], source: Source, time: Time
-) -> None:
+def test_failed_project_keeps_its_known_page(make: Callable[..., ObservedIndex], source: Source, time: Time) -> None:
     index = make()
     index.observe(nothing)
     source.pages["demo"] = RefusedError("a page with a form", URL)
@@ -204,7 +200,7 @@ def test_a_project_that_fails_stays_as_it_is_known(
     assert len(page_of(index, "demo").files) == 1
 
 
-def test_an_index_that_fails_ends_the_round_with_its_error(make: Callable[..., ObservedIndex], source: Source) -> None:
+def test_failed_index_ends_the_round_with_its_error(make: Callable[..., ObservedIndex], source: Source) -> None:
     source.pages = {f"p{number}": TransientError("HTTP 503", f"{URL}{number}/") for number in range(30)}
     with pytest.raises(TransientError, match=naming(503)):
         make().observe(nothing, everything=True)
@@ -213,7 +209,7 @@ def test_an_index_that_fails_ends_the_round_with_its_error(make: Callable[..., O
         make().observe(nothing, everything=True)
 
 
-def test_a_project_that_left_the_list_is_looked_at_soon(
+def test_project_missing_from_the_list_is_polled_soon(
     make: Callable[..., ObservedIndex], source: Source, time: Time
 ) -> None:
     index = make()
@@ -230,7 +226,7 @@ def test_a_project_that_left_the_list_is_looked_at_soon(
         index.project_page("demo")
 
 
-def test_a_page_that_leads_to_another_host_is_gone_if_the_list_lacks_it_too(
+def test_page_redirected_to_another_host_is_removed_if_unlisted(
     make: Callable[..., ObservedIndex], source: Source, time: Time
 ) -> None:
     index = make()
@@ -249,7 +245,7 @@ def test_a_page_that_leads_to_another_host_is_gone_if_the_list_lacks_it_too(
         time.now += POLICY.confirm_after_s
         found = index.observe(nothing, everything=True)
         assert (found.failed, found.events) == (0, confirmed)
-        assert source.lists == 2  # as in each round, and once more for the page
+        assert source.lists == 2  # once per round, and once more for the page
     with pytest.raises(NotOnIndexError):
         index.project_page("demo")
     source.pages["never-there"] = away
@@ -258,7 +254,7 @@ def test_a_page_that_leads_to_another_host_is_gone_if_the_list_lacks_it_too(
         index.project_page("never-there")
 
 
-def test_a_page_that_leads_to_another_host_stays_known_if_the_list_fails(
+def test_page_redirected_to_another_host_stays_if_the_list_fails(
     make: Callable[..., ObservedIndex], source: Source, time: Time
 ) -> None:
     index = make(projects=frozenset({"demo"}))
@@ -276,13 +272,13 @@ def test_a_page_that_leads_to_another_host_stays_known_if_the_list_fails(
         assert len(page_of(index, "demo").files) == 1
 
 
-def test_a_round_in_a_tick_begins_nothing_after_its_time(make: Callable[..., ObservedIndex], source: Source) -> None:
+def test_round_starts_no_poll_after_its_time_limit(make: Callable[..., ObservedIndex], source: Source) -> None:
     index = make(round_s=0.0)
     assert index.observe(nothing).looked_at == 0
     assert source.lists == 1
 
 
-def test_serials_of_the_index_are_reported_once(make: Callable[..., ObservedIndex], source: Source) -> None:
+def test_index_serials_are_reported_once(make: Callable[..., ObservedIndex], source: Source) -> None:
     index = make()
     source.pages["demo"] = replace(shown("demo"), serial=7)
     assert len(index.observe(nothing, everything=True).messages) == 1

@@ -1,4 +1,4 @@
-"""Pages and lists are requested as JSON or HTML, on condition, and what is no such page is refused by name."""
+"""Pages and lists are requested as JSON or HTML with conditions. Other content is rejected with the URL's name."""
 
 import time
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ def test_json_and_html_show_the_same(index: ServedPages, source: SimplePages) ->
 
 
 @pytest.mark.parametrize("speaks_json", [False, True])
-def test_the_list(index: ServedPages, source: SimplePages, speaks_json: bool) -> None:
+def test_list_is_read(index: ServedPages, source: SimplePages, speaks_json: bool) -> None:
     index.speaks_json = speaks_json
     found = source.list_of_projects(NO_VALIDATORS)
     assert found is not None
@@ -60,12 +60,12 @@ def test_the_list(index: ServedPages, source: SimplePages, speaks_json: bool) ->
     assert source.list_of_projects(found.validators) is None
 
 
-def test_a_page_that_has_not_changed_is_not_sent_again(source: SimplePages) -> None:
+def test_unchanged_page_is_not_sent_again(source: SimplePages) -> None:
     assert source.page("demo", None, shown(source).validators) is None
 
 
-def test_a_page_that_has_just_changed_is_requested_without_a_condition(index: ServedPages, source: SimplePages) -> None:
-    """It can change once more within the second that its Last-Modified names."""
+def test_recently_changed_page_is_requested_unconditionally(index: ServedPages, source: SimplePages) -> None:
+    """The page can change again within the second that its Last-Modified names."""
     body = b"<title>Links for demo</title><a href='demo-1.0.tar.gz'>demo-1.0.tar.gz</a>"
     for age_s, is_kept in ((0, False), (1, False), (-5, False), (10, True), (86_400, True)):
         headers = {"Content-Type": HTML, "Last-Modified": formatdate(time.time() - age_s, usegmt=True)}
@@ -75,7 +75,7 @@ def test_a_page_that_has_just_changed_is_requested_without_a_condition(index: Se
     assert shown(source).validators.last_modified == "yesterday"
 
 
-def test_what_is_not_there(index: ServedPages, source: SimplePages) -> None:
+def test_missing_page_or_list(index: ServedPages, source: SimplePages) -> None:
     index.has_list = False
     for request in (lambda: shown(source, "missing"), lambda: source.list_of_projects(NO_VALIDATORS)):
         with pytest.raises(NotOnIndexError, match=naming(404)):
@@ -105,7 +105,9 @@ ODD: list[tuple[dict[str, Answer], type[PackageIndexError], tuple[object, ...]]]
 ]
 
 
-def test_what_is_no_page(index: ServedPages, source: SimplePages, subtests: pytest.Subtests) -> None:
+def test_content_that_is_not_a_page_is_rejected(
+    index: ServedPages, source: SimplePages, subtests: pytest.Subtests
+) -> None:
     for answers, kind, values in ODD:
         with subtests.test(answers=answers, kind=kind):
             index.answers = lambda path, answers=answers: answers.get(path.strip("/").rpartition("/")[2])
@@ -113,14 +115,14 @@ def test_what_is_no_page(index: ServedPages, source: SimplePages, subtests: pyte
                 shown(source)
 
 
-def test_a_redirect_to_the_same_project_is_followed(index: ServedPages, source: SimplePages) -> None:
+def test_redirect_to_the_same_project_is_followed(index: ServedPages, source: SimplePages) -> None:
     index.answers = lambda path: (301, {"Location": "/simple/demo/"}, b"") if path == "/simple/demo" else None
     page = source.page("demo", index.url + "demo", NO_VALIDATORS)
     assert page is not None
     assert len(page.files) == 1
 
 
-def test_a_serial_that_the_index_gives_all_the_same_is_seen(index: ServedPages, source: SimplePages) -> None:
+def test_serial_of_the_index_is_noticed(index: ServedPages, source: SimplePages) -> None:
     body = b'{"meta": {"api-version": "1.0", "_last-serial": 7}, "name": "demo", "files": []}'
     index.answers = lambda _: (200, {"Content-Type": JSON}, body)
     assert shown(source).serial == 7

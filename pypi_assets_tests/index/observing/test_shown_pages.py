@@ -1,9 +1,9 @@
-"""What pages show, as plain values."""
+"""Shown pages as plain values."""
 
 from pypi_assets.index.observing.shown_pages import NO_VALIDATORS, Validators
 
 
-def test_a_request_is_conditional_by_what_is_known() -> None:
+def test_request_conditions_come_from_the_known_page() -> None:
     assert NO_VALIDATORS.headers() == {}
     assert Validators('"x"', None).headers() == {"If-None-Match": '"x"'}
     assert Validators(None, "Mon, 01 Jan 2026 00:00:00 GMT").headers() == {
