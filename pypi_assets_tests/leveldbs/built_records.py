@@ -1,4 +1,4 @@
-"""Rows that tests draw, and the records of the LevelDBs that are built of them."""
+"""Rows drawn by tests, and the records of LevelDBs built from them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ Records = dict[bytes, bytes]
 
 
 def build(path: Path, dataset: str, dumps: Sequence[list[Row]], *, create: bool = True, serial: int = 9) -> Records:
-    """Applies `dumps`, the first of them a full one if `create`, and returns all that the LevelDB holds then."""
+    """Apply `dumps` and return all records of the LevelDB. If `create`, the first dump is a full dump."""
     known = require_dataset(dataset)
     with open_leveldb(path, "a test", create=create) as db:
         meta = None if create else read_meta(db, "a test", dataset=dataset, known_format=known.format)
@@ -60,7 +60,7 @@ def rows_of(draw: st.DrawFn, file: tuple[str, str, str], serial: int) -> Row:
     project, version, filename = file
     return dump_row(
         project,
-        draw(st.sampled_from([version, version, "2!1\0", ""])),  # a file may turn out to be of another release
+        draw(st.sampled_from([version, version, "2!1\0", ""])),  # a file may later belong to another release
         filename,
         project=draw(st.sampled_from([project, project.upper()])),
         modules=draw(st.none() | modules),

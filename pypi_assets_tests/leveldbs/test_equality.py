@@ -1,5 +1,5 @@
-"""However dumps, compactions, redone dumps, reprocesses, updates and clean-ups follow each other: each new version
-equals its rebuild, record by record, and holds what the catalog shows at its serial.
+"""For any history of dumps, compactions, redone dumps, reprocessing, updates and clean-ups, each new version equals its
+rebuild record by record and matches the catalog at its serial.
 """
 
 import math
@@ -53,7 +53,9 @@ from pypi_assets_tests.naming import mentions
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 HISTORIES = examples(25)
-MEMORY = next((folder for folder in ("/dev/shm",) if Path(folder).is_dir()), None)  # a disk is mostly waited for
+MEMORY = next(
+    (folder for folder in ("/dev/shm",) if Path(folder).is_dir()), None
+)  # waiting for the disk takes most of the time
 HOUR = 3600.0
 PROJECTS = ("Alpha", "beta.pkg")
 FILES = {
@@ -65,7 +67,7 @@ FILES = {
 
 
 class Known(NamedTuple):
-    """What is known of a file; None is what could not be read."""
+    """The read result of a file. None stands for unreadable."""
 
     modules: tuple[str, ...] | None
     requires_dist: tuple[str, ...] | None
@@ -73,8 +75,9 @@ class Known(NamedTuple):
 
 @dataclass
 class File:
-    """What was read of a file, the newest last, and which dumps tell the newest: ranges beyond a serial, and full dumps
-    from a sequence on."""
+    """The read results of a file, the newest last, and the dumps that have the newest: ranges beyond a serial, and full
+    dumps from a sequence on.
+    """
 
     known: list[Known]
     published_at: float = 0
@@ -91,7 +94,7 @@ knowledge = st.builds(
 
 
 class Published(RuleBasedStateMachine):
-    """A catalog that changes, and what is published of it."""
+    """A catalog that changes, and the versions published from it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -122,11 +125,11 @@ class Published(RuleBasedStateMachine):
         self.complete(0)
         full_dump(self.catalog, self.storage, 1)
 
-    # What changes
+    # Changes
 
     @rule(filename=files, known=knowledge)
     def show(self, filename: str, known: Known) -> None:
-        """A new file, or one that was removed before."""
+        """Show a new file, or one that was removed before."""
         if filename in self.live:
             return
         if filename in self.files:
@@ -154,7 +157,7 @@ class Published(RuleBasedStateMachine):
 
     @rule(project=st.sampled_from(PROJECTS))
     def quarantine_or_clear(self, project: str) -> None:
-        """One event hides all files of a project, another one shows those again that did not come back before."""
+        """Quarantine a project, which hides all its files, or clear it, which shows the files that are not back yet."""
         if project in self.quarantined:
             back = self.quarantined.pop(project) - self.live
             self.small.show_again(self.next_serial(), *back)
@@ -189,7 +192,7 @@ class Published(RuleBasedStateMachine):
     def note(self) -> None:
         self.shown[self.serial] = {(filename, filename in self.yanked) for filename in self.live}
 
-    # What is published of it
+    # Publishing
 
     @rule(gap=st.integers(0, 2))
     def complete(self, gap: int) -> None:
@@ -260,7 +263,7 @@ class Published(RuleBasedStateMachine):
 
     @rule(hours=st.sampled_from([1, 25]))
     def clean_up(self, hours: int) -> None:
-        """After so many hours; what was written is as old as if it were written before them."""
+        """Clean up as if `hours` had passed since the last writes."""
         self.ahead_s += hours * HOUR
         list(clean_versions_and_dumps(self.catalog, self.storage, grace_s=0, versions_kept=2))
 
@@ -272,34 +275,34 @@ class Published(RuleBasedStateMachine):
                 assert verify(dataset, result.version, storage=self.storage, deep=True).problems == ()
         self.newest_holds_what_the_catalog_shows()
 
-    # What must hold
+    # Invariants
 
     def newest_holds_what_the_catalog_shows(self) -> None:
         covered = cover(self.catalog)
         with open_latest("depgraph", self.storage) as depgraph, open_latest("modules", self.storage) as modules:
             assert depgraph.serial == modules.serial == covered.serial
-            found = {one["filename"]: one for one in depgraph.projects()}
+            by_filename = {row["filename"]: row for row in depgraph.projects()}
             provided = {
-                (one["project"], version, one["module"]) for one in modules.modules() for version in one["versions"]
+                (row["project"], version, row["module"]) for row in modules.modules() for version in row["versions"]
             }
         with open_latest("commands", self.storage) as commands, open_latest("hashes", self.storage) as hashes:
             assert commands.serial == hashes.serial == covered.serial
             installed = {
-                (one["project"], version, one["command"]) for one in commands.commands() for version in one["versions"]
+                (row["project"], version, row["command"]) for row in commands.commands() for version in row["versions"]
             }
-            assert {one["filename"]: one["sha256"] for one in hashes.files()} == {
-                filename: one["sha256"] for filename, one in found.items()
+            assert {row["filename"]: row["sha256"] for row in hashes.files()} == {
+                filename: row["sha256"] for filename, row in by_filename.items()
             }
         shown = self.shown[max(serial for serial in self.shown if serial <= covered.serial)]
-        assert {(filename, one["yanked"]) for filename, one in found.items()} == shown
+        assert {(filename, row["yanked"]) for filename, row in by_filename.items()} == shown
         assert {(file.filename, file.yanked) for file in live_files(self.catalog, covered.serial)} == shown
         certain, possible = set(), set()
-        for filename, one in found.items():
-            assert (one["project"], one["version"]) == FILES[filename]
+        for filename, row in by_filename.items():
+            assert (row["project"], row["version"]) == FILES[filename]
             file = self.files[filename]
             is_published = covered.serial >= file.published_at or covered.dumps[0].sequence >= file.published_from
             published = file.known[-1:] if is_published else file.known
-            requires_dist = one["requires_dist"]
+            requires_dist = row["requires_dist"]
             assert (None if requires_dist is None else tuple(requires_dist)) in {
                 known.requires_dist for known in published
             }
@@ -310,7 +313,7 @@ class Published(RuleBasedStateMachine):
         assert certain <= installed <= possible
 
     def finish(self) -> None:
-        """Whatever was left is done, and what was reprocessed is told."""
+        """Complete all pending work and publish the reprocessed results."""
         self.complete_and_dump(0)
         self.update()
         full_dump(self.catalog, self.storage, 1, since=self.catalog.clock())
@@ -321,7 +324,7 @@ class Published(RuleBasedStateMachine):
                 assert verify(dataset, version, storage=self.storage, deep=True).problems == ()
 
 
-def test_every_history(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_histories_keep_the_invariants(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(depgraph, "FEW_FILES", 3)
     histories = settings(
         max_examples=HISTORIES,
@@ -334,7 +337,7 @@ def test_every_history(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[SmallCatalog]:
-    """Of release 1.0 of demo two wheels, of release 2.0 two sdists; complete up to 100."""
+    """Yield a catalog that is complete up to 100, with two wheels of demo 1.0 and two sdists of demo 2.0."""
     small = small_catalog(tmp_path)
     small.add(1, "demo", "1.0", "demo-1.0-py3-none-any.whl", modules=("a", "b"), requires_dist=("x", "y"))
     small.add(2, "demo", "1.0", "demo-1.0-py2-none-any.whl", modules=("a", "c"), requires_dist=("x", "z"))
@@ -347,7 +350,7 @@ def small(tmp_path: Path) -> Iterator[SmallCatalog]:
 
 @pytest.fixture
 def storage(small: SmallCatalog, tmp_path: Path) -> Storage:
-    """A folder with a full dump and a version of each dataset up to serial 100."""
+    """Return a folder with a full dump and a version of each dataset up to serial 100."""
     storage = open_storage((tmp_path / "storage").as_uri())
     full_dump(small.catalog, storage, 1)
     update(small.catalog, storage)
@@ -355,7 +358,7 @@ def storage(small: SmallCatalog, tmp_path: Path) -> Storage:
 
 
 def update(catalog: Catalog, storage: Storage) -> list[BuildResult]:
-    """The next version of both datasets, which equals its rebuild."""
+    """Build the next version of both datasets and verify that it equals its rebuild."""
     results = [build_version(dataset, storage=storage, catalog=catalog) for dataset in DATASETS]
     for result in results:
         assert verify(result.dataset, result.version, storage=storage, deep=True).problems == ()
@@ -367,71 +370,69 @@ def dump(small: SmallCatalog, storage: Storage, end: int) -> None:
     update(small.catalog, storage)
 
 
-def found(storage: Storage) -> tuple[list[str], dict[str, list[str]], dict[str, list[str]]]:
-    """The files of demo, and the versions of it that provide a module, and that require a project."""
+def contents_of_demo(storage: Storage) -> tuple[list[str], dict[str, list[str]], dict[str, list[str]]]:
+    """Return the files of demo, its versions that provide each module, and its versions that require each project."""
     with open_latest("depgraph", storage) as depgraph, open_latest("modules", storage) as modules:
-        files = [one["filename"] for one in depgraph.project("demo").results]
-        provided = {one["module"]: one["versions"] for one in modules.modules()}
-        required = {one["required"]: one["always"] for one in depgraph.all_dependents()}
+        files = [result["filename"] for result in depgraph.project("demo").results]
+        provided = {result["module"]: result["versions"] for result in modules.modules()}
+        required = {result["required"]: result["always"] for result in depgraph.all_dependents()}
     return files, provided, required
 
 
-def test_of_two_wheels_of_a_release_one_goes(small: SmallCatalog, storage: Storage) -> None:
+def test_removing_one_of_two_wheels_keeps_the_release(small: SmallCatalog, storage: Storage) -> None:
     both = ["1.0", "2.0"]
-    assert found(storage)[1:] == ({"a": both, "b": both, "c": both}, {"x": both, "y": ["1.0"], "z": ["1.0"]})
+    assert contents_of_demo(storage)[1:] == ({"a": both, "b": both, "c": both}, {"x": both, "y": ["1.0"], "z": ["1.0"]})
     small.remove(110, "demo-1.0-py2-none-any.whl")
     dump(small, storage, 120)
-    files, provided, required = found(storage)
+    files, provided, required = contents_of_demo(storage)
     assert files == ["demo-1.0-py3-none-any.whl", "demo-2.0.tar.gz", "demo-2.0.zip"]
     assert provided == {"a": both, "b": both, "c": ["2.0"]}
     assert required == {"x": both, "y": ["1.0"]}
 
 
 @pytest.mark.parametrize(("goes", "stays", "module"), [(".tar.gz", ".zip", "c"), (".zip", ".tar.gz", "b")])
-def test_of_a_tar_and_a_zip_of_a_release_one_goes(
+def test_removing_one_of_two_sdists_keeps_the_release(
     small: SmallCatalog, storage: Storage, goes: str, stays: str, module: str
 ) -> None:
     small.remove(110, f"demo-2.0{goes}")
     dump(small, storage, 120)
-    files, provided, required = found(storage)
+    files, provided, required = contents_of_demo(storage)
     assert files[2:] == [f"demo-2.0{stays}"]
     assert [name for name, versions in provided.items() if "2.0" in versions] == ["a", module]
     assert required["x"] == (["1.0"] if stays == ".zip" else ["1.0", "2.0"])
 
 
-def test_a_file_comes_goes_and_is_cleared_from_quarantine_across_the_ends_of_ranges(
-    small: SmallCatalog, storage: Storage
-) -> None:
+def test_file_history_across_range_ends_equals_a_rebuild(small: SmallCatalog, storage: Storage) -> None:
     filename = "demo-3.0.zip"
     small.add(110, "demo", "3.0", filename)
     dump(small, storage, 110)  # its range ends with the event
-    assert filename in found(storage)[0]
-    small.remove(111, *found(storage)[0])
+    assert filename in contents_of_demo(storage)[0]
+    small.remove(111, *contents_of_demo(storage)[0])
     dump(small, storage, 120)
-    assert found(storage) == ([], {}, {})
+    assert contents_of_demo(storage) == ([], {}, {})
     small.show_again(120 + 1, filename)
     small.remove(122, filename)
     dump(small, storage, 130)
-    assert found(storage) == ([], {}, {})
+    assert contents_of_demo(storage) == ([], {}, {})
     small.show_again(131, filename, "demo-2.0.zip")
     dump(small, storage, 140)
-    assert found(storage)[0] == ["demo-2.0.zip", filename]
+    assert contents_of_demo(storage)[0] == ["demo-2.0.zip", filename]
     incremental = update(small.catalog, storage)
     list(compact(small.catalog, storage, growth=1))
     rebuilt = [build_version(name, storage=storage, catalog=small.catalog, from_scratch=True) for name in DATASETS]
     assert [one.content_hash for one in rebuilt] == [one.content_hash for one in incremental]
 
 
-def test_a_late_read_of_a_sealed_range_is_in_the_next_one(small: SmallCatalog, storage: Storage) -> None:
+def test_late_read_in_a_sealed_range_is_in_the_next_range(small: SmallCatalog, storage: Storage) -> None:
     small.add(110, "demo", "3.0", "demo-3.0.zip", modules=None, requires_dist=None)
     dump(small, storage, 120)
     assert small.read("demo-3.0.zip", ("late",), ("later",)) == 121
-    assert "late" not in found(storage)[1]
+    assert "late" not in contents_of_demo(storage)[1]
     dump(small, storage, 130)
-    assert found(storage)[1]["late"] == found(storage)[2]["later"] == ["3.0"]
+    assert contents_of_demo(storage)[1]["late"] == contents_of_demo(storage)[2]["later"] == ["3.0"]
 
 
-def test_a_full_dump_is_redone_between_two_compactions(small: SmallCatalog, storage: Storage) -> None:
+def test_full_dump_redone_between_compactions_is_covered(small: SmallCatalog, storage: Storage) -> None:
     for start in (100, 110, 120, 130, 140, 150):
         add_range(small, storage, start, serials=10)
         if start in {120, 150}:
@@ -441,15 +442,13 @@ def test_a_full_dump_is_redone_between_two_compactions(small: SmallCatalog, stor
             small.reprocess("demo-2.0.zip", ("anew",), ("new",))
             full_dump(small.catalog, storage, 16, since=small.catalog.clock())
     assert cover(small.catalog).directories == ("0-130", "130-160")
-    files, provided, required = found(storage)
+    files, provided, required = contents_of_demo(storage)
     assert len(files) == 4
     assert provided["anew"] == required["new"] == ["2.0"]
     assert provided["demo"] == [str(start) for start in range(100, 160, 10)]
 
 
-def test_a_writer_that_stalls_past_its_lease_and_wakes_up_changes_nothing(
-    small: SmallCatalog, storage: Storage
-) -> None:
+def test_writer_with_an_expired_lease_changes_nothing(small: SmallCatalog, storage: Storage) -> None:
     now = time.time()
     catalog = replace(small.catalog, clock=lambda: now)
     add_range(small, storage, 100)

@@ -1,4 +1,4 @@
-"""Dumps and builds are killed with SIGKILL at many moments; done again, they end in the same state."""
+"""Dumps and builds are killed with SIGKILL at many moments. Repeated, they end in the same state."""
 
 from pathlib import Path
 
@@ -27,10 +27,13 @@ def build(catalog: Catalog, storage: Storage) -> None:
     build_version("modules", storage=storage, catalog=catalog)
 
 
-# Two moments a put: the shard, its manifest, two files of the LevelDB (its table is linked), manifest, input list.
+# Two kill points for each put: the shard, its manifest, two files of the LevelDB (its table is linked), the version's
+# manifest and its input list.
 @pytest.mark.nightly
 @pytest.mark.parametrize("step", [1, 2, 3, 4, 8, 10, 11, 12])
-def test_a_kill_at_any_step_ends_in_the_same_state(small: SmallCatalog, tmp_path: Path, step: int) -> None:
+def test_dump_and_build_killed_at_any_step_end_in_the_same_state(
+    small: SmallCatalog, tmp_path: Path, step: int
+) -> None:
     for number in range(8):
         small.add(number + 1, f"project{number}", "1", f"project{number}-1.tar.gz")
     small.complete(100)
@@ -51,10 +54,10 @@ def test_a_kill_at_any_step_ends_in_the_same_state(small: SmallCatalog, tmp_path
     catalog.close()
 
 
-# Two moments a put, again: two files of the LevelDB, manifest, input list.
+# Again two kill points for each put: two files of the LevelDB, the manifest and the input list.
 @pytest.mark.nightly
 @pytest.mark.parametrize("step", range(1, 9))
-def test_a_kill_at_any_step_of_an_update_ends_in_the_same_state(tmp_path: Path, step: int) -> None:
+def test_update_killed_at_any_step_ends_in_the_same_state(tmp_path: Path, step: int) -> None:
     small = demo_catalog(tmp_path)
     catalog, storage = small.catalog, open_storage((tmp_path / "storage").as_uri())
     full_dump(catalog, storage, 1)

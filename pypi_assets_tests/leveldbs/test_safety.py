@@ -1,7 +1,7 @@
-"""Changes, dumps, redone dumps, compactions, updates and clean-ups run at once, each in a process that is killed again
-and again: no reader ever sees what is not whole, every version verifies, and in the end nothing is left over.
+"""Changes, dumps, redone dumps, compactions, updates and clean-ups run concurrently in processes that are killed
+repeatedly. No reader ever sees an incomplete version, every version verifies, and nothing is left over at the end.
 
-SAFETY_TROUBLES says how many are killed or stopped on each storage, SAFETY_SEED which and when.
+SAFETY_TROUBLES is the number of kills and stops on each storage. SAFETY_SEED determines which and when.
 """
 
 import itertools
@@ -55,13 +55,13 @@ from pypi_assets_tests.small_catalog import small_catalog
 TROUBLES = int(os.environ.get("SAFETY_TROUBLES", "10"))
 SEED = int(os.environ.get("SAFETY_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 KILLED = [name for name in PROGRAMS if name not in {"read_on", "verify_versions"}]
-MOST_PACE_S = 2.0  # on a slow machine they are killed less often
+MOST_PACE_S = 2.0  # a slow machine kills them less often
 DAY_S = 24 * 3600.0
-_LANDING_S = 0.1  # for what a process had sent when it was killed
+_LANDING_S = 0.1  # waits for requests that a process had sent when it was killed
 
 
 class Crew:
-    """A process for each program. One that is killed is replaced; so is one that is stopped, which wakes up later."""
+    """One process for each program. Killed and stopped processes are replaced; stopped ones wake up later."""
 
     def __init__(self, site: Site, catalog: Catalog, chance: random.Random) -> None:
         self.site, self.catalog, self.chance = site, catalog, chance
@@ -79,7 +79,7 @@ class Crew:
         self.at_work[name].start()
 
     def trouble(self) -> None:
-        """One is killed, or now and then stopped for so long that its leases end; those that have slept wake up."""
+        """Kill a process, or sometimes stop it until its leases expire. Wake up the processes whose pause is over."""
         for name, process in self.at_work.items():
             assert process.is_alive(), self.log_of(name)
         for wakes_at, process in list(self.stopped):
@@ -97,7 +97,7 @@ class Crew:
                 end_leases(connection, name)
             self.done["killed"] += 1
         else:
-            with self.catalog.write() as connection:  # all would wait for one that is stopped while it writes
+            with self.catalog.write() as connection:  # all would wait for a process that is stopped while it writes
                 end_leases(connection, name)
                 _signal(process, signal.SIGSTOP)
             self.site.was_stopped(process.name).touch()
@@ -106,7 +106,7 @@ class Crew:
         self.start(name)
 
     def end(self) -> None:
-        """All bring to an end what they are at; who has been stopped may also find that it comes too late."""
+        """Let all processes finish their work. A stopped process may find that its lease has expired."""
         for _, process in self.stopped:
             _signal(process, signal.SIGCONT)
         self.site.end.touch()
@@ -124,12 +124,12 @@ class Crew:
         return "\n".join([f"seed {SEED}; {name} ended, see {self.site.folder}; the end of its log:", *lines[-30:]])
 
     def counts(self) -> Counter[str]:
-        """What all have done, by the first word of the lines in their logs."""
+        """Return the totals of all processes, by the first word of the lines in their logs."""
         done = Counter(self.done)
         for name in PROGRAMS:
             for line in self.site.log(name).read_text().splitlines():
-                word, _, rest = line.partition(" ")
-                if (number := rest.partition(" ")[0]).isdecimal():
+                word, _, fields = line.partition(" ")
+                if (number := fields.partition(" ")[0]).isdecimal():
                     done[word] += int(number)
         return done
 
@@ -140,7 +140,7 @@ def _signal(process: ForkServerProcess, number: int) -> None:
 
 
 def end_leases(connection: Connection, *names: str) -> None:
-    """Those that these programs take: of one that was killed, they would end by themselves in time."""
+    """End the leases that these programs take. Leases of a killed program would expire later."""
     ended = list(itertools.chain(*(LEASES.get(name, ()) for name in names)))
     connection.execute(leases.delete().where(leases.c.name.in_(ended)))
 
@@ -168,7 +168,7 @@ def site(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.nightly
-def test_readers_see_whole_versions_whoever_is_killed(site: Site) -> None:
+def test_readers_see_complete_versions_whichever_process_is_killed(site: Site) -> None:
     begun_at = time.monotonic()
     catalog, storage = begin(site)
     pace_s = min(time.monotonic() - begun_at, MOST_PACE_S)
@@ -186,7 +186,7 @@ def test_readers_see_whole_versions_whoever_is_killed(site: Site) -> None:
 
 
 def begin(site: Site) -> tuple[Catalog, Storage]:
-    """The first versions, of a catalog with one file."""
+    """Publish the first versions of a catalog with one file."""
     small, storage = small_catalog(site.folder, site.database_url), open_storage(site.storage_url)
     small.add(1, PROJECTS[0], "1.0", f"{PROJECTS[0]}-1.0.zip", modules=MODULES[:3])
     small.complete(1)
@@ -201,7 +201,7 @@ def update(catalog: Catalog, storage: Storage, site: Site) -> None:
 
 
 def finish(catalog: Catalog, storage: Storage, site: Site) -> None:
-    """All is whole. Once what was left undone is done, and is old, nothing is there without a reason."""
+    """Check that all versions verify. Complete pending work, let it age, and check that no orphaned files remain."""
     with catalog.write() as connection:
         end_leases(connection, *PROGRAMS)
     assert_all_verify(storage, site)
@@ -231,7 +231,7 @@ def assert_all_verify(storage: Storage, site: Site) -> None:
 
 
 def paths_with_a_reason(catalog: Catalog, storage: Storage) -> set[str]:
-    """The paths of all versions, of the cover, and of the dumps that the versions name."""
+    """Return the paths of all versions, of the cover, and of the dumps that versions name."""
     paths: set[str] = set()
     directories = set(cover(catalog).directories)
     for dataset in DATASETS:

@@ -1,6 +1,6 @@
-"""What the processes do that tend one storage, or read it, at the same time; each until it is told to end, or killed.
+"""Processes that maintain or read one storage concurrently until they are stopped or killed.
 
-A process appends what it has done to a log of its own, a word and a number first: `published 1 modules 7 ...`.
+A process appends its results to its own log, a word and a number first: `published 1 modules 7 ...`.
 """
 
 import os
@@ -48,7 +48,7 @@ MODULES = tuple(f"module{number}{child}" for number in range(6) for child in (""
 
 @dataclass(frozen=True)
 class Site:
-    """Where all of them work; `folder` is for logs, caches and what is told to the processes."""
+    """The shared settings of all processes. `folder` is for logs, caches and stop files."""
 
     folder: Path
     database_url: str
@@ -57,11 +57,11 @@ class Site:
 
     @property
     def end(self) -> Path:
-        """Once this file is there, all bring to an end what they do, and do no more."""
+        """Return the path of the stop file. Once it exists, all processes finish their work and exit."""
         return self.folder / "end"
 
     def was_stopped(self, process_name: str) -> Path:
-        """Once this file is there, the process has been replaced by another one, and does no more."""
+        """Return the path of the file that marks a process as replaced. Once it exists, the process does no more."""
         return self.folder / f"stopped {process_name}"
 
     @property
@@ -74,7 +74,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Process:
-    """What one of them has. `chance` tells what it does next."""
+    """The state of a process. `chance` decides its next action."""
 
     site: Site
     catalog: Catalog
@@ -106,17 +106,17 @@ def run(name: str, site: Site, seed: int) -> None:
             except LeaseTakenError as error:
                 process.report("waited", 1, error)
                 process.pause(0.2)
-            except DumpDroppedError as error:  # a later full dump was quicker, and a clean-up came by
+            except DumpDroppedError as error:  # a later full dump was faster, and a clean-up followed
                 process.report("dropped", 1, error)
-            except NoVersionError as error:  # all that were listed have been deleted since, or are damaged in a cache
+            except NoVersionError as error:  # all listed versions have been deleted since, or are corrupt in a cache
                 process.report("refused", 1, error)
 
 
-# Those that write
+# Writers
 
 
 def change_files(process: Process) -> None:
-    """Files come, go, come back and are yanked, and ranges are completed."""
+    """Add, remove, restore and yank files, and complete ranges."""
     small, catalog, chance = continued(process.catalog), process.catalog, process.chance
     with catalog.read() as connection:
         serial = max(last_allocated_serial(connection), connection.scalar(select(func.max(changes.c.serial))) or 0)
@@ -133,7 +133,7 @@ def change_files(process: Process) -> None:
             elif change == "show again" and gone:
                 filename = gone.pop(chance.randrange(len(gone)))
                 small.show_again(serial, filename)
-                shown[filename] = True  # whether it is yanked need not be known: it is not yanked again
+                shown[filename] = True  # an unknown yank is set to true, so that the file is not yanked again
             elif change == "yank" and (filename := next((one for one in shown if not shown[one]), None)):
                 small.yank(serial, filename)
                 shown[filename] = True
@@ -155,7 +155,7 @@ def dump_ranges(process: Process) -> None:
 
 
 def redo_dump(process: Process) -> None:
-    """Begins a new full dump, or goes on with one that was left open."""
+    """Begin a new full dump or continue an incomplete one."""
     process.pause(3)
     since = process.chance.choice([None, process.catalog.clock()])
     manifest = full_dump(process.catalog, process.storage, SHARDS, since=since, concurrency=2)
@@ -166,7 +166,7 @@ def compact_dumps(process: Process) -> None:
     process.pause(1)
     try:
         held = process.chance.choice([[], newest_serials(process.storage, DATASETS)])
-    except LeveldbDamagedError as error:  # it was deleted since it was listed
+    except LeveldbDamagedError as error:  # it was deleted after it was listed
         process.report("gone", 1, error)
         return
     growth = process.chance.choice([1, 2, 4])
@@ -195,11 +195,11 @@ def update(process: Process) -> None:
     process.pause(0.3)
 
 
-# Those that read
+# Readers
 
 
 def verify_versions(process: Process) -> None:
-    """Verifies each version once, while it is there."""
+    """Verify each version once while it exists."""
     checked = dict.fromkeys(DATASETS, 0)
     while process.goes_on():
         for dataset in DATASETS:
@@ -220,7 +220,7 @@ def _verify(process: Process, dataset: str, version: int) -> None:
 
 
 def read_on(process: Process) -> None:
-    """A reader of each dataset that lives for long, and moves on."""
+    """Read each dataset with a long-lived reader that refreshes."""
     cache = process.site.folder / "cache"
     with (
         open_latest("modules", process.storage, cache, refresh_every_s=0.3) as modules,
@@ -239,7 +239,7 @@ def read_on(process: Process) -> None:
 
 
 def visit(process: Process) -> None:
-    """Readers that are opened anew each time, from a cache that others have damaged."""
+    """Open readers again each time, from a cache that others have corrupted."""
     chance, cache = process.chance, process.site.folder / "damaged cache"
     process.report("damaged", _damage(cache, chance))
     check_hashes = chance.random() < 0.7
@@ -255,7 +255,7 @@ def visit(process: Process) -> None:
 
 
 def check_answers(catalog: Catalog, chance: Random, modules: ModulesReader, depgraph: DepgraphReader) -> int:
-    """Compares some answers with what the catalog says of their serials; returns how many."""
+    """Compare sampled answers with the catalog at their serials and return the number of answers."""
     for module, project in zip(chance.sample(MODULES, 5), chance.sample(PROJECTS, 5), strict=True):
         found = modules.module(module)
         expected = providing_projects(module, providing_releases(catalog, found.serial, module))
@@ -268,16 +268,18 @@ def check_answers(catalog: Catalog, chance: Random, modules: ModulesReader, depg
 
 
 def check_whole(catalog: Catalog, depgraph: DepgraphReader) -> int:
-    """Compares all that a version holds with what the catalog shows at its serial; returns how many files that are."""
+    """Compare a complete version with the catalog at its serial and return the number of files."""
     stream = depgraph.projects()
-    found = {(one["filename"], one["yanked"]) for one in stream}
+    found = {(result["filename"], result["yanked"]) for result in stream}
     expected = {(file.filename, file.yanked) for file in live_files(catalog, stream.serial)}
     assert found == expected, f"version {stream.version} of serial {stream.serial}: {found ^ expected}"
     return len(found)
 
 
 def _damage(cache: Path, chance: Random) -> int:
-    """Damages a file of the cache, if there is one, and returns how many; readers that have linked it keep theirs."""
+    """Corrupt a file of the cache, if there is one, and return the number of files. Readers that have linked the file
+    keep theirs.
+    """
     files = sorted(cache.glob("*/files/*"))
     if not files or chance.random() < 0.5:
         return 0

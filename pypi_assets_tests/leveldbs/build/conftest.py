@@ -1,4 +1,4 @@
-"""A storage with a generated full dump."""
+"""Fixture for a storage with a generated full dump."""
 
 import pytest
 

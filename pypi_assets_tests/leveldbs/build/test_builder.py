@@ -1,4 +1,4 @@
-"""Building on is the same as building from scratch, and a builder reports what it does."""
+"""Incremental builds equal builds from scratch, and a builder reports its work."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def counted(records: Records) -> dict[str, int]:
 
 @settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=histories(FILES, rows_of, most=8))
-def test_each_project_has_the_count_of_its_dependents(
+def test_projects_have_their_dependent_count(
     tmp_path_factory: pytest.TempPathFactory, history: tuple[list[list[Row]], list[Row]]
 ) -> None:
     first, *others = history[0]
@@ -46,7 +46,7 @@ def test_each_project_has_the_count_of_its_dependents(
     assert tallies(records) == counted(records)
 
 
-def test_a_count_follows_who_comes_and_goes(tmp_path: Path) -> None:
+def test_count_follows_added_and_removed_dependents(tmp_path: Path) -> None:
     rows = [
         dump_row("a", "1", "a-1.zip", requires_dist=["base", "other"]),
         dump_row("a", "2", "a-2.zip", requires_dist=["base"]),
@@ -58,13 +58,13 @@ def test_a_count_follows_who_comes_and_goes(tmp_path: Path) -> None:
     assert tallies(build(tmp_path / "db", "depgraph", [[tombstone_of(rows[1])]], create=False)) == {}
 
 
-def test_other_datasets_have_none() -> None:
+def test_other_datasets_have_no_counts() -> None:
     found = Tallies(DATASETS["hashes"])
     found.add([b"r\0a\0b"])
     assert found.take(None) == ({}, {})
 
 
-def test_a_count_below_none_is_damage(tmp_path: Path) -> None:
+def test_negative_count_is_corruption(tmp_path: Path) -> None:
     with open_leveldb(tmp_path / "db", "a test", create=True) as db:
         found = Tallies(DATASETS["depgraph"])
         found.add([b"r\0a\0b", b"r\0c\0b"], -1)
@@ -105,7 +105,7 @@ def assert_incremental_equals_rebuilt(
     assert orjson.loads(rebuilt[b"\0content_hash"]) == content_hash.hex
 
 
-def test_rows_out_of_order_are_refused(tmp_path: Path) -> None:
+def test_unordered_rows_are_rejected(tmp_path: Path) -> None:
     rows = [dump_row("b", "1", "b-1.zip"), dump_row("a", "1", "a-1.zip")]
     with open_leveldb(tmp_path / "db", "x", create=True) as db:
         builder = Builder(db, DATASETS["modules"])
@@ -113,7 +113,7 @@ def test_rows_out_of_order_are_refused(tmp_path: Path) -> None:
             builder.apply(rows, "some dump")
 
 
-def test_progress_is_reported_and_batches_are_bounded(tmp_path: Path) -> None:
+def test_progress_is_reported_and_batch_size_is_bounded(tmp_path: Path) -> None:
     rows = [dump_row(f"p{number:05}", "1", "x.zip", modules=["m" * 5_000]) for number in range(1_000)]
     reported: list[int] = []
     with open_leveldb(tmp_path / "db", "x", create=True) as db:

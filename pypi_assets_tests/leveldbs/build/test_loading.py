@@ -1,4 +1,4 @@
-"""What a full dump is loaded as is what its rows lead to one project after the other."""
+"""Loading a full dump gives the same records as applying its rows project by project."""
 
 import re
 import time
@@ -36,7 +36,7 @@ RUN_BYTES = 1024
 
 
 def load(folder: Path, dataset: Dataset, shards: Sequence[list[Row]], ranges: int) -> Records:
-    """Loads `shards` in this process, each with runs of its own, and returns all that the LevelDB holds then."""
+    """Load `shards` in this process, with separate runs for each shard, and return all records of the LevelDB."""
     folder.mkdir()
     records = [
         [dataset.change(None, project, rows)[1] for project, rows in by_project(in_order(shard), "a dump")]
@@ -75,14 +75,16 @@ def test_loading_equals_applying(
     assert load(folder / "loaded", dataset, of_shard, ranges) == build(folder / "applied", dataset.name, [live])
 
 
-def test_a_project_in_two_files_is_refused(tmp_path: Path) -> None:
+def test_project_in_two_files_is_rejected(tmp_path: Path) -> None:
     row = dump_row("demo", "1", "demo-1.zip", modules=["demo"])
     with pytest.raises(LeveldbError, match=naming(6)):
         load(tmp_path / "db", DATASETS["modules"], [[row], [row]], 2)
 
 
 @pytest.mark.parametrize("dataset", DATASETS.values(), ids=DATASETS)
-def test_processes_lead_to_the_same(tmp_path: Path, storage: Storage, dump: DumpManifest, dataset: Dataset) -> None:
+def test_loading_in_processes_gives_the_same_records(
+    tmp_path: Path, storage: Storage, dump: DumpManifest, dataset: Dataset
+) -> None:
     reported: list[int] = []
     (tmp_path / "runs").mkdir()
     found = []
@@ -102,7 +104,7 @@ def test_processes_lead_to_the_same(tmp_path: Path, storage: Storage, dump: Dump
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
-def test_a_version_is_built_by_processes_and_leaves_nothing_behind(
+def test_build_by_processes_leaves_no_files_behind(
     small: SmallCatalog, monkeypatch: pytest.MonkeyPatch, storage: Storage, dataset: str
 ) -> None:
     monkeypatch.setattr(loading, "_LEAST_ROWS", 1)
@@ -116,7 +118,7 @@ def test_a_version_is_built_by_processes_and_leaves_nothing_behind(
     assert list((storage.root or Path()).glob(".private/*")) == []
 
 
-def test_bounds_are_sampled_also_from_one_great_file(
+def test_bounds_are_sampled_even_from_a_single_large_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, storage: Storage
 ) -> None:
     dump = write_full_dump(storage, generate_projects(1_500), shards=1)
@@ -128,17 +130,17 @@ def test_bounds_are_sampled_also_from_one_great_file(
     assert len(whole) / 4 < len(sampled) < len(whole) * 4
 
 
-def test_few_rows_and_a_store_in_memory_are_not_worth_processes(storage: Storage, dump: DumpManifest) -> None:
+def test_few_rows_or_a_store_in_memory_use_no_processes(storage: Storage, dump: DumpManifest) -> None:
     many = replace(dump, files=dump.files * 1_000)
     assert is_worth_loading(storage, many)
     assert not is_worth_loading(storage, dump)
     assert not is_worth_loading(open_storage("memory:///"), many)
 
 
-def test_a_build_from_scratch_keeps_few_of_its_tables_open(
+def test_build_from_scratch_keeps_few_tables_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, storage: Storage
 ) -> None:
-    """Each open table takes memory for its index and its filter, so they would take the more the larger the index."""
+    """Each open table keeps its index and filter in memory, which would take more memory for a larger index."""
     monkeypatch.setattr(loading, "_LEAST_ROWS", 1)
     monkeypatch.setattr(loading, "_BATCH_BYTES", 32 * 1024)
     write_full_dump(storage, generate_projects(8_000), shards=4)
@@ -161,7 +163,7 @@ def test_a_build_from_scratch_keeps_few_of_its_tables_open(
 
 
 class SlowDatabase:
-    """Takes batches, each after a pause. `most_waiting` is how many were made and not yet taken at once."""
+    """A database that pauses after each batch. `most_waiting` is the peak number of batches not yet taken."""
 
     def __init__(self) -> None:
         self.most_waiting = self.records = 0
@@ -186,9 +188,7 @@ class SlowBatch:
         self.db.records += self.records
 
 
-def test_memory_is_bounded_where_writing_is_slower_than_reading(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_is_bounded_if_writing_is_slower_than_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "_BATCH_BYTES", 100)
     keys = [b"m%04d" % number for number in range(1_000)]
     with RunWriter(tmp_path / "0.runs", keys[::10], 10_000) as writer:

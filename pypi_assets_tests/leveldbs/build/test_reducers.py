@@ -1,4 +1,4 @@
-"""Reducers: their processes, what they decode, and the sorted runs that they write."""
+"""Reducers: their processes, the rows that they decode, and the sorted runs that they write."""
 
 import os
 import signal
@@ -41,14 +41,14 @@ def setups(storage: Storage, dump: DumpManifest, folder: Path) -> ReducerSetup:
     return ReducerSetup("modules", storage.url, dump.directory, str(folder / "runs"), [], RUN_BYTES)
 
 
-def test_a_process_that_is_killed_ends_the_build(tmp_path: Path, storage: Storage, dump: DumpManifest) -> None:
+def test_killed_process_ends_the_build(tmp_path: Path, storage: Storage, dump: DumpManifest) -> None:
     with Reducers(2) as reducers:
         os.kill(reducers.processes[1], signal.SIGKILL)
         with pytest.raises(LeveldbError, match=naming("SIGKILL")):
             reducers.reduce(dump.files, lambda number: setups(storage, dump, tmp_path / f"{number}"), int)
 
 
-def test_damage_and_a_full_disk_are_reported_as_they_are(tmp_path: Path, storage: Storage, dump: DumpManifest) -> None:
+def test_corruption_and_a_full_disk_are_reported_as_such(tmp_path: Path, storage: Storage, dump: DumpManifest) -> None:
     with Reducers(1) as reducers, pytest.raises(LeveldbError, match=naming("nowhere/runs", "disk full")):
         reducers.reduce(dump.files, lambda _: setups(storage, dump, tmp_path / "nowhere"), int)
     path = file_path(dump.directory, dump.files[5].name)
@@ -59,7 +59,7 @@ def test_damage_and_a_full_disk_are_reported_as_they_are(tmp_path: Path, storage
         reducers.reduce(dump.files, lambda number: setups(storage, dump, tmp_path / f"{number}"), int)
 
 
-def test_the_progress_callback_can_end_the_build(tmp_path: Path, storage: Storage, dump: DumpManifest) -> None:
+def test_progress_callback_can_end_the_build(tmp_path: Path, storage: Storage, dump: DumpManifest) -> None:
     def lost(_: int) -> None:
         raise LeveldbError("the lease is lost")
 
@@ -71,13 +71,13 @@ SLOW_TO_IMPORT = ("sqlalchemy", "asyncio", "pandas")
 HASHES = DATASETS["hashes"]
 
 
-def test_a_process_starts_without_the_database() -> None:
+def test_process_does_not_import_the_database() -> None:
     program = f"import sys, {REDUCER_PROGRAM}; sys.exit(any(name in sys.modules for name in {SLOW_TO_IMPORT}))"
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def reduce_by_process(setup: ReducerSetup, *files: DumpFile) -> list[FromReducer]:
-    """What a process answers that is sent `files`, and then no more."""
+    """Send `files` to a process and return its messages."""
     sent = b"".join(msgspec.json.encode(message) + b"\n" for message in (setup, *files))
     command = [sys.executable, "-m", REDUCER_PROGRAM]
     process = subprocess.run(command, input=sent, stdout=subprocess.PIPE, check=True)
@@ -89,7 +89,7 @@ def setup(storage: Storage, dump: DumpManifest, tmp_path: Path) -> ReducerSetup:
     return ReducerSetup("hashes", storage.url, dump.directory, str(tmp_path / "runs"), ["h", "h\0" + "8"], 100_000)
 
 
-def test_each_file_is_reported_and_all_records_at_the_end(
+def test_process_reports_each_file_and_all_records_at_the_end(
     storage: Storage, dump: DumpManifest, setup: ReducerSetup
 ) -> None:
     files = dump.files[:2]
@@ -101,15 +101,15 @@ def test_each_file_is_reported_and_all_records_at_the_end(
         for _, records in new_records(HASHES, storage, dump.directory, file):
             expected |= records
     runs = Runs(Path(setup.path), written.index_offset, written.counts, int(written.hash_sum, 16))
-    assert [one for part in merged([runs], 1) for one in part.items()] == sorted(expected.items())
+    assert [record for part in merged([runs], 1) for record in part.items()] == sorted(expected.items())
     assert runs.counts == {"f": len(expected) // 2, "h": len(expected) // 2}
 
 
-def test_without_files_nothing_is_written(setup: ReducerSetup) -> None:
+def test_process_without_files_writes_nothing(setup: ReducerSetup) -> None:
     assert reduce_by_process(setup) == [Written(0, {}, "0")]
 
 
-def test_what_stops_a_process_is_its_last_message(storage: Storage, dump: DumpManifest, setup: ReducerSetup) -> None:
+def test_last_message_of_a_process_is_its_error(storage: Storage, dump: DumpManifest, setup: ReducerSetup) -> None:
     path = file_path(dump.directory, dump.files[0].name)
     storage.delete(path)
     *_, failed = reduce_by_process(setup, dump.files[0])
@@ -118,12 +118,12 @@ def test_what_stops_a_process_is_its_last_message(storage: Storage, dump: DumpMa
     [failed] = reduce_by_process(msgspec.structs.replace(setup, dataset="other", path=f"{setup.path}.other"))
     assert isinstance(failed, ReduceFailed)
     assert (failed.error, "other" in failed.text) == ("LeveldbError", True)
-    [failed] = reduce_by_process(setup)  # the file of its runs is there
+    [failed] = reduce_by_process(setup)  # the file of its runs exists already
     assert isinstance(failed, ReduceFailed)
     assert (failed.error, setup.path in failed.text) == ("LeveldbError", True)
 
 
-def test_a_sample_has_the_first_of_every_n_projects(storage: Storage, dump: DumpManifest) -> None:
+def test_sample_has_every_nth_project(storage: Storage, dump: DumpManifest) -> None:
     [file] = dump.files[:1]
     whole = list(new_records(HASHES, storage, dump.directory, file))
     assert sum(rows for rows, _ in whole) == file.rows
@@ -132,7 +132,7 @@ def test_a_sample_has_the_first_of_every_n_projects(storage: Storage, dump: Dump
 
 
 @given(history=histories(FILES, rows_of, most=8))
-def test_rows_are_decoded_as_they_were_dumped_where_a_dataset_looks(
+def test_columns_of_a_dataset_are_decoded_as_dumped(
     history: tuple[list[list[Row]], list[Row]],
 ) -> None:
     for dataset in DATASETS.values():
@@ -147,7 +147,7 @@ def line_of(row: Row) -> bytes:
     return orjson.dumps(row)
 
 
-def test_files_of_a_project_share_their_lists() -> None:
+def test_files_of_a_project_share_equal_lists() -> None:
     decode = RowDecoder(DATASETS["modules"].columns).decode
     one, other, third = (
         decode(line_of(dump_row("demo", version, f"demo-{version}.zip", modules=modules)))
@@ -156,7 +156,7 @@ def test_files_of_a_project_share_their_lists() -> None:
     assert one["modules"] is third["modules"] is not other["modules"]
 
 
-def test_lists_of_one_project_are_not_kept_for_the_next() -> None:
+def test_lists_are_not_shared_between_projects() -> None:
     decode = RowDecoder(DATASETS["modules"].columns).decode
     one, other = (decode(line_of(dump_row(name, "1", f"{name}-1.zip", modules=["a"]))) for name in ("demo", "other"))
     assert one["modules"] == other["modules"] == ["a"]
@@ -164,12 +164,12 @@ def test_lists_of_one_project_are_not_kept_for_the_next() -> None:
 
 
 @pytest.mark.parametrize("line", [b"", b"{", b"[]", b"null", b'{"project": "demo"'])
-def test_a_line_that_is_not_a_row_is_refused(line: bytes) -> None:
+def test_invalid_line_is_rejected(line: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         RowDecoder(DATASETS["modules"].columns).decode(line)
 
 
-def test_runs_are_cut_at_their_bounds_and_come_back_in_order(tmp_path: Path) -> None:
+def test_runs_are_split_at_bounds_and_read_in_order(tmp_path: Path) -> None:
     records = {b"%04d" % (number * 7919 % 10_000): b"x" * (number % 50) for number in range(10_000)}
     bounds = cut(records, 40)
     assert 30 < len(bounds) < 40
@@ -183,7 +183,7 @@ def test_runs_are_cut_at_their_bounds_and_come_back_in_order(tmp_path: Path) -> 
     assert runs.counts == {str(digit): 1_000 for digit in range(10)}
 
 
-def test_a_key_in_several_runs_comes_once(tmp_path: Path) -> None:
+def test_key_in_several_runs_is_read_once(tmp_path: Path) -> None:
     runs = []
     for number in range(2):
         with RunWriter(tmp_path / f"{number}", [b"b"], 1) as writer:
@@ -199,7 +199,7 @@ def test_a_key_in_several_runs_comes_once(tmp_path: Path) -> None:
 
 
 def test_many_blocks_take_little_memory(tmp_path: Path) -> None:
-    """There are as many as runs times ranges: their number grows with the square of what is sorted."""
+    """There are as many blocks as runs times ranges, so their number grows with the square of the sorted size."""
     ranges, count = 200, 100
     keys = [b"%04d" % number for number in range(ranges)]
     tracemalloc.start()
@@ -215,7 +215,7 @@ def test_many_blocks_take_little_memory(tmp_path: Path) -> None:
     assert peak < 120 * ranges * count
 
 
-def test_a_file_of_runs_is_never_written_over(tmp_path: Path) -> None:
+def test_existing_file_of_runs_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "runs").write_bytes(b"of another process")
     with pytest.raises(FileExistsError):
         RunWriter(tmp_path / "runs", [], 1)
@@ -223,7 +223,7 @@ def test_a_file_of_runs_is_never_written_over(tmp_path: Path) -> None:
 
 
 @given(st.dictionaries(st.binary(min_size=1, max_size=3), st.binary(max_size=200), max_size=30), st.integers(1, 40))
-def test_bounds_ascend_and_cut_no_more_ranges_than_wanted(records: dict[bytes, bytes], ranges: int) -> None:
+def test_bounds_ascend_and_make_at_most_the_requested_ranges(records: dict[bytes, bytes], ranges: int) -> None:
     bounds = cut(records, ranges)
     assert len(bounds) <= ranges
     assert bounds == sorted(set(bounds))

@@ -1,4 +1,4 @@
-"""A dataset is an entry, its records and its reader: all else follows, also for one that is not of this project."""
+"""A dataset needs only an entry, its records and its reader. This works for datasets of other packages too."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from pypi_assets_tests.served_index import ServedIndex
 
 
 def change(db: Database | None, project: str, rows: list[Row]) -> Change:
-    """`k KIND PROJECT FILENAME`: a dataset from kinds of files to files."""
+    """Return the records of a dataset that maps kinds of files to files: `k KIND PROJECT FILENAME`."""
     before = {}
     if db:
         with db.iterator(prefix=b"k") as records:
@@ -56,7 +56,7 @@ READER = KindsReader
 
 @dataclass(frozen=True)
 class KindParameters(Parameters):
-    """Which kind."""
+    """The kind to list."""
 
     kind: Annotated[str, Accepts(text="a kind of file, such as wheel", min_length=1)]
 
@@ -86,7 +86,7 @@ KINDS = Dataset(
 )
 
 
-def test_a_dataset_of_somebody_else_is_built_listed_and_looked_up(
+def test_foreign_dataset_is_built_listed_and_queried(
     commands: Commands,  # noqa: F811
     index: ServedIndex,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,

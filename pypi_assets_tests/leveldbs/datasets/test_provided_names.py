@@ -1,4 +1,4 @@
-"""Each name leads to the projects and versions whose files provide it, in few records."""
+"""Each name maps to the projects and versions whose files provide it, in few records."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from pypi_assets_tests.leveldbs.built_records import FILES, Records, build, cont
 
 
 def provided(records: Records) -> dict[tuple[str, str], object]:
-    """What is answered of each module and project: the display name and the versions."""
+    """Return the display name and the versions for each module and project."""
     modules = [record_key.decode().split("\0")[1:] for record_key in records if record_key.startswith(b"m")]
     return {
         (module, project): orjson.loads(records[key("g", project, records[key("m", module, project)].decode())])
@@ -39,7 +39,7 @@ DEMO = [
 ]
 
 
-def test_modules_lead_to_projects_and_versions(tmp_path: Path) -> None:
+def test_modules_have_projects_and_versions(tmp_path: Path) -> None:
     records = build(tmp_path / "db", "modules", [DEMO])
     assert provided(records) == {
         ("demo", "demo"): ["Demo", ["odd!", "1.9", "1.10"]],
@@ -57,7 +57,7 @@ def test_modules_lead_to_projects_and_versions(tmp_path: Path) -> None:
     assert orjson.loads(records[b"\0counts"]) == {"f": 6, "g": 3, "l": 3, "m": 3, "o": 3, "p": 3}
 
 
-def test_removing_one_file_keeps_what_its_siblings_provide(tmp_path: Path) -> None:
+def test_removing_a_file_keeps_names_of_its_siblings(tmp_path: Path) -> None:
     records = build(tmp_path / "db", "modules", [DEMO, [tombstone_of(DEMO[0])]])
     assert provided(records)["demo.a", "demo"] == ["Demo", ["1.10"]]
     records = build(tmp_path / "db", "modules", [[tombstone_of(DEMO[1])]], create=False)
@@ -70,17 +70,17 @@ def test_removing_one_file_keeps_what_its_siblings_provide(tmp_path: Path) -> No
     assert orjson.loads(records[b"\0content_hash"]) == ContentHash().hex
 
 
-def test_a_new_release_changes_few_records_of_modules(tmp_path: Path) -> None:
+def test_new_release_changes_few_module_records(tmp_path: Path) -> None:
     modules = ["demo", *(f"demo.m{number:02}" for number in range(50))]
     rows = [dump_row("demo", version, f"demo-{version}.zip", modules=modules) for version in ("1", "2", "3")]
 
     def changed(modules: list[str], version: str) -> set[str]:
-        """The records, in addition to those of files and lists, that a release with these modules changes."""
+        """Return the records that a release with these modules changes, except records of files and lists."""
         before = build(tmp_path / "db", "modules", [], create=False)
         row = dump_row("demo", version, f"demo-{version}.zip", modules=modules)
         after = build(tmp_path / "db", "modules", [[row]], create=False)
-        found = {one[0].decode().replace("\0", " ") for one in content(before).items() ^ content(after).items()}
-        return {one for one in found if one[0] in "gmp"}
+        found = {record[0].decode().replace("\0", " ") for record in content(before).items() ^ content(after).items()}
+        return {record for record in found if record[0] in "gmp"}
 
     build(tmp_path / "db", "modules", [rows])
     assert changed(modules, "4") == {"g demo demo"}
@@ -90,7 +90,7 @@ def test_a_new_release_changes_few_records_of_modules(tmp_path: Path) -> None:
     assert changed(modules[:-1], "7") == {"g demo demo"}
 
 
-def test_odd_versions_and_names_lead_to_the_same_answers_one_by_one(tmp_path: Path) -> None:
+def test_odd_versions_and_names_do_not_affect_answers(tmp_path: Path) -> None:
     odd = ["2", "1,0", '3"', "4\\", "\u00e9", "", '",', "1.0", "1.0.0", "0.9", "10", "[", '"]]']
     lists = (["demo", "demo.a"], ["demo"], ["demo", "demo.b"])
     rows = [
@@ -106,7 +106,7 @@ def test_odd_versions_and_names_lead_to_the_same_answers_one_by_one(tmp_path: Pa
 @pytest.mark.nightly
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=histories(FILES, rows_of, most=8))
-def test_every_module_has_the_providers_of_its_files(
+def test_modules_match_the_live_files(
     tmp_path_factory: pytest.TempPathFactory, history: tuple[list[list[Row]], list[Row]]
 ) -> None:
     dumps, live = history
@@ -138,7 +138,7 @@ def test_every_module_has_the_providers_of_its_files(
     )
 
 
-def test_a_list_that_is_not_there_is_damage(tmp_path: Path) -> None:
+def test_missing_list_is_corruption(tmp_path: Path) -> None:
     with open_leveldb(tmp_path / "db", "x", create=True) as db:
         row = dump_row("a", "1", "a-1.zip", modules=["a"])
         Builder(db, DATASETS["modules"]).apply([row], "some dump")

@@ -1,4 +1,4 @@
-"""Each entry of the registry is whole and documented."""
+"""Each entry of the registry is complete and documented."""
 
 import re
 from importlib import import_module
@@ -16,25 +16,25 @@ DOCS = Path(__file__).parent.parent.parent.parent / "docs"
 
 
 @pytest.mark.parametrize("dataset", DATASETS.values(), ids=DATASETS)
-def test_each_entry_is_whole(dataset: Dataset) -> None:
+def test_registry_entries_are_complete(dataset: Dataset) -> None:
     reader = import_module(dataset.reader)
     assert reader.READER.dataset == dataset.name
     assert set(dataset.columns) <= set(COLUMNS)
     assert dataset.description.endswith(".")
 
 
-def test_the_docs_list_the_datasets() -> None:
+def test_docs_list_all_datasets() -> None:
     page = (DOCS / "ask.md").read_text()
     for dataset in DATASETS.values():
         assert f"| `{dataset.name}` | {dataset.description} |" in page
         assert f"### `{dataset.name}`, format {dataset.format}\n" in (DOCS / "formats.md").read_text()
 
 
-def test_the_page_of_formats_names_every_dataset() -> None:
+def test_format_page_names_every_dataset() -> None:
     [names] = re.findall(r"`DATASET` is ([^.]*)\.", (DOCS / "formats.md").read_text())
     assert re.findall(r"`(\w+)`", names) == list(DATASETS)
 
 
-def test_an_unknown_dataset_is_refused() -> None:
+def test_unknown_dataset_is_rejected() -> None:
     with pytest.raises(LeveldbError, match=naming("modules", "depgraph")):
         require_dataset("other")

@@ -1,4 +1,4 @@
-"""Keys and samples of a LevelDB, its hash, and what it records about itself."""
+"""Keys, samples, content hash and metadata of a LevelDB."""
 
 import hashlib
 from dataclasses import replace
@@ -27,26 +27,26 @@ from pypi_assets_tests.naming import naming
 parts = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
 
 
-def test_parts_are_utf_8_with_a_zero_byte_between_them() -> None:
+def test_key_parts_are_utf_8_separated_by_a_zero_byte() -> None:
     assert key("m") == b"m"
     assert key("m", "é", "demo") == b"m\0\xc3\xa9\0demo"
     assert prefix("m", "demo") == b"m\0demo\0"
     assert key("d", "demo", "", "x") == b"d\0demo\0\0x"
 
 
-def test_a_zero_byte_in_a_part_is_replaced() -> None:
+def test_zero_byte_in_a_part_is_replaced() -> None:
     assert as_part("a\0b\0") == "a\ufffdb\ufffd"
     assert key("m", "a\0b", "demo") == "m\0a\ufffdb\0demo".encode()
     assert key("m", as_part("a\0b")) == key("m", "a\0b")
 
 
 @given(st.lists(parts, min_size=1, max_size=4))
-def test_a_key_has_as_many_parts_as_were_given(given_parts: list[str]) -> None:
+def test_key_has_as_many_parts_as_given(given_parts: list[str]) -> None:
     assert key(*given_parts).split(SEPARATOR) == [as_part(part).encode() for part in given_parts]
 
 
 @given(st.lists(parts, min_size=2, max_size=2), st.lists(parts, min_size=3, max_size=3))
-def test_only_keys_with_the_same_first_parts_begin_with_a_prefix(wanted: list[str], other: list[str]) -> None:
+def test_prefix_matches_only_keys_with_the_same_first_parts(wanted: list[str], other: list[str]) -> None:
     has_same_parts = list(map(as_part, other[:2])) == list(map(as_part, wanted))
     assert key(*other).startswith(prefix(*wanted)) == has_same_parts
     assert key(*wanted, "x").startswith(prefix(*wanted))
@@ -54,12 +54,12 @@ def test_only_keys_with_the_same_first_parts_begin_with_a_prefix(wanted: list[st
 
 
 @given(st.lists(st.lists(parts, min_size=2, max_size=2), max_size=8))
-def test_keys_sort_by_their_parts_one_after_the_other(pairs: list[list[str]]) -> None:
+def test_keys_sort_part_by_part(pairs: list[list[str]]) -> None:
     by_parts = sorted(pairs, key=lambda pair: [as_part(part).encode() for part in pair])
     assert sorted(key(*pair) for pair in pairs) == [key(*pair) for pair in by_parts]
 
 
-def test_samples_take_turns_between_the_kinds_of_keys(tmp_path: Path) -> None:
+def test_samples_alternate_between_kinds_of_keys(tmp_path: Path) -> None:
     with open_leveldb(tmp_path / "db", "sampled", create=True) as db:
         for number in range(9):
             db.put(key("m", f"module{number}", "demo"), b"x" * 1_000)
@@ -78,7 +78,7 @@ def test_samples_take_turns_between_the_kinds_of_keys(tmp_path: Path) -> None:
         assert sample_records(db, "z") == []
 
 
-def test_what_is_no_text_is_shown_all_the_same(tmp_path: Path) -> None:
+def test_undecodable_key_is_displayed(tmp_path: Path) -> None:
     with open_leveldb(tmp_path / "db", "sampled", create=True) as db:
         db.put(b"m\0\xff", "é".encode() * 300)
         [record] = sample_records(db, "m")
@@ -89,7 +89,7 @@ def test_what_is_no_text_is_shown_all_the_same(tmp_path: Path) -> None:
 META = Meta("modules", 1, 5, {"m": 2, "f": 1}, ContentHash().hex)
 
 
-def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
+def test_unknown_format_is_rejected(tmp_path: Path) -> None:
     meta = Meta("modules", 1, 5, {"m": 2}, ContentHash().hex)
     with open_leveldb(tmp_path / "db", "x", create=True) as db:
         with pytest.raises(LeveldbDamagedError, match=naming("x")):
@@ -101,7 +101,7 @@ def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
             read_meta(db, "x", dataset="modules", known_format=1)
 
 
-def test_what_is_written_is_read_back_and_replaces_what_was_there(tmp_path: Path) -> None:
+def test_meta_round_trips_and_replaces_earlier_meta(tmp_path: Path) -> None:
     with open_leveldb(tmp_path / "db", "x", create=True) as db:
         db.put(b"m\0demo", b"not about the LevelDB itself")
         for meta in (META, replace(META, serial=7, counts={}, content_hash="ab" * 32)):
@@ -121,7 +121,7 @@ def test_equal_facts_are_stored_as_equal_bytes(tmp_path: Path) -> None:
     assert stored[0] == stored[1]
 
 
-def test_another_dataset_is_refused(tmp_path: Path) -> None:
+def test_other_dataset_is_rejected(tmp_path: Path) -> None:
     with open_leveldb(tmp_path / "db", "x", create=True) as db:
         write_meta(db, META)
         with pytest.raises(UnknownFormatError, match=naming("x", "modules", 1, "depgraph")):
@@ -130,7 +130,7 @@ def test_another_dataset_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("field", [b"dataset", b"format", b"serial", b"counts", b"content_hash"])
 @pytest.mark.parametrize("value", [None, b"", b"{"])
-def test_a_field_that_is_missing_or_not_json_is_damage(tmp_path: Path, field: bytes, value: bytes | None) -> None:
+def test_missing_or_invalid_meta_field_is_corruption(tmp_path: Path, field: bytes, value: bytes | None) -> None:
     with open_leveldb(tmp_path / "db", "x", create=True) as db:
         write_meta(db, META)
         db.delete(META_PREFIX + field)
@@ -140,7 +140,7 @@ def test_a_field_that_is_missing_or_not_json_is_damage(tmp_path: Path, field: by
             read_meta(db, "x", dataset="modules", known_format=1)
 
 
-def test_the_content_hash_is_of_a_set() -> None:
+def test_content_hash_ignores_order() -> None:
     one, other = ContentHash(), ContentHash()
     for record in ((b"a", b"1"), (b"b", b"2"), (b"ab", b"")):
         one.add(*record)
@@ -160,7 +160,7 @@ RECORDS = {b"a": b"1", b"b": b"", b"ab": b"2" * 1_000}
 
 
 @given(st.permutations(list(RECORDS.items())), st.integers(0, len(RECORDS)))
-def test_records_count_alike_one_by_one_and_many_at_once(records: list[tuple[bytes, bytes]], cut: int) -> None:
+def test_hash_is_the_same_for_single_and_batched_records(records: list[tuple[bytes, bytes]], cut: int) -> None:
     by_one, at_once = ContentHash(), ContentHash()
     for record in records:
         by_one.add(*record)
@@ -174,7 +174,7 @@ def test_records_count_alike_one_by_one_and_many_at_once(records: list[tuple[byt
     assert at_once.hex == expected.hex
 
 
-def test_a_record_that_is_removed_before_it_is_added_leaves_nothing() -> None:
+def test_removing_a_record_before_adding_it_cancels_out() -> None:
     content_hash = ContentHash()
     content_hash.remove(b"a", b"1")
     assert len(content_hash.hex) == 64
@@ -183,7 +183,7 @@ def test_a_record_that_is_removed_before_it_is_added_leaves_nothing() -> None:
     assert content_hash.hex == ContentHash().hex == "0" * 64
 
 
-def test_hashes_stay_as_they_were_published() -> None:
+def test_hash_function_never_changes() -> None:
     """Versions are compared with hashes that were stored when they were built."""
     content_hash = ContentHash()
     content_hash.add(b"m\0demo\0demo", b"demo")

@@ -1,4 +1,4 @@
-"""plyvel or plyvel-next is imported when the first LevelDB is opened. Without both, an error names them."""
+"""plyvel or plyvel-next is imported when the first LevelDB is opened. If both are missing, an error names them."""
 
 import subprocess
 import sys
@@ -54,7 +54,7 @@ def output_of(program: str) -> str:
     return subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.strip()
 
 
-def test_tests_run_with_every_binding_that_has_a_wheel_for_this_python() -> None:
+def test_every_binding_with_a_wheel_for_this_python_is_tested() -> None:
     project = tomllib.loads(PROJECT.read_text())["project"]
     lines = map(Requirement, project["dependencies"] + project["optional-dependencies"]["test"])
     required = {
@@ -64,7 +64,7 @@ def test_tests_run_with_every_binding_that_has_a_wheel_for_this_python() -> None
     assert required
 
 
-def test_what_the_door_offers_is_what_each_binding_does(tmp_path: Path, binding: Any) -> None:
+def test_wrapper_matches_each_binding(tmp_path: Path, binding: Any) -> None:
     assert require_binding() is binding
     db = open_database(tmp_path / "db", create_if_missing=True)
     with db.write_batch() as batch:
@@ -85,7 +85,7 @@ def test_what_the_door_offers_is_what_each_binding_does(tmp_path: Path, binding:
     db.close()
 
 
-def test_errors_of_leveldb_itself_are_known(tmp_path: Path, binding: Any) -> None:
+def test_leveldb_errors_are_recognized(tmp_path: Path, binding: Any) -> None:
     assert binding_errors() == (binding.Error,)
     with pytest.raises(binding_errors()) as raised:
         open_database(tmp_path / "missing", create_if_missing=False)
@@ -96,7 +96,7 @@ def test_errors_of_leveldb_itself_are_known(tmp_path: Path, binding: Any) -> Non
 
 @pytest.mark.parametrize("writer", INSTALLED)
 @pytest.mark.parametrize("reader", INSTALLED)
-def test_each_binding_reads_what_each_wrote(
+def test_bindings_read_each_others_files(
     tmp_path: Path, writer: str, reader: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records = {b"%04d" % number: b"value %d" % number for number in range(3_000)}
@@ -113,7 +113,7 @@ def test_each_binding_reads_what_each_wrote(
         assert db.get(b"0042", verify_checksums=True) == b"value 42"
 
 
-def test_plyvel_is_taken_before_its_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plyvel_is_preferred_over_its_fork(monkeypatch: pytest.MonkeyPatch) -> None:
     plyvel, fork = ModuleType("plyvel"), ModuleType("plyvel_next")
     monkeypatch.setitem(sys.modules, "plyvel", plyvel)
     monkeypatch.setitem(sys.modules, "plyvel_next", fork)
@@ -122,7 +122,7 @@ def test_plyvel_is_taken_before_its_fork(monkeypatch: pytest.MonkeyPatch) -> Non
     assert require_binding() is fork
 
 
-def test_without_a_binding_an_error_names_both_and_a_python_that_has_one(
+def test_missing_binding_error_names_both_and_a_supported_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hide_bindings(monkeypatch)
@@ -136,9 +136,7 @@ def test_without_a_binding_an_error_names_both_and_a_python_that_has_one(
 
 
 @pytest.mark.parametrize("broken", ["plyvel", "plyvel_next"])
-def test_a_binding_whose_leveldb_is_gone_is_named_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
-) -> None:
+def test_binding_without_leveldb_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     hide_bindings(monkeypatch)
     monkeypatch.delitem(sys.modules, broken)
     (tmp_path / f"{broken}.py").write_text("raise ImportError('libleveldb.so.1d: cannot open shared object file')")
@@ -148,7 +146,7 @@ def test_a_binding_whose_leveldb_is_gone_is_named_too(
     assert "libleveldb.so.1d" in str(raised.value)
 
 
-def test_a_plyvel_whose_leveldb_is_gone_gives_way_to_its_fork(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plyvel_without_leveldb_library_falls_back_to_its_fork(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "plyvel", raising=False)
     (tmp_path / "plyvel.py").write_text("raise ImportError('libleveldb.so.1d: cannot open shared object file')")
     monkeypatch.syspath_prepend(tmp_path)
@@ -157,7 +155,7 @@ def test_a_plyvel_whose_leveldb_is_gone_gives_way_to_its_fork(tmp_path: Path, mo
     assert require_binding() is fork
 
 
-def test_nothing_is_built_or_copied_before_a_binding_is_missed(
+def test_missing_binding_is_reported_before_building_or_copying(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full_dump(small.catalog, storage, 1)
@@ -166,22 +164,24 @@ def test_nothing_is_built_or_copied_before_a_binding_is_missed(
         with pytest.raises(MissingBindingError):
             build_version("modules", storage=storage, catalog=small.catalog)
     built = build_version("modules", storage=storage, catalog=small.catalog)
-    assert built.version == 1  # no number was allocated before
+    assert built.version == 1  # no version number was allocated before
     with monkeypatch.context() as hidden:
         hide_bindings(hidden)
         monkeypatch.setattr("pypi_assets.lookup.latest.copy_published", None)
         monkeypatch.setattr("pypi_assets.leveldbs.versions.verify.copy_published", None)
         with pytest.raises(MissingBindingError):
             open_latest("modules", storage)
-        with pytest.raises(MissingBindingError):  # and the version is not called damaged
+        with pytest.raises(MissingBindingError):  # the version is not reported as corrupt
             verify("modules", 1, storage=storage)
 
 
 @pytest.mark.nightly
-def test_no_module_needs_a_binding_to_be_imported() -> None:
-    """Those of Dagster are left out, which take seconds; what they import of LevelDBs is imported here too."""
+def test_modules_can_be_imported_without_a_binding() -> None:
+    """Modules of Dagster are skipped since they take seconds; the LevelDB modules that they import are imported here
+    too.
+    """
     assert output_of(IMPORT_ALL) == ""
 
 
-def test_importing_the_door_imports_nothing_else() -> None:
+def test_importing_the_wrapper_imports_nothing_else() -> None:
     assert output_of(IMPORT_DOOR) == "pypi_assets"

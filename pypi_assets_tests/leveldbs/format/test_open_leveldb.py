@@ -1,4 +1,4 @@
-"""LevelDB writes and merges tables when a build wants that, and its errors are reported as what they are."""
+"""LevelDB writes and merges tables when a build requests it, and its errors are reported with the right type."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ from pypi_assets_tests.naming import naming
 pytestmark = pytest.mark.usefixtures("binding")
 
 
-def test_what_is_flushed_apart_lies_deep(tmp_path: Path) -> None:
+def test_disjoint_flushed_tables_go_to_a_deep_level(tmp_path: Path) -> None:
     with open_leveldb(tmp_path / "db", "x", create=True) as db:
         for names in ("cz", "ab"):
             for name in names:
@@ -24,7 +24,7 @@ def test_what_is_flushed_apart_lies_deep(tmp_path: Path) -> None:
         assert [int(db.get_property(b"leveldb.num-files-at-level%d" % level) or 0) for level in range(3)] == [0, 0, 2]
 
 
-def test_merging_tables_hides_no_damage(tmp_path: Path) -> None:
+def test_merging_tables_does_not_hide_corruption(tmp_path: Path) -> None:
     def add(number: int) -> None:
         with open_leveldb(tmp_path / "db", "x", create=not number) as db:
             for name in ("a", "z"):
@@ -42,8 +42,8 @@ def test_merging_tables_hides_no_damage(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1_000, 1_999])
-def test_damage_is_reported_wherever_it_is(tmp_path: Path, number: int) -> None:
-    """An iterator that comes to a damaged last block would end early and raise nothing."""
+def test_corruption_is_reported_at_any_position(tmp_path: Path, number: int) -> None:
+    """Without a check, an iterator that reaches a corrupt last block would end early without an error."""
     values = [os.urandom(40) for _ in range(2_000)]
     with open_leveldb(tmp_path / "db", "x", create=True) as db:
         for place, value in enumerate(values):
@@ -57,8 +57,8 @@ def test_damage_is_reported_wherever_it_is(tmp_path: Path, number: int) -> None:
         list(db.iterator(verify_checksums=True))
 
 
-def test_no_changed_byte_of_a_table_leads_to_a_wrong_answer(tmp_path: Path) -> None:
-    """Neither in its data nor in its index, its filter or its footer."""
+def test_changed_byte_in_a_table_never_gives_a_wrong_answer(tmp_path: Path) -> None:
+    """This includes the data, the index, the filter and the footer."""
     expected = {f"{place:04d}".encode(): os.urandom(40) for place in range(500)}
     with open_leveldb(tmp_path / "db", "x", create=True) as db:
         for key, value in expected.items():
@@ -75,10 +75,10 @@ def test_no_changed_byte_of_a_table_leads_to_a_wrong_answer(tmp_path: Path) -> N
                 assert [records_of(db, key) for key in expected] == [[record] for record in expected.items()]
         except LeveldbDamagedError:
             reported += 1
-    assert reported > 250  # all but the filter, which LevelDB does without where it is damaged
+    assert reported > 250  # all positions except the filter, since LevelDB ignores a corrupt filter
 
 
-def test_a_full_disk_is_no_damage(binding: Any) -> None:
+def test_full_disk_is_not_corruption(binding: Any) -> None:
     with pytest.raises(LeveldbError, match=naming("x")) as raised, leveldb_errors_as_damage("x"):
         raise binding.IOError(b"IO error: /x/000003.log: No space left on device")
     assert not isinstance(raised.value, LeveldbDamagedError)

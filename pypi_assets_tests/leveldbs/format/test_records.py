@@ -1,4 +1,4 @@
-"""Records below a prefix come in the order of their keys, and damage among them is not overlooked."""
+"""Records below a prefix are read in key order, and corruption among them is detected."""
 
 import os
 from collections.abc import Callable
@@ -22,7 +22,7 @@ def all_at_once(db: Database, start: bytes) -> object:
 
 
 @pytest.mark.parametrize("reading", [all_at_once, records_of])
-def test_records_below_a_prefix_come_in_order(tmp_path: Path, reading: Reading) -> None:
+def test_records_below_a_prefix_are_ordered(tmp_path: Path, reading: Reading) -> None:
     with open_leveldb(tmp_path / "db", "x", create=True) as db:
         for project in ("demo-b", "é", "demo", "dem"):
             for number in "21":
@@ -41,7 +41,7 @@ def test_records_below_a_prefix_come_in_order(tmp_path: Path, reading: Reading) 
 def test_checksums_of_records_are_verified(tmp_path: Path, reading: Reading) -> None:
     with open_leveldb(tmp_path / "db", "x", create=True) as db:
         for number in range(20):
-            db.put(b"%02d" % number, b"value %02d " % number + os.urandom(1_000))  # a few records are a block
+            db.put(b"%02d" % number, b"value %02d " % number + os.urandom(1_000))  # a few records fill a block
         flush(db)
     [table] = (tmp_path / "db").glob("*.ldb")
     content = bytearray(table.read_bytes())

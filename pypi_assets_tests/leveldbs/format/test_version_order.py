@@ -1,4 +1,4 @@
-"""The order of versions is that of `packaging`, which is PEP 440's."""
+"""Versions are ordered as in `packaging`, which follows PEP 440."""
 
 import pytest
 from hypothesis import given
@@ -20,13 +20,11 @@ from pypi_assets.leveldbs.format.version_order import newest_release, newest_ver
         (["no version", "0.1"], [], "0.1"),
     ],
 )
-def test_stable_versions_and_those_that_are_not_yanked_come_first(
-    versions: list[str], yanked: list[str], newest: str
-) -> None:
+def test_stable_and_unyanked_versions_come_first(versions: list[str], yanked: list[str], newest: str) -> None:
     assert newest_version(versions, yanked) == newest
 
 
-def test_a_release_is_yanked_where_all_of_its_files_are() -> None:
+def test_release_is_yanked_if_all_its_files_are() -> None:
     assert newest_release([("1.0", False), ("2.0", True)]) == "1"
     assert newest_release([("1.0", False), ("2.0", True), ("2", False)]) == "2"
     assert newest_release([("1.0", True), ("2.0", True)]) == "2"
@@ -54,5 +52,5 @@ def test_versions_compare_as_in_pep_440(one: str, other: str) -> None:
 
 
 @given(one=st.text(), other=_VERSIONS)
-def test_what_is_no_version_comes_first(one: str, other: str) -> None:
+def test_invalid_versions_come_first(one: str, other: str) -> None:
     assert version_key(f"no version {one}") < version_key(other)

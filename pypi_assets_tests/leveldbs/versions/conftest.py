@@ -1,4 +1,4 @@
-"""A catalog of three files, and a storage with its full dump; and a catalog and a storage that age."""
+"""Fixtures for a catalog of three files, a storage with its full dump, and a catalog and a storage that age."""
 
 from pathlib import Path
 
@@ -13,5 +13,5 @@ from pypi_assets_tests.upkeep.simulated_upkeep import upkeep as upkeep
 
 @pytest.fixture
 def storage(small: SmallCatalog, tmp_path: Path) -> Storage:
-    """A folder with a full dump up to serial 100."""
+    """Return a folder with a full dump up to serial 100."""
     return dumped_storage(small, tmp_path)

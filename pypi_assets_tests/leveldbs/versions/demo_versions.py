@@ -1,4 +1,4 @@
-"""Builds versions of a small catalog, and verifies what was built."""
+"""Helpers that build versions of a small catalog and verify them."""
 
 from pypi_assets.leveldbs.versions.publish import BuildResult, build_version
 from pypi_assets.leveldbs.versions.verify import verify

@@ -1,4 +1,4 @@
-"""The one rule of what a dataset needs: by the dumps that its newest version holds, its format, and their columns."""
+"""A dataset's need for a build depends on the dumps in its newest version, its format, and the dumps' columns."""
 
 from dataclasses import replace
 
@@ -29,17 +29,17 @@ from pypi_assets_tests.small_catalog import SmallCatalog
 DATASET = replace(DATASETS["modules"], name="demo", columns=("project", "one", "two"))
 
 
-def test_dumps_with_all_columns_lack_none() -> None:
+def test_complete_dumps_lack_no_columns() -> None:
     assert missing_columns(DATASET, {"0-7": ("two", "project", "one", "other")}) == {}
     assert missing_columns(DATASET, {}) == {}
 
 
-def test_each_dump_is_named_with_what_it_lacks() -> None:
+def test_dumps_are_named_with_their_missing_columns() -> None:
     found = missing_columns(DATASET, {"0-7": ("project",), "7-8": DATASET.columns, "8-9": ("project", "two")})
     assert found == {"0-7": ("one", "two"), "8-9": ("one",)}
 
 
-def test_the_error_names_the_dumps_their_missing_columns_and_the_command() -> None:
+def test_error_names_dumps_missing_columns_and_command() -> None:
     one = str(not_built_yet(DATASET, {"0-7": ("one",)}))
     assert one == (
         "demo is not built yet: 1 dump of the cover (0-7) lacks the column one;"
@@ -61,12 +61,12 @@ def build(small: SmallCatalog, storage: Storage) -> None:
     assert build_version("modules", storage=storage, catalog=small.catalog).published
 
 
-def test_without_dumps_nothing_can_be_built() -> None:
+def test_build_without_dumps_is_impossible() -> None:
     answer = build_need(MODULES, None, Cover())
     assert (answer.need, answer.is_due, answer.is_buildable) == (Need.NO_DUMPS, False, False)
 
 
-def test_a_version_is_due_until_it_holds_the_cover(small: SmallCatalog, storage: Storage) -> None:
+def test_version_is_due_until_it_holds_the_cover(small: SmallCatalog, storage: Storage) -> None:
     first = need(small, storage)
     assert (first.need, first.is_due, first.version) == (Need.NO_VERSION, True, None)
     assert [dump.directory for dump in first.dumps] == ["0-100"]
@@ -83,7 +83,7 @@ def test_a_version_is_due_until_it_holds_the_cover(small: SmallCatalog, storage:
     assert need(small, storage).need == Need.HELD  # the same leaves
 
 
-def test_a_range_that_was_dumped_again_means_other_dumps(small: SmallCatalog, storage: Storage) -> None:
+def test_redone_range_needs_a_new_version(small: SmallCatalog, storage: Storage) -> None:
     add_range(small, storage, 100)
     build(small, storage)
     write_range(small.catalog, storage, SerialRange(100, 150), again=True)
@@ -94,13 +94,13 @@ def test_a_range_that_was_dumped_again_means_other_dumps(small: SmallCatalog, st
     assert need(small, storage).need == Need.HELD
 
 
-def test_a_new_full_dump_means_other_dumps(small: SmallCatalog, storage: Storage) -> None:
+def test_new_full_dump_needs_a_new_version(small: SmallCatalog, storage: Storage) -> None:
     build(small, storage)
     full_dump(small.catalog, storage, 1, since=small.catalog.clock())
     assert need(small, storage).need == Need.OTHER_DUMPS
 
 
-def test_another_format_means_a_version_from_scratch(small: SmallCatalog, storage: Storage) -> None:
+def test_other_format_needs_a_build_from_scratch(small: SmallCatalog, storage: Storage) -> None:
     build(small, storage)
     newest = newest_version(storage, "modules").manifest
     raised = replace(MODULES, format=MODULES.format + 1)
@@ -110,7 +110,7 @@ def test_another_format_means_a_version_from_scratch(small: SmallCatalog, storag
 
 
 @pytest.mark.parametrize("is_built", [False, True])
-def test_dumps_that_lack_columns_make_nothing_due(small: SmallCatalog, storage: Storage, *, is_built: bool) -> None:
+def test_dumps_with_missing_columns_make_nothing_due(small: SmallCatalog, storage: Storage, *, is_built: bool) -> None:
     if is_built:
         build(small, storage)
         add_range(small, storage, 100)
@@ -121,7 +121,7 @@ def test_dumps_that_lack_columns_make_nothing_due(small: SmallCatalog, storage: 
     assert mentions(answer.reason, "modules", "pypi-assets admin reprocess", "pypi-assets dump redo")
 
 
-def test_a_build_from_dumps_that_lack_columns_is_refused(
+def test_build_from_dumps_with_missing_columns_is_rejected(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(DATASETS, "modules", replace(MODULES, columns=(*MODULES.columns, "new_column")))
@@ -130,7 +130,7 @@ def test_a_build_from_dumps_that_lack_columns_is_refused(
 
 
 @pytest.mark.parametrize("path", [input_list_path("modules", 1), f"{leveldb_path('modules', '00001')}/{MANIFEST_NAME}"])
-def test_a_version_that_cannot_be_read_is_named(small: SmallCatalog, storage: Storage, path: str) -> None:
+def test_unreadable_version_is_named(small: SmallCatalog, storage: Storage, path: str) -> None:
     build(small, storage)
     storage.put(path, b"damaged")
     answer = need(small, storage)

@@ -1,4 +1,4 @@
-"""An input list names all that a version was made from, and what is no input list is refused."""
+"""An input list names all inputs of a version. Invalid input lists are rejected."""
 
 import hashlib
 import json
@@ -32,19 +32,19 @@ from pypi_assets_tests.small_catalog import SmallCatalog
 @pytest.mark.parametrize(
     ("version", "name"), [(1, "00001"), (42, "00042"), (99_999, "99999"), (100_000, "100000"), (1_234_567, "1234567")]
 )
-def test_a_version_is_named_by_at_least_five_digits(version: int, name: str) -> None:
+def test_version_names_have_at_least_five_digits(version: int, name: str) -> None:
     assert version_name(version) == name
     assert int(name) == version
 
 
-def test_paths_are_those_of_the_docs() -> None:
+def test_paths_match_the_docs() -> None:
     assert input_lists_path("modules") == "modules/input_lists"
     assert input_list_path("modules", 42) == "modules/input_lists/00042"
     assert leveldbs_path("modules") == "modules/leveldbs"
     assert leveldb_path("modules", "00042.2") == "modules/leveldbs/00042.2"
 
 
-def test_names_sort_as_their_versions_do() -> None:
+def test_names_sort_by_version() -> None:
     versions = [1, 9, 10, 99, 100, 4_321, 99_999]
     assert sorted(map(version_name, versions)) == [version_name(version) for version in versions]
 
@@ -52,7 +52,7 @@ def test_names_sort_as_their_versions_do() -> None:
 LIST = InputList("modules", 7, "00007.2", "ab" * 32, 150, ("data_dumps/d/0-100/a.gz", "data_dumps/d/100-150/b.gz"))
 
 
-def test_the_input_list_names_the_dump_files(small: SmallCatalog, storage: Storage) -> None:
+def test_input_list_names_the_dump_files(small: SmallCatalog, storage: Storage) -> None:
     add_range(small, storage, 100)
     build(small, storage)
     text = storage.get("modules/input_lists/00001").decode()
@@ -70,7 +70,7 @@ def test_the_input_list_names_the_dump_files(small: SmallCatalog, storage: Stora
 
 
 @pytest.mark.parametrize("inputs", [LIST, replace(LIST, inputs=()), replace(LIST, version=123_456, directory="123456")])
-def test_what_is_written_is_read_back(tmp_path: Path, inputs: InputList) -> None:
+def test_input_list_round_trips(tmp_path: Path, inputs: InputList) -> None:
     storage = open_storage((tmp_path / "storage").as_uri())
     write_input_list(storage, inputs)
     assert read_input_list(storage, "modules", inputs.version) == inputs
@@ -80,7 +80,7 @@ def test_what_is_written_is_read_back(tmp_path: Path, inputs: InputList) -> None
     assert read_input_list(moved, "modules", inputs.version) == inputs
 
 
-def test_versions_are_those_whose_input_list_is_there() -> None:
+def test_versions_with_an_input_list_are_published() -> None:
     storage = open_storage("memory:///")
     assert published_versions(storage, "modules") == []
     for version in (100_000, 2, 99_999):
@@ -107,7 +107,7 @@ def test_versions_are_those_whose_input_list_is_there() -> None:
         lambda _: b"",
     ],
 )
-def test_what_is_no_input_list_is_damage(change: Callable[[bytes], bytes]) -> None:
+def test_invalid_input_list_is_corruption(change: Callable[[bytes], bytes]) -> None:
     storage = open_storage("memory:///")
     write_input_list(storage, LIST)
     path = input_list_path("modules", 7)
@@ -119,6 +119,6 @@ def test_what_is_no_input_list_is_damage(change: Callable[[bytes], bytes]) -> No
             read()
 
 
-def test_a_version_without_an_input_list_is_not_there() -> None:
+def test_version_without_input_list_does_not_exist() -> None:
     with pytest.raises(LeveldbDamagedError, match=naming("modules", 7, "00007")):
         read_input_list(open_storage("memory:///"), "modules", 7)

@@ -1,4 +1,4 @@
-"""A manifest is read back as it was written, only if its input list vouches for it, and files are held to it."""
+"""A manifest is read back as written only if its input list has its hash. Files are checked against the manifest."""
 
 import hashlib
 import json
@@ -47,7 +47,7 @@ PATH = f"{leveldb_path('modules', '00002.3')}/{MANIFEST_NAME}"
 
 @pytest.fixture
 def storage() -> Storage:
-    """A storage with the files of a version; its manifest and input list are missing."""
+    """Return a storage with the files of a version, without its manifest and input list."""
     storage = open_storage("memory:///")
     for file in FILES:
         storage.put(f"{leveldb_path('modules', file.directory)}/{file.name}", CONTENTS[file.name])
@@ -55,14 +55,14 @@ def storage() -> Storage:
 
 
 def put_manifest(storage: Storage, content: bytes) -> InputList:
-    """Writes a manifest and the input list that vouches for it."""
+    """Write a manifest and the input list with its hash."""
     inputs = InputList("modules", 2, "00002.3", hashlib.sha256(content).hexdigest(), 150, ())
     storage.put(PATH, content)
     write_input_list(storage, inputs)
     return inputs
 
 
-def test_what_is_written_is_read_back(storage: Storage) -> None:
+def test_manifest_round_trips(storage: Storage) -> None:
     inputs = put_manifest(storage, MANIFEST.encode())
     published = read_published(storage, "modules", 2)
     assert published == read_listed(storage, inputs)
@@ -77,14 +77,14 @@ def test_what_is_written_is_read_back(storage: Storage) -> None:
     check_sizes(storage, published)
 
 
-def test_a_manifest_has_how_many_projects_are_followed_where_scopes_decide(storage: Storage) -> None:
+def test_manifest_has_the_number_of_followed_projects_if_scoped(storage: Storage) -> None:
     assert b"followed_projects" not in MANIFEST.encode()
     of_some = replace(MANIFEST, followed_projects=6)
     put_manifest(storage, of_some.encode())
     assert read_published(storage, "modules", 2).manifest == of_some
 
 
-def test_a_manifest_that_the_input_list_does_not_vouch_for_is_damage(storage: Storage) -> None:
+def test_manifest_with_another_hash_than_its_input_list_is_corruption(storage: Storage) -> None:
     with pytest.raises(LeveldbDamagedError, match=naming("modules", 2)):
         read_published(storage, "modules", 2)
     inputs = put_manifest(storage, MANIFEST.encode())
@@ -97,7 +97,7 @@ def test_a_manifest_that_the_input_list_does_not_vouch_for_is_damage(storage: St
 
 
 @pytest.mark.parametrize("number", [1, 3, "2", None])
-def test_a_manifest_in_another_format_is_not_damage(storage: Storage, number: object) -> None:
+def test_manifest_in_another_format_is_not_corruption(storage: Storage, number: object) -> None:
     inputs = put_manifest(storage, json.dumps(json.loads(MANIFEST.encode()) | {"format": number}).encode())
     with pytest.raises(UnknownFormatError, match=naming(MANIFEST_NAME)):
         read_listed(storage, inputs)
@@ -116,14 +116,14 @@ def test_a_manifest_in_another_format_is_not_damage(storage: Storage, number: ob
         json.dumps(json.loads(MANIFEST.encode()) | {"cover": None}).encode(),
     ],
 )
-def test_what_is_no_manifest_is_damage(storage: Storage, content: bytes) -> None:
+def test_invalid_manifest_is_corruption(storage: Storage, content: bytes) -> None:
     inputs = put_manifest(storage, content)
     with pytest.raises(LeveldbDamagedError, match=naming(MANIFEST_NAME)):
         read_listed(storage, inputs)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_a_stored_file_that_is_missing_or_of_another_size_is_damage(storage: Storage, file: LeveldbFile) -> None:
+def test_stored_file_missing_or_of_wrong_size_is_corruption(storage: Storage, file: LeveldbFile) -> None:
     published = read_listed(storage, put_manifest(storage, MANIFEST.encode()))
     path = published.path_of(file)
     storage.put(path, CONTENTS[file.name] + b"x")
@@ -134,7 +134,7 @@ def test_a_stored_file_that_is_missing_or_of_another_size_is_damage(storage: Sto
         check_sizes(storage, published)
 
 
-def test_a_local_file_is_held_to_its_size_and_its_hash(tmp_path: Path) -> None:
+def test_local_file_is_checked_by_size_and_hash(tmp_path: Path) -> None:
     [file, *_] = FILES
     path = tmp_path / file.name
     with pytest.raises(LeveldbDamagedError, match=naming("000005.ldb")):

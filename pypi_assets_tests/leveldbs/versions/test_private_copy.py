@@ -1,4 +1,4 @@
-"""Private folders vanish with their owner, however it ends, and those of the living are left alone."""
+"""Private folders are deleted with their owner, even if it is killed. Folders of live processes are kept."""
 
 import os
 import shutil
@@ -38,7 +38,7 @@ with open_latest("depgraph", sys.argv[1], Path(sys.argv[2])) as reader:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The database of a catalog with 300 files."""
+    """Return the database of a catalog with 300 files."""
     folder = tmp_path_factory.mktemp("filled")
     small = small_catalog(folder)
     for number in range(300):
@@ -67,7 +67,7 @@ def storage(small: SmallCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 class Fetched:
-    """The bytes that were fetched of each file of versions; after `allowed` requests there are no more."""
+    """Counts the bytes that were fetched of each file of versions. After `allowed` requests, further ones fail."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.sizes: Counter[str] = Counter()
@@ -99,17 +99,17 @@ def answers(storage: Storage, cache: Path, *, check_hashes: bool = True) -> int:
 
 
 def sizes(published: PublishedVersion) -> dict[str, int]:
-    """Of the files that there is something to fetch of."""
+    """Return the sizes of all files that are not empty."""
     return {published.path_of(file): file.size for file in published.manifest.files if file.size}
 
 
 def table(published: PublishedVersion, cache: Path) -> Path:
-    """Where the greatest table of a version is kept."""
+    """Return the cached path of a version's largest table."""
     return cache / "depgraph" / "files" / max(published.manifest.files, key=lambda file: file.size).sha256
 
 
 @pytest.mark.nightly
-def test_only_what_is_new_is_fetched(small: SmallCatalog, storage: Storage, fetched: Fetched, tmp_path: Path) -> None:
+def test_only_new_files_are_fetched(small: SmallCatalog, storage: Storage, fetched: Fetched, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     assert answers(storage, cache) == 300
     first = read_published(storage, "depgraph", 1)
@@ -135,7 +135,7 @@ def test_only_what_is_new_is_fetched(small: SmallCatalog, storage: Storage, fetc
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("requests", [1, 2, 10])
-def test_a_download_that_was_stopped_goes_on(storage: Storage, fetched: Fetched, tmp_path: Path, requests: int) -> None:
+def test_interrupted_download_is_resumed(storage: Storage, fetched: Fetched, tmp_path: Path, requests: int) -> None:
     cache = tmp_path / "cache"
     published = read_published(storage, "depgraph", 1)
     for _ in range(sum(file.size for file in published.manifest.files) // RANGE_BYTES // requests):
@@ -145,11 +145,11 @@ def test_a_download_that_was_stopped_goes_on(storage: Storage, fetched: Fetched,
         assert list((cache / ".private").iterdir()) == []
     fetched.allowed = 1_000
     assert answers(storage, cache) == 300
-    assert fetched.sizes == sizes(published)  # no byte came twice
+    assert fetched.sizes == sizes(published)  # no byte was fetched twice
 
 
 @pytest.mark.nightly
-def test_what_a_stopped_download_left_is_not_believed(storage: Storage, fetched: Fetched, tmp_path: Path) -> None:
+def test_leftovers_of_an_interrupted_download_are_checked(storage: Storage, fetched: Fetched, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     published = read_published(storage, "depgraph", 1)
     for content in (b"something else", b"x" * 10**6):
@@ -163,9 +163,7 @@ def test_what_a_stopped_download_left_is_not_believed(storage: Storage, fetched:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("change", ["cut", "flip", "delete"])
-def test_a_damaged_file_of_the_cache_is_fetched_again(
-    storage: Storage, fetched: Fetched, tmp_path: Path, change: str
-) -> None:
+def test_corrupt_cached_file_is_fetched_again(storage: Storage, fetched: Fetched, tmp_path: Path, change: str) -> None:
     cache = tmp_path / "cache"
     assert answers(storage, cache) == 300
     published = read_published(storage, "depgraph", 1)
@@ -174,7 +172,7 @@ def test_a_damaged_file_of_the_cache_is_fetched_again(
     for check_hashes in (True, False):
         with open_latest("depgraph", storage, cache) as reader:
             fetched.sizes.clear()
-            kept.unlink()  # the reader's is the same file
+            kept.unlink()  # the reader's file is the same inode
             if change != "delete":
                 content[len(content) // 3] ^= 1
                 kept.write_bytes(content if change == "flip" else content[:-1])
@@ -189,7 +187,7 @@ def greatest(published: PublishedVersion) -> list[tuple[str, int]]:
     return [(file.name, file.size)]
 
 
-def test_what_is_damaged_in_the_store_is_not_kept(storage: Storage, fetched: Fetched, tmp_path: Path) -> None:
+def test_corrupt_stored_file_is_not_cached(storage: Storage, fetched: Fetched, tmp_path: Path) -> None:
     published = read_published(storage, "depgraph", 1)
     [(name, _)] = greatest(published)
     content = bytearray(storage.get(f"{published.path}/{name}"))
@@ -220,7 +218,7 @@ with private_folder(Path(sys.argv[1])) as folder:
 """
 
 
-def test_a_private_folder_is_removed_at_the_end(tmp_path: Path) -> None:
+def test_private_folder_is_deleted_at_the_end(tmp_path: Path) -> None:
     with private_folder(tmp_path / "p") as one, private_folder(tmp_path / "p") as other:
         (one / "file").write_text("x")
         assert one != other
@@ -229,7 +227,7 @@ def test_a_private_folder_is_removed_at_the_end(tmp_path: Path) -> None:
     assert list((tmp_path / "p").iterdir()) == []
 
 
-def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_process_are_deleted_by_the_next(tmp_path: Path) -> None:
     with ForkedProgram(_HOLD, tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         left = Path(process.stdout.readline().strip())
@@ -242,7 +240,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> No
         assert not left.exists()
 
 
-def test_private_folders_go_where_files_can_be_linked(tmp_path: Path) -> None:
+def test_private_folders_are_placed_where_files_can_be_linked(tmp_path: Path) -> None:
     folder = open_storage((tmp_path / "storage").as_uri())
     assert private_parent(folder, tmp_path / "cache") == tmp_path / "storage" / ".private"
     remote = open_storage("memory:///")

@@ -1,4 +1,4 @@
-"""Versions are built from real dumps of a real catalog, published, damaged, killed half-way and verified."""
+"""Versions are built from real dumps of a real catalog, published, corrupted, killed midway, and verified."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -38,9 +38,7 @@ from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
-def test_versions_build_on_each_other_and_equal_their_rebuild(
-    small: SmallCatalog, storage: Storage, dataset: str
-) -> None:
+def test_incremental_versions_equal_their_rebuild(small: SmallCatalog, storage: Storage, dataset: str) -> None:
     first = build(small, storage, dataset)
     assert (first.version, first.published, first.serial, first.base_version) == (1, True, 100, None)
     assert first.rebuilt_because
@@ -62,7 +60,7 @@ def test_versions_build_on_each_other_and_equal_their_rebuild(
 
 
 @pytest.mark.parametrize("remote", [False, True])
-def test_only_new_files_are_put_and_tables_stay_where_they_lie(
+def test_only_new_files_are_put_and_tables_keep_their_paths(
     small: SmallCatalog, storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, remote: bool
 ) -> None:
     if remote:
@@ -93,7 +91,7 @@ def test_only_new_files_are_put_and_tables_stay_where_they_lie(
     assert_verified(storage, build(small, storage, force=True, work_dir=tmp_path / "work"))
 
 
-def test_a_root_can_move(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
+def test_storage_root_can_move(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
     build(small, storage)
     (tmp_path / "storage").rename(tmp_path / "moved")
     moved = open_storage((tmp_path / "moved").as_uri())
@@ -102,12 +100,12 @@ def test_a_root_can_move(small: SmallCatalog, storage: Storage, tmp_path: Path) 
     assert build(small, moved).base_version == 1
 
 
-def test_without_a_full_dump_there_is_nothing_to_build(small: SmallCatalog, tmp_path: Path) -> None:
+def test_build_without_a_full_dump_is_impossible(small: SmallCatalog, tmp_path: Path) -> None:
     with pytest.raises(NoCoverError, match=naming("pypi-assets dump full")):
         build(small, open_storage((tmp_path / "empty").as_uri()))
 
 
-def test_a_new_full_dump_means_building_from_scratch(small: SmallCatalog, storage: Storage) -> None:
+def test_new_full_dump_is_built_from_scratch(small: SmallCatalog, storage: Storage) -> None:
     build(small, storage)
     add_range(small, storage, 100)
     full_dump(small.catalog, storage, 16)
@@ -117,7 +115,7 @@ def test_a_new_full_dump_means_building_from_scratch(small: SmallCatalog, storag
     assert_verified(storage, rebuilt)
 
 
-def test_a_compaction_is_held_if_all_its_inputs_are(small: SmallCatalog, storage: Storage) -> None:
+def test_compaction_is_held_if_all_its_inputs_are(small: SmallCatalog, storage: Storage) -> None:
     ranges = [add_range(small, storage, start) for start in (100, 150)]
     assert build(small, storage).serial == 200
     compact(small.catalog, storage, *ranges)
@@ -131,7 +129,7 @@ def test_a_compaction_is_held_if_all_its_inputs_are(small: SmallCatalog, storage
     assert_verified(storage, following)
 
 
-def test_a_compaction_beyond_what_is_held_means_building_from_scratch(small: SmallCatalog, storage: Storage) -> None:
+def test_compaction_beyond_held_dumps_is_built_from_scratch(small: SmallCatalog, storage: Storage) -> None:
     first = add_range(small, storage, 100)
     build(small, storage)
     compact(small.catalog, storage, first, add_range(small, storage, 150))
@@ -140,7 +138,7 @@ def test_a_compaction_beyond_what_is_held_means_building_from_scratch(small: Sma
     assert_verified(storage, rebuilt)
 
 
-def test_numbers_come_from_the_catalog(small: SmallCatalog, storage: Storage) -> None:
+def test_version_numbers_come_from_the_catalog(small: SmallCatalog, storage: Storage) -> None:
     with pytest.raises(UnknownVersionError):
         build(small, storage, version=7)
     early, late = allocate_version(small.catalog, 100), allocate_version(small.catalog, 100)
@@ -155,14 +153,14 @@ def test_numbers_come_from_the_catalog(small: SmallCatalog, storage: Storage) ->
     assert build(small, storage, version=early, force=True).published
 
 
-def test_one_at_a_time_publishes(small: SmallCatalog, storage: Storage) -> None:
+def test_only_one_build_publishes_at_a_time(small: SmallCatalog, storage: Storage) -> None:
     with lease(small.catalog, "publish modules"):
         with pytest.raises(LeaseTakenError):
             build(small, storage)
         assert build(small, storage, "depgraph").published
 
 
-def test_a_build_that_ended_before_its_input_list_is_done_again_elsewhere(
+def test_build_without_input_list_is_repeated_under_another_number(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*_: object) -> None:
@@ -180,7 +178,7 @@ def test_a_build_that_ended_before_its_input_list_is_done_again_elsewhere(
     assert_verified(storage, result)
 
 
-def test_who_lost_the_lease_publishes_nothing(
+def test_expired_lease_holder_publishes_nothing(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pypi_assets.leveldbs.versions.publish.LEASE_TTL_S", -1.0)
@@ -204,7 +202,7 @@ def damage(storage: Storage, version: int, *, same_size: bool) -> None:
 
 
 @pytest.mark.parametrize("same_size", [True, False])
-def test_a_damaged_version_is_not_built_on(small: SmallCatalog, storage: Storage, same_size: bool) -> None:
+def test_corrupt_version_is_not_built_on(small: SmallCatalog, storage: Storage, same_size: bool) -> None:
     build(small, storage)
     damage(storage, 1, same_size=same_size)
     assert not verify("modules", 1, storage=storage).ok
@@ -216,7 +214,7 @@ def test_a_damaged_version_is_not_built_on(small: SmallCatalog, storage: Storage
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
-def test_a_version_in_an_older_format_is_not_built_on(
+def test_version_in_an_older_format_is_not_built_on(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch, dataset: str
 ) -> None:
     known = DATASETS[dataset]
@@ -235,7 +233,7 @@ def test_a_version_in_an_older_format_is_not_built_on(
 
 @pytest.fixture
 def large(tmp_path: Path) -> Iterator[SmallCatalog]:
-    """Enough for tables of many blocks."""
+    """Return a catalog with enough files for tables of many blocks."""
     small = small_catalog(tmp_path)
     for number in range(300):
         modules = tuple(f"m{number * digit % 977}.x{digit}" for digit in range(3, 11))
@@ -247,7 +245,7 @@ def large(tmp_path: Path) -> Iterator[SmallCatalog]:
 
 
 @pytest.mark.nightly
-def test_damage_that_no_build_reads_stays_known_as_damage(large: SmallCatalog, tmp_path: Path) -> None:
+def test_corruption_that_no_build_reads_is_still_detected(large: SmallCatalog, tmp_path: Path) -> None:
     storage = open_storage((tmp_path / "storage").as_uri())
     full_dump(large.catalog, storage, 1)
     build(large, storage)
@@ -255,13 +253,13 @@ def test_damage_that_no_build_reads_stays_known_as_damage(large: SmallCatalog, t
     table = max(first.manifest.files, key=lambda file: file.size)
     path = tmp_path / "storage" / first.path_of(table)
     content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1  # not in the last block, which each build reads
+    content[len(content) // 2] ^= 1  # not in the last block, since each build reads that
     path.unlink()
     path.write_bytes(content)
     add_range(large, storage, 100)
     second = build(large, storage)
     assert second.base_version == 1
-    assert table in read_published(storage, "modules", 2).manifest.files  # by the hash that it had
+    assert table in read_published(storage, "modules", 2).manifest.files  # with its original hash
     for version in (1, 2):
         assert "sha256 differs" in verify("modules", version, storage=storage).problems[0]
     with pytest.raises(NoVersionError):
@@ -270,7 +268,7 @@ def test_damage_that_no_build_reads_stays_known_as_damage(large: SmallCatalog, t
 
 
 @pytest.mark.nightly
-def test_a_damaged_cache_is_mended_and_built_on(large: SmallCatalog, tmp_path: Path) -> None:
+def test_corrupt_cache_is_repaired_and_built_on(large: SmallCatalog, tmp_path: Path) -> None:
     storage, cache = open_storage("memory:///"), tmp_path / "work" / "modules" / "files"
     full_dump(large.catalog, storage, 1)
     build(large, storage, work_dir=tmp_path / "work")
@@ -285,7 +283,7 @@ def test_a_damaged_cache_is_mended_and_built_on(large: SmallCatalog, tmp_path: P
 
 
 @pytest.mark.nightly
-def test_a_build_fetches_nothing_that_it_has_put(
+def test_build_fetches_none_of_its_own_files(
     large: SmallCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage, work_dir = open_storage("memory:///"), tmp_path / "work"
@@ -322,7 +320,7 @@ def test_a_build_fetches_nothing_that_it_has_put(
 
 
 @pytest.mark.nightly
-def test_nothing_is_left_to_merge_for_those_who_open_a_version(large: SmallCatalog, tmp_path: Path) -> None:
+def test_opening_a_version_merges_no_tables(large: SmallCatalog, tmp_path: Path) -> None:
     storage = open_storage((tmp_path / "storage").as_uri())
     full_dump(large.catalog, storage, 1)
     for start in range(100, 600, 50):
@@ -334,7 +332,7 @@ def test_nothing_is_left_to_merge_for_those_who_open_a_version(large: SmallCatal
         add_range(large, storage, start)
 
 
-def test_a_damaged_dump_publishes_nothing(small: SmallCatalog, storage: Storage) -> None:
+def test_corrupt_dump_publishes_nothing(small: SmallCatalog, storage: Storage) -> None:
     build(small, storage)
     directory = add_range(small, storage, 100)
     path = file_path(directory, "python_distribution_data0000.json.gz")
@@ -345,7 +343,7 @@ def test_a_damaged_dump_publishes_nothing(small: SmallCatalog, storage: Storage)
     assert [path.name for path in (storage.root or Path()).glob(".private/*")] == []
 
 
-def test_a_storage_that_fails_publishes_nothing(small: SmallCatalog, storage: Storage) -> None:
+def test_failing_storage_publishes_nothing(small: SmallCatalog, storage: Storage) -> None:
     (storage.root or Path()).joinpath("modules").write_text("in the way")
     with pytest.raises(StorageError):
         build(small, storage)

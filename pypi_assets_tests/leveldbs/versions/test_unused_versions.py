@@ -1,4 +1,4 @@
-"""Which LevelDB versions and tables are deleted, and which stay, whoever wakes up late or reads damaged lists."""
+"""Deletion of old LevelDB versions and tables, despite late writers and corrupt input lists."""
 
 import hashlib
 from dataclasses import replace
@@ -24,7 +24,7 @@ from pypi_assets_tests.naming import naming
 from pypi_assets_tests.upkeep.simulated_upkeep import KEPT, Upkeep, directories
 
 
-def test_the_newest_versions_stay_with_all_that_they_name(upkeep: Upkeep) -> None:
+def test_newest_versions_keep_all_their_files(upkeep: Upkeep) -> None:
     upkeep.build()
     full_dump(upkeep.catalog, upkeep.storage, 1)
     upkeep.build()
@@ -40,7 +40,7 @@ def test_the_newest_versions_stay_with_all_that_they_name(upkeep: Upkeep) -> Non
     upkeep.assert_nothing_left_over()
 
 
-def test_a_version_stays_for_a_day_after_it_was_superseded(upkeep: Upkeep) -> None:
+def test_superseded_version_is_kept_for_a_day(upkeep: Upkeep) -> None:
     for _ in range(3):
         upkeep.dump_range()
         upkeep.build()
@@ -49,7 +49,7 @@ def test_a_version_stays_for_a_day_after_it_was_superseded(upkeep: Upkeep) -> No
     assert directories(upkeep.clean()) == {"00001": DeletionReason.SUPERSEDED}
 
 
-def test_a_version_whose_input_list_is_damaged_counts_for_nothing(upkeep: Upkeep) -> None:
+def test_version_with_a_corrupt_input_list_does_not_count(upkeep: Upkeep) -> None:
     for _ in range(3):
         upkeep.dump_range()
         upkeep.build()
@@ -64,7 +64,7 @@ def test_a_version_whose_input_list_is_damaged_counts_for_nothing(upkeep: Upkeep
     assert (removal.path, removal.files) == (
         leveldb_path("modules", "00001"),
         0,
-    )  # who knows what version 3 needs of it
+    )  # version 3 may need its files
     assert before - upkeep.paths() == {input_list_path("modules", 1)}
     assert published_versions(upkeep.storage, "modules") == [2, 3, 4]
     upkeep.dump_range()
@@ -75,7 +75,7 @@ def test_a_version_whose_input_list_is_damaged_counts_for_nothing(upkeep: Upkeep
     upkeep.assert_whole()
 
 
-def test_a_version_that_only_newer_software_can_read_keeps_all_that_it_may_name(upkeep: Upkeep) -> None:
+def test_version_in_a_newer_format_keeps_all_files_that_it_may_name(upkeep: Upkeep) -> None:
     for _ in range(3):
         upkeep.dump_range()
         upkeep.build()
@@ -90,7 +90,7 @@ def test_a_version_that_only_newer_software_can_read_keeps_all_that_it_may_name(
     assert before - upkeep.paths() == {input_list_path("modules", 1)}
 
 
-def test_tables_stay_for_as_long_as_a_version_that_stays_names_them(upkeep: Upkeep) -> None:
+def test_tables_are_kept_while_a_kept_version_names_them(upkeep: Upkeep) -> None:
     tables = f"{leveldb_path('modules', '00001')}/"
     for _ in range(3):
         upkeep.dump_range()
@@ -99,7 +99,7 @@ def test_tables_stay_for_as_long_as_a_version_that_stays_names_them(upkeep: Upke
         upkeep.clean()
         upkeep.assert_whole()
         upkeep.assert_nothing_left_over()
-        if upkeep.build_result.version > KEPT:  # LevelDB merges four
+        if upkeep.build_result.version > KEPT:  # LevelDB merges four tables
             assert {path.rpartition(".")[2] for path in upkeep.paths() if path.startswith(tables)} == {"ldb"}
     assert published_versions(upkeep.storage, "modules") == [2, 3]
     before = upkeep.paths()
@@ -113,7 +113,7 @@ def test_tables_stay_for_as_long_as_a_version_that_stays_names_them(upkeep: Upke
     upkeep.assert_nothing_left_over()
 
 
-def test_what_a_build_stands_on_stays_however_old_it_is(upkeep: Upkeep) -> None:
+def test_base_of_a_running_build_is_kept_at_any_age(upkeep: Upkeep) -> None:
     upkeep.dump_range()
     upkeep.build()
     upkeep.wait(1000)
@@ -132,8 +132,8 @@ def test_what_a_build_stands_on_stays_however_old_it_is(upkeep: Upkeep) -> None:
     upkeep.assert_whole()
 
 
-def test_a_writer_that_wakes_up_too_late_hides_no_version_that_is_whole(upkeep: Upkeep) -> None:
-    """It slept between its last look at its lease and its last write, and the tables that it names are gone."""
+def test_late_writer_does_not_hide_a_complete_version(upkeep: Upkeep) -> None:
+    """The writer slept between its last lease check and its last write, and the tables that it names are deleted."""
     upkeep.dump_range()
     upkeep.build()
     upkeep.dump_range()

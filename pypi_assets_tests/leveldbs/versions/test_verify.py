@@ -1,4 +1,4 @@
-"""Verification, versions that are not there, and what versions hold of dumps."""
+"""Verification, missing versions, and the dumps that versions hold."""
 
 import re
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ from pypi_assets_tests.naming import mentions, naming
 from pypi_assets_tests.small_catalog import SmallCatalog
 
 
-def test_verify_reports_what_is_wrong(small: SmallCatalog, storage: Storage) -> None:
+def test_verify_reports_problems(small: SmallCatalog, storage: Storage) -> None:
     build(small, storage)
     inputs = read_input_list(storage, "modules", 1)
     assert mentions(verify("modules", 5, storage=storage).problems[0], "version 5", "modules")
@@ -54,7 +54,7 @@ def test_verify_reports_what_is_wrong(small: SmallCatalog, storage: Storage) -> 
         read_input_list(storage, "modules", 1)
 
 
-def test_deep_verification_finds_a_version_that_its_inputs_do_not_lead_to(
+def test_deep_verification_detects_a_version_that_differs_from_its_inputs(
     small: SmallCatalog, storage: Storage
 ) -> None:
     build(small, storage)
@@ -73,18 +73,18 @@ def test_deep_verification_finds_a_version_that_its_inputs_do_not_lead_to(
 HASHES = DATASETS["hashes"]
 
 
-def test_a_dataset_that_can_be_built_needs_an_update(storage: Storage) -> None:
+def test_missing_version_with_dumps_needs_an_update(storage: Storage) -> None:
     error = no_version(HASHES, storage)
     assert type(error) is NoVersionError
     assert mentions(str(error), "hashes", storage.url, "pypi-assets leveldb update")
 
 
-def test_a_damaged_dump_does_not_hide_the_error(storage: Storage) -> None:
+def test_corrupt_dump_does_not_hide_the_error(storage: Storage) -> None:
     storage.put(manifest_path("0-200"), b"damaged")
     assert mentions(str(no_version(HASHES, storage)), "hashes", "pypi-assets leveldb update")
 
 
-def test_without_dumps_the_error_names_every_command_from_the_crawl_on() -> None:
+def test_error_without_dumps_names_all_commands_from_crawl() -> None:
     storage = open_storage("memory:///")
     error = no_version(HASHES, storage)
     assert type(error) is NoVersionError
@@ -92,7 +92,7 @@ def test_without_dumps_the_error_names_every_command_from_the_crawl_on() -> None
     assert re.search("crawl full.*dump full.*leveldb update", str(error))
 
 
-def test_where_dumps_lack_columns_they_are_made_again_first(storage: Storage) -> None:
+def test_error_for_missing_columns_names_the_dump_command_first(storage: Storage) -> None:
     needy = replace(HASHES, columns=(*HASHES.columns, "novel"))
     for unreadable in (None, {1: "damaged"}):
         error = no_version(needy, storage, unreadable)
@@ -100,13 +100,13 @@ def test_where_dumps_lack_columns_they_are_made_again_first(storage: Storage) ->
         assert mentions(str(error), "hashes", 1, "0-100", "novel")
 
 
-def test_where_dumps_lack_columns_the_versions_that_cannot_be_read_are_named_too(storage: Storage) -> None:
+def test_error_for_missing_columns_names_unreadable_versions_too(storage: Storage) -> None:
     needy = replace(HASHES, columns=(*HASHES.columns, "novel"))
     text = str(no_version(needy, storage, {2: "a file is missing", 1: "in format 0"}))
     assert mentions(text, "version 2: a file is missing", "version 1: in format 0")
 
 
-def test_versions_that_cannot_be_read_are_named_with_their_reasons(storage: Storage) -> None:
+def test_unreadable_versions_are_named_with_their_reasons(storage: Storage) -> None:
     error = no_version(HASHES, storage, {2: "a file is missing", 1: "in format 0"})
     assert type(error) is NoVersionError
     unread = ("version 2: a file is missing", "version 1: in format 0")
@@ -121,7 +121,7 @@ def dump(serials: SerialRange, directory: str, joined: Sequence[str] = ()) -> Du
 
 @st.composite
 def covers(draw: st.DrawFn) -> tuple[list[Dump], list[str]]:
-    """A cover, and the directories of its leaves, the full dump's first."""
+    """Draw a cover and the directories of its leaves, starting with the full dump."""
     full = draw(st.sampled_from(["0-10", "0-10.2"]))
     dumps, leaves, end = [dump(SerialRange(0, 10), full)], [full], 10
     for _ in range(draw(st.integers(0, 4))):
@@ -136,19 +136,19 @@ def covers(draw: st.DrawFn) -> tuple[list[Dump], list[str]]:
 
 
 def follows(held: list[str], cover: list[Dump], leaves: list[str]) -> tuple[Dump, ...] | None:
-    """What the rule demands of a list of names: the dumps after the leaves `held`, if the cover begins with these."""
+    """Return the dumps after the leaves `held` if the cover begins with these leaves, else None."""
     if leaves[: len(held)] != held:
         return None
-    left = len(held)
-    for position, one in enumerate(cover):
-        if left == 0:
+    remaining = len(held)
+    for position, entry in enumerate(cover):
+        if remaining == 0:
             return tuple(cover[position:])
-        left -= one.leaves.count
-    return () if left == 0 else None
+        remaining -= entry.leaves.count
+    return () if remaining == 0 else None
 
 
 @given(covers(), covers())
-def test_a_cover_goes_on_from_what_is_held_as_if_names_were_compared(
+def test_following_dumps_match_a_comparison_of_names(
     held: tuple[list[Dump], list[str]], later: tuple[list[Dump], list[str]]
 ) -> None:
     dumps, leaves = held
@@ -160,7 +160,7 @@ def test_a_cover_goes_on_from_what_is_held_as_if_names_were_compared(
     assert len(found.encode()) <= 2
 
 
-def test_a_year_of_ranges_takes_two_texts() -> None:
+def test_a_year_of_ranges_is_encoded_in_two_strings() -> None:
     names = [f"{start}-{start + 10}" for start in range(10, 525_610, 10)]
     cover = [dump(SerialRange(0, 10), "0-10"), dump(SerialRange(10, 525_610), "10-525610", names)]
     full, ranges = HeldDumps.of(cover).encode()
@@ -168,16 +168,16 @@ def test_a_year_of_ranges_takes_two_texts() -> None:
 
 
 @pytest.mark.parametrize("texts", [[], ["0-10", "nothing"], ["0-10", "10-20:x:y"], ["0-10", "10-20"]])
-def test_what_is_no_list_of_dumps_is_refused(texts: list[str]) -> None:
+def test_invalid_list_of_dumps_is_rejected(texts: list[str]) -> None:
     with pytest.raises((ValueError, RangeError)):
         HeldDumps.decode(texts)
 
 
-def test_without_dumps_nothing_follows() -> None:
+def test_no_dumps_follow_an_empty_list() -> None:
     assert HeldDumps("0-10").following(()) is None
 
 
-def test_it_equals_the_cover_of_the_catalog(small: SmallCatalog, storage: Storage) -> None:
+def test_storage_cover_equals_the_catalog_cover(small: SmallCatalog, storage: Storage) -> None:
     def assert_equal(*directories: str) -> None:
         found, known = stored_cover(storage), cover(small.catalog)
         assert found.directories == known.directories == directories
@@ -197,17 +197,17 @@ def test_it_equals_the_cover_of_the_catalog(small: SmallCatalog, storage: Storag
     assert_equal(redone.directory)
 
 
-def test_a_storage_without_dumps_has_an_empty_cover() -> None:
+def test_storage_without_dumps_has_an_empty_cover() -> None:
     assert stored_cover(open_storage("memory:///")) == Cover()
 
 
-def test_a_damaged_manifest_is_an_error(storage: Storage) -> None:
+def test_corrupt_manifest_is_an_error(storage: Storage) -> None:
     storage.put(manifest_path("0-100"), b"damaged")
     with pytest.raises(DumpDamagedError, match="0-100"):
         stored_cover(storage)
 
 
-def test_while_datasets_differ_a_whole_set_is_named_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_complete_set_is_named_while_datasets_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     storage = open_storage("memory:///")
     monkeypatch.setattr(leveldb_manifest, "DATASETS", ("modules", "hashes", "simple"))
 

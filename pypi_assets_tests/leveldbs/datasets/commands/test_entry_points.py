@@ -1,11 +1,11 @@
-"""The name of a command is what is before the first `=` of its line, whatever follows it."""
+"""The name of a command is the text before the first `=` of its line, whatever follows."""
 
 import pytest
 
 from pypi_assets.leveldbs.datasets.commands.entry_points import command_names
 
 
-def test_names_are_those_before_the_first_equals_sign(subtests: pytest.Subtests) -> None:
+def test_command_name_ends_at_the_first_equals_sign(subtests: pytest.Subtests) -> None:
     cases = [
         ([], []),
         (["http = httpie.__main__:main"], ["http"]),

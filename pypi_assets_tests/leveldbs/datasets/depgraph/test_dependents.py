@@ -1,4 +1,4 @@
-"""Who requires a project, in which versions, and under which conditions."""
+"""Dependents of a project by version and condition."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from pypi_assets_tests.dump_rows import dump_row, tombstone_of
 from pypi_assets_tests.leveldbs.built_records import build, content, decoded
 
 
-def test_a_project_leads_to_those_that_require_it(tmp_path: Path) -> None:
+def test_project_has_its_dependents(tmp_path: Path) -> None:
     rows = [
         dump_row("demo", "1.9", "demo-1.9.tar.gz", requires_dist=["a", "B_c>1"]),
         dump_row("demo", "1.10", "demo-1.10.tar.gz", requires_dist=["a; python_version<'3'", "b.c"]),
@@ -25,7 +25,7 @@ def test_a_project_leads_to_those_that_require_it(tmp_path: Path) -> None:
     }
     records = decoded(build(tmp_path / "db", "depgraph", [[tombstone_of(rows[2])]], create=False), b"r")
     assert records["a", "demo"] == {"always": ["1.9"], "marker": ["1.10"], "extra": ["2"]}
-    assert records["b-c", "demo"] == {"always": ["1.9", "1.10"]}  # as its sibling requires
+    assert records["b-c", "demo"] == {"always": ["1.9", "1.10"]}  # as the other file of the release requires
     assert ("t", "demo") not in records
     moved = [rows[0] | {"version": "1.8"}, rows[5] | {"requires_dist": ["b-c"]}]
     records = decoded(build(tmp_path / "db", "depgraph", [moved], create=False), b"r")

@@ -1,4 +1,4 @@
-"""The distributions of a project: in one record where they are few, and in one for each release where they are many."""
+"""The distributions of a project: few are in one record, many are in one record for each release."""
 
 from pathlib import Path
 
@@ -91,7 +91,7 @@ def test_distributions_are_ordered_by_version_and_filename(
     ]
 
 
-def test_few_files_are_one_record_and_many_one_for_each_release(
+def test_few_files_share_a_record_and_many_have_one_per_release(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(depgraph, "FEW_FILES", 2)
@@ -122,12 +122,10 @@ def test_few_files_are_one_record_and_many_one_for_each_release(
     )
 
 
-def test_what_files_have_in_common_is_kept_once_as_long_as_any_has_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_common_requirements_are_stored_once_until_unused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def shared(records: Records) -> dict[str, int]:
-        """How many files require what."""
-        values = [value for one, value in decoded(records, b"d").items() if len(one) == 3]
+        """Return the number of files for each shared list of requirements."""
+        values = [value for record_key, value in decoded(records, b"d").items() if len(record_key) == 3]
         return {value[1]["requires_dist"][0]: value[0] for value in values}  # type: ignore[index]
 
     monkeypatch.setattr(depgraph, "FEW_FILES", 0)
@@ -142,7 +140,7 @@ def test_what_files_have_in_common_is_kept_once_as_long_as_any_has_it(
 
 
 @pytest.mark.parametrize("few", [0, 100])
-def test_a_file_that_moves_to_another_release_leaves_nothing_behind(
+def test_file_that_moves_to_another_release_leaves_no_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     monkeypatch.setattr(depgraph, "FEW_FILES", few)
@@ -156,7 +154,7 @@ def test_a_file_that_moves_to_another_release_leaves_nothing_behind(
 
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=histories(FILES, rows_of, most=8), few=st.sampled_from([0, 2, 4, 100]))
-def test_answers_follow_from_the_live_rows(
+def test_answers_match_the_live_rows(
     tmp_path_factory: pytest.TempPathFactory, history: tuple[list[list[Row]], list[Row]], few: int
 ) -> None:
     dumps, live = history
@@ -197,7 +195,7 @@ def answered(row: Row) -> dict[str, object]:
     return fields | tags | {"refusals": None, "build": "", "first_seen_at": None, "version": version} | rare
 
 
-def test_damage_that_no_checksum_shows_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_corruption_with_valid_checksums_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def apply(db: Database, row: Row) -> None:
         Builder(db, DATASETS["depgraph"]).apply([row], "some dump")
 

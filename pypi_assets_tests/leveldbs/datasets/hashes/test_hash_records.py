@@ -1,4 +1,4 @@
-"""Each live file with a hash has two records: one that its hash leads to, and one that names its place."""
+"""Each live file with a hash has two records: one keyed by its hash, and one that names its place."""
 
 from pathlib import Path
 
@@ -27,12 +27,12 @@ DEMO = dump_row("demo", "1.0", "demo-1.0.zip", project="Demo", live_since=7)
 
 
 def found(records: Records) -> list[tuple[tuple[str, str, str], tuple[str, str, int]]]:
-    """What hashes lead to: hash, project and filename, and version, display name and serial."""
-    hashes = sorted(one for one in records.items() if one[0].startswith(hashes_prefix("")))
+    """Return the decoded hash records: hash, project and filename, and version, display name and serial."""
+    hashes = sorted(record for record in records.items() if record[0].startswith(hashes_prefix("")))
     return [(split_hash_key(hash_key), decode_file(value)) for hash_key, value in hashes]
 
 
-def test_a_hash_leads_to_all_its_live_files(tmp_path: Path) -> None:
+def test_hash_has_all_its_live_files(tmp_path: Path) -> None:
     same = dump_row("other", "2", "other-2.zip", sha256=SHA256.upper())
     no_hash = dump_row("demo", "2", "demo-2.zip", sha256=None)
     records = build(tmp_path / "db", "hashes", [[DEMO, no_hash, same]])
@@ -53,14 +53,14 @@ def test_a_hash_leads_to_all_its_live_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "row", [tombstone_of(DEMO), DEMO | {"sha256": None}, DEMO | {"sha256": "cd" * 32, "version": "1"}]
 )
-def test_a_file_that_goes_or_changes_leaves_nothing_behind(tmp_path: Path, row: Row) -> None:
+def test_removed_or_changed_file_leaves_no_records(tmp_path: Path, row: Row) -> None:
     build(tmp_path / "db", "hashes", [[DEMO]])
     changed = content(build(tmp_path / "db", "hashes", [[row]], create=False))
     assert changed == content(build(tmp_path / "other", "hashes", [[row]]))
     assert len(changed) == (2 if row.get("sha256") else 0)
 
 
-def test_of_several_rows_of_a_file_the_last_one_counts() -> None:
+def test_last_row_of_a_file_counts() -> None:
     before, after = change(None, "demo", [DEMO, DEMO | {"version": "1"}])
     assert before == {}
     assert after[key("h", SHA256, "demo", "demo-1.0.zip")] == b'["1","Demo",7]'
@@ -69,7 +69,7 @@ def test_of_several_rows_of_a_file_the_last_one_counts() -> None:
 
 @settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=histories(FILES, rows_of, most=8))
-def test_hashes_lead_to_the_live_files(
+def test_hashes_match_the_live_files(
     tmp_path_factory: pytest.TempPathFactory, history: tuple[list[list[Row]], list[Row]]
 ) -> None:
     dumps, live = history
@@ -84,7 +84,7 @@ def test_hashes_lead_to_the_live_files(
     assert found(build(tmp_path_factory.mktemp("dbs") / "db", "hashes", dumps)) == sorted(expected)
 
 
-def test_a_file_whose_hash_leads_nowhere_is_damage(tmp_path: Path) -> None:
+def test_file_without_its_hash_record_is_corruption(tmp_path: Path) -> None:
     with open_leveldb(tmp_path / "db", "x", create=True) as db:
         Builder(db, DATASETS["hashes"]).apply([DEMO], "some dump")
         db.delete(key("h", SHA256, "demo", "demo-1.0.zip"))

@@ -1,4 +1,4 @@
-"""The overview of a project is what its live files show, however they came."""
+"""A project's overview depends only on its live files, not on their history."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def entries(rows: list[Row]) -> dict[str, list[object]]:
     return {row["filename"]: [row["version"], None, row["project"], row["live_since"], marks_of(row)] for row in rows}
 
 
-def test_a_project_is_described_by_its_live_files() -> None:
+def test_overview_describes_the_live_files() -> None:
     assert overview_of(entries(ROWS)) == Overview(
         releases=3, newest="2", first_live_serial=5, is_quarantined=False, declared=["_demo ; private", "demo"]
     )
@@ -39,13 +39,13 @@ def test_a_project_is_described_by_its_live_files() -> None:
     assert overview_of(entries(yanked)) == Overview(3, "1", 5, is_quarantined=False, declared=["old"])
 
 
-def test_a_quarantine_is_that_of_the_newest_release() -> None:
+def test_quarantine_is_that_of_the_newest_release() -> None:
     assert overview_of(entries([ROWS[0], {**ROWS[2], "project_status": "quarantined"}])).is_quarantined
     assert not overview_of(entries([{**ROWS[0], "project_status": "quarantined"}, ROWS[2]])).is_quarantined
     assert not overview_of(entries([{**ROWS[0], "project_status": "archived"}])).is_quarantined
 
 
-def test_files_that_no_installer_takes_count_if_there_are_no_others() -> None:
+def test_uninstallable_files_count_only_without_others() -> None:
     rejected = {**ROWS[2], "refusals": ["pip skips: odd", "uv fails: odd"]}
     assert overview_of(entries([*ROWS[:2], rejected])) == Overview(2, "1", 5, False, ["old"], rejected=["2.0"])
     assert overview_of(entries([ROWS[0], ROWS[3], rejected])).rejected == []  # another file of 2.0 is accepted
@@ -59,11 +59,11 @@ def test_most_files_have_no_marks() -> None:
     assert overview_of({"demo-1.zip": ["1", None, "demo", None]}).first_live_serial is None
 
 
-def test_it_is_decoded_as_it_was_encoded() -> None:
+def test_overview_round_trips() -> None:
     assert decode_overview(encoded_overview(entries(ROWS))) == overview_of(entries(ROWS))
 
 
-def test_stubs_are_names_apart_from_modules(tmp_path: Path) -> None:
+def test_stubs_are_listed_apart_from_modules(tmp_path: Path) -> None:
     assert module_names(["a"], ["a", "b"]) == ["a", " a", " b"]
     assert module_names(["a"], []) == ["a"]
     row = dump_row("types-demo", "1", "types_demo-1.zip", modules=["own"], stubs=["demo", "demo.a"])
@@ -75,7 +75,7 @@ def test_stubs_are_names_apart_from_modules(tmp_path: Path) -> None:
 
 @settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=histories(FILES, rows_of, most=8))
-def test_each_overview_follows_from_what_is_live(
+def test_overviews_match_the_live_rows(
     tmp_path_factory: pytest.TempPathFactory, history: tuple[list[list[Row]], list[Row]]
 ) -> None:
     dumps, live = history
@@ -92,7 +92,7 @@ def test_each_overview_follows_from_what_is_live(
         assert found.newest == newest_release((row["version"], row["yanked"]) for row in rows)
 
 
-def test_rows_of_dumps_without_the_newer_columns_have_an_overview_too() -> None:
+def test_rows_without_newer_columns_have_an_overview() -> None:
     row = {name: value for name, value in ROWS[0].items() if name not in {"import_names", "project_status"}}
     assert marks_of(row) == {}
     assert overview_of(entries([row])) == Overview(1, "1", 7, is_quarantined=False, declared=None)

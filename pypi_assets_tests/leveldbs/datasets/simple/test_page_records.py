@@ -1,4 +1,4 @@
-"""Each live file has one record, which follows from its row alone."""
+"""Each live file has one record, which depends only on its row."""
 
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def record_of(row: Row) -> FileRecord:
     return decode_files([change(None, "demo", [row])[1][PLACE]])[0]
 
 
-def test_a_record_is_what_the_page_shows_of_a_file(tmp_path: Path) -> None:
+def test_record_has_the_page_entry_of_a_file(tmp_path: Path) -> None:
     records = content(build(tmp_path / "db", "simple", [[DEMO]]))
     assert list(records) == [PLACE]
     assert PLACE.startswith(project_prefix("demo"))
@@ -75,7 +75,7 @@ def test_a_record_is_what_the_page_shows_of_a_file(tmp_path: Path) -> None:
         ({"yanked_reason": "</a> \0"}, "</a> \0"),
     ],
 )
-def test_a_yank_is_a_flag_or_its_reason(columns: Row, yanked: object) -> None:
+def test_yank_is_a_flag_or_a_reason(columns: Row, yanked: object) -> None:
     assert record_of({**DEMO, **columns}).yanked == yanked
 
 
@@ -87,12 +87,12 @@ def test_a_yank_is_a_flag_or_its_reason(columns: Row, yanked: object) -> None:
         ({"notes": ["ambiguous archive: two METADATA"]}, ("ef" * 32, False)),
     ],
 )
-def test_where_no_metadata_are_rendered_those_of_the_index_count(columns: Row, expected: object) -> None:
+def test_index_metadata_are_used_if_none_are_rendered(columns: Row, expected: object) -> None:
     record = record_of({**DEMO, **columns})
     assert (record.metadata_sha256, record.is_rendered) == expected
 
 
-def test_a_file_that_goes_or_changes_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_removed_or_changed_file_leaves_no_records(tmp_path: Path) -> None:
     build(tmp_path / "db", "simple", [[DEMO]])
     changed = {**DEMO, "version": "1.0.0", "yanked": False}
     built = content(build(tmp_path / "db", "simple", [[changed]], create=False))
@@ -100,7 +100,7 @@ def test_a_file_that_goes_or_changes_leaves_nothing_behind(tmp_path: Path) -> No
     assert content(build(tmp_path / "db", "simple", [[tombstone_of(changed)]], create=False)) == {}
 
 
-def test_of_several_rows_of_a_file_the_last_one_counts() -> None:
+def test_last_row_of_a_file_counts() -> None:
     assert (
         change(None, "demo", [DEMO, {**DEMO, "size": 11}])[1][PLACE]
         == change(None, "demo", [{**DEMO, "size": 11}])[1][PLACE]
@@ -110,7 +110,7 @@ def test_of_several_rows_of_a_file_the_last_one_counts() -> None:
 
 @settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=histories(FILES, rows_of, most=8))
-def test_records_are_of_the_live_rows(
+def test_records_match_the_live_rows(
     tmp_path_factory: pytest.TempPathFactory, history: tuple[list[list[Row]], list[Row]]
 ) -> None:
     dumps, live = history
