@@ -1,4 +1,4 @@
-"""A small index with a history, and its journal."""
+"""Fixture for a small index with a history and its journal."""
 
 from collections.abc import Iterator
 
@@ -11,8 +11,8 @@ from pypi_assets_tests.service.published import Published
 
 @pytest.fixture(scope="session")
 def journaled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
-    """Tests do not change it."""
+    """Yield a published index with its journal. Tests do not change it."""
     folder = tmp_path_factory.mktemp("journaled")
-    with pytest.MonkeyPatch.context() as environment, journaled_index(folder) as one:
+    with pytest.MonkeyPatch.context() as environment, journaled_index(folder) as index:
         clear_settings(environment)
-        yield one
+        yield index

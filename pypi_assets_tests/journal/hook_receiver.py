@@ -1,4 +1,4 @@
-"""A receiver of webhooks on loopback, which checks signatures as receivers should, and fails as tests want."""
+"""A webhook receiver on loopback that checks signatures as receivers should and fails on request."""
 
 import hashlib
 import hmac
@@ -16,7 +16,7 @@ SECRET = "a secret of some length"
 
 @dataclass
 class Receiver:
-    """`letters` are the bodies that were answered with 200, `refused` those that were not. `status` decides."""
+    """A running receiver. `letters` are the bodies answered with 200, `refused` the others. `status` decides."""
 
     url: str = ""
     letters: list[dict[str, Any]] = field(default_factory=list)
@@ -33,8 +33,8 @@ class Receiver:
         self.may_answer.set()
 
     def serials(self, project: str) -> list[int]:
-        """The serials of the records that were received of a project, in the order in which they came."""
-        return [one["serial"] for body in self.letters if body["project"] == project for one in body["changes"]]
+        """Return the serials of a project's received records in the order of arrival."""
+        return [record["serial"] for body in self.letters if body["project"] == project for record in body["changes"]]
 
 
 def is_signed(headers: Any, body: bytes) -> bool:
@@ -46,7 +46,7 @@ def is_signed(headers: Any, body: bytes) -> bool:
 
 @contextmanager
 def receiving() -> Iterator[Receiver]:
-    """A receiver that listens."""
+    """Yield a listening receiver."""
     receiver = Receiver()
 
     class Handler(BaseHTTPRequestHandler):

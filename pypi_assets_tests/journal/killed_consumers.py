@@ -1,11 +1,11 @@
-"""No record is lost or out of order, however often the journal's writer and its readers are killed.
+"""No record is lost or out of order, however often the journal's writer and readers are killed.
 
     python -m pypi_assets_tests.journal.killed_consumers [--records 1000000] [--kills 30] [--seed 1]
 
-A generated catalog of that many records is cut into ranges. A process writes their journal and is killed with SIGKILL
-at random moments, while others read it from their last cursor, which each keeps in a file, and are killed as well. At
-the end each reader must have every record once it leaves out what came again, in order, with equal bytes; and a reader
-that begins at any of 200 drawn cursors gets what follows there. Exits with 1 where one of this does not hold.
+A generated catalog with that many records is split into ranges. A process writes their journal and is killed with
+SIGKILL at random moments. Meanwhile, other processes read it from their last cursor, which each keeps in a file. They
+are killed as well. At the end, each reader must have every record in order, with equal bytes for repeated records. A
+reader that starts at any of 200 drawn cursors must get all later records. Exits with 1 if a check fails.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from pypi_assets.journal.verification import verify_stream
 from pypi_assets.storage.root_owner import require_owner
 from pypi_assets.storage.store import Storage, open_storage
 
-# ruff: noqa: T201 - it prints what it finds
+# ruff: noqa: T201 - it prints its results
 
 RECORDS_A_ROW = 3
 """About: an event, an observed record, and what was read."""
@@ -45,7 +45,7 @@ Seen = tuple[Place, int]
 
 
 def catalog_of(folder: Path, rows: int) -> Catalog:
-    """A catalog of that many generated distributions, in RANGES complete serial ranges."""
+    """Return a catalog of `rows` generated distributions in RANGES complete serial ranges."""
     catalog = filled(folder, rows_of(rows))
     with catalog.write() as connection:
         last = int(connection.scalar(text("SELECT max(serial) FROM events")) or 0)
@@ -70,13 +70,13 @@ def catalog_of(folder: Path, rows: int) -> Catalog:
 
 def write(catalog: Catalog, storage: Storage) -> None:
     with catalog.write() as connection:
-        connection.execute(delete(leases))  # those of killed writers, which would end by themselves in time
+        connection.execute(delete(leases))  # leases of killed writers, which would expire later
     for one in write_missing(catalog, storage):
         print(one.serials, flush=True)
 
 
 def read(storage: Storage, folder: Path) -> None:
-    """Reads on from the cursor in `folder` until it is killed, or all is read and `folder/../written` is there."""
+    """Read from the cursor in `folder` until killed, or until all is read and `folder/../written` exists."""
     kept, seen = folder / "cursor", folder / "seen"
     cursor = Cursor.parse(kept.read_text()) if kept.exists() else Cursor.after_serial(0)
     journal = Journal(storage)
@@ -102,7 +102,7 @@ def read(storage: Storage, folder: Path) -> None:
 
 
 def killed_often(command: list[str], drawn: random.Random, kills: int) -> int:
-    """Runs a command until it ends by itself, killed up to `kills` times before; returns how often it was."""
+    """Run a command until it ends by itself, after up to `kills` kills, and return the number of kills."""
     killed = 0
     while True:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -119,7 +119,10 @@ def killed_often(command: list[str], drawn: random.Random, kills: int) -> int:
 
 
 def seen_by(folder: Path) -> tuple[list[Seen], int]:
-    """What a reader saw first, in its order, and how many it saw again. Raises RuntimeError where one differs then."""
+    """Return a reader's records in the order of first sight, and the number of repeats.
+
+    Raise RuntimeError if a repeat differs.
+    """
     found: list[Seen] = []
     checksums: dict[Place, int] = {}
     again = 0

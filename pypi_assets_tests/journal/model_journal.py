@@ -1,4 +1,4 @@
-"""What a reader of the journal has: the rows of dumps, made of the last records of each file."""
+"""A model of journal readers: rows of dumps, made from the last records of each file."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +27,7 @@ Key = tuple[str, str]
 
 
 def journal_of(catalog: Catalog, serials: SerialRange) -> list[Record]:
-    """The records of complete serials as they are read from segments, those of the observed stream first."""
+    """Return the records of complete serials as read from segments, with the observed stream first."""
     seal_complete(catalog)
     with catalog.read_once() as connection:
         records = [*observed_records(connection, serials)]
@@ -37,7 +37,7 @@ def journal_of(catalog: Catalog, serials: SerialRange) -> list[Record]:
 
 
 def seal_complete(catalog: Catalog) -> None:
-    """Seals all complete ranges, as writing their journals does."""
+    """Seal all complete ranges, as writing their journals does."""
     with catalog.read() as connection:
         ranges = [entry.serials for entry in ledger(connection) if entry.state == RangeState.COMPLETE]
     for serials in ranges:
@@ -45,7 +45,7 @@ def seal_complete(catalog: Catalog) -> None:
 
 
 class JournalReader:
-    """Keeps the last records of each file, as the journal grows."""
+    """Keeps the last records of each file while the journal grows."""
 
     def __init__(self) -> None:
         self.serial = 0
@@ -63,7 +63,7 @@ class JournalReader:
                 self.content[record["normalized"], record["filename"]] = record
 
     def rows(self) -> dict[str, dict[str, Any]]:
-        """What is live now, by filename."""
+        """Return the live rows by filename."""
         rows = {key[1]: self.row(key) for key in self.observed}
         return {filename: row for filename, row in rows.items() if not row["tombstone"]}
 
@@ -72,12 +72,12 @@ class JournalReader:
 
 
 def row_of(observed: Record, content: Record | None, serial: int) -> dict[str, Any]:
-    """The row of a dump that ends at `serial`, from the last records of a file."""
+    """Return the row of a dump that ends at `serial`, made from the last records of a file."""
     place = {name: observed[name] for name in ("project", "normalized", "version", "filename")}
     since = next((start for start, end in observed["live"] if end is None), None)
     if since is None or not _is_followed(observed, serial):
         return place | {"tombstone": True}
-    # of a file without a hash on its page, that of its bytes is known once it is read
+    # if the page has no hash of a file, the hash is known as soon as its bytes are read
     is_read = content is not None and (content["sha256"] == observed["sha256"] or None in _hashes(observed, content))
     read: Mapping[str, Any] = content if content is not None and is_read else {"outcome": "pending"}
     yanked = any(end is None for _, end in observed["yanked"])
@@ -109,12 +109,12 @@ def _is_followed(observed: Record, serial: int) -> bool:
 
 
 def compared(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row without what the journal cannot keep up to date."""
+    """Return a row without the columns that the journal cannot keep up to date."""
     return {name: value for name, value in row.items() if name not in UNKNOWABLE}
 
 
 class JournalFollowing(Following):
-    """Writes the journal of each range as soon as it is complete, and compares its readers with those of dumps."""
+    """Writes the journal of each range as soon as it is complete, and compares its readers with the dumps."""
 
     def __init__(self, catalog: Catalog) -> None:
         super().__init__(catalog)
@@ -126,7 +126,7 @@ class JournalFollowing(Following):
         self.go_on()
 
     def go_on(self) -> None:
-        """Writes the journal of what is complete, and compares it with the dump of each range."""
+        """Write the journal of complete ranges and compare it with the dump of each range."""
         with self.catalog.read() as connection:
             complete, exact_from = complete_serial(connection), read_state(connection)["exact_from"]
             ranges = [entry.serials for entry in ledger(connection) if entry.state == RangeState.COMPLETE]
@@ -144,7 +144,7 @@ class JournalFollowing(Following):
     def require_dumped(self) -> None:
         super().require_dumped()
         if self.index.serial == 0:
-            return  # there is nothing
+            return  # no range is complete
         self.go_on()
         fresh = full_dump_of(self.catalog)
         found = self.journal.rows()
@@ -154,7 +154,7 @@ class JournalFollowing(Following):
 
 
 def follow_with_journal(catalog: Catalog, history: list[Step]) -> JournalFollowing:
-    """Goes through a history. Raises AssertionError where the journal does not have what dumps have."""
+    """Follow a history. Raise AssertionError if the journal and the dumps differ."""
     import random
 
     following = JournalFollowing(catalog)

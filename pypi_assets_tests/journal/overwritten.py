@@ -12,7 +12,7 @@ from pypi_assets_tests.served_pages import served_pages
 
 
 def follow_overwritten(catalog: Catalog, folder: Path) -> str:
-    """Follows the index while a file is overwritten twice, and yanked once in between; returns its name."""
+    """Follow the index while a file is overwritten twice, with a yank in between, and return the file's name."""
     with served_pages(folder / "served") as index:
         name = index.wheel("demo", "1.0", files={"first.py": ""}, requires_dist=["one"])
         index.sdist("demo", "1.0")

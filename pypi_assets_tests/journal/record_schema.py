@@ -1,5 +1,6 @@
-"""The columns in the JSON Schema of the journal's records, made from their declaration. Run as a module, it writes the
-file."""
+"""The columns in the JSON Schema of the journal's records, generated from their declaration. Run as a module to write
+the file.
+"""
 
 import json
 from pathlib import Path
@@ -13,7 +14,7 @@ SCHEMA = Path(pypi_assets.journal.__file__).parent / "record.schema.json"
 
 
 def rendered(schema: str) -> str:
-    """Return the schema with the columns of now."""
+    """Return the schema with the current columns."""
     document = json.loads(schema)
     for part in document["allOf"]:
         then = part["then"]

@@ -1,4 +1,4 @@
-"""Compares a catalog with one that its journal was replayed into."""
+"""Comparison of a catalog with a replay of its journal."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ _NEVER_READ = (ReadOutcome.PENDING, ReadOutcome.VANISHED)
 
 
 def answers_at(catalog: Catalog, serial: int) -> list[dict[str, Any]] | None:
-    """What is live at a serial; None where there is no answer."""
+    """Return the live files at a serial, or None if the catalog cannot answer."""
     try:
         answerable_serial(catalog, serial)
     except CatalogError:
@@ -32,17 +32,19 @@ def answers_at(catalog: Catalog, serial: int) -> list[dict[str, Any]] | None:
 
 
 def histories(catalog: Catalog, since: int = 0) -> dict[str, list[Any]]:
-    """The history of each project that has any, after the serial `since`, without visits and epochs: those are of the
-    catalog itself."""
-    found = {}
+    """Return each project's history after the serial `since`.
+
+    Visits and epochs are omitted, since each catalog has its own.
+    """
+    by_project = {}
     with catalog.read() as connection:
         for row in connection.execute(select(*PROJECT_COLUMNS).order_by(projects.c.normalized)).all():
             project = CatalogProject(*row)
             entries = read_history(connection, project)
             own = [_plain(entry) for entry in entries if entry.kind != VISIT and entry.serial > since]
             if own:
-                found[project.normalized] = own
-    return found
+                by_project[project.normalized] = own
+    return by_project
 
 
 def _plain(entry: Any) -> tuple[Any, ...]:
@@ -51,6 +53,6 @@ def _plain(entry: Any) -> tuple[Any, ...]:
 
 
 def require_equal(original: Catalog, replayed: Catalog, first: int, through: int) -> None:
-    """All answers from the serial `first` on are equal, and where there is none, neither has one."""
+    """Assert that all answers from the serial `first` on are equal, including missing answers."""
     for serial in range(first, through + 1):
         assert answers_at(replayed, serial) == answers_at(original, serial), f"at serial {serial}"

@@ -61,7 +61,7 @@ def two_catalogs(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_two_crawls_of_one_history_have_equal_journals(
     two_catalogs: list[Catalog], begins_late: bool, happening: list[Any], seed: int
 ) -> None:
-    """With other cuts, in another order, with faults, one begun later."""
+    """The crawls differ in ranges, order, faults and start."""
     random = Random(seed)
     for catalog in two_catalogs:
         empty_catalog(catalog)
@@ -115,7 +115,7 @@ def file_record(serial: int, kind: str, filename: str, **fields: Any) -> Record:
     return simple_record(serial, kind, "demo", version="1.0", filename=filename, **(observed | fields))
 
 
-def test_the_first_difference_of_the_index_stream_is_named() -> None:
+def test_first_difference_of_the_index_stream_is_named() -> None:
     ours = [simple_record(serial, "unknown", "demo") for serial in range(1, 31)]
     theirs = [dict(record) for record in ours[5:]]
     found = compare_stream(
@@ -138,7 +138,7 @@ def test_the_first_difference_of_the_index_stream_is_named() -> None:
     assert as_json(found)["first"]["serial"] == 16
 
 
-def test_records_of_equal_files_are_compared_wherever_they_are() -> None:
+def test_records_of_equal_files_are_compared_at_any_position() -> None:
     read = {"outcome": "data", "extractor_version": 4, "modules": ["demo"], "live": None}
     ours = [file_record(8, "file read", "one", **read), file_record(9, "file read", "two", **read)]
     theirs = [
@@ -158,7 +158,7 @@ def test_records_of_equal_files_are_compared_wherever_they_are() -> None:
     assert (found.first.filename, found.first.fields, found.differing) == ("one", ("modules",), 1)
 
 
-def test_the_first_file_that_was_observed_otherwise_is_explained() -> None:
+def test_first_file_with_different_observations_is_explained() -> None:
     ours = [file_record(8, "file added", "one"), file_record(9, "file added", "two")]
     theirs = [
         file_record(11, "file added", "one") | {"live": [[8, None]]},
@@ -175,7 +175,7 @@ def test_the_first_file_that_was_observed_otherwise_is_explained() -> None:
     assert (found.first.ours["serial"], found.first.theirs["serial"]) == (9, 12)
 
 
-def test_what_is_before_the_later_beginning_does_not_count() -> None:
+def test_records_before_the_later_start_are_ignored() -> None:
     ours = [file_record(3, "file added", "one"), file_record(8, "file yanked", "one", live=[[3, None]])]
     theirs = [file_record(8, "file yanked", "one", live=[[5, None]])]
     found = compare_stream(
@@ -185,7 +185,7 @@ def test_what_is_before_the_later_beginning_does_not_count() -> None:
 
 
 def with_line(stream: JournalStream, line: bytes) -> Journal:
-    """A journal that has one line in a stream."""
+    """Return a journal with one line in a stream."""
     journal = write_streams(open_storage("memory:///"), {}, 20)
     storage = journal.storage
     manifest = SegmentManifest.of(write_lines(storage, stream, 1, SerialRange(0, 20), [line]), 1, None)
@@ -211,7 +211,7 @@ FILE = '"filename":"x","normalized":"x","version":"1","sha256":"a","yanked":[]'
         ),
     ],
 )
-def test_a_record_of_the_other_journal_that_is_none_is_named(stream: JournalStream, rest: str) -> None:
+def test_invalid_record_of_the_other_journal_is_named(stream: JournalStream, rest: str) -> None:
     begin = f'{{"serial":7,"of_serial":7,"ordinal":0,"stream":"{stream.value}",'
     ours, theirs = with_line(stream, f'{begin}"kind":"x"}}'.encode()), with_line(stream, f"{begin}{rest}}}".encode())
     with pytest.raises(JournalDamagedError, match=naming(0, stream.value, 7)):
@@ -219,7 +219,7 @@ def test_a_record_of_the_other_journal_that_is_none_is_named(stream: JournalStre
 
 
 @pytest.mark.parametrize("number", ["1" * 19, "1" * 5_000])
-def test_a_number_that_no_record_has_is_named(number: str) -> None:
+def test_out_of_range_number_is_named(number: str) -> None:
     line = f'{{"serial":{number},"of_serial":1,"ordinal":0,"stream":"index","kind":"x"}}'.encode()
     with pytest.raises(JournalDamagedError):
         compare_stream(with_line(JournalStream.INDEX, line), with_line(JournalStream.INDEX, line), JournalStream.INDEX)
@@ -228,7 +228,7 @@ def test_a_number_that_no_record_has_is_named(number: str) -> None:
     assert fault.record is not None
 
 
-def test_a_journal_on_a_web_server_is_read(tmp_path: Any) -> None:
+def test_journal_on_a_web_server_is_read(tmp_path: Any) -> None:
     storage = open_storage(tmp_path.as_uri())
     ours = write_streams(
         storage, {JournalStream.INDEX: [simple_record(serial, "unknown", "demo") for serial in range(1, 31)]}, 30
@@ -242,7 +242,7 @@ def test_a_journal_on_a_web_server_is_read(tmp_path: Any) -> None:
     assert (found.equal, found.first) == (30, None)
 
 
-def test_a_head_of_a_web_server_that_does_not_end_is_refused(tmp_path: Path) -> None:
+def test_endless_head_of_a_web_server_is_rejected(tmp_path: Path) -> None:
     def endless(request: SimpleHTTPRequestHandler) -> None:
         request.send_response(200)
         request.send_header("Content-Length", str(16 * 1024**2 + 1))
@@ -255,6 +255,6 @@ def test_a_head_of_a_web_server_that_does_not_end_is_refused(tmp_path: Path) -> 
             read_head(open_other(served.url), "index")
 
 
-def test_a_folder_that_is_not_there_is_refused(tmp_path: Any) -> None:
+def test_missing_folder_is_rejected(tmp_path: Any) -> None:
     with pytest.raises(StorageError):
         open_other((tmp_path / "missing").as_uri())

@@ -1,4 +1,4 @@
-"""A named reader of the journal knows whether there is more, and moves only from where it was found."""
+"""A named consumer of the journal knows whether there are more records, and moves only from its stored position."""
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.journal_deliveries import NewLetter, letters_of
@@ -9,7 +9,7 @@ from pypi_assets.storage.store import Storage
 from pypi_assets_tests.journal.written import simple_record, write_streams
 
 
-def test_one_of_two_processes_moves_a_consumer_and_stores_its_letters(catalog: Catalog, storage: Storage) -> None:
+def test_only_one_of_two_processes_moves_a_consumer_and_stores_letters(catalog: Catalog, storage: Storage) -> None:
     records = [simple_record(serial, "add file", "demo") for serial in range(6, 10)]
     journal = write_streams(storage, {JournalStream.INDEX: records}, 9, start=5)
     one, other = (JournalConsumer(catalog, journal, "hook").find() for _ in range(2))

@@ -1,4 +1,4 @@
-"""Delivery to webhooks: at least once, in order for each project, whatever receivers do and whoever is killed."""
+"""Delivery to webhooks: at least once and in order for each project, despite failing receivers and kills."""
 
 import threading
 import time
@@ -47,7 +47,7 @@ def sender() -> Iterator[Sender]:
 
 
 class Growing:
-    """A journal that grows: three projects take turns, one record a serial."""
+    """A growing journal: three projects in turn, one record for each serial."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage, self.through, self._cuts = storage, 0, []
@@ -78,7 +78,7 @@ def rest(catalog: Catalog) -> list[tuple[str, int, bool]]:
         return [(one.project, one.attempts, one.is_dead) for one in letters_of(connection)]
 
 
-def test_what_is_published_after_it_was_first_seen_is_received_in_order(
+def test_records_after_the_first_poll_are_received_in_order(
     catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender
 ):
     hooks = [hook(receiver)]
@@ -95,16 +95,16 @@ def test_what_is_published_after_it_was_first_seen_is_received_in_order(
     assert consumer.serial == growing.through
 
 
-def test_no_two_letters_have_the_same_number(catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender):
+def test_letters_have_unique_numbers(catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender):
     for _ in range(3):
         deliver(catalog, growing.journal, [hook(receiver)], sender)
         growing.grow(1)
         deliver(catalog, growing.journal, [hook(receiver)], sender)
     assert len(receiver.letters) == 3
-    assert len(set(receiver.deliveries)) == 3  # by it, a receiver leaves out what it has
+    assert len(set(receiver.deliveries)) == 3  # a receiver skips duplicates by this number
 
 
-def test_what_was_pruned_before_it_was_stored_is_named(
+def test_records_pruned_before_delivery_are_named(
     catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender
 ):
     hooks = [hook(receiver)]
@@ -118,7 +118,7 @@ def test_what_was_pruned_before_it_was_stored_is_named(
     assert deliver(catalog, growing.journal, hooks, sender) == [Delivered("one", 0, 0, 0, 0)]
 
 
-def test_only_what_its_filter_wants(catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender):
+def test_webhook_receives_only_matching_records(catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender):
     hooks = [hook(receiver, projects=["p1"])]
     deliver(catalog, growing.journal, hooks, sender)
     growing.grow(20)
@@ -127,16 +127,14 @@ def test_only_what_its_filter_wants(catalog: Catalog, growing: Growing, receiver
     assert receiver.serials("p1") == growing.serials("p1")
 
 
-def test_a_letter_that_fails_holds_up_its_project_alone(
-    catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender
-):
+def test_failed_letter_blocks_only_its_project(catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender):
     hooks = [hook(receiver)]
     deliver(catalog, growing.journal, hooks, sender, pauses_s=(30.0,))
     receiver.status = lambda body: 500 if body["project"] == "p1" else 200
     for _ in range(3):
         growing.grow(5)
         deliver(catalog, growing.journal, hooks, sender, pauses_s=(30.0,))
-    assert len(receiver.refused) == 1  # its later letters wait with it
+    assert len(receiver.refused) == 1  # the project's later letters wait
     assert receiver.serials("p0") == growing.serials("p0")
     assert rest(catalog) == [("p1", 1, False), ("p1", 0, False), ("p1", 0, False)]
     receiver.status = lambda _body: 200
@@ -146,7 +144,7 @@ def test_a_letter_that_fails_holds_up_its_project_alone(
     assert receiver.serials("p1") == growing.serials("p1")
 
 
-def test_after_the_last_pause_a_letter_is_dead_and_can_be_sent_again(
+def test_letter_is_dead_after_the_last_retry_and_can_be_sent_again(
     catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender
 ):
     hooks = [hook(receiver)]
@@ -159,7 +157,7 @@ def test_after_the_last_pause_a_letter_is_dead_and_can_be_sent_again(
     growing.grow(3)
     receiver.status = lambda _body: 200
     deliver(catalog, growing.journal, hooks, sender)
-    assert receiver.serials("p1") == growing.serials("p1")[1:]  # what comes after it goes on
+    assert receiver.serials("p1") == growing.serials("p1")[1:]  # later letters are delivered
     assert resend_letters(catalog, "webhook other") == 0
     assert resend_letters(catalog, "webhook one") == 1
     deliver(catalog, growing.journal, hooks, sender)
@@ -167,7 +165,7 @@ def test_after_the_last_pause_a_letter_is_dead_and_can_be_sent_again(
     assert rest(catalog) == []
 
 
-def test_what_was_taken_down_is_not_delivered_though_its_letter_waited(
+def test_redacted_records_in_waiting_letters_are_not_delivered(
     catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender
 ):
     open_crawl(catalog, 1, 1, "https://index.example.org/simple/", Selection())
@@ -191,7 +189,7 @@ def test_what_was_taken_down_is_not_delivered_though_its_letter_waited(
     assert "p1" not in str(letters[4])
 
 
-def test_a_receiver_that_is_away_costs_few_attempts_and_loses_nothing(
+def test_unavailable_receiver_costs_few_attempts_and_loses_nothing(
     catalog: Catalog, storage: Storage, receiver: Receiver, sender: Sender
 ):
     def written(through: int) -> Journal:
@@ -213,7 +211,7 @@ def test_a_receiver_that_is_away_costs_few_attempts_and_loses_nothing(
     assert (done.received, done.waiting) == (39, 0)
 
 
-def test_a_slow_receiver_holds_up_no_other(catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender):
+def test_slow_receiver_does_not_block_others(catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender):
     with receiving() as slow:
         hooks = [hook(slow, "slow"), hook(receiver, "quick")]
         deliver(catalog, growing.journal, hooks, sender)
@@ -228,7 +226,7 @@ def test_a_slow_receiver_holds_up_no_other(catalog: Catalog, growing: Growing, r
         assert slow.serials("p1") == receiver.serials("p1") == growing.serials("p1")
 
 
-def test_few_letters_wait_however_much_there_is(
+def test_number_of_waiting_letters_is_bounded(
     catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(delivering, "MOST_WAITING", 6)
@@ -251,7 +249,7 @@ STEPS = ("store_letters", "delete_letter", "note_failure", "due_letters")
 
 @pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("step", STEPS)
-def test_a_kill_at_any_step_repeats_but_loses_nothing(
+def test_kill_at_any_step_repeats_but_loses_nothing(
     catalog: Catalog,
     growing: Growing,
     receiver: Receiver,
@@ -277,7 +275,7 @@ def test_a_kill_at_any_step_repeats_but_loses_nothing(
         assert received == growing.serials(project)
 
 
-def test_letters_are_bounded_and_of_one_project_each():
+def test_letters_are_bounded_and_have_one_project_each():
     small = [simple_record(serial, "add file", f"p{serial % 2}") for serial in range(1, 9)]
     large = [simple_record(serial, "file read", "p0", modules=["m" * 1_000] * 150) for serial in range(9, 12)]
     huge = [simple_record(12, "file read", "p0", modules=["m" * 1_000] * 1_000, summary="x" * 2_000)]
@@ -296,7 +294,7 @@ def test_letters_are_bounded_and_of_one_project_each():
 
 
 @pytest.mark.nightly
-def test_two_processes_at_once_deliver_each_letter_in_order(
+def test_two_concurrent_processes_deliver_each_letter_in_order(
     catalog: Catalog, growing: Growing, receiver: Receiver, sender: Sender
 ):
     hooks = [hook(receiver)]

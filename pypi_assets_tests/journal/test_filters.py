@@ -1,4 +1,4 @@
-"""Filters: what is wanted, from texts, of records and of their lines; and clear errors for what is no part of one."""
+"""Filters are parsed from text and match records and their lines. Errors name invalid parts."""
 
 from itertools import product
 
@@ -21,12 +21,12 @@ def found(published: Published, **parts: list[str]) -> list[tuple]:
     return [(one["stream"], one["kind"], one["normalized"]) for one in records(published) if wanted.wants(one)]
 
 
-def test_nothing_given_wants_all(journaled: Published):
+def test_empty_filter_matches_all_records(journaled: Published):
     assert len(found(journaled)) == len(records(journaled)) > 30
     assert RecordFilter().read_streams == ("index", "observed", "content")
 
 
-def test_each_part_restricts_and_its_values_add_up(journaled: Published):
+def test_parts_are_combined_with_and_and_values_with_or(journaled: Published):
     assert {name for _, _, name in found(journaled, projects=["PyYAML", "GONE"])} == {"pyyaml", "gone"}
     assert {stream for stream, _, _ in found(journaled, streams=["Index"])} == {"index"}
     assert set(found(journaled, kinds=["yank release", "file-yanked", "FILE_REMOVED"])) == {
@@ -37,7 +37,7 @@ def test_each_part_restricts_and_its_values_add_up(journaled: Published):
     assert found(journaled, projects=["demo"], kinds=["file removed"]) == []
 
 
-def test_a_module_is_named_by_what_has_it_or_something_below(journaled: Published):
+def test_module_filter_matches_the_module_and_its_submodules(journaled: Published):
     assert set(found(journaled, modules=["yaml"])) == {
         ("content", "file read", "pyyaml"),
         ("content", "new provider", "pyyaml"),
@@ -51,7 +51,7 @@ def test_a_module_is_named_by_what_has_it_or_something_below(journaled: Publishe
     assert found(journaled, modules=["yaml"], streams=["observed"]) == []
 
 
-def test_what_a_release_has_gained_is_wanted_of_comparisons_alone(journaled: Published):
+def test_gained_names_need_a_comparison(journaled: Published):
     compared = ("content", "release compared", "demo")
     assert set(found(journaled, gained=["modules"])) == {compared}
     assert found(journaled, gained=["Requires-Python", "start_up"]) == []
@@ -64,7 +64,7 @@ def test_what_a_release_has_gained_is_wanted_of_comparisons_alone(journaled: Pub
         assert (wanted.wants(of_it), wanted.wants_line(orjson.dumps(of_it))) == (is_wanted, is_wanted)
 
 
-def test_the_streams_that_are_read_are_those_that_can_have_it():
+def test_only_streams_with_possible_matches_are_read():
     assert RecordFilter.parse(kinds=["yank release"]).read_streams == ("index",)
     assert RecordFilter.parse(kinds=["gap", "file read"]).read_streams == ("index", "observed", "content")
     assert RecordFilter.parse(modules=["yaml"]).read_streams == ("content",)
@@ -73,7 +73,7 @@ def test_the_streams_that_are_read_are_those_that_can_have_it():
     assert RecordFilter.parse(gained=["start-up"], kinds=["file read"]).read_streams == ()
 
 
-def test_lines_are_refused_as_their_records_are(journaled: Published):
+def test_lines_match_as_their_records_do(journaled: Published):
     every = records(journaled)
     projects, kinds, streams, modules, gained = (
         [[], ["demo"], ["pyyaml", "gone"]],
@@ -89,13 +89,13 @@ def test_lines_are_refused_as_their_records_are(journaled: Published):
         assert streams_of <= set(wanted.read_streams)
 
 
-def test_a_name_that_is_not_ascii_is_found_however_it_is_written():
+def test_non_ascii_name_matches_any_encoding():
     wanted = RecordFilter.parse(modules=["no\u00ebl"])
     record = b'{"normalized":"a","kind":"file read","stream":"content","modules":["no\\u00ebl.x"]}'
     assert wanted.wants_line(record)
 
 
-def test_every_kind_that_is_written_is_known(journaled: Published):
+def test_all_written_kinds_are_known(journaled: Published):
     assert {(one["stream"], one["kind"]) for one in records(journaled)} <= {
         (stream, kind) for stream, kinds in KINDS.items() for kind in kinds
     }
@@ -114,12 +114,12 @@ def test_every_kind_that_is_written_is_known(journaled: Published):
         ({"gained": ["weight"]}, ["gained", "weight", "modules", "requires-python", "start-up"]),
     ],
 )
-def test_what_is_wrong_names_what_is_accepted(parts: dict[str, list[str]], values: list[object]):
+def test_invalid_value_error_names_accepted_values(parts: dict[str, list[str]], values: list[object]):
     with pytest.raises(FilterError, match=naming(*values)):
         RecordFilter.parse(**parts)
 
 
-def test_a_filter_of_json_is_texts_or_lists_of_texts():
+def test_json_filter_has_strings_or_lists_of_strings():
     assert RecordFilter.of_fields({"project": "Demo", "kind": ["file-added"]}) == RecordFilter.parse(
         projects=["demo"], kinds=["file added"]
     )

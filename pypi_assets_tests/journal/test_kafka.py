@@ -1,4 +1,4 @@
-"""Kafka: each record at least once, those of a project in order, and a kill at any moment loses none."""
+"""Kafka: each record is sent at least once, in order for each project, and kills lose no record."""
 
 import json
 import shutil
@@ -55,7 +55,9 @@ def catalog(tmp_path: Path) -> Iterator[Catalog]:
 
 
 def made_journal(storage: Storage, serials: int = 60) -> Journal:
-    """An index record a serial, an observed record of each second serial, a content record of each third one."""
+    """Write a journal: an index record for each serial, an observed record for every second, a content record for every
+    third.
+    """
     names = [f"project-{serial % 7}" for serial in range(serials + 1)]
     records = {
         JournalStream.INDEX: [simple_record(one, "add file", names[one]) for one in range(1, serials + 1)],
@@ -84,13 +86,13 @@ def received(brokers: str, prefix: str) -> list[Message]:
         for topic in (topic_of(prefix, stream) for stream in JournalStream)
         for partition in topics[topic].partitions
     ]
-    ends = [reader.get_watermark_offsets(one, timeout=30)[1] for one in partitions]
+    ends = [reader.get_watermark_offsets(message, timeout=30)[1] for message in partitions]
     reader.assign(partitions)
     found: list[Message] = []
     while len(found) < sum(ends):
         messages = reader.consume(sum(ends) - len(found), timeout=30)
         assert messages, f"{len(found)} of {sum(ends)} messages came"
-        assert [one.error() for one in messages if one.error() is not None] == []
+        assert [message.error() for message in messages if message.error() is not None] == []
         found += messages
     reader.close()
     return found
@@ -101,7 +103,7 @@ def place(message: Message) -> tuple[str, int, int]:
     return record["stream"], record["serial"], record["ordinal"]
 
 
-def test_each_record_is_a_message_of_its_stream_keyed_by_project(catalog: Catalog, storage: Storage, brokers: str):
+def test_each_record_is_a_message_in_its_topic_keyed_by_project(catalog: Catalog, storage: Storage, brokers: str):
     journal, prefix = made_journal(storage), "each"
     lines = lines_of(journal)
     assert publisher(catalog, journal, brokers, prefix).publish() == len(lines)
@@ -126,7 +128,7 @@ def test_each_record_is_a_message_of_its_stream_keyed_by_project(catalog: Catalo
 
 
 @pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed: apt-get install kcat")
-def test_kcat_reads_the_same(catalog: Catalog, storage: Storage, brokers: str):
+def test_kcat_reads_the_same_messages(catalog: Catalog, storage: Storage, brokers: str):
     journal, prefix = made_journal(storage), "cat"
     publisher(catalog, journal, brokers, prefix).publish()
     command = ["kcat", "-b", brokers, "-C", "-e", "-q", "-o", "beginning", "-f", "%k %h %s\n"]
@@ -140,7 +142,7 @@ def test_kcat_reads_the_same(catalog: Catalog, storage: Storage, brokers: str):
     assert b"schema=pypi-assets.journal.record,schema-version=1,serial=" in headers
 
 
-def test_it_goes_on_where_it_stopped(catalog: Catalog, storage: Storage, brokers: str):
+def test_publisher_resumes_at_its_position(catalog: Catalog, storage: Storage, brokers: str):
     journal = made_journal(storage, 30)
     first = publisher(catalog, journal, brokers, "on").publish()
     assert publisher(catalog, journal, brokers, "on").publish() == 0
@@ -190,7 +192,7 @@ publisher.publish()
 
 
 @pytest.mark.nightly
-def test_killed_at_any_moment_it_repeats_and_never_loses(catalog: Catalog, storage: Storage, brokers: str):
+def test_killed_publisher_repeats_but_never_loses_records(catalog: Catalog, storage: Storage, brokers: str):
     journal, prefix = made_journal(storage, 600), "killed"
     lines = lines_of(journal)
 
@@ -200,7 +202,7 @@ def test_killed_at_any_moment_it_repeats_and_never_loses(catalog: Catalog, stora
         return None if known is None else known.cursor
 
     def killed(moment: str, count: int) -> str:
-        """Kill a publisher at this moment with so many messages; return the place up to which it had noticed them."""
+        """Kill a publisher at this moment after `count` messages and return its last acknowledged position."""
         command = [sys.executable, "-c", _PROGRAM, str(catalog.engine.url), storage.url, brokers, prefix]
         with subprocess.Popen(
             [*command, moment, str(count)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -233,7 +235,7 @@ def test_killed_at_any_moment_it_repeats_and_never_loses(catalog: Catalog, stora
 
 
 class FakeProducer:
-    """Acknowledges all but those that fail, and takes no more than `room` messages at once."""
+    """A producer that acknowledges all messages except failing ones and queues at most `room` messages."""
 
     def __init__(self, room: int = 1_000, failing: Sequence[int] = (), fault: object = None) -> None:
         self.room, self.failing, self.fault = room, failing, fault
@@ -278,14 +280,14 @@ def of_fake(catalog: Catalog, storage: Storage, producer: FakeProducer) -> Kafka
     return KafkaPublisher(catalog, made_journal(storage), producer, PREFIX)
 
 
-def test_no_more_waits_than_the_producer_takes(catalog: Catalog, storage: Storage):
+def test_queue_is_limited_by_the_producer(catalog: Catalog, storage: Storage):
     producer = FakeProducer(room=10)
     one = of_fake(catalog, storage, producer)
     assert one.publish() == len(lines_of(one.journal))
     assert producer.most == 10
 
 
-def test_the_place_is_never_after_what_is_not_acknowledged(
+def test_position_is_never_after_an_unacknowledged_message(
     catalog: Catalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(kafka, "STORE_EVERY_S", 0.0)
@@ -305,7 +307,7 @@ def test_the_place_is_never_after_what_is_not_acknowledged(
 
 
 @pytest.mark.parametrize("fault", [Fault("_TRANSPORT"), Fault("NOT_LEADER", retriable=True)])
-def test_brokers_that_are_not_reached_are_a_transient_error(catalog: Catalog, storage: Storage, fault: Fault):
+def test_unreachable_brokers_are_a_transient_error(catalog: Catalog, storage: Storage, fault: Fault):
     one = of_fake(catalog, storage, FakeProducer(failing=[3], fault=fault))
     with pytest.raises(KafkaTransientError):
         one.publish()
@@ -313,13 +315,13 @@ def test_brokers_that_are_not_reached_are_a_transient_error(catalog: Catalog, st
     assert one.publish() == len(lines_of(one.journal))
 
 
-def test_a_topic_that_is_not_there_is_named(catalog: Catalog, storage: Storage):
+def test_missing_topic_is_named(catalog: Catalog, storage: Storage):
     one = of_fake(catalog, storage, FakeProducer(failing=[0], fault=Fault("UNKNOWN_TOPIC_OR_PART")))
     with pytest.raises(KafkaError, match=naming("changes.index")):
         one.publish()
 
 
-def test_another_process_with_the_same_name_is_an_error(catalog: Catalog, storage: Storage):
+def test_other_process_with_the_same_name_is_an_error(catalog: Catalog, storage: Storage):
     one = of_fake(catalog, storage, FakeProducer(room=5))
     moved = Cursor.after_serial(1)
     one.journal.head("index")
@@ -335,13 +337,13 @@ def test_another_process_with_the_same_name_is_an_error(catalog: Catalog, storag
         one.publish()
 
 
-def test_a_new_consumer_begins_where_it_is_to(catalog: Catalog, storage: Storage):
+def test_new_consumer_begins_at_the_given_position(catalog: Catalog, storage: Storage):
     one = of_fake(catalog, storage, FakeProducer())
     one.begin_at = Cursor.after_serial(50)
     assert one.publish() == sum(json.loads(line)["serial"] > 50 for line in lines_of(one.journal))
 
 
-def test_properties_are_read_and_what_is_promised_cannot_be_changed(tmp_path: Path):
+def test_properties_are_read_but_guarantees_cannot_be_overridden(tmp_path: Path):
     path = tmp_path / "kafka.properties"
     path.write_text("# TLS\nsecurity.protocol = SSL\n\nssl.ca.location=/ca.pem\n")
     assert read_properties(path) == {"security.protocol": "SSL", "ssl.ca.location": "/ca.pem"}
@@ -357,12 +359,12 @@ def test_properties_are_read_and_what_is_promised_cannot_be_changed(tmp_path: Pa
         read_properties(tmp_path / "missing")
 
 
-def test_a_wrong_property_is_an_error_of_its_own():
+def test_invalid_property_raises_its_own_error():
     with pytest.raises(KafkaError, match=naming("no.such.property")):
         open_producer("127.0.0.1:9", {"no.such.property": "1"})
 
 
-def test_without_the_client_the_extra_is_named(monkeypatch: pytest.MonkeyPatch):
+def test_missing_client_error_names_the_extra(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     with pytest.raises(KafkaError, match=naming("kafka")):
         open_producer("127.0.0.1:9", {})

@@ -1,4 +1,4 @@
-"""Brokers of Kafka that restart, one or all, while records are published: some come again, and none is lost."""
+"""Kafka brokers restart, one or all, while records are published. Some records are repeated, none is lost."""
 
 import random
 import threading
@@ -53,7 +53,7 @@ def publish_while_brokers_restart(
         return lines_of(journal), received(cluster.addresses, prefix)
 
 
-def test_no_message_is_delivered_after_one_that_is_not() -> None:
+def test_no_message_is_delivered_after_an_undelivered_one() -> None:
     properties = {"log_level": "0", "linger.ms": "1", "message.timeout.ms": "500", "reconnect.backoff.max.ms": "100"}
     delivered: list[bytes] = []
     with MockCluster() as cluster:
@@ -73,13 +73,13 @@ def test_no_message_is_delivered_after_one_that_is_not() -> None:
         assert producer.flush(10) == 0
         with cluster.down():
             publish(b"1")
-            assert producer.flush(1.5) == 1  # long after the time that a message has
+            assert producer.flush(1.5) == 1  # long after the message timeout
             publish(b"2")
         assert producer.flush(20) == 0
     assert delivered == [b"0", b"1", b"2"]
 
 
-def test_what_waits_is_dropped_together_once_no_broker_answers(sqlite_catalog: Catalog, storage: Storage) -> None:
+def test_waiting_messages_are_dropped_together_if_no_broker_answers(sqlite_catalog: Catalog, storage: Storage) -> None:
     journal = made_journal(storage, 20)
     with MockCluster() as cluster:
         producer = open_producer(cluster.addresses, {"log_level": "0"})
@@ -95,9 +95,7 @@ def test_what_waits_is_dropped_together_once_no_broker_answers(sqlite_catalog: C
 
 
 @pytest.mark.parametrize("restarts", [2, pytest.param(12, marks=pytest.mark.nightly)])
-def test_brokers_that_restart_repeat_records_and_never_lose_one(
-    restarts: int, sqlite_catalog: Catalog, storage: Storage
-):
+def test_restarting_brokers_repeat_but_never_lose_records(restarts: int, sqlite_catalog: Catalog, storage: Storage):
     lines, messages = publish_while_brokers_restart(sqlite_catalog, storage, "restarted", random.Random(), restarts)
     assert {one.value() for one in messages} == set(lines)
     first_seen = defaultdict(dict)

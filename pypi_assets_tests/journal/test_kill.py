@@ -1,4 +1,4 @@
-"""Writing the journal is killed with SIGKILL before and after each of its puts; done again, it is the same chain."""
+"""Writing the journal is killed with SIGKILL before and after each put. Repeated, it produces the same chain."""
 
 from pathlib import Path
 
@@ -21,17 +21,17 @@ def published(storage: Storage) -> dict[str, bytes]:
     return {one.path: storage.get(one.path) for one in storage.list("journal") if "open-" not in one.path}
 
 
-# Two moments a put: two segments, the open one of the index and its head, and a manifest and a head of the others; then
-# the same for the second range.
+# Two kill points for each put: two segments, the open segment of the index and its head, and a manifest and a head of
+# each other stream; then the same for the second range.
 @pytest.mark.nightly
 @pytest.mark.parametrize("step", [1, 4, 8, 10, 11, 14, 20])
-def test_a_kill_at_any_write_ends_in_the_same_chain(storage: Storage, tmp_path: Path, step: int) -> None:
+def test_kill_at_any_write_ends_in_the_same_chain(storage: Storage, tmp_path: Path, step: int) -> None:
     small = demo_catalog(tmp_path)
     small.add(120, "new", "1", "new-1.tar.gz")
     small.complete(150)
     reached = run_and_kill(write, small.catalog, storage, step)
     assert reached.startswith("after" if step % 2 == 0 else "before")
-    for stream in JournalStream:  # what is there is sound at each moment
+    for stream in JournalStream:  # the written files are valid at each moment
         found = verify_stream(storage, stream)
         assert found.is_sound or found.head is None, found.fault
     forget_leases(small.catalog)

@@ -1,4 +1,6 @@
-"""What is pruned is old, replaced by a full dump and read by all; the rest is as it was, and the chain verifies."""
+"""Pruning deletes only records that are old, in a full dump and read by all consumers. The rest stays and the chain
+verifies.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,7 +36,7 @@ LATER = 4e9
 
 @pytest.fixture
 def small(tmp_path: Path, storage: Storage) -> Iterator[SmallCatalog]:
-    """Three ranges, and a full dump at the end of the second."""
+    """Yield a catalog with three ranges and a full dump at the end of the second."""
     small = small_catalog(tmp_path)
     require_owner(storage, "https://index.example.org/simple/")
     for serial in (1500, 2500, 3500):
@@ -51,7 +53,7 @@ def scanned(storage: Storage, after: Cursor) -> list[Cursor]:
     return [Cursor(*place) for place, _ in Scan(Journal(storage), after, RecordFilter())]
 
 
-def test_old_segments_go_and_readers_learn_where_it_begins(small: SmallCatalog, storage: Storage) -> None:
+def test_old_segments_are_deleted_and_readers_learn_the_start(small: SmallCatalog, storage: Storage) -> None:
     every = scanned(storage, Cursor.after_serial(0))
     would = prune_journal(small.catalog, storage, 2400, dry_run=True)
     assert scanned(storage, Cursor.after_serial(0)) == every
@@ -75,9 +77,9 @@ def test_old_segments_go_and_readers_learn_where_it_begins(small: SmallCatalog, 
     assert all(verify_stream(storage, stream).is_sound for stream in JournalStream)
 
 
-def test_a_head_that_was_lost_comes_back_with_what_was_pruned(small: SmallCatalog, storage: Storage) -> None:
+def test_lost_head_is_restored_with_its_pruning(small: SmallCatalog, storage: Storage) -> None:
     prune_journal(small.catalog, storage, 2400)
-    add_takedown(small.catalog, wanted_takedown("x", "demo"))  # the first segments that are left have other names
+    add_takedown(small.catalog, wanted_takedown("x", "demo"))  # the remaining first segments have other names
     complete_takedowns(small.catalog, storage)
     heads = [read_head(storage, stream) for stream in JournalStream]
     for stream in JournalStream:
@@ -87,7 +89,7 @@ def test_a_head_that_was_lost_comes_back_with_what_was_pruned(small: SmallCatalo
     assert all(verify_stream(storage, stream).is_sound for stream in JournalStream)
 
 
-def test_what_a_replay_needs_stays_and_a_replay_is_whole(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
+def test_replay_after_pruning_is_complete(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
     with pytest.raises(JournalPruneError, match=naming(2500)):
         prune_journal(small.catalog, storage, 2501, force=True)
     prune_journal(small.catalog, storage, 2500)
@@ -101,7 +103,7 @@ def test_what_a_replay_needs_stays_and_a_replay_is_whole(small: SmallCatalog, st
     replayed.close()
 
 
-def test_a_replay_that_was_stopped_before_it_is_refused(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
+def test_replay_interrupted_before_pruning_is_rejected(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
     stopped = open_catalog(sqlite_database(tmp_path / "replayed.sqlite"))
     replay(storage, stopped, to=1000)
     prune_journal(small.catalog, storage, 2500)
@@ -110,7 +112,7 @@ def test_a_replay_that_was_stopped_before_it_is_refused(small: SmallCatalog, sto
     stopped.close()
 
 
-def test_without_a_full_dump_nothing_goes(tmp_path: Path, storage: Storage) -> None:
+def test_nothing_is_pruned_without_a_full_dump(tmp_path: Path, storage: Storage) -> None:
     small = small_catalog(tmp_path)
     small.complete(2000)
     list(write_missing(small.catalog, storage))
@@ -119,7 +121,7 @@ def test_without_a_full_dump_nothing_goes(tmp_path: Path, storage: Storage) -> N
     small.catalog.close()
 
 
-def test_a_living_consumer_holds_back_what_it_has_not_read(small: SmallCatalog, storage: Storage) -> None:
+def test_active_consumer_keeps_its_unread_records(small: SmallCatalog, storage: Storage) -> None:
     def pruned(cursor: Cursor, ago_s: float = 0.0, *, force: bool = False) -> int:
         with small.catalog.write() as connection:
             seen_at = small.catalog.clock() - ago_s
@@ -136,7 +138,9 @@ def test_a_living_consumer_holds_back_what_it_has_not_read(small: SmallCatalog, 
     assert pruned(Cursor.after_serial(0), UNSEEN_S + 1) == 2
 
 
-def test_what_a_kill_left_is_cleaned_up(small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leftovers_of_a_kill_are_deleted(
+    small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def die(_storage: Storage) -> None:
         raise KeyboardInterrupt
 

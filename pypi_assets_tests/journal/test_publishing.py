@@ -1,4 +1,4 @@
-"""Segments are written in any order, at once and repeatedly, and the chain is the same."""
+"""Segments are written in any order, concurrently and repeatedly, and the chain is the same."""
 
 import random
 import threading
@@ -73,7 +73,7 @@ def published(storage: Storage) -> dict[str, bytes]:
 
 
 @pytest.mark.nightly
-def test_any_order_and_any_repetition_leads_to_the_same_chain(small: SmallCatalog, storage: Storage) -> None:
+def test_any_order_and_repetition_gives_the_same_chain(small: SmallCatalog, storage: Storage) -> None:
     written = list(write_missing(small.catalog, storage))
     assert [one.serials.end for one in written] == list(ENDS)
     expected = published(storage)
@@ -97,7 +97,7 @@ def forget(small: SmallCatalog) -> None:
         connection.execute(delete(journal_segments))
 
 
-def test_the_chain_goes_as_far_as_nothing_is_missing(small: SmallCatalog, storage: Storage) -> None:
+def test_chain_ends_before_the_first_missing_segment(small: SmallCatalog, storage: Storage) -> None:
     ranges = missing_ranges(small.catalog)
     write_range(small.catalog, storage, ranges[1])
     head = read_head(storage, "observed")
@@ -110,7 +110,7 @@ def test_the_chain_goes_as_far_as_nothing_is_missing(small: SmallCatalog, storag
 
 
 @pytest.mark.nightly
-def test_ranges_are_written_at_once(small: SmallCatalog, storage: Storage) -> None:
+def test_ranges_are_written_concurrently(small: SmallCatalog, storage: Storage) -> None:
     list(write_missing(small.catalog, storage))
     expected = published(storage)
     forget(small)
@@ -123,14 +123,14 @@ def test_ranges_are_written_at_once(small: SmallCatalog, storage: Storage) -> No
         thread.start()
     for thread in threads:
         thread.join()
-    publish(small.catalog, other)  # what the last ones left to each other
+    publish(small.catalog, other)  # the writers may have left a link for each other
     found = published(other)
     assert {path: found[path] for path in expected} == expected
     assert all("open-" in path for path in found.keys() - expected.keys())
 
 
 @pytest.mark.nightly
-def test_while_another_process_publishes_the_chain_is_left_to_it(small: SmallCatalog, storage: Storage) -> None:
+def test_chain_is_left_to_a_publishing_process(small: SmallCatalog, storage: Storage) -> None:
     with lease(replace(small.catalog), "journal observed", 600.0):
         list(write_missing(small.catalog, storage))
         assert read_head(storage, "observed") is None
@@ -140,7 +140,7 @@ def test_while_another_process_publishes_the_chain_is_left_to_it(small: SmallCat
 
 
 @pytest.mark.nightly
-def test_what_follows_the_last_whole_cell_is_replaced(
+def test_segments_after_the_last_complete_cell_are_replaced(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(publishing, "GRID", 30)
@@ -156,7 +156,7 @@ def test_what_follows_the_last_whole_cell_is_replaced(
 
 
 @pytest.mark.nightly
-def test_a_stream_is_begun_again_with_what_is_known_now(small: SmallCatalog, storage: Storage) -> None:
+def test_restarted_stream_has_current_records(small: SmallCatalog, storage: Storage) -> None:
     list(write_missing(small.catalog, storage))
     for stream in JournalStream:
         assert begin_generation(small.catalog, storage, stream) == 2
@@ -169,9 +169,7 @@ def test_a_stream_is_begun_again_with_what_is_known_now(small: SmallCatalog, sto
 
 
 @pytest.mark.nightly
-def test_a_catalog_that_begins_later_has_the_same_index_stream_from_there(
-    small: SmallCatalog, storage: Storage
-) -> None:
+def test_later_catalog_has_the_same_index_stream_from_its_start(small: SmallCatalog, storage: Storage) -> None:
     list(write_missing(small.catalog, storage))
     ours = Journal(storage)
     forget(small)

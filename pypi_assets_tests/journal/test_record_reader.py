@@ -1,4 +1,4 @@
-"""Readers of the journal: cursors, the changes that they read, and those of long ago."""
+"""Readers of the journal: cursors, and both recent and old changes."""
 
 import base64
 from contextlib import suppress
@@ -36,9 +36,7 @@ def place(record: Record) -> tuple[int, int, int]:
 
 @settings(max_examples=examples(20))
 @given(st.lists(serials, min_size=3, max_size=3), st.sets(st.integers(1, 29), max_size=4), st.integers(1, 30))
-def test_a_reader_that_goes_on_from_any_cursor_misses_nothing(
-    of_streams: list[list[int]], cuts: set[int], through: int
-) -> None:
+def test_reader_from_any_cursor_misses_nothing(of_streams: list[list[int]], cuts: set[int], through: int) -> None:
     journal = write_streams(open_storage("memory:///"), drawn(of_streams), 30, cuts=cuts)
     found = records_of(journal)
     assert len(found) == sum(map(len, of_streams))
@@ -49,7 +47,7 @@ def test_a_reader_that_goes_on_from_any_cursor_misses_nothing(
     assert records_of(journal, streams=["content"]) == [one for one in found if one["stream"] == "content"]
 
 
-def test_a_journal_that_begins_later_is_refused_by_name(storage: Storage) -> None:
+def test_journal_that_begins_later_is_rejected_by_name(storage: Storage) -> None:
     journal = write_streams(storage, drawn([[12], [], []]), 20, start=10)
     assert journal.through(["index"]) == 20
     assert [one["serial"] for one in records_of(journal, Cursor.after_serial(10))] == [12]
@@ -57,12 +55,12 @@ def test_a_journal_that_begins_later_is_refused_by_name(storage: Storage) -> Non
         records_of(journal, Cursor.after_serial(9))
 
 
-def test_without_a_journal_the_error_names_what_to_do(storage: Storage) -> None:
+def test_missing_journal_error_names_the_remedy(storage: Storage) -> None:
     with pytest.raises(NoJournalError, match=naming("pypi-assets journal write")):
         Journal(storage).head("index")
 
 
-def test_manifests_are_found_without_reading_all_of_them(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_manifest_is_found_without_reading_all_manifests(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     write_streams(storage, {}, 200, cuts=range(1, 200))
     read: list[str] = []
     get = Storage.get
@@ -77,20 +75,20 @@ cursors = st.builds(Cursor, st.integers(0, 10**17), st.integers(0, 3), st.intege
 
 
 @given(cursors)
-def test_each_cursor_is_its_text(cursor: Cursor) -> None:
+def test_cursors_round_trip_as_text(cursor: Cursor) -> None:
     assert Cursor.parse(str(cursor)) == cursor
     assert str(cursor).isascii()
 
 
 @pytest.mark.nightly
 @given(st.text(max_size=100))
-def test_any_other_text_is_refused(text: str) -> None:
+def test_invalid_cursor_text_is_rejected(text: str) -> None:
     with suppress(JournalCursorError):
         assert str(Cursor.parse(text)).rstrip("=") == text.rstrip("=")
 
 
 @pytest.mark.parametrize("place", ["2.1.1.1", "1.1.9.1", "1.-1.0.0", "1.1.1", ""])
-def test_a_place_that_no_record_has_is_refused(place: str) -> None:
+def test_impossible_position_is_rejected(place: str) -> None:
     with pytest.raises(JournalCursorError):
         Cursor.parse(base64.urlsafe_b64encode(place.encode()).decode())
 
@@ -113,7 +111,7 @@ TIMED = [
 ]
 
 
-def test_a_time_is_added_to_what_a_record_has(subtests: pytest.Subtests):
+def test_record_has_an_added_time(subtests: pytest.Subtests):
     for line, expected in TIMED:
         with subtests.test(line=line):
             assert with_time(line) == expected
@@ -127,7 +125,7 @@ def serials_of(journal: Journal, wanted: RecordFilter = EVERY, **bounds: int) ->
     return found.since, found.through, [orjson.loads(line)["serial"] for line in found.lines]
 
 
-def test_whole_segments_from_the_end_as_far_as_the_bound_allows(storage: Storage):
+def test_latest_reads_complete_segments_from_the_end_within_the_bound(storage: Storage):
     records = [simple_record(serial, "add file", f"p{serial % 3}") for serial in range(1, 41)]
     journal = write_streams(storage, {JournalStream.INDEX: records}, 40, cuts=(10, 20, 30))
     size = journal.manifest(journal.head("index"), 4).content_bytes
@@ -138,7 +136,7 @@ def test_whole_segments_from_the_end_as_far_as_the_bound_allows(storage: Storage
     assert serials_of(journal, wanted, most_bytes=size * 2 + 20) == (20, 40, [21, 24, 27, 30, 33, 36, 39])
 
 
-def test_few_of_many_small_segments_are_read(storage: Storage):
+def test_only_a_few_of_many_small_segments_are_read(storage: Storage):
     count = LOOK_BACK_SEGMENTS + 10
     records = [simple_record(serial, "add file", "demo") for serial in range(1, count + 1)]
     journal = write_streams(storage, {JournalStream.INDEX: records}, count, cuts=range(1, count))
@@ -146,7 +144,7 @@ def test_few_of_many_small_segments_are_read(storage: Storage):
     assert (since, through, len(found)) == (10, count, LOOK_BACK_SEGMENTS)
 
 
-def test_the_open_segment_is_looked_at_too(journaled: Published):
+def test_open_segment_is_read_too(journaled: Published):
     journal = Journal(journaled.storage)
     assert journal.head("index").open is not None
     found = serials_of(journal)

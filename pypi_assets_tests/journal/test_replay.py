@@ -1,4 +1,4 @@
-"""A catalog that was replayed from the journal answers as the one that wrote it."""
+"""A catalog that was replayed from a journal gives the same answers as the catalog that wrote it."""
 
 import os
 import random
@@ -45,7 +45,7 @@ INDEX_URL = "https://index.example.org/simple/"
 
 @pytest.fixture
 def replayed(tmp_path: Path) -> Iterator[Catalog]:
-    """An empty catalog."""
+    """Yield an empty catalog."""
     catalog = open_catalog(sqlite_database(tmp_path / "replayed.sqlite"))
     yield catalog
     catalog.close()
@@ -60,7 +60,7 @@ def follower(tmp_path: Path) -> Iterator[Follower]:
 
 
 def journaled(catalog: Catalog) -> Storage:
-    """A storage with the journal of a catalog."""
+    """Return a storage with the journal of a catalog."""
     storage = open_storage("memory:///")
     require_owner(storage, INDEX_URL)
     list(write_missing(catalog, storage))
@@ -73,7 +73,7 @@ def complete(catalog: Catalog) -> int:
 
 
 def shown_at(catalog: Catalog, serial: int) -> list[dict[str, Any]] | None:
-    """The answers at a serial; the status of a project then follows from events."""
+    """Return the answers at a serial without project statuses, which a replay derives from events."""
     rows = answers_at(catalog, serial)
     return None if rows is None else [row | {"project_status": None} for row in rows]
 
@@ -84,7 +84,7 @@ def epoch(catalog: Catalog, serial: int) -> int:
 
 
 def followed(follower: Follower) -> int:
-    """Fills the catalog of a follower with a history in several ranges; returns the serial in the middle of it."""
+    """Fill a follower's catalog with a history in several ranges, and return a serial in the middle."""
     index = follower.index
     for version in ("1.0", "2.0", "3.0"):
         add(index, "demo", version)
@@ -106,10 +106,10 @@ def followed(follower: Follower) -> int:
 
 
 @pytest.mark.nightly
-def test_each_history_is_replayed(catalog: Catalog, replayed: Catalog) -> None:
-    """With corrections, late reads, kills and odd rows: all answers and the history of each project are equal.
+def test_random_histories_are_replayed(catalog: Catalog, replayed: Catalog) -> None:
+    """All answers and each project's history are equal despite corrections, late reads, kills and odd rows.
 
-    The replay pauses in the middle. What it changes of the past afterwards has another epoch.
+    The replay pauses in the middle. Later changes of the past have another epoch.
     """
     first = 0 if "CI" in os.environ else random.SystemRandom().randrange(2**32)
     for seed in range(first, first + (HISTORIES if catalog.is_sqlite else 1)):
@@ -142,7 +142,7 @@ def require_replayed(catalog: Catalog, replayed: Catalog, seed: int) -> None:
         assert count_differences(connection) == {}
 
 
-def test_from_a_dump_all_is_equal_from_its_serial_on(follower: Follower, replayed: Catalog) -> None:
+def test_replay_from_a_dump_is_equal_from_its_serial(follower: Follower, replayed: Catalog) -> None:
     middle = 0
     storage = open_storage("memory:///")
     require_owner(storage, INDEX_URL)
@@ -167,7 +167,7 @@ def test_from_a_dump_all_is_equal_from_its_serial_on(follower: Follower, replaye
         assert count_differences(connection) == {}
 
 
-def test_up_to_a_serial_and_then_on(follower: Follower, replayed: Catalog) -> None:
+def test_replay_up_to_a_serial_can_be_resumed(follower: Follower, replayed: Catalog) -> None:
     middle = followed(follower)
     storage = journaled(follower.catalog)
     done = replay(storage, replayed, middle)
@@ -186,7 +186,7 @@ def test_up_to_a_serial_and_then_on(follower: Follower, replayed: Catalog) -> No
         replay(storage, replayed, further.through + 1)
 
 
-def test_a_catalog_with_something_else_in_it_is_refused(follower: Follower) -> None:
+def test_catalog_with_other_content_is_rejected(follower: Follower) -> None:
     followed(follower)
     with pytest.raises(ReplayError):
         replay(journaled(follower.catalog), follower.catalog)
@@ -208,7 +208,7 @@ def test_serials_without_events_have_no_answer(follower: Follower, replayed: Cat
 
 
 @pytest.mark.nightly
-def test_what_scopes_follow_is_replayed(catalog: Catalog, replayed: Catalog) -> None:
+def test_scoped_catalog_is_replayed(catalog: Catalog, replayed: Catalog) -> None:
     scoped = ScopedFollower(ScopedIndex(), catalog)
     scoped.index.upload("base", "1.0")
     scoped.index.upload("root", "1.0")
@@ -225,14 +225,14 @@ def test_what_scopes_follow_is_replayed(catalog: Catalog, replayed: Catalog) -> 
 
 
 def spans(connection: Any) -> list[tuple[Any, ...]]:
-    of = followed_intervals.c
-    query = select(projects.c.normalized, of.start, of.end, of.exact_from).join(
-        projects, projects.c.id == of.project_id
+    project = followed_intervals.c
+    query = select(projects.c.normalized, project.start, project.end, project.exact_from).join(
+        projects, projects.c.id == project.project_id
     )
-    return [tuple(row) for row in connection.execute(query.order_by(projects.c.normalized, of.start))]
+    return [tuple(row) for row in connection.execute(query.order_by(projects.c.normalized, project.start))]
 
 
-def test_contents_that_were_replaced_are_kept(tmp_path: Path, replayed: Catalog) -> None:
+def test_replaced_contents_are_kept(tmp_path: Path, replayed: Catalog) -> None:
     catalog = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))
     follow_overwritten(catalog, tmp_path)
     done = replay(journaled(catalog), replayed)
@@ -261,7 +261,7 @@ def replay_in_small_batches(catalog: Catalog, storage: Storage, *, from_dump: bo
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("begin", ["journal", "dump"])
-def test_a_kill_at_any_transaction_is_gone_on_from(
+def test_replay_resumes_after_a_kill_at_any_transaction(
     storage: Storage, tmp_path: Path, follower: Follower, begin: str
 ) -> None:
     require_owner(storage, INDEX_URL)
@@ -287,7 +287,7 @@ def test_a_kill_at_any_transaction_is_gone_on_from(
 
 
 @pytest.mark.nightly
-def test_a_stopped_replay_whose_dump_is_gone_is_refused_by_name(
+def test_interrupted_replay_with_a_deleted_dump_is_rejected_by_name(
     follower: Follower, replayed: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     followed(follower)
@@ -310,7 +310,7 @@ def test_a_stopped_replay_whose_dump_is_gone_is_refused_by_name(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("content", [b"{", b"[]", b"null", b'{"index_url": []}'])
-def test_a_journal_whose_index_is_not_known_is_refused(follower: Follower, replayed: Catalog, content: bytes) -> None:
+def test_journal_of_an_unknown_index_is_rejected(follower: Follower, replayed: Catalog, content: bytes) -> None:
     followed(follower)
     storage = journaled(follower.catalog)
     storage.put(OWNER, content)
@@ -328,10 +328,10 @@ def followed_again(follower: Follower) -> int:
     return index.serial
 
 
-def test_records_are_entered_some_at_a_time(
+def test_records_are_inserted_in_batches(
     follower: Follower, replayed: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And the catalog answers further and further while that goes on."""
+    """Meanwhile, the catalog answers more and more serials."""
     monkeypatch.setattr(replay_module, "BATCH_RECORDS", 2)
     monkeypatch.setattr(replay_module, "STEP_RECORDS", 4)
     reached = []

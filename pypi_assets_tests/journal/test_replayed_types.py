@@ -1,4 +1,4 @@
-"""Records and rows that no catalog would have written: a replay refuses each by name, or enters what a catalog can."""
+"""Records and rows that no catalog would have written: a replay rejects each by name or inserts a valid value."""
 
 import gzip
 import random
@@ -49,16 +49,16 @@ VALUES: list[Any] = [
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Lines:
-    """The lines of a journal with a history, of all kinds of records."""
-    with journaled_index(tmp_path_factory.mktemp("written")) as one:
-        journal = Journal(one.storage)
+    """Return the lines of a journal with a history and all kinds of records."""
+    with journaled_index(tmp_path_factory.mktemp("written")) as index:
+        journal = Journal(index.storage)
         return {
             stream: [line for _, line in journal.lines(Cursor.after_serial(0), [journal.head(stream.value)])]
             for stream in JournalStream
         }
 
 
-def test_the_schema_of_records_has_the_columns_that_are_declared() -> None:
+def test_schema_of_records_has_the_declared_columns() -> None:
     schema = record_schema.SCHEMA.read_text(encoding="utf-8")
     assert record_schema.rendered(schema) == schema, "run python -m pypi_assets_tests.journal.record_schema"
 
@@ -68,7 +68,7 @@ def last_serial(lines: Lines) -> int:
 
 
 def journal_of(lines: Lines, end: int | None = None) -> Storage:
-    """A journal of these lines, as an operator would have it who writes what it likes: hashes and chains are right."""
+    """Return a journal of these lines with valid hashes and chains, as a malicious operator could publish it."""
     storage = open_storage("memory:///")
     require_owner(storage, INDEX_URL)
     through = last_serial(lines) if end is None else end
@@ -80,18 +80,18 @@ def journal_of(lines: Lines, end: int | None = None) -> Storage:
 
 
 def with_changed(lines: Lines, stream: JournalStream, number: int, fields: dict[str, object]) -> Lines:
-    """The lines with other fields of one record; `...` leaves a field out."""
+    """Return the lines with changed fields of one record. The value `...` removes a field."""
     record = orjson.loads(lines[stream][number]) | fields
     changed = orjson.dumps({name: value for name, value in record.items() if value is not ...})
     return lines | {stream: [*lines[stream][:number], changed, *lines[stream][number + 1 :]]}
 
 
 def first(lines: Lines, stream: JournalStream, field: str) -> int:
-    """The number of the first record with that field."""
+    """Return the number of the first record with a field."""
     return next(number for number, line in enumerate(lines[stream]) if field in orjson.loads(line))
 
 
-def test_what_was_written_is_replayed(written: Lines, catalog: Catalog) -> None:
+def test_written_journal_is_replayed(written: Lines, catalog: Catalog) -> None:
     done = replay(journal_of(written), catalog)
     assert done.records == sum(map(len, written.values()))
     assert answers_at(catalog, done.through)
@@ -125,7 +125,7 @@ def test_what_was_written_is_replayed(written: Lines, catalog: Catalog) -> None:
         (JournalStream.CONTENT, "notes", ["x", 3], "`$.notes[1]`"),
     ],
 )
-def test_each_wrong_field_is_named_with_its_record(
+def test_invalid_field_is_named_with_its_record(
     written: Lines, sqlite_catalog: Catalog, stream: JournalStream, field: str, value: object, problem: str
 ) -> None:
     number = first(written, stream, field)
@@ -138,7 +138,7 @@ def test_each_wrong_field_is_named_with_its_record(
 
 @pytest.mark.parametrize("value", ["names", 3, {"a": 1}, ["a", 3], [["a"]]])
 @pytest.mark.parametrize("field", ["requires_dist", "modules"])
-def test_a_list_of_names_is_one(written: Lines, sqlite_catalog: Catalog, field: str, value: object) -> None:
+def test_invalid_list_of_names_is_rejected(written: Lines, sqlite_catalog: Catalog, field: str, value: object) -> None:
     number = first(written, JournalStream.CONTENT, field)
     with pytest.raises(JournalDamagedError, match=naming("content")):
         replay(journal_of(with_changed(written, JournalStream.CONTENT, number, {field: value})), sqlite_catalog)
@@ -152,7 +152,7 @@ def test_a_list_of_names_is_one(written: Lines, sqlite_catalog: Catalog, field: 
         (JournalStream.CONTENT, "metadata_version"),
     ],
 )
-def test_a_text_that_no_database_takes_is_entered_as_that_of_an_index(
+def test_unstorable_text_is_cleaned_as_from_an_index(
     written: Lines, catalog: Catalog, stream: JournalStream, field: str
 ) -> None:
     changed = written
@@ -176,13 +176,13 @@ def test_a_text_that_no_database_takes_is_entered_as_that_of_an_index(
         b'{"serial":1,"of_serial":1,"ordinal":0}',
     ],
 )
-def test_a_line_that_is_no_record_is_refused(written: Lines, sqlite_catalog: Catalog, line: bytes) -> None:
+def test_line_that_is_not_a_record_is_rejected(written: Lines, sqlite_catalog: Catalog, line: bytes) -> None:
     lines = written | {JournalStream.INDEX: [line, *written[JournalStream.INDEX]]}
     with pytest.raises(JournalDamagedError):
         replay(journal_of(lines, last_serial(written)), sqlite_catalog)
 
 
-def test_a_file_whose_observed_records_were_taken_down_is_left_out(written: Lines, catalog: Catalog) -> None:
+def test_file_with_redacted_observed_records_is_skipped(written: Lines, catalog: Catalog) -> None:
     name = orjson.loads(written[JournalStream.OBSERVED][first(written, JournalStream.OBSERVED, "filename")])["filename"]
     taken = {"kind": TAKEN_DOWN, "project": None, "normalized": None, "reason": "a court", "taken_down_at": 1}
     lines = written
@@ -197,7 +197,7 @@ def test_a_file_whose_observed_records_were_taken_down_is_left_out(written: Line
     assert name not in shown
 
 
-def test_what_was_entered_before_a_record_that_is_refused_does_not_count(
+def test_records_before_a_rejected_one_do_not_count(
     written: Lines, sqlite_catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pypi_assets.journal.replay.BATCH_RECORDS", 5)
@@ -215,7 +215,7 @@ class Replaying:
         self._folder, self._count = folder, 0
 
     def check(self, lines: Lines) -> None:
-        """Either it is refused with an expected error, or the catalog answers at its end."""
+        """Assert that the lines are rejected with an expected error, or that the catalog answers at its end."""
         self._count += 1
         catalog = open_catalog(sqlite_database(self._folder / f"{self._count}.sqlite"))
         try:
@@ -235,7 +235,7 @@ def replaying(tmp_path_factory: pytest.TempPathFactory) -> Replaying:
 
 @settings(max_examples=examples(40))
 @given(seed=st.integers(0, 2**32 - 1))
-def test_whatever_a_record_has_is_refused_by_name_or_entered(written: Lines, replaying: Replaying, seed: int) -> None:
+def test_any_record_is_rejected_by_name_or_inserted(written: Lines, replaying: Replaying, seed: int) -> None:
     drawn = random.Random(seed)
     lines = written
     for _ in range(drawn.choice((1, 1, 3))):
@@ -271,9 +271,7 @@ ROW: dict[str, Any] = {
         ({"size": 2**63}, "`$.size`"),
     ],
 )
-def test_each_wrong_column_of_a_dump_is_named_with_its_row(
-    tmp_path: Path, changed: dict[str, Any], problem: str
-) -> None:
+def test_invalid_column_of_a_dump_is_named_with_its_row(tmp_path: Path, changed: dict[str, Any], problem: str) -> None:
     row = {name: value for name, value in (ROW | changed).items() if value is not ...}
     good = orjson.dumps(ROW)
     assert decode_row(good) == ROW
@@ -286,6 +284,6 @@ def test_each_wrong_column_of_a_dump_is_named_with_its_row(
     assert problem in str(refused.value)
 
 
-def test_the_journal_of_the_tests_is_sound(written: Lines) -> None:
+def test_journal_of_the_tests_is_valid(written: Lines) -> None:
     storage = journal_of(written)
     assert all(verify_stream(storage, stream).is_sound for stream in JournalStream)

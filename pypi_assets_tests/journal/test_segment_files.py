@@ -1,4 +1,4 @@
-"""Segments, manifests and heads are read as they were written, and damage is noticed and named."""
+"""Segments, manifests and heads are read as they were written, and corruption is detected and named."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -45,17 +45,17 @@ def written(storage: Storage, previous: str | None = None) -> SegmentManifest:
     return manifest
 
 
-def test_a_segment_is_read_as_it_was_written(storage: Storage) -> None:
+def test_segment_round_trips(storage: Storage) -> None:
     manifest = written(storage)
     lines = list(read_lines(storage, manifest))
     assert len(lines) == manifest.records == len(RECORDS)
     assert sum(len(line) + 1 for line in lines) == manifest.content_bytes
     assert read_manifest(storage, "index", 1, 1) == manifest
     assert chained(manifest).manifest_sha256 == manifest.digest
-    assert written(storage) == manifest  # the same records are the same file
+    assert written(storage) == manifest  # equal records give an equal file
 
 
-def test_lines_are_whole_wherever_blocks_end(storage: Storage) -> None:
+def test_lines_are_complete_at_any_block_boundary(storage: Storage) -> None:
     sizes = (1, 700_000, 3, 262_144, 5)
     records = [new_record(1, 1, "unknown", 1) | {"project": "x" * size} for size in sizes]
     file = write_segment(storage, JournalStream.INDEX, 1, SerialRange(0, 10), numbered(JournalStream.INDEX, records))
@@ -63,7 +63,7 @@ def test_lines_are_whole_wherever_blocks_end(storage: Storage) -> None:
     assert [len(orjson.loads(line)["project"]) for line in lines] == list(sizes)
 
 
-def test_the_file_follows_from_the_records_alone_also_in_another_storage(storage: Storage) -> None:
+def test_file_depends_only_on_its_records(storage: Storage) -> None:
     other = open_storage("memory:///")
     one, two = written(storage), written(other)
     assert storage.get(segment_path(one)) == other.get(segment_path(two))
@@ -72,7 +72,7 @@ def test_the_file_follows_from_the_records_alone_also_in_another_storage(storage
 
 @settings(max_examples=examples(40))
 @given(place=st.integers(0, 10_000), bit=st.integers(0, 7))
-def test_a_flipped_bit_is_noticed_before_the_last_record(place: int, bit: int) -> None:
+def test_flipped_bit_is_detected_before_the_last_record(place: int, bit: int) -> None:
     storage = open_storage("memory:///")
     manifest = written(storage)
     content = bytearray(storage.get(segment_path(manifest)))
@@ -84,12 +84,12 @@ def test_a_flipped_bit_is_noticed_before_the_last_record(place: int, bit: int) -
             read += 1
     except JournalDamagedError:
         assert read < manifest.records
-    else:  # of the frame's header, bits can change without any effect
+    else:  # some bits of the frame's header have no effect
         assert place % len(content) < 18
 
 
 @pytest.mark.parametrize("change", [lambda content: content[:-1], lambda content: content + b"x"])
-def test_a_changed_manifest_is_refused(storage: Storage, change: Callable[[bytes], bytes]) -> None:
+def test_changed_manifest_is_rejected(storage: Storage, change: Callable[[bytes], bytes]) -> None:
     written(storage)
     path = manifest_path("index", 1, 1)
     storage.put(path, change(storage.get(path)))
@@ -98,7 +98,7 @@ def test_a_changed_manifest_is_refused(storage: Storage, change: Callable[[bytes
 
 
 @pytest.mark.parametrize("name", [b"../../../secret", b".hidden", b"a b", b"a\x7fb", b"a\xc3\xa9", b"a" * 201, b""])
-def test_a_manifest_names_no_file_elsewhere_and_none_that_cannot_be(storage: Storage, name: bytes) -> None:
+def test_manifest_with_an_invalid_filename_is_rejected(storage: Storage, name: bytes) -> None:
     manifest = written(storage)
     path = manifest_path("index", 1, 1)
     storage.put(path, storage.get(path).replace(manifest.name.encode(), name))
@@ -106,7 +106,7 @@ def test_a_manifest_names_no_file_elsewhere_and_none_that_cannot_be(storage: Sto
         read_manifest(storage, "index", 1, 1)
 
 
-def test_what_is_missing_or_too_much_is_named(storage: Storage) -> None:
+def test_missing_or_extra_records_are_named(storage: Storage) -> None:
     manifest = written(storage)
     content = zstandard.ZstdDecompressor().decompressobj().decompress(storage.get(segment_path(manifest)))
     for changed in (content[: content.rindex(b"{")], content + b"{}\n" * 9):
@@ -120,7 +120,7 @@ def test_what_is_missing_or_too_much_is_named(storage: Storage) -> None:
         read_manifest(storage, "index", 1, 2)
 
 
-def test_a_head_is_read_as_it_was_written(storage: Storage) -> None:
+def test_head_round_trips(storage: Storage) -> None:
     assert read_head(storage, "index") is None
     opened = OpenSegment(SerialRange(10, 12), "open-10-12.jsonl.zst", 2, 90, "0" * 64)
     for head in (Head("index", 1, 0, 10, 1, "a" * 64), Head("index", 1, 0, 10, 1, "a" * 64, opened)):
@@ -139,14 +139,14 @@ NO_TEXTS = (b"[]", b'["x"]', b"{}", b"5", b"[" * 300 + b"]" * 300)
 def with_each_wrong_field(
     fields: dict[str, Any], numbers: Iterable[str], texts: Iterable[str], part: str | None = None
 ) -> Iterator[bytes]:
-    """The file with a wrong value in the place of each field, or of each field of a part of it."""
+    """Yield the file with invalid values for each field in turn, or for each field of a part."""
     for name, values in [*((name, NO_NUMBERS) for name in numbers), *((name, NO_TEXTS) for name in texts)]:
         changed = {name: "PLACE"} if part is None else {part: fields[part] | {name: "PLACE"}}
         whole = orjson.dumps(fields | changed, option=orjson.OPT_APPEND_NEWLINE)
         yield from (whole.replace(b'"PLACE"', value) for value in values)
 
 
-def test_a_field_of_another_type_is_refused_wherever_it_is(storage: Storage) -> None:
+def test_field_of_another_type_is_rejected(storage: Storage) -> None:
     manifest = orjson.loads(written(storage).encode())
     numbers = ("generation", "number", "start", "end", "records", "bytes")
     for content in with_each_wrong_field(manifest, numbers, ("stream", "name", "sha256", "previous")):

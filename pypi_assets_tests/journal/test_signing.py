@@ -1,4 +1,4 @@
-"""A signed checkpoint vouches for a chain up to a serial, and for no other chain."""
+"""A signed checkpoint covers one chain up to a serial, and no other chain."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ from pypi_assets_tests.journal.written import simple_record, write_streams
 from pypi_assets_tests.naming import naming
 
 
-def test_the_heads_that_there_are_are_named() -> None:
+def test_existing_heads_are_named() -> None:
     storage = open_storage("memory:///")
     publish_heads(storage)
     assert orjson.loads(storage.get(PUBLISHED))["journal"] == {}
@@ -46,7 +46,7 @@ def test_the_heads_that_there_are_are_named() -> None:
     assert orjson.loads(storage.get(PUBLISHED))["journal"] == {"index": orjson.loads(head.encode())}
 
 
-def test_a_checkpoint_is_named_with_its_head() -> None:
+def test_checkpoint_is_named_with_its_head() -> None:
     storage = open_storage("memory:///")
     head = Head("index", 1, 0, 1000, 1, "f" * 64)
     write_head(storage, head)
@@ -69,14 +69,14 @@ def write(storage: Storage, project: str, through: int) -> None:
     write_streams(storage, {JournalStream.INDEX: records}, through, cuts=range(10, through, 10))
 
 
-def test_a_chain_is_trusted_up_to_where_it_is_signed(storage: Storage) -> None:
+def test_chain_is_trusted_up_to_its_checkpoint(storage: Storage) -> None:
     write(storage, "demo", 20)
     assert sign_checkpoint(storage, JournalStream.INDEX, KEY).end == 20
-    write(storage, "demo", 30)  # it goes on
+    write(storage, "demo", 30)  # the chain grows
     assert verify_checkpoint(storage, JournalStream.INDEX, KEY.public_key()) == 20
 
 
-def test_another_chain_is_refused(storage: Storage) -> None:
+def test_other_chain_is_rejected(storage: Storage) -> None:
     write(storage, "demo", 20)
     sign_checkpoint(storage, JournalStream.INDEX, KEY)
     write(storage, "forged", 20)
@@ -87,8 +87,8 @@ def test_another_chain_is_refused(storage: Storage) -> None:
         verify_checkpoint(storage, JournalStream.INDEX, KEY.public_key())
 
 
-def test_a_chain_that_does_not_lead_to_what_was_signed_is_refused(storage: Storage) -> None:
-    """The signed manifests lie next to it."""
+def test_chain_without_the_signed_manifest_is_rejected(storage: Storage) -> None:
+    """The signed manifests are next to the chain."""
     write(storage, "demo", 20)
     sign_checkpoint(storage, JournalStream.INDEX, KEY)
     forged = [simple_record(serial, "unknown", "forged") for serial in range(1, 11)]
@@ -107,7 +107,7 @@ def test_a_chain_that_does_not_lead_to_what_was_signed_is_refused(storage: Stora
         verify_checkpoint(storage, JournalStream.INDEX, KEY.public_key())
 
 
-def test_another_key_or_a_changed_checkpoint_is_refused(storage: Storage) -> None:
+def test_other_key_or_changed_checkpoint_is_rejected(storage: Storage) -> None:
     write(storage, "demo", 20)
     sign_checkpoint(storage, JournalStream.INDEX, KEY)
     with pytest.raises(JournalCheckpointError, match=naming("index/checkpoint.json")):
@@ -128,7 +128,7 @@ def test_another_key_or_a_changed_checkpoint_is_refused(storage: Storage) -> Non
             verify_checkpoint(storage, JournalStream.INDEX, KEY.public_key())
 
 
-def test_what_is_not_there_is_named(storage: Storage) -> None:
+def test_missing_checkpoint_is_named(storage: Storage) -> None:
     with pytest.raises(JournalCheckpointError, match=naming("index")):
         sign_checkpoint(storage, JournalStream.INDEX, KEY)
     with pytest.raises(JournalCheckpointError, match=naming("index")):

@@ -1,4 +1,4 @@
-"""Reading on: where to begin, batches that are bounded, and no record lost or out of order from any cursor."""
+"""Tailing: start positions, bounded batches, and no record lost or out of order from any cursor."""
 
 from itertools import pairwise
 
@@ -20,7 +20,9 @@ EVERY = RecordFilter()
 
 
 def three_streams(storage: Storage, serials: int = 60) -> Journal:
-    """Two index records a serial, one observed record of each second serial, one content record of each third."""
+    """Write two index records for each serial, an observed record for every second and a content record for every
+    third.
+    """
     names = [f"project-{serial % 7}" for serial in range(serials + 1)]
     index = [simple_record(s, kind, names[s]) for s in range(1, serials + 1) for kind in ("add file", "ignored")]
     observed = [simple_record(s, "file added", names[s]) for s in range(2, serials + 1, 2)]
@@ -30,8 +32,8 @@ def three_streams(storage: Storage, serials: int = 60) -> Journal:
 
 
 def read_all(tail: Tail, after: Cursor, wanted: RecordFilter, limit: int, **bounds: float) -> list[Cursor]:
-    """The cursors of all records, batch by batch."""
-    found: list[Cursor] = []
+    """Return the cursors of all records, read batch by batch."""
+    cursors: list[Cursor] = []
     while True:
         batch = tail.batch(after, wanted, limit, **bounds)
         assert len(batch.lines) <= limit
@@ -39,14 +41,14 @@ def read_all(tail: Tail, after: Cursor, wanted: RecordFilter, limit: int, **boun
             record = orjson.loads(line)
             assert Cursor.of(record) == cursor
             assert wanted.wants(record)
-            found.append(cursor)
-        assert batch.cursor >= max([after, *found])
+            cursors.append(cursor)
+        assert batch.cursor >= max([after, *cursors])
         after = batch.cursor
         if batch.is_last:
-            return found
+            return cursors
 
 
-def test_from_any_cursor_and_in_any_batches_nothing_is_lost_or_out_of_order(storage: Storage):
+def test_tail_from_any_cursor_in_any_batches_is_complete_and_ordered(storage: Storage):
     journal = three_streams(storage)
     every = [Cursor.of(one) for one in records_of(journal)]
     assert len(every) == 60 * 2 + 30 + 20
@@ -56,7 +58,7 @@ def test_from_any_cursor_and_in_any_batches_nothing_is_lost_or_out_of_order(stor
             assert read_all(Tail(journal), after, EVERY, limit) == [one for one in every if one > after]
 
 
-def test_a_rare_project_is_found_in_bounded_batches(storage: Storage):
+def test_rare_project_is_found_in_bounded_batches(storage: Storage):
     journal = three_streams(storage)
     wanted = RecordFilter.parse(projects=["project-3"], streams=["index", "content"])
     every = [
@@ -73,19 +75,19 @@ def test_a_rare_project_is_found_in_bounded_batches(storage: Storage):
     assert read_all(tail, Cursor(0, 0, 0), wanted, 4, most_seconds=-1) == every
 
 
-def test_a_scan_is_gone_on_with_where_it_stopped(storage: Storage):
+def test_scan_is_resumed_at_its_position(storage: Storage):
     journal = three_streams(storage)
     opened = []
     tail = Tail(Journal(_Counting(storage, opened)))
     read_all(tail, Cursor(0, 0, 0), EVERY, 2)
     assert len(opened) == 12  # each segment of each stream once
-    again = tail.batch(Cursor(0, 0, 0), EVERY, 2)  # a request that is sent again begins again
+    again = tail.batch(Cursor(0, 0, 0), EVERY, 2)  # a repeated request starts again
     assert [cursor for cursor, _ in again.lines] == [Cursor.of(one) for one in records_of(journal)[:2]]
 
 
 @pytest.mark.parametrize("bounds", [{"most_looked_at": 3}, {"most_seconds": -1}])
-def test_the_middle_of_a_large_segment_is_reached_in_bounded_batches(storage: Storage, bounds: dict[str, int]):
-    """What comes before the cursor is read too, which takes longer than a request may."""
+def test_middle_of_a_large_segment_is_reached_in_bounded_batches(storage: Storage, bounds: dict[str, int]):
+    """Records before the cursor are read too, which takes longer than a request may."""
     serials = 2_000
     index = [simple_record(serial, "add file", "demo") for serial in range(1, serials + 1)]
     write_streams(storage, {JournalStream.INDEX: index}, serials)
@@ -94,21 +96,21 @@ def test_the_middle_of_a_large_segment_is_reached_in_bounded_batches(storage: St
     first = tail.batch(after, EVERY, 10, **bounds)
     assert (first.lines, first.cursor, first.is_last) == ([], after, False)
     assert read_all(tail, after, EVERY, 10, **bounds) == [Cursor(serial, 0, 0) for serial in range(1_901, serials + 1)]
-    assert len(opened) == 3  # of each stream once: it is gone on with where it stopped
+    assert len(opened) == 3  # once for each stream, since the scan is resumed at its position
 
 
-def test_who_has_all_of_a_segment_reads_nothing_of_it(storage: Storage):
+def test_fully_read_segment_is_not_opened(storage: Storage):
     three_streams(storage)
     opened: list[str] = []
     tail = Tail(Journal(_Counting(storage, opened)))
     assert tail.batch(Cursor.after_serial(60), EVERY, 10).lines == []
-    assert opened == []  # a look for what comes next costs little, however large the last one is
+    assert opened == []  # a poll for new records costs little, even if the last segment is large
     assert len(tail.batch(Cursor.after_serial(40), EVERY, 1_000).lines) == 40 + 10 + 7
     assert len(opened) == 3
 
 
 class _Counting:
-    """A storage that notes the segments that are opened."""
+    """A storage that records the opened segments."""
 
     def __init__(self, storage: Storage, opened: list[str]) -> None:
         self._storage, self._opened = storage, opened
@@ -121,7 +123,7 @@ class _Counting:
         return self._storage.open(path)
 
 
-def test_the_end_is_after_all_that_is_published(storage: Storage):
+def test_end_is_after_all_published_records(storage: Storage):
     journal = three_streams(storage)
     batch = Tail(journal).batch(Cursor.after_serial(59), EVERY, 1_000)
     assert (batch.cursor, batch.through, batch.is_last) == (Cursor.after_serial(60), 60, True)
@@ -131,7 +133,7 @@ def test_the_end_is_after_all_that_is_published(storage: Storage):
     assert Tail(journal).batch(Cursor.after_serial(5), nothing, 10).cursor == Cursor.after_serial(60)
 
 
-def test_where_there_is_no_journal_that_is_an_error_with_the_command(storage: Storage):
+def test_missing_journal_is_an_error_that_names_the_command(storage: Storage):
     with pytest.raises(NoJournalError, match=naming("pypi-assets journal write")):
         Tail(Journal(storage)).batch(Cursor(0, 0, 0), EVERY, 1)
     journal = write_streams(storage, {}, 20, start=10)
@@ -140,7 +142,7 @@ def test_where_there_is_no_journal_that_is_an_error_with_the_command(storage: St
     assert beginning(journal) == Cursor.after_serial(10)
 
 
-def test_who_wants_a_stream_that_begins_later_begins_where_it_does(storage: Storage):
+def test_reader_of_a_later_stream_begins_at_its_start(storage: Storage):
     observed = [simple_record(serial, "file added", "demo") for serial in (5, 15)]
     journal = write_streams(storage, {JournalStream.OBSERVED: observed}, 20)
     write_head(storage, Head(JournalStream.INDEX.value, 1, 10, 20, 0, None))
@@ -148,11 +150,11 @@ def test_who_wants_a_stream_that_begins_later_begins_where_it_does(storage: Stor
     assert beginning(journal) == beginning(journal, RecordFilter.parse(kinds=["file added"])) == Cursor.after_serial(0)
     assert beginning(journal, announced) == Cursor.after_serial(10)
     assert read_all(Tail(journal), beginning(journal, announced), announced, 10) == []
-    with pytest.raises(NoJournalError, match=naming(10, 9)):  # a place of its own is not moved
+    with pytest.raises(NoJournalError, match=naming(10, 9)):  # an explicit position is not moved
         Scan(journal, Cursor.after_serial(9), announced)
 
 
-def test_where_to_begin_is_named_in_several_ways(journaled: Published):
+def test_start_position_has_several_forms(journaled: Published):
     journal = Journal(journaled.storage)
     through = journal.head("index").through
     cursor = Cursor.of(records_of(journal)[5])
@@ -174,11 +176,11 @@ def test_where_to_begin_is_named_in_several_ways(journaled: Published):
         ("", ["''", 1350]),
     ],
 )
-def test_what_names_no_place_is_an_error_that_names_what_does(storage: Storage, text: str, values: list[object]):
+def test_invalid_start_position_error_names_the_valid_forms(storage: Storage, text: str, values: list[object]):
     with pytest.raises(SinceError, match=naming(*values)):
         cursor_since(text, three_streams(storage), None)
 
 
-def test_the_future_is_no_place_to_begin(journaled: Published):
+def test_start_in_the_future_is_rejected(journaled: Published):
     with pytest.raises(SinceError, match=naming("2999-01-01")):
         cursor_since("2999-01-01", Journal(journaled.storage), journaled.catalog)

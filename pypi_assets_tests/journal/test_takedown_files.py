@@ -1,4 +1,4 @@
-"""The files of takedowns are a chain, of which any other byte is found."""
+"""Takedown files form a chain in which any changed byte is detected."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def written() -> tuple[Storage, Head]:
     return storage, Head("index", 1, 0, 30, 3, "f" * 64, takedowns=second.as_last)
 
 
-def test_the_last_takedown_of_a_segment_counts() -> None:
+def test_last_takedown_of_a_segment_counts() -> None:
     storage, head = written()
     assert {number: one.name for number, one in replaced_segments(storage, head).items()} == {1: "a", 2: "c"}
     assert newest_takedown_file(storage, "index", 1) == head.takedowns
@@ -43,7 +43,7 @@ def test_the_last_takedown_of_a_segment_counts() -> None:
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_a_changed_or_missing_file_is_found(number: int) -> None:
+def test_changed_or_missing_file_is_detected(number: int) -> None:
     storage, head = written()
     path = takedown_path("index", 1, number)
     content = storage.get(path)
@@ -56,7 +56,7 @@ def test_a_changed_or_missing_file_is_found(number: int) -> None:
             replaced_segments(storage, head)
 
 
-def test_what_leads_elsewhere_is_none() -> None:
+def test_path_outside_the_folder_is_rejected() -> None:
     with pytest.raises(JournalDamagedError):
         decode_takedown(TakedownFile("index", 1, 1, 5, (segment(1, "../x"),), None).encode(), "here")
 
@@ -72,14 +72,14 @@ def test_what_leads_elsewhere_is_none() -> None:
         (b'"previous":', b'"previous":' + b"[" * 300 + b"]" * 300 + b',"was":'),
     ],
 )
-def test_a_field_of_another_type_is_refused(old: bytes, new: bytes) -> None:
+def test_field_of_another_type_is_rejected(old: bytes, new: bytes) -> None:
     storage, _ = written()
     content = storage.get(takedown_path("index", 1, 2)).replace(old, new)
     with pytest.raises(JournalDamagedError):
         decode_takedown(content, "here")
 
 
-def test_only_a_record_at_the_same_place_replaces_another() -> None:
+def test_record_is_replaced_only_at_the_same_position() -> None:
     record = {
         "serial": 3,
         "of_serial": 2,

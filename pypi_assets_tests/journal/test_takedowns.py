@@ -1,4 +1,4 @@
-"""What is taken down is in no file of the journal any more, and the chain holds, whatever is killed."""
+"""Redacted text is in no file of the journal, and the chain verifies, even after kills."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -46,7 +46,7 @@ def records(storage: Storage) -> list[Record]:
 
 
 def with_secrets(storage: Storage, text: bytes = b"secret") -> list[str]:
-    """The files of the journal that have the text."""
+    """Return the journal files that contain the text."""
     return [path for path, content in plain_files(storage).items() if text in content]
 
 
@@ -61,7 +61,7 @@ def take(small: SmallCatalog, storage: Storage, wanted: Takedown) -> int:
     return complete_takedowns(small.catalog, storage)
 
 
-def test_a_project_is_in_no_file_any_more_and_the_chain_holds(small: SmallCatalog, storage: Storage) -> None:
+def test_redacted_project_is_in_no_file_and_the_chain_verifies(small: SmallCatalog, storage: Storage) -> None:
     before = records(storage)
     heads = {stream: read_head(storage, stream) for stream in JournalStream}
     assert with_secrets(storage)
@@ -81,16 +81,16 @@ def test_a_project_is_in_no_file_any_more_and_the_chain_holds(small: SmallCatalo
             "a court",
         )
         SCHEMA.validate(new)
-    for stream, head in heads.items():  # what names the chain elsewhere stays valid
+    for stream, head in heads.items():  # hashes of the chain that are stored elsewhere stay valid
         now = read_head(storage, stream)
         assert head is not None
         assert now is not None
         assert (now.number, now.digest) == (head.number, head.digest)
-    assert len(list(reader)) == len(before)  # one that has begun meets the new files
+    assert len(list(reader)) == len(before)  # a running reader continues with the new files
     assert complete_takedowns(small.catalog, storage) == 0
 
 
-def test_it_stays_away_from_what_is_written_later_and_is_announced(small: SmallCatalog, storage: Storage) -> None:
+def test_redaction_applies_to_later_records_and_is_announced(small: SmallCatalog, storage: Storage) -> None:
     small.add(30, "secret", "30.0", "secret-30.0.tar.gz")
     small.complete(30)
     assert take(small, storage, wanted_takedown("a court", "secret", hides_name=True)) > 0
@@ -118,7 +118,7 @@ def all_takedowns_of(small: SmallCatalog) -> list[Takedown]:
         return all_takedowns(connection)
 
 
-def test_a_release_a_file_and_one_record_can_be_named(small: SmallCatalog, storage: Storage) -> None:
+def test_release_file_or_record_can_be_redacted(small: SmallCatalog, storage: Storage) -> None:
     assert take(small, storage, wanted_takedown("x", "secret", version="10")) > 0
     assert take(small, storage, wanted_takedown("x", "other", filename="other-20.0.tar.gz")) > 0
     assert with_secrets(storage, b"secret-10.0") == with_secrets(storage, b"other-20.0") == []
@@ -149,14 +149,14 @@ def test_a_release_a_file_and_one_record_can_be_named(small: SmallCatalog, stora
         {"record": "index:1:0", "version": "1"},
     ],
 )
-def test_what_names_nothing_is_refused(arguments: dict[str, str]) -> None:
+def test_redaction_without_a_match_is_rejected(arguments: dict[str, str]) -> None:
     with pytest.raises(TakedownError):
         wanted_takedown("x", **arguments)
     with pytest.raises(TakedownError):
         wanted_takedown(" ", "a")
 
 
-def test_a_kill_at_any_write_is_made_up_for_by_the_next_writer(small: SmallCatalog, storage: Storage) -> None:
+def test_next_writer_completes_a_redaction_killed_at_any_write(small: SmallCatalog, storage: Storage) -> None:
     add_takedown(small.catalog, wanted_takedown("x", "secret", hides_name=True))
     step = 0
     while with_secrets(storage):
@@ -165,7 +165,7 @@ def test_a_kill_at_any_write_is_made_up_for_by_the_next_writer(small: SmallCatal
             complete_takedowns(small.catalog, storage)
         if reached:
             require_sound(storage)
-            step += step % 2  # otherwise it begins where the last one was stopped
+            step += step % 2  # otherwise this one starts where the last one was stopped
     assert step > 5
     require_sound(storage)
     list(write_missing(small.catalog, storage))
@@ -176,7 +176,7 @@ def test_a_kill_at_any_write_is_made_up_for_by_the_next_writer(small: SmallCatal
     require_sound(storage)
 
 
-def test_a_segment_whose_writer_was_killed_before_its_head_is_not_lost(small: SmallCatalog, storage: Storage) -> None:
+def test_segment_without_head_after_a_kill_is_not_lost(small: SmallCatalog, storage: Storage) -> None:
     small.add(30, "secret", "30.0", "secret-30.0.tar.gz")
     small.complete(30)
     with killed_at(1, (publishing, "write_head")) as reached:
@@ -188,7 +188,7 @@ def test_a_segment_whose_writer_was_killed_before_its_head_is_not_lost(small: Sm
     assert with_secrets(storage) == []
 
 
-def test_a_segment_that_a_writer_began_before_is_written_again(
+def test_segment_started_before_a_redaction_is_written_again(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small.add(30, "secret", "30.0", "secret-30.0.tar.gz")
@@ -207,7 +207,7 @@ def test_a_segment_that_a_writer_began_before_is_written_again(
     require_sound(storage)
 
 
-def test_a_changed_file_of_a_takedown_is_found(small: SmallCatalog, storage: Storage) -> None:
+def test_changed_takedown_file_is_detected(small: SmallCatalog, storage: Storage) -> None:
     take(small, storage, wanted_takedown("x", "secret"))
     path = "journal/observed/0001/takedowns/00000001.json"
     storage.put(path, storage.get(path).replace(b'"at":1', b'"at":2'))
@@ -216,7 +216,7 @@ def test_a_changed_file_of_a_takedown_is_found(small: SmallCatalog, storage: Sto
     assert path in found.fault.problem
 
 
-def test_another_operator_who_took_nothing_down_is_equal_in_the_rest(
+def test_operator_without_the_redaction_has_otherwise_equal_records(
     small: SmallCatalog, storage: Storage, tmp_path: Path
 ) -> None:
     some = [simple_record(serial, "unknown", name) for serial in (1, 2, 3) for name in ("secret", "other")]

@@ -1,4 +1,4 @@
-"""Files below `journal/` that are no part of a stream are deleted, and nothing else is."""
+"""Only files below `journal/` that belong to no stream are deleted."""
 
 import time
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def small(tmp_path: Path, storage: Storage) -> Iterator[SmallCatalog]:
     small.catalog.close()
 
 
-def test_superseded_open_segments_and_what_stopped_writers_left_go(small: SmallCatalog, storage: Storage) -> None:
+def test_superseded_open_segments_and_leftovers_are_deleted(small: SmallCatalog, storage: Storage) -> None:
     leftover = "journal/observed/0001/0-10.0123456789abcdef.jsonl.zst"
     storage.put(leftover, b"left by a writer that was stopped")
     before = records_of(Journal(storage))
@@ -41,12 +41,12 @@ def test_superseded_open_segments_and_what_stopped_writers_left_go(small: SmallC
     assert records_of(Journal(storage)) == before
 
 
-def test_nothing_goes_where_the_catalog_knows_less_than_the_storage(
+def test_nothing_is_deleted_if_the_catalog_lags_behind_the_storage(
     small: SmallCatalog, storage: Storage, tmp_path: Path
 ) -> None:
     (tmp_path / "other").mkdir()
     other = small_catalog(tmp_path / "other").catalog
     found = [one.path for one in clean_journal(other, storage, LATER)]
     other.close()
-    assert all(path.startswith("journal/index/0001/open-0-10.") for path in found)  # no chain has it
+    assert all(path.startswith("journal/index/0001/open-0-10.") for path in found)  # no chain contains it
     assert storage.exists(manifest_path(JournalStream.OBSERVED.value, 1, 2))

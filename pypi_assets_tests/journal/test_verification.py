@@ -1,4 +1,4 @@
-"""The first fault of a stream is found and named: the file, the record, and where that shows the byte."""
+"""The first fault of a stream is detected and named: the file, the record and, if known, the byte."""
 
 from collections.abc import Callable
 
@@ -41,7 +41,7 @@ def lines_of(storage: Storage, segment: SegmentManifest) -> bytes:
 
 
 def rewritten(storage: Storage, change: Callable[[bytes], bytes]) -> JournalFault:
-    """The fault where the records of the second segment are others."""
+    """Return the fault that verification finds after the records of the second segment were changed."""
     written(storage)
     segment = manifest(storage)
     content = change(lines_of(storage, segment))
@@ -54,7 +54,7 @@ def rewritten(storage: Storage, change: Callable[[bytes], bytes]) -> JournalFaul
     return found.fault
 
 
-def test_a_sound_stream_has_no_fault(storage: Storage) -> None:
+def test_valid_stream_has_no_fault(storage: Storage) -> None:
     written(storage)
     found = verify_stream(storage, JournalStream.INDEX)
     assert (found.fault, found.segments, found.records) == (None, 3, 60)
@@ -73,9 +73,7 @@ def test_a_sound_stream_has_no_fault(storage: Storage) -> None:
         (b'{"serial":14', b'{"serial":' + b"1" * 5_000, []),
     ],
 )
-def test_a_record_that_is_not_in_its_place_is_named(
-    storage: Storage, old: bytes, new: bytes, values: list[object]
-) -> None:
+def test_misplaced_record_is_named(storage: Storage, old: bytes, new: bytes, values: list[object]) -> None:
     def change(content: bytes) -> bytes:
         place = content.index(old, content.index(b'{"serial":14') if b"14" not in old else 0)
         changed.append(content.rindex(b"\n", 0, place + 1) + 1 if b"\n" in content[:place] else 0)
@@ -88,26 +86,26 @@ def test_a_record_that_is_not_in_its_place_is_named(
     assert fault.offset == changed[0]
 
 
-def test_a_changed_letter_is_known_by_the_hash(storage: Storage) -> None:
+def test_changed_character_is_detected_by_the_hash(storage: Storage) -> None:
     fault = rewritten(storage, lambda content: content.replace(b"project-14", b"project-24", 1))
     assert "sha256" in fault.problem
     assert (fault.record, fault.offset) == (None, None)
 
 
-def test_a_byte_that_makes_a_record_no_json_is_named(storage: Storage) -> None:
+def test_byte_that_breaks_the_json_is_named(storage: Storage) -> None:
     fault = rewritten(storage, lambda content: content.replace(b'"project":"project-14"', b'"project":=project-14"', 1))
     assert fault.record == 7
     assert fault.offset is not None
 
 
-def test_records_that_are_missing_or_too_many(storage: Storage) -> None:
+def test_missing_or_extra_records_are_named(storage: Storage) -> None:
     fault = rewritten(storage, lambda content: content[: content.rindex(b'{"serial"')])
     assert "sha256" in fault.problem
 
 
 @settings(max_examples=examples(30))
 @given(number=st.integers(1, 3), place=st.integers(0, 10_000), bit=st.integers(0, 7))
-def test_any_flipped_bit_of_a_segment_is_found_in_its_file(number: int, place: int, bit: int) -> None:
+def test_flipped_bit_of_a_segment_is_detected_in_its_file(number: int, place: int, bit: int) -> None:
     storage = open_storage("memory:///")
     written(storage)
     segment = manifest(storage, number)
@@ -125,7 +123,7 @@ def test_any_flipped_bit_of_a_segment_is_found_in_its_file(number: int, place: i
 
 @settings(max_examples=examples(30))
 @given(number=st.integers(1, 3), place=st.integers(0, 10_000), bit=st.integers(0, 7))
-def test_any_flipped_bit_of_a_manifest_is_found(number: int, place: int, bit: int) -> None:
+def test_flipped_bit_of_a_manifest_is_detected(number: int, place: int, bit: int) -> None:
     storage = open_storage("memory:///")
     written(storage)
     path = manifest_path("index", 1, number)
@@ -140,7 +138,7 @@ def test_any_flipped_bit_of_a_manifest_is_found(number: int, place: int, bit: in
     assert found.segments >= number - 1
 
 
-def test_a_manifest_that_another_chain_has_is_found(storage: Storage) -> None:
+def test_manifest_of_another_chain_is_detected(storage: Storage) -> None:
     written(storage)
     other = open_storage("memory:///")
     records = [simple_record(serial, "unknown", "other") for serial in range(1, 31)]
@@ -152,7 +150,7 @@ def test_a_manifest_that_another_chain_has_is_found(storage: Storage) -> None:
     assert found.fault.file == manifest_path("index", 1, 2)
 
 
-def test_a_head_that_does_not_fit_its_chain_is_found(storage: Storage) -> None:
+def test_head_that_does_not_match_its_chain_is_detected(storage: Storage) -> None:
     written(storage)
     head = read_head(storage, "index")
     assert head is not None

@@ -1,4 +1,4 @@
-"""Webhooks: the setting and its mistakes, signatures, and where nothing is posted to."""
+"""Webhooks: their setting and its errors, signatures, and forbidden addresses."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def parsed(**fields: object) -> list[Webhook]:
     return parse_webhooks(json.dumps([{"url": URL, "secret": SECRET} | fields]))
 
 
-def test_a_webhook_has_a_url_a_secret_and_perhaps_a_filter_and_a_name(tmp_path: Path):
+def test_webhook_has_url_secret_and_optional_filter_and_name(tmp_path: Path):
     assert parse_webhooks("") == []
     [plain] = parsed()
     assert (plain.url, plain.secret, plain.wanted) == (URL, SECRET, RecordFilter())
@@ -42,7 +42,7 @@ def test_a_webhook_has_a_url_a_secret_and_perhaps_a_filter_and_a_name(tmp_path: 
     assert of_file.secret == SECRET
 
 
-def test_a_mistake_is_named_without_a_secret(subtests: pytest.Subtests):
+def test_invalid_setting_is_named_without_its_secret(subtests: pytest.Subtests):
     cases = [
         ("{", ["JSON"]),
         ("[" * 100_000, ["JSON"]),
@@ -81,7 +81,7 @@ def test_a_mistake_is_named_without_a_secret(subtests: pytest.Subtests):
             assert "short pw" not in str(caught.value)
 
 
-def test_a_signature_is_an_hmac_over_timestamp_and_body():
+def test_signature_is_an_hmac_of_timestamp_and_body():
     expected = "sha256=09930d4bcf960e6085a259cd3300f0b85844e9bcbb4472b09b43631efbf0f067"
     assert signature("key", "1772000000", b"{}") == expected
     assert signature("key", "1772000000", b"{}") != signature("key", "1772000001", b"{}")
@@ -102,7 +102,7 @@ def posted(
         sender.close()
 
 
-def test_a_receiver_can_check_what_it_gets_and_2xx_is_received():
+def test_receiver_can_verify_letters_and_2xx_is_success():
     with receiving() as receiver:
         assert posted(receiver.url, b'{"a":1}') is None
         assert receiver.letters == [{"a": 1}]
@@ -122,7 +122,7 @@ def test_a_receiver_can_check_what_it_gets_and_2xx_is_received():
         (302, None, DeliveryFailure("HTTP 302")),
     ],
 )
-def test_all_else_is_a_failure(status: int, retry_after: str | None, failure: DeliveryFailure):
+def test_other_statuses_are_failures(status: int, retry_after: str | None, failure: DeliveryFailure):
     with receiving() as receiver:
         receiver.status = lambda _body: status
         receiver.headers = {"Location": receiver.url} | ({"Retry-After": retry_after} if retry_after else {})
@@ -130,7 +130,7 @@ def test_all_else_is_a_failure(status: int, retry_after: str | None, failure: De
         assert len(receiver.refused) == 1
 
 
-def test_one_receiver_that_wants_a_pause_holds_up_no_other():
+def test_receiver_with_retry_after_does_not_block_others():
     sender = Sender(Network(), allows_private=True)
     with receiving() as busy, receiving() as other:
         busy.status, busy.headers = lambda _body: 429, {"Retry-After": "100"}
@@ -141,7 +141,7 @@ def test_one_receiver_that_wants_a_pause_holds_up_no_other():
     sender.close()
 
 
-def test_a_receiver_gets_no_login_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_receiver_gets_no_local_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "netrc").write_text("default login me password hush\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     for status in (202, 401):
@@ -151,14 +151,14 @@ def test_a_receiver_gets_no_login_of_this_machine(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "10.0.0.1", "169.254.169.254"])
-def test_nothing_is_posted_into_a_private_network_unless_it_is_allowed(host: str):
+def test_private_network_is_not_posted_to_unless_allowed(host: str):
     failure = posted(f"http://{host}:9/", allows_private=False)
     assert failure is not None
     if host in {"127.0.0.1", "10.0.0.1", "169.254.169.254"}:
         assert mentions(failure.text, host, "PYPI_ASSETS_WEBHOOKS_PRIVATE=1")
 
 
-def test_a_receiver_that_answers_nothing_or_drips_costs_the_timeout_alone():
+def test_silent_or_dripping_receiver_costs_only_the_timeout():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
         is_left = threading.Event()
@@ -183,7 +183,7 @@ def test_a_receiver_that_answers_nothing_or_drips_costs_the_timeout_alone():
     assert gone is not None
 
 
-def test_what_follows_an_interim_answer_is_none_to_the_next_letter():
+def test_late_answer_does_not_answer_the_next_letter():
     is_answered, is_followed = threading.Event(), threading.Event()
 
     def serve(listener: socket.socket) -> None:

@@ -1,12 +1,12 @@
-"""Two operators follow one index by themselves, and prove that they saw the same.
+"""Two operators follow one index independently and prove that they saw the same.
 
     python -m pypi_assets_tests.journal.two_operators [--events 5000] [--seed 1]
 
 An index over real small files has a drawn history of uploads, yanks, removals and quarantines. The first operator
-follows from the beginning. The second one begins later, cuts the serials otherwise, meets faults of the index, and its
-commands are killed with SIGKILL at any moment. At the end the streams of both are compared, their chains verified, the
-second one's damaged by one byte; and a third catalog, replayed from the first one's journal alone, builds its LevelDBs,
-whose content hashes are those that the first one published. Prints a line for each, and exits with 1 where one fails.
+follows it from the beginning. The second operator begins later, splits the serials differently, meets faults of the
+index, and its commands are killed with SIGKILL at any moment. At the end, the streams of both are compared, both chains
+are verified, and a corrupted byte of the second is detected. A third catalog, replayed only from the first journal,
+builds LevelDBs with the same content hashes as the first. Prints a line for each check, and exits with 1 if one fails.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.builders import make_sdist, make_wheel
 from pypi_assets_tests.journal.written import flip_a_bit
 
-# ruff: noqa: T201 - it prints what it finds
+# ruff: noqa: T201 - it prints its results
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 PROJECTS, STEP_EVENTS = 60, 250
@@ -46,7 +46,7 @@ fault = [
 
 @dataclass
 class DrawnIndex:
-    """An index on which things happen at random, an hour after each other."""
+    """An index with random events, one hour apart."""
 
     history: History
     folder: Path
@@ -56,14 +56,14 @@ class DrawnIndex:
     _uploads: int = 0
 
     def happen(self, events: int) -> None:
-        """Adds at least that many events."""
+        """Add at least `events` events."""
         until = self._events + events
         while self._events < until:
             before = self._serial()
             try:
                 self._one()
             except DevIndexError:
-                continue  # it cannot happen in this state: a quarantined project takes no file
+                continue  # impossible in this state: a quarantined project accepts no file
             self._events += self._serial() - before
 
     def _serial(self) -> int:
@@ -112,7 +112,7 @@ class DrawnIndex:
 
 @dataclass
 class Operator:
-    """Runs the commands that follow an index, each as a process, with a home of its own."""
+    """Runs the commands that follow an index, each as a process, with a separate home."""
 
     home: Path
     index_url: str
@@ -121,14 +121,14 @@ class Operator:
     killed: int = 0
 
     def run(self, *arguments: str) -> str:
-        """What the command prints."""
+        """Return the output of a command."""
         code, printed = self.tried(*arguments)
         if code:
             raise RuntimeError(f"{' '.join(arguments)}: exit code {code}\n{printed}")
         return printed
 
     def tried(self, *arguments: str) -> tuple[int, str]:
-        """The exit code of a command and what it prints. Killed at random moments, it is done again."""
+        """Return the exit code and the output of a command. Repeat it if it is killed at a random moment."""
         command = [str(Path(sys.executable).with_name("pypi-assets")), *arguments]
         while True:
             process = subprocess.Popen(command, env=self._environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -154,7 +154,7 @@ class Operator:
 
 
 def follow(index: DrawnIndex, first: Operator, second: Operator, events: int) -> None:
-    """Has both follow while things happen; the second one begins after a third of the events."""
+    """Let both follow while events happen. The second operator begins after a third of the events."""
     step = min(STEP_EVENTS, max(events // 10, 1))
     for number in range(0, events, step):
         index.happen(step)
@@ -165,7 +165,7 @@ def follow(index: DrawnIndex, first: Operator, second: Operator, events: int) ->
         if number >= events // 3:
             if not (second.home / "catalog.sqlite").exists():
                 second.run("crawl", "full")
-            second.tried("crawl", "incremental")  # what fails by faults is done the next time
+            second.tried("crawl", "incremental")  # commands that fail because of faults are repeated the next time
             if index.random.random() < 0.4:
                 second.run("journal", "write")
     for one in (first, second):
@@ -175,7 +175,7 @@ def follow(index: DrawnIndex, first: Operator, second: Operator, events: int) ->
 
 
 def flip_a_byte(home: Path, drawn: random.Random) -> str:
-    """Changes a byte of a segment of the stream `content`; returns its path."""
+    """Change a byte of a segment of the stream `content`, and return the segment's path."""
     storage = home / "storage"
     segment = drawn.choice(sorted(storage.glob("journal/content/**/*.zst")))
     flip_a_bit(segment)
@@ -183,16 +183,16 @@ def flip_a_byte(home: Path, drawn: random.Random) -> str:
 
 
 def content_hashes(home: Path) -> dict[str, str]:
-    """Those of the newest version of each dataset."""
+    """Return the content hash of the newest version of each dataset."""
     storage = open_storage((home / "storage").as_uri())
-    found = {dataset: published_versions(storage, dataset)[-1] for dataset in DATASETS}
+    newest = {dataset: published_versions(storage, dataset)[-1] for dataset in DATASETS}
     return {
-        dataset: read_published(storage, dataset, version).manifest.content_hash for dataset, version in found.items()
+        dataset: read_published(storage, dataset, version).manifest.content_hash for dataset, version in newest.items()
     }
 
 
 def checks(first: Operator, second: Operator, drawn: random.Random) -> Iterator[tuple[str, bool]]:
-    """What is shown, and whether it holds."""
+    """Yield the output of each check and whether it passed."""
     code, compared = first.tried("journal", "verify", "--against", (second.home / "storage").as_uri())
     yield f"the streams of both, compared:\n{compared.rstrip()}", code == 0
     code, verified = second.tried("journal", "verify")

@@ -1,4 +1,4 @@
-"""Journals for tests: that of a small index with a history, and one of drawn records without a catalog."""
+"""Journals for tests: one of a small index with a history, and one of drawn records without a catalog."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,21 +21,21 @@ from pypi_assets_tests.service.published import Published, fill, published_index
 
 @contextmanager
 def journaled_index(folder: Path) -> Iterator[Published]:
-    """The index of the service's tests, published, with its journal."""
-    with published_index(folder) as one:
-        fill(one)
-        one.publish_first()
-        write_journal(one)
-        yield one
+    """Yield the published index of the service's tests, with its journal."""
+    with published_index(folder) as index:
+        fill(index)
+        index.publish_first()
+        write_journal(index)
+        yield index
 
 
 def write_journal(published: Published) -> None:
-    """Writes what its journal lacks."""
+    """Write the missing parts of its journal."""
     list(write_missing(published.catalog, published.storage))
 
 
 def simple_record(serial: int, kind: str, project: str, **fields: object) -> Record:
-    """A record of a stream, without its place in it."""
+    """Return a record of a stream, without its position."""
     return (
         new_record(serial, serial, kind, 1_772_000_000 + serial) | {"project": project, "normalized": project} | fields
     )
@@ -49,7 +49,7 @@ def write_streams(
     start: int = 0,
     cuts: Iterable[int] = (),
 ) -> Journal:
-    """A journal of these records, each stream in segments that end at `cuts` and at `through`."""
+    """Write a journal of these records, with segments that end at `cuts` and at `through`."""
     ends = sorted({*cuts, through})
     for stream in JournalStream:
         records = list(numbered(stream, streams.get(stream, ())))
@@ -67,15 +67,15 @@ def write_streams(
 def records_of(
     journal: Journal, after: Cursor | None = None, streams: Sequence[str] = (), through: int | None = None
 ) -> list[Record]:
-    """The records of some streams (default: of all) after a cursor (None: the beginning)."""
+    """Return the records of some streams (default: all) after a cursor (None: from the beginning)."""
     wanted = RecordFilter.parse(streams=list(streams))
     scan = Scan(journal, beginning(journal, wanted) if after is None else after, wanted, through=through)
     return [orjson.loads(line) for _, line in scan if line is not None]
 
 
 def plain_files(storage: Storage) -> dict[str, bytes]:
-    """All files of the journal in a storage, segments without their compression."""
-    contents = {one.path: storage.get(one.path) for one in storage.list("journal")}
+    """Return all journal files in a storage, with decompressed segments."""
+    contents = {file.path: storage.get(file.path) for file in storage.list("journal")}
     return {
         path: zstandard.ZstdDecompressor().decompressobj().decompress(content) if path.endswith(".zst") else content
         for path, content in contents.items()
@@ -83,7 +83,7 @@ def plain_files(storage: Storage) -> dict[str, bytes]:
 
 
 def flip_a_bit(file: Path) -> None:
-    """Changes one bit in the middle of a file."""
+    """Flip one bit in the middle of a file."""
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.chmod(0o644)
