@@ -78,7 +78,7 @@ def publisher(catalog: Catalog, journal: Journal, brokers: str, prefix: str) -> 
 
 
 def received(brokers: str, prefix: str) -> list[Message]:
-    """Return all messages of the three topics, those of each partition in order."""
+    """Return all messages of the three topics, in order within each partition."""
     reader = Consumer({"bootstrap.servers": brokers, "group.id": prefix, "enable.auto.commit": False, "log_level": 0})
     topics = reader.list_topics(timeout=30).topics
     partitions = [
@@ -86,7 +86,7 @@ def received(brokers: str, prefix: str) -> list[Message]:
         for topic in (topic_of(prefix, stream) for stream in JournalStream)
         for partition in topics[topic].partitions
     ]
-    ends = [reader.get_watermark_offsets(message, timeout=30)[1] for message in partitions]
+    ends = [reader.get_watermark_offsets(partition, timeout=30)[1] for partition in partitions]
     reader.assign(partitions)
     found: list[Message] = []
     while len(found) < sum(ends):

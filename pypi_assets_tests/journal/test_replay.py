@@ -225,11 +225,11 @@ def test_scoped_catalog_is_replayed(catalog: Catalog, replayed: Catalog) -> None
 
 
 def spans(connection: Any) -> list[tuple[Any, ...]]:
-    project = followed_intervals.c
-    query = select(projects.c.normalized, project.start, project.end, project.exact_from).join(
-        projects, projects.c.id == project.project_id
+    columns = followed_intervals.c
+    query = select(projects.c.normalized, columns.start, columns.end, columns.exact_from).join(
+        projects, projects.c.id == columns.project_id
     )
-    return [tuple(row) for row in connection.execute(query.order_by(projects.c.normalized, project.start))]
+    return [tuple(row) for row in connection.execute(query.order_by(projects.c.normalized, columns.start))]
 
 
 def test_replaced_contents_are_kept(tmp_path: Path, replayed: Catalog) -> None:
