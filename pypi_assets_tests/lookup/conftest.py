@@ -1,4 +1,4 @@
-"""Published versions of a catalog that grows."""
+"""Fixtures for published versions of a catalog that grows."""
 
 from collections.abc import Iterator
 from pathlib import Path

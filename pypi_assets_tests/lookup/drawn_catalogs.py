@@ -1,4 +1,4 @@
-"""Draws what happens to the files of a small catalog, and names to ask about."""
+"""Strategies that draw changes to the files of a small catalog, and names to query."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -43,7 +43,7 @@ batches = st.lists(
 
 
 def made_of(small: SmallCatalog, batches: Any) -> Iterator[int]:
-    """Add what was drawn to a catalog, and yield the serial after each batch."""
+    """Apply the drawn changes to a catalog and yield the serial after each batch."""
     serial, state = 0, dict[str, str]()
     for batch in batches:
         for file, action in batch:

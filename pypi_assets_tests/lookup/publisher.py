@@ -1,4 +1,4 @@
-"""Publishes versions of a catalog that grows, one after the other."""
+"""A publisher of successive versions of a growing catalog."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 
 class Publisher:
-    """Publishes versions of `modules` and `depgraph`: as many modules `demo.N` as there have been versions."""
+    """Publishes versions of `modules` and `depgraph`. The Nth version has N modules `demo.1`, `demo.2` and so on."""
 
     def __init__(self, folder: Path) -> None:
         self.small: SmallCatalog = small_catalog(folder)
@@ -25,11 +25,11 @@ class Publisher:
         self._build("modules", "depgraph")
 
     def publish(self) -> int:
-        """Returns the number of releases of `other` that the new version shows, of which each provides `demo`."""
+        """Publish the next version. Return the number of its releases of `other`, each of which provides `demo`."""
         return self.build_next("modules", "depgraph")
 
     def build_next(self, *datasets: str) -> int:
-        """Publish the next version of these datasets alone."""
+        """Publish the next version of only these datasets."""
         releases = self.serial // 10 - 9
         self.small.add(self.serial + 1, "other", f"{releases}", f"other-{releases}.tar.gz", modules=("demo",))
         self.serial += 10

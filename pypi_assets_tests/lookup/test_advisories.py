@@ -1,4 +1,4 @@
-"""Advisories in OSV's format: what they affect, and what is named and left out."""
+"""Advisories in OSV format: affected versions, named problems and skipped records."""
 
 import json
 import os
@@ -60,7 +60,7 @@ def affected(found: Advisories, *versions: str, project: str = "demo") -> list[s
 
 
 @pytest.mark.parametrize("store", [stored, zipped])
-def test_versions_and_ranges_of_the_ecosystem_match(store, tmp_path: Path):
+def test_ecosystem_versions_and_ranges_match(store, tmp_path: Path):
     found = read_advisories(
         store(
             tmp_path / "all",
@@ -86,7 +86,7 @@ def test_versions_and_ranges_of_the_ecosystem_match(store, tmp_path: Path):
     )
 
 
-def test_before_all_versions_are_pre_releases_of_0(tmp_path: Path):
+def test_pre_releases_of_0_are_before_all_versions(tmp_path: Path):
     found = read_advisories(stored(tmp_path, A=record(events=[{"introduced": "0"}, {"fixed": "1.0"}])))
     assert affected(found, "0.dev1", "0a1", "0.9", "1.0rc1", "1.0", "no version", "9" * 5_000) == [
         *("0.dev1", "0a1", "0.9", "1.0rc1")
@@ -103,7 +103,7 @@ EVENTS = st.lists(
 
 
 def by_the_schema(version: str, events: list[tuple[str, str]]) -> bool:
-    """The algorithm of the schema's page on evaluating ranges."""
+    """Evaluate ranges by the algorithm of the OSV schema's documentation."""
     parsed = Version(version)
     limits = [Version(at) for kind, at in events if kind == "limit"]
     if limits and not any(parsed < limit for limit in limits):
@@ -120,11 +120,13 @@ def by_the_schema(version: str, events: list[tuple[str, str]]) -> bool:
 @given(events=EVENTS)
 def test_ranges_are_evaluated_as_the_schema_describes(events: list[tuple[str, str]]):
     ends = advisories._ends_of(advisories._Event(**{kind: at}) for kind, at in events)
-    assert [ends.has(Version(one)) for one in VERSIONS] == [by_the_schema(one, events) for one in VERSIONS]
+    assert [ends.has(Version(version)) for version in VERSIONS] == [
+        by_the_schema(version, events) for version in VERSIONS
+    ]
 
 
 @pytest.mark.parametrize("store", [stored, zipped])
-def test_a_bad_record_is_named_and_the_others_count(store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_invalid_record_is_named_and_the_others_count(store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(advisories, "RECORD_BYTES", 10_000)
     good = record(versions=["1.0"])
     found = read_advisories(
@@ -142,7 +144,7 @@ def test_a_bad_record_is_named_and_the_others_count(store, tmp_path: Path, monke
         )
     )
     names = [name.removesuffix(".json") for name, _ in found.problems]
-    # how deep the values of unknown fields may be nested depends on the version of Python
+    # the permitted nesting of unknown fields depends on the version of Python
     assert [name for name in names if name != "deep"] == [
         *("bad_json", "bad_text", "large", "no_id", "odd_range", "typed", "zero")
     ]
@@ -152,7 +154,7 @@ def test_a_bad_record_is_named_and_the_others_count(store, tmp_path: Path, monke
     assert affected(found, "1.0", "2.0", "3.0") == ["1.0", "3.0"]
 
 
-def test_what_is_no_plain_member_of_a_zip_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_zip_member_that_is_not_a_plain_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(advisories, "RECORD_BYTES", 10_000)
     path = tmp_path / "all.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -188,14 +190,14 @@ def test_links_and_devices_in_a_folder_are_not_read(tmp_path: Path):
     [("MOST_RECORDS", 2), ("TOTAL_BYTES", 300), ("MOST_VERSIONS", 3)],
 )
 @pytest.mark.parametrize("store", [stored, zipped])
-def test_too_much_is_refused(store, limit: str, value: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_too_much_content_is_rejected(store, limit: str, value: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(advisories, limit, value)
     path = store(tmp_path / "all", **{name: record(versions=["1", "2"]) for name in "abc"})
     with pytest.raises(AdvisoriesError, match=rf"\b{value}\b"):
         read_advisories(path)
 
 
-def test_folders_and_a_directory_beyond_the_limits_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_folders_and_zip_directories_beyond_the_limits_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = zipped(tmp_path / "all.zip", **{f"record{number}": record() for number in range(10)})
     monkeypatch.setattr(advisories, "DIRECTORY_BYTES", 500)
     with pytest.raises(AdvisoriesError, match=r"\b500\b"):
@@ -208,7 +210,7 @@ def test_folders_and_a_directory_beyond_the_limits_are_refused(tmp_path: Path, m
 
 
 @pytest.mark.parametrize("content", [b"", b"no zip", b"PK\x03\x04" + b"\0" * 100, b"PK\x05\x06" + b"\xff" * 18])
-def test_what_is_no_zip_is_refused(content: bytes, tmp_path: Path):
+def test_file_that_is_not_a_zip_is_rejected(content: bytes, tmp_path: Path):
     path = tmp_path / "all.zip"
     path.write_bytes(content)
     with pytest.raises(AdvisoriesError, match=r"all\.zip"):

@@ -1,4 +1,4 @@
-"""Answers as tables, searches by breadth, links and package URLs."""
+"""Answers as tables, breadth-first searches, links and package URLs."""
 
 from collections.abc import Container, Iterator
 from contextlib import nullcontext
@@ -19,7 +19,7 @@ from pypi_assets.questions.published_snapshot import PublishedSnapshot
 from pypi_assets_tests.lookup.publisher import Publisher
 
 
-def test_answers_as_frames(publisher: Publisher) -> None:
+def test_answers_convert_to_frames(publisher: Publisher) -> None:
     with open_latest("modules", publisher.storage) as modules, open_latest("depgraph", publisher.storage) as depgraph:
         frame = modules.module("demo").frame()
         assert list(frame.columns) == list(ModuleResult.__annotations__)
@@ -40,7 +40,7 @@ NAMES = "abcdef"
     depth=st.none() | st.integers(0, 4),
     leaves_out=st.booleans(),
 )
-def test_each_name_comes_once_at_its_least_depth(edges: dict[str, list[str]], depth: int | None, leaves_out: bool):
+def test_each_name_is_found_once_at_its_minimum_depth(edges: dict[str, list[str]], depth: int | None, leaves_out: bool):
     def direct(name: str, found: Container[str]) -> Iterator[tuple[str, str]]:
         return ((one, one.upper()) for one in edges.get(name, []) if not (leaves_out and one in found))
 
@@ -73,19 +73,19 @@ FILES = [
         ("pkg:pypi/demo@", PackageUrl("demo", None, None)),
     ],
 )
-def test_parts_are_found(text: str, parsed: PackageUrl):
+def test_package_url_is_split(text: str, parsed: PackageUrl):
     assert parse_purl(text) == parsed
 
 
 @pytest.mark.parametrize(
     "text", ["", "demo", "pkg:npm/demo", "pkg:pypi/", "pkg:pypi/a/b", "pkg:pypi/-x-", "pkg:pypi/%00"]
 )
-def test_what_is_none_is_refused(text: str):
+def test_invalid_package_url_is_rejected(text: str):
     with pytest.raises(LookupNameError):
         parse_purl(text)
 
 
-def test_a_result_is_of_the_files_that_are_named():
+def test_result_has_only_the_named_files():
     found = purl_result("p", PackageUrl("demo", "1", None), FILES)
     assert (found["exists"], found["yanked"], len(found["files"])) == (True, False, 2)
     found = purl_result("p", PackageUrl("demo", "1", "demo-1.tar.gz"), FILES)
@@ -138,20 +138,20 @@ def test_links_are_read_and_ordered() -> None:
     assert found[-1]["url"] == "https://other.example/?a=1,2#b"
 
 
-def test_no_link_leads_to_more_than_a_web_page(subtests: pytest.Subtests) -> None:
+def test_only_web_links_are_kept(subtests: pytest.Subtests) -> None:
     for text in UNSAFE:
         with subtests.test(text=text):
             assert project_links([text]) == []
 
 
-def test_labels_are_inert_and_links_are_bounded() -> None:
+def test_labels_are_inert_and_number_of_links_is_bounded() -> None:
     [link] = project_links(["a\x1b[31m\u202eb\n" + "c" * 1_000 + ", https://host.example/"])
     assert link["label"].isprintable()
     assert len(link["label"]) <= 60
     assert len(project_links(f"x, https://host.example/{number}" for number in range(100))) == MOST_LINKS
 
 
-def test_a_licence_is_told_in_a_few_words(subtests: pytest.Subtests) -> None:
+def test_licence_is_shortened(subtests: pytest.Subtests) -> None:
     osi = ["License :: OSI Approved :: MIT License", "License :: OSI Approved :: BSD License"]
     for expression, text, classifiers, expected in (
         ("MIT OR Apache-2.0", "MIT", osi, "MIT OR Apache-2.0"),
@@ -167,7 +167,7 @@ def test_a_licence_is_told_in_a_few_words(subtests: pytest.Subtests) -> None:
             assert license_of(row) == expected
 
 
-def test_both_sources_agree_but_for_what_only_the_catalog_knows(publisher: Publisher):
+def test_sources_agree_except_on_catalog_only_values(publisher: Publisher):
     for dataset in ("commands", "hashes"):
         build_version(dataset, storage=publisher.storage, catalog=publisher.small.catalog)
     datasets = PublishedSets(publisher.storage).open_newest()

@@ -1,4 +1,4 @@
-"""The readers of the datasets of modules, commands, hashes and pages."""
+"""Readers of the datasets of modules, commands, hashes and pages."""
 
 import hashlib
 import re
@@ -27,13 +27,13 @@ from pypi_assets_tests.lookup.publisher import Publisher
 from pypi_assets_tests.small_catalog import SmallCatalog
 
 
-def test_a_dataset_without_a_reader_module_is_an_error() -> None:
+def test_dataset_without_reader_module_is_an_error() -> None:
     lost = replace(DATASETS["modules"], name="lost", reader="pypi_assets.lookup.no_such_module")
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
         reader_class(lost)
 
 
-def test_prefixes_stream_in_order(publisher: Publisher) -> None:
+def test_prefix_results_are_ordered(publisher: Publisher) -> None:
     with open_latest("modules", publisher.storage) as modules:
         stream = modules.modules("demo")
         assert (stream.version, stream.serial) == (1, 100)
@@ -43,7 +43,7 @@ def test_prefixes_stream_in_order(publisher: Publisher) -> None:
         assert list(modules.modules("x")) == []
 
 
-def test_a_module_is_found_by_its_root_and_not_by_its_siblings(small: SmallCatalog):
+def test_module_prefix_does_not_match_siblings(small: SmallCatalog):
     small.add(1, "Demo", "1", "demo-1.zip", modules=("space.one",), requires_dist=("two",))
     small.add(2, "Demo", "2", "demo-2.zip", modules=("space.one", "two"))
     small.add(3, "other", "1", "other-1.zip", modules=("two",), requires_dist=("space.one",))
@@ -61,7 +61,7 @@ def test_a_module_is_found_by_its_root_and_not_by_its_siblings(small: SmallCatal
     assert provided("two", 4) == [("other", ["1"])]
 
 
-def test_commands_lead_to_the_projects_that_install_them(publisher: Publisher) -> None:
+def test_commands_have_the_projects_that_install_them(publisher: Publisher) -> None:
     for _ in range(2):
         publisher.publish()
     small = publisher.small
@@ -89,7 +89,7 @@ def test_commands_lead_to_the_projects_that_install_them(publisher: Publisher) -
 HASH = "0a" * 32
 
 
-def test_a_removed_file_is_known_with_its_times(small: SmallCatalog):
+def test_removed_file_is_known_with_its_times(small: SmallCatalog):
     small.add(1, "Demo", "1", "demo-1.zip")
     small.remove(3, "demo-1.zip")
     small.show_again(5, "demo-1.zip")
@@ -106,26 +106,26 @@ def test_a_removed_file_is_known_with_its_times(small: SmallCatalog):
 
 
 @pytest.mark.parametrize("text", [HASH, HASH.upper(), f" {HASH}\n"])
-def test_a_sha256_is_read_in_lower_case(text: str) -> None:
+def test_sha256_is_lowercased(text: str) -> None:
     assert parse_sha256(text) == parse_sha256_prefix(text) == HASH
 
 
 @pytest.mark.parametrize(
     "wrong", ["", HASH[:-1], HASH + "0", HASH[:-1] + "g", f"{HASH[:31]} {HASH[:32]}", "\u0660" * 64]
 )
-def test_what_is_not_a_sha256_is_refused(wrong: str) -> None:
+def test_invalid_sha256_is_rejected(wrong: str) -> None:
     with pytest.raises(LookupNameError, match="64"):
         parse_sha256(wrong)
 
 
-def test_the_beginning_of_a_sha256_has_one_to_64_digits() -> None:
+def test_sha256_prefix_has_1_to_64_digits() -> None:
     assert [parse_sha256_prefix(text) for text in ("A", " 0b ", HASH)] == ["a", "0b", HASH]
     for text in ("", " ", "x", "0x1", HASH + "0"):
         with pytest.raises(LookupNameError, match=re.escape(repr(text))):
             parse_sha256_prefix(text)
 
 
-def test_hashes_and_their_beginnings_lead_to_live_files(publisher: Publisher) -> None:
+def test_hashes_and_prefixes_find_live_files(publisher: Publisher) -> None:
     build_version("hashes", storage=publisher.storage, catalog=publisher.small.catalog)
     hashes = {name: hashlib.sha256(name.encode()).hexdigest() for name in ("demo-1.0.tar.gz", "demo_b-1.0.tar.gz")}
     with open_latest(HashesReader, publisher.storage) as reader:
@@ -153,7 +153,7 @@ def test_hashes_and_their_beginnings_lead_to_live_files(publisher: Publisher) ->
             reader.files("demo")
 
 
-def test_times_are_shown_as_text_in_tables_only() -> None:
+def test_times_are_text_only_in_tables() -> None:
     found = FoundFile("Demo", "demo", "1", "demo-1.zip", ((1, 3), (5, None)))
     [result] = known_files(HASH, [found])
     assert result["live"] == [(1, 3), (5, None)]

@@ -1,4 +1,4 @@
-"""What distributions require, and who requires a project: by name, by version and by prefix."""
+"""Requirements of distributions, and dependents of a project by name, version and prefix."""
 
 import random
 import tempfile
@@ -35,7 +35,7 @@ from pypi_assets_tests.prepared import published_storage
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 
-def test_prefixes_stream_in_order(publisher: Publisher) -> None:
+def test_prefix_results_are_ordered(publisher: Publisher) -> None:
     with open_latest("depgraph", publisher.storage) as depgraph:
         assert [one["filename"] for one in depgraph.projects("DEMO_")] == ["demo_b-1.0.tar.gz"]
         assert len(list(depgraph.projects())) == 2
@@ -54,18 +54,18 @@ def test_prefixes_stream_in_order(publisher: Publisher) -> None:
         ("demo==no-version", ("demo", "no-version")),
     ],
 )
-def test_a_name_and_a_version_are_read(requirement: str, expected: tuple[str, str | None]) -> None:
+def test_requirement_with_name_and_version_is_parsed(requirement: str, expected: tuple[str, str | None]) -> None:
     assert parse_requirement(requirement) == expected
 
 
-def test_other_requirements_are_refused(subtests: pytest.Subtests) -> None:
+def test_other_requirements_are_rejected(subtests: pytest.Subtests) -> None:
     names = ("", " ", "demo-", "-demo", "größe")
     for requirement in (*names, "demo>=1", "demo==", "demo=1", "demo===1", "demo==1,<2", "demo==1;x", "a b"):
         with subtests.test(requirement=requirement), pytest.raises(LookupNameError, match="NAME==VERSION"):
             parse_requirement(requirement)
 
 
-def test_rows_of_the_catalog_answer_as_a_version_does() -> None:
+def test_catalog_rows_answer_as_a_version_does() -> None:
     rows = [dump_row("demo", version, f"demo-{version}.zip", project="Demo") for version in ("1.10", "1.9", "1.9.0")]
     found = distributions_of(rows)
     assert [one["version"] for one in found] == ["1.9", "1.9.0", "1.10"]
@@ -88,7 +88,10 @@ _FILES = st.dictionaries(
 
 
 def with_newest(depgraph: DepgraphReader, found: Iterable[Dependent]) -> Iterator[Dependent]:
-    """The rows whose project's newest version, by `packaging` over all of its files, is in them, with that alone."""
+    """Yield the rows that have their project's newest version, restricted to that version.
+
+    The newest version is computed with `packaging` from all files of the project.
+    """
     for row in found:
         is_yanked: dict[str, bool] = {}
         for file in depgraph.project(row["normalized"]).results:
@@ -105,11 +108,11 @@ def with_newest(depgraph: DepgraphReader, found: Iterable[Dependent]) -> Iterato
 
 @settings(max_examples=examples(15), suppress_health_check=[HealthCheck.too_slow])
 @given(files=_FILES, few=st.sampled_from([2, 20]))
-def test_latest_dependents_are_those_of_a_filter_by_packaging_over_the_files_of_projects(
+def test_latest_dependents_match_a_filter_with_packaging(
     files: dict[tuple[str, str, str], tuple[bool, list[str]]], few: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(depgraph_records, "FEW_FILES", few)  # many files of a project are read in another way
+        patch.setattr(depgraph_records, "FEW_FILES", few)  # projects with many files are stored in another form
         small = small_catalog(Path(folder))
         for serial, ((project, version, suffix), (yanked, requires)) in enumerate(files.items(), 1):
             small.add(serial, project, version, f"{project}-{version}{suffix}", requires_dist=tuple(requires))
@@ -133,7 +136,7 @@ def test_latest_dependents_are_those_of_a_filter_by_packaging_over_the_files_of_
         small.catalog.close()
 
 
-def test_a_caller_that_stops_early_reads_no_further_projects(
+def test_caller_that_stops_early_reads_no_further_projects(
     publisher: Publisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = []
@@ -152,9 +155,7 @@ _GRAPHS = st.dictionaries(st.sampled_from("abcdefgh"), st.lists(st.sampled_from(
 
 
 @given(graph=_GRAPHS, depth=st.none() | st.integers(1, 4))
-def test_transitive_dependents_are_those_of_a_search_over_direct_ones(
-    graph: dict[str, list[str]], depth: int | None
-) -> None:
+def test_transitive_dependents_match_a_search_over_direct_ones(graph: dict[str, list[str]], depth: int | None) -> None:
     def direct(name: str) -> list[Dependent]:
         return [
             Dependent(required=name, normalized=one, always=["1"], marker=[], extra=[]) for one in graph.get(name, ())
@@ -175,9 +176,7 @@ def test_transitive_dependents_are_those_of_a_search_over_direct_ones(
     assert all(one["normalized"] in graph[one["required"]] for one in found)
 
 
-def test_transitive_dependents_of_a_version_end_where_requirements_go_round(
-    small: SmallCatalog, tmp_path: Path
-) -> None:
+def test_transitive_dependents_of_a_version_end_at_cycles(small: SmallCatalog, tmp_path: Path) -> None:
     small.add(1, "app", "1", "app-1.zip", requires_dist=("web>1", "app[all]; extra == 'x'"))
     small.add(2, "web", "1", "web-1.zip", requires_dist=("Base",))
     small.add(3, "web", "2", "web-2.zip", requires_dist=("base; extra == 'y'",))
@@ -195,7 +194,7 @@ def test_transitive_dependents_of_a_version_end_where_requirements_go_round(
         assert list(depgraph.transitive_dependents("nothing")) == []
 
 
-def test_the_most_required_projects_are_those_with_files_and_the_most_dependents(tmp_path: Path) -> None:
+def test_most_required_projects_have_files_and_the_most_dependents(tmp_path: Path) -> None:
     drawn = random.Random(7)
     small = small_catalog(tmp_path)
     names = [f"p{number}" for number in range(40)]
@@ -217,7 +216,7 @@ def test_the_most_required_projects_are_those_with_files_and_the_most_dependents
         assert depgraph.most_required(9, "p2", most_scanned=2) == [one for one in twos if one[0] in ("p2", "p20")]
 
 
-def test_releases_of_the_catalog_answer_as_a_version_does() -> None:
+def test_catalog_releases_answer_as_a_version_does() -> None:
     releases = [("a", "10", 0), ("a", "9", 2), ("a", "8", 0), ("b", "1", 1)]
     assert list(requiring_projects("Base.Pkg", releases)) == [
         Dependent(required="base-pkg", normalized="a", always=["8", "10"], marker=[], extra=["9"]),
@@ -227,9 +226,7 @@ def test_releases_of_the_catalog_answer_as_a_version_does() -> None:
 
 
 @pytest.mark.parametrize("most", [2, 20])
-def test_releases_one_by_one_are_the_files_of_the_project(
-    small: SmallCatalog, tmp_path: Path, monkeypatch, most: int
-) -> None:
+def test_single_releases_add_up_to_the_project(small: SmallCatalog, tmp_path: Path, monkeypatch, most: int) -> None:
     monkeypatch.setattr(depgraph_records, "FEW_FILES", most)
     for serial, (version, suffix) in enumerate([("1.0", "a"), ("1.0", "b"), ("1.0.0", "c"), ("2.0", "d"), ("x", "e")]):
         requires = ("base",) if version == "1.0" else ("base>1",)

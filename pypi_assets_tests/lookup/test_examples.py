@@ -1,4 +1,4 @@
-"""The examples of the docs run, and show what the docs promise."""
+"""The examples of the docs run and print the documented output."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ from pypi_assets_tests.lookup.publisher import Publisher
 DOCS = Path(__file__).parent.parent.parent / "docs"
 
 
-def test_the_examples_of_the_docs_run(
+def test_examples_of_the_docs_run(
     publisher: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for dataset in DATASETS:

@@ -1,4 +1,4 @@
-"""Which projects lead to an affected version, by what they allow and by solutions of them."""
+"""Projects exposed to an affected version, by their allowed versions and by solutions."""
 
 import tempfile
 from collections.abc import Iterator
@@ -41,10 +41,12 @@ def graph(tmp_path: Path) -> Iterator[NewestRequirements]:
 
 
 def affecting(folder: Path, **versions: list[str]) -> Advisories:
-    return read_advisories(stored(folder, **{name: record("base", versions=some) for name, some in versions.items()}))
+    return read_advisories(
+        stored(folder, **{name: record("base", versions=affected) for name, affected in versions.items()})
+    )
 
 
-def test_the_newest_allowed_version_decides(graph: NewestRequirements, tmp_path: Path) -> None:
+def test_newest_allowed_version_decides(graph: NewestRequirements, tmp_path: Path) -> None:
     advisories = affecting(tmp_path / "osv", A=["1.0"], B=["1.5"], C=["3.0rc1"])
     found = list(exposed(graph, advisories))
     assert found[0] == Exposure(
@@ -66,7 +68,7 @@ def test_the_newest_allowed_version_decides(graph: NewestRequirements, tmp_path:
     assert list(exposed(graph, affecting(tmp_path / "none", E=["7"]))) == []
 
 
-def test_solutions_are_searched_for_affected_pins(tmp_path: Path) -> None:
+def test_affected_pins_of_solutions_are_found(tmp_path: Path) -> None:
     advisories = affecting(tmp_path / "osv", A=["1.0", "2.0"], B=["2.0"])
     pins = {"app": {"app": "7", "base": "2.0", "other": "1.0"}, "fine": {"base": "3.0"}}
     assert list(exposed_solutions(["app", "fine", "unsolvable"], advisories, pins.get)) == [
@@ -77,7 +79,7 @@ def test_solutions_are_searched_for_affected_pins(tmp_path: Path) -> None:
 
 
 def newest_allowed(requirements: list[Requirement], files: Files) -> str | None:
-    """By `packaging`, over all files of `base` that an installer takes, or over all if none is taken."""
+    """Return the newest allowed version by `packaging`, from the installable files of `base` if there are any."""
     specifier = SpecifierSet(",".join(str(one.specifier) for one in requirements if one.specifier))
     yanked: dict[str, bool] = {}
     of_base = {one: is_yanked for one, (is_yanked, _) in files.items() if one[0] == "base"}
@@ -99,7 +101,7 @@ def newest_allowed(requirements: list[Requirement], files: Files) -> str | None:
 
 @settings(max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow])
 @given(files=files_drawn, affected=st.sets(st.sampled_from(["1.0", "2.0", "2.0.post1", "3.0rc1"]), min_size=1))
-def test_it_is_what_a_search_over_all_rows_finds(files: Files, affected: set[str]) -> None:
+def test_exposure_matches_a_search_over_all_rows(files: Files, affected: set[str]) -> None:
     model = Model(files)
     expected = set()
     for project, (_, lists) in model.newest.items():

@@ -1,4 +1,4 @@
-"""What may have been meant by a name that is not known, published and in the catalog."""
+"""Hints for unknown names, published and from the catalog."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -56,7 +56,7 @@ WRITTEN_OUT = [
 ]
 
 
-def test_a_text_that_is_written_out_has_one_meaning(subtests: pytest.Subtests):
+def test_explicit_text_has_one_meaning(subtests: pytest.Subtests):
     for text, kind, name, version in WRITTEN_OUT:
         with subtests.test(text=text, kind=kind):
             assert meanings(text) == [Meaning(Kind(kind), name, version)]
@@ -76,7 +76,7 @@ PLAIN_NAMES = [
 ]
 
 
-def test_a_plain_name_may_mean_several_things(subtests: pytest.Subtests):
+def test_plain_name_may_have_several_meanings(subtests: pytest.Subtests):
     for text, kinds in PLAIN_NAMES:
         with subtests.test(text=text, kinds=kinds):
             assert [meaning.kind for meaning in meanings(text)] == kinds
@@ -84,7 +84,7 @@ def test_a_plain_name_may_mean_several_things(subtests: pytest.Subtests):
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Storage:
-    """All datasets of a few projects; each module is also a command of its name."""
+    """Return a storage with all datasets of a few projects. Each module is also a command of the same name."""
     small = small_catalog(tmp_path)
     small.add(1, "PyYAML", "6.0", "PyYAML-6.0.tar.gz", modules=("_yaml", "yaml", "yaml.loader"))
     small.add(2, "requests", "2.0", "requests-2.0.tar.gz", modules=("requests",), requires_dist=("idna",))
@@ -118,7 +118,7 @@ def open_other(storage: Storage) -> OpenOther:
         ("something.else", []),
     ],
 )
-def test_hints_about_a_module(storage: Storage, open_other: OpenOther, name: str, named: list[str]) -> None:
+def test_hints_for_a_module(storage: Storage, open_other: OpenOther, name: str, named: list[str]) -> None:
     with open_latest(ModulesReader, storage) as modules:
         hints = list(module_hints(modules, name, open_other))
     assert (len(hints), unnamed(" ".join(hints), *named)) == (bool(named), [])
@@ -132,13 +132,13 @@ def test_hints_about_a_module(storage: Storage, open_other: OpenOther, name: str
         ("something", []),
     ],
 )
-def test_hints_about_a_command(storage: Storage, open_other: OpenOther, name: str, named: list[str]) -> None:
+def test_hints_for_a_command(storage: Storage, open_other: OpenOther, name: str, named: list[str]) -> None:
     with open_latest(CommandsReader, storage) as commands:
         hints = list(command_hints(commands, name, open_other))[:1]
     assert (len(hints), unnamed(" ".join(hints), *named)) == (bool(named), [])
 
 
-def test_hints_about_a_project(storage: Storage, open_other: OpenOther) -> None:
+def test_hints_for_a_project(storage: Storage, open_other: OpenOther) -> None:
     with open_latest(DepgraphReader, storage) as depgraph:
         [hint] = project_hints(depgraph, "Reqeusts", open_other)
         assert unnamed(hint, "requests") == []
@@ -148,7 +148,7 @@ def test_hints_about_a_project(storage: Storage, open_other: OpenOther) -> None:
         assert list(project_hints(depgraph, "something", open_other)) == []
 
 
-def test_a_project_of_that_name_is_the_best_provider_and_then_one_with_many_versions() -> None:
+def test_best_provider_has_the_same_name_or_many_versions() -> None:
     found = [
         Provider("yaml", "a", "A", ["1"]),
         Provider("yaml", "b", "B", ["1", "2"]),
@@ -159,7 +159,7 @@ def test_a_project_of_that_name_is_the_best_provider_and_then_one_with_many_vers
     assert best_providers("Yaml", found) == ["YAML", "PyYAML", "C"]
 
 
-def test_sentences() -> None:
+def test_hints_are_sentences() -> None:
     assert list(did_you_mean(Kind.PROJECT, [])) == []
     [hint] = did_you_mean(Kind.PROJECT, ["a1", "b1", "c1"])
     assert unnamed(hint, "a1", "b1", "c1") == []
@@ -168,7 +168,7 @@ def test_sentences() -> None:
     assert top_level(["_a.b", "_a", "c.d", "c", "e", "f"]) == ["c", "e", "f"]
 
 
-def test_each_hint_has_what_it_names_as_meanings(storage: Storage, open_other: OpenOther) -> None:
+def test_hints_have_their_names_as_meanings(storage: Storage, open_other: OpenOther) -> None:
     with open_latest(ModulesReader, storage) as modules, open_latest(DepgraphReader, storage) as depgraph:
         found = [
             *module_hints(modules, "pyyaml", open_other),
@@ -185,7 +185,7 @@ def test_each_hint_has_what_it_names_as_meanings(storage: Storage, open_other: O
     assert all(meaning.name in hint for hint in found for meaning in hint.meanings)
 
 
-def test_hints_about_a_project_and_a_module(small: SmallCatalog) -> None:
+def test_hints_for_a_project_and_a_module(small: SmallCatalog) -> None:
     small.add(1, "PyYAML", "6.0", "PyYAML-6.0.tar.gz", modules=("yaml", "yaml.loader"))
     small.add(2, "requests", "2.0", "requests-2.0.tar.gz", modules=("requests",))
     small.add(3, "no-modules", "2.0", "no-modules-2.0.tar.gz", modules=None)

@@ -1,4 +1,4 @@
-"""Imports lead to their longest known module, and to all that provide it, published and at a serial."""
+"""Imports resolve to their longest known module and all of its providers, published and at a serial."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,13 +84,13 @@ def found(snapshot: PublishedSnapshot, name: str) -> tuple[str | None, list[str]
         ("tool", "tool", "tool"),
     ],
 )
-def test_the_longest_known_module_decides(snapshot: PublishedSnapshot, name: str, module: str, best: str) -> None:
+def test_longest_known_module_decides(snapshot: PublishedSnapshot, name: str, module: str, best: str) -> None:
     known, candidates = found(snapshot, name)
     assert known == module
     assert candidates[0] == best
 
 
-def test_releases_that_no_installer_takes_are_not_counted(snapshot: PublishedSnapshot, small: SmallCatalog) -> None:
+def test_uninstallable_releases_are_not_counted(snapshot: PublishedSnapshot, small: SmallCatalog) -> None:
     names = ["app", "app.later", "tool", "lost", "vain"]
     published = owners(snapshot, names)
     assert published == owners(CatalogSnapshot(small.catalog, 100), names)
@@ -102,11 +102,11 @@ def test_releases_that_no_installer_takes_are_not_counted(snapshot: PublishedSna
 @pytest.mark.parametrize(
     "name", ["unknown", "", ".", "yam", "yaml2.loader", "not-a-name", "yaml\0", "\udc80", "m" * 9_999, "lost", "vain"]
 )
-def test_of_what_is_not_known_there_is_no_candidate(snapshot: PublishedSnapshot, name: str) -> None:
+def test_unknown_import_has_no_candidate(snapshot: PublishedSnapshot, name: str) -> None:
     assert found(snapshot, name) == (None, [])
 
 
-def test_all_candidates_come_with_their_reasons(snapshot: PublishedSnapshot) -> None:
+def test_candidates_have_reasons(snapshot: PublishedSnapshot) -> None:
     [one] = owners(snapshot, ["yaml"])
     pyyaml, copies, stubs = one["candidates"]
     assert (pyyaml["project"], pyyaml["versions"]) == ("PyYAML", ["6.0"])
@@ -137,7 +137,7 @@ def test_junk_roots_and_declared_names_are_named(snapshot: PublishedSnapshot) ->
     assert [one["reasons"]["declared"] for one in undeclared["candidates"]] == [False]
 
 
-def test_a_batch_has_an_answer_for_each_name_in_its_order(snapshot: PublishedSnapshot) -> None:
+def test_batch_is_answered_in_order(snapshot: PublishedSnapshot) -> None:
     names = ["yaml", "tests", "yaml", "unknown", "yaml.loader"]
     answers = owners(snapshot, names)
     assert [one["import"] for one in answers] == names
@@ -147,14 +147,14 @@ def test_a_batch_has_an_answer_for_each_name_in_its_order(snapshot: PublishedSna
         owners(snapshot, [b"yaml"])  # type: ignore[list-item]
 
 
-def test_no_more_than_the_best_are_returned(snapshot: PublishedSnapshot) -> None:
+def test_only_the_best_candidates_are_returned(snapshot: PublishedSnapshot) -> None:
     [whole], [best] = owners(snapshot, ["yaml"]), owners(snapshot, ["yaml"], most=2)
     assert best == {**whole, "candidates": whole["candidates"][:2]}
     [stubs] = owners(snapshot, ["other"], most=1)
     assert len(stubs["candidates"]) == 1
 
 
-def test_a_batch_is_bounded(snapshot: PublishedSnapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_size_is_bounded(snapshot: PublishedSnapshot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_IN_A_BATCH", 5)
     assert len(owners(snapshot, ["yaml"])[0]["candidates"]) == 3
     for names in (["yaml", "yaml"], ["yaml", "yaml.a", "tests"]):
@@ -174,7 +174,7 @@ def test_prefixes_are_bounded() -> None:
     assert list(prefixes("a..b")) == ["a"]
 
 
-def test_owners_are_those_of_the_serial(tmp_path: Path) -> None:
+def test_owners_match_the_serial(tmp_path: Path) -> None:
     small = small_catalog(tmp_path)
     small.add(1, "first", "1.0", "first-1.0.zip", modules=("demo", "demo.a"))
     small.add(2, "user", "1.0", "user-1.0.zip", modules=("user",), requires_dist=("first",))

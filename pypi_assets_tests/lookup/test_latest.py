@@ -1,4 +1,4 @@
-"""Lookups on published versions: on a folder and on S3, with damaged versions, and without a catalog."""
+"""Lookups in published versions: in a folder and on S3, with corrupt versions, and without a catalog."""
 
 import subprocess
 import sys
@@ -48,7 +48,7 @@ def publish(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
         build_version(dataset, storage=storage, catalog=small.catalog, work_dir=tmp_path / "work")
 
 
-def test_publish_and_look_up(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
+def test_published_version_answers_lookups(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
     full_dump(small.catalog, storage, 1)
     publish(small, storage, tmp_path)
     with open_latest("modules", storage, tmp_path / "cache") as modules:
@@ -98,7 +98,7 @@ def test_publish_and_look_up(small: SmallCatalog, storage: Storage, tmp_path: Pa
 
 
 @pytest.mark.parametrize("storage", ["file"], indirect=True)
-def test_without_a_version_the_error_names_the_command(storage: Storage) -> None:
+def test_missing_version_error_names_the_command(storage: Storage) -> None:
     with pytest.raises(NoVersionError, match=r"modules.*`pypi-assets leveldb update`"):
         open_latest("modules", storage)
     with pytest.raises(LeveldbError, match="other"):
@@ -111,7 +111,7 @@ def test_without_a_version_the_error_names_the_command(storage: Storage) -> None
     [("file", "cut"), ("file", "flip"), ("file", "delete"), ("file", "manifest"), ("s3", "flip")],
     indirect=["storage"],
 )
-def test_a_damaged_version_is_skipped_and_reported(
+def test_corrupt_version_is_skipped_and_reported(
     small: SmallCatalog, storage: Storage, tmp_path: Path, change: str
 ) -> None:
     full_dump(small.catalog, storage, 1)
@@ -138,7 +138,7 @@ def test_a_damaged_version_is_skipped_and_reported(
 
 @pytest.mark.parametrize("name", ["CURRENT", "ldb"])
 @pytest.mark.parametrize("storage", ["file"], indirect=True)
-def test_a_version_that_is_deleted_while_it_is_copied_is_skipped(
+def test_version_deleted_during_its_copy_is_skipped(
     small: SmallCatalog, storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     full_dump(small.catalog, storage, 1)
@@ -158,9 +158,7 @@ def test_a_version_that_is_deleted_while_it_is_copied_is_skipped(
 
 
 @pytest.mark.parametrize("storage", ["file"], indirect=True)
-def test_many_readers_and_a_publisher_do_not_disturb_each_other(
-    small: SmallCatalog, storage: Storage, tmp_path: Path
-) -> None:
+def test_readers_and_a_publisher_do_not_interfere(small: SmallCatalog, storage: Storage, tmp_path: Path) -> None:
     full_dump(small.catalog, storage, 1)
     publish(small, storage, tmp_path)
     manifest = read_published(storage, "modules", 1).manifest
@@ -186,7 +184,7 @@ def test_lookup_needs_no_catalog() -> None:
     assert "pypi_assets.dumps" not in loaded
 
 
-def test_a_storage_can_be_named_by_its_path(publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_storage_can_be_given_as_a_path(publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
     root = publisher.storage.root
     assert root is not None
     monkeypatch.chdir(root.parent)

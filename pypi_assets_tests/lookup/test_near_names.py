@@ -1,4 +1,4 @@
-"""Near names are those that a comparison with every name finds, and cost a bounded number of seeks."""
+"""Near names match a comparison with every name, and cost a bounded number of seeks."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def fold(name: str) -> str:
 
 
 def edits(one: str, other: str) -> int:
-    """The distance of optimal string alignment, by the table as the textbooks have it."""
+    """Return the optimal string alignment distance, computed with the textbook table."""
     table = [[max(i, j) if not (i and j) else 0 for j in range(len(other) + 1)] for i in range(len(one) + 1)]
     for i in range(1, len(one) + 1):
         for j in range(1, len(other) + 1):
@@ -41,7 +41,7 @@ def edits(one: str, other: str) -> int:
 
 
 @given(names=_NAMES, wanted=st.text(_CHARACTERS, min_size=1, max_size=8))
-def test_near_names_are_those_that_a_comparison_with_all_finds(names: list[str], wanted: str) -> None:
+def test_near_names_match_a_comparison_with_all_names(names: list[str], wanted: str) -> None:
     distances = {name: edits(fold(name), fold(wanted)) for name in names if name != wanted}
     for most_edits in range((len(wanted) >= 3) + (len(wanted) >= 5) + 1):
         expected = {
@@ -77,7 +77,7 @@ MISTYPED = [
 ]
 
 
-def test_what_people_mistype_is_found(subtests: pytest.Subtests) -> None:
+def test_typical_typos_are_found(subtests: pytest.Subtests) -> None:
     for wanted, found in MISTYPED:
         with subtests.test(wanted=wanted, found=found):
             names = [
@@ -97,7 +97,7 @@ def test_what_people_mistype_is_found(subtests: pytest.Subtests) -> None:
 
 
 @pytest.mark.parametrize("wanted", ["abcdef", "aaaaaaaaaa", "x" * 90])
-def test_a_search_costs_a_bounded_number_of_seeks(wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_makes_a_bounded_number_of_seeks(wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"{first}{second}{third}{rest}" for first in "abcdefgh" for second in "abcdefgh" for third in "abcdefgh"
              for rest in ("", "a", "bcd", "defg", "aaaaaaa")]  # fmt: skip
     monkeypatch.setattr(module, "_MOST_SEEKS", 50)
@@ -112,7 +112,7 @@ def test_a_search_costs_a_bounded_number_of_seeks(wanted: str, monkeypatch: pyte
     assert seeks <= 3 * 50 + MOST_NAMES
 
 
-def test_most_of_a_large_set_is_never_looked_at() -> None:
+def test_most_of_a_large_set_is_never_read() -> None:
     beginnings = [first + second for first in "abcdefghijklmnop" for second in "qrstuvw"]
     names = ["package-name", *(f"{beginning}{number}" for beginning in beginnings for number in range(300))]
     every_name, read = seek_in(names), list[str | None]()
@@ -126,7 +126,7 @@ def test_most_of_a_large_set_is_never_looked_at() -> None:
 
 
 @given(names=_NAMES, beginning=st.text(_CHARACTERS, max_size=2), most=st.integers(0, 5))
-def test_first_names_are_the_first_that_begin_so(names: list[str], beginning: str, most: int) -> None:
+def test_first_names_are_the_first_with_the_prefix(names: list[str], beginning: str, most: int) -> None:
     expected = [name for name in sorted(set(names)) if name.startswith(beginning)]
     assert first_names(seek_in(names), beginning, most) == expected[:most]
 

@@ -1,4 +1,4 @@
-"""The newest version is the one that an installer would choose, by `packaging`."""
+"""The newest version is the one that an installer would choose by `packaging`."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ _VERSIONS = st.sampled_from(
 
 
 def chosen(versions: dict[str, bool]) -> set[str]:
-    """The canonical version that is newest, where `versions` says of each whether it is yanked."""
+    """Return the newest canonical version. `versions` maps each version to its yank status."""
     parsed = {}
     for version in versions:
         try:
@@ -39,7 +39,7 @@ def chosen(versions: dict[str, bool]) -> set[str]:
 
 
 @given(st.lists(_VERSIONS, min_size=1, unique=True))
-def test_the_newest_version_is_that_of_a_filter_by_packaging(versions: list[str]) -> None:
+def test_newest_version_matches_a_filter_with_packaging(versions: list[str]) -> None:
     assert newest_version(versions) in chosen(dict.fromkeys(versions, False))
     [row] = newest_providers([{"project": "demo", "versions": versions}])
     assert row == {"project": "demo", "versions": [newest_version(versions)]}
@@ -54,7 +54,7 @@ _REFUSALS = {0: [], 1: ["uv skips: odd"], 2: ["pip skips: odd", "uv skips: odd"]
         max_size=12,
     )
 )
-def test_the_newest_distributions_are_those_of_a_filter_by_packaging(files: list[tuple[str, str, bool, int]]) -> None:
+def test_newest_distributions_match_a_filter_with_packaging(files: list[tuple[str, str, bool, int]]) -> None:
     rows: list[dict[str, Any]] = [
         {
             "normalized": project,
@@ -78,7 +78,7 @@ def test_the_newest_distributions_are_those_of_a_filter_by_packaging(files: list
     assert list(newest_distributions(rows)) == expected
 
 
-def test_a_dependent_is_kept_with_the_list_in_which_its_newest_version_is() -> None:
+def test_dependent_keeps_only_lists_with_its_newest_version() -> None:
     row = {"required": "base", "normalized": "demo", "always": ["1.0"], "marker": ["10.0"], "extra": ["9.0", "10"]}
     kept = {**row, "always": [], "marker": ["10.0"], "extra": ["10"]}
     assert list(newest_dependents([row], {"demo": "10"}.__getitem__)) == [kept]
@@ -95,18 +95,18 @@ def file(filename: str, kind: str = "wheel", requires_python: str | None = None)
     return {"filename": filename, "kind": kind, "requires_python": requires_python}
 
 
-def test_equal_versions_differ_in_nothing():
-    one = version("1.0", requires_dist=["a"], modules=["demo"], files=[file("demo-1.0-py3-none-any.whl")])
-    other = one | {"version": "2.0", "files": [file("demo-2.0-py3-none-any.whl")]}
-    found = compare_releases(one, other)
-    assert (found["before"], found["after"]) == ("1.0", "2.0")
+def test_equal_versions_have_no_differences():
+    before = version("1.0", requires_dist=["a"], modules=["demo"], files=[file("demo-1.0-py3-none-any.whl")])
+    after = before | {"version": "2.0", "files": [file("demo-2.0-py3-none-any.whl")]}
+    comparison = compare_releases(before, after)
+    assert (comparison["before"], comparison["after"]) == ("1.0", "2.0")
     nothing = {"added": [], "removed": []}
-    assert [found[name] for name in ("requires_python", "extras", "modules", "commands", "files")] == [nothing] * 5
-    assert found["requirements"] == {"is_known": True, "added": [], "removed": [], "changed": []}
-    assert is_same(found)
+    assert [comparison[name] for name in ("requires_python", "extras", "modules", "commands", "files")] == [nothing] * 5
+    assert comparison["requirements"] == {"is_known": True, "added": [], "removed": [], "changed": []}
+    assert is_same(comparison)
 
 
-def test_it_shows_what_came_what_went_and_what_changed():
+def test_comparison_has_added_removed_and_changed_values():
     before = version(
         "1.0",
         requires_dist=["six>=1", "idna<3", "gone", "a; extra=='x'"],
@@ -149,7 +149,7 @@ def test_other_spellings_of_requirements_and_extras_are_the_same():
     assert not is_same(compare_releases(before, after | {"requires_dist": ["certifi>=2018", *after["requires_dist"]]}))
 
 
-def test_what_could_not_be_read_is_not_compared():
+def test_unreadable_requirements_are_not_compared():
     found = compare_releases(version("1.0", requires_dist=None), version("2.0", requires_dist=["a"]))
     assert found["requirements"] == {"is_known": False, "added": [], "removed": [], "changed": []}
     assert not is_same(found)
@@ -160,6 +160,6 @@ def test_requirements_that_name_no_project_are_not_paired():
     assert found["requirements"] == {"is_known": True, "added": ["!b"], "removed": ["!a"], "changed": []}
 
 
-def test_a_filename_of_no_wheel_has_no_tags():
+def test_invalid_wheel_filename_has_no_tags():
     assert form_of("odd.whl", "wheel") == "wheel"
     assert form_of("demo-1.0.egg", "egg") == "egg"

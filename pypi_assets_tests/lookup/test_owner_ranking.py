@@ -1,4 +1,4 @@
-"""Candidates are ranked by what is known of each, and the score follows from what is answered."""
+"""Candidates are ranked by known facts, and the score is computed from the answered values."""
 
 import math
 import re
@@ -41,7 +41,7 @@ def reasons(**some: object) -> OwnerReasons:
 
 @dataclass
 class Candidates:
-    """Candidates for a module, and in which order they are ranked."""
+    """Candidates for a module and their ranking."""
 
     module: str
     found: list[Found] = field(default_factory=list)
@@ -80,7 +80,7 @@ def test_an_owner_outweighs_a_squat_of_the_name() -> None:
     ]
 
 
-def test_who_has_been_there_for_longer_counts_by_how_much() -> None:
+def test_seniority_counts_in_proportion() -> None:
     found = Candidates("yaml")
     for since in (1, 51, 100, None):
         found.add(f"since-{since}", first_live_serial=since)
@@ -90,14 +90,14 @@ def test_who_has_been_there_for_longer_counts_by_how_much() -> None:
     assert len({one["score"] for one in ranked("yaml", Candidates("yaml").add("a").add("b").found, SERIAL)}) == 1
 
 
-def test_the_name_decides_between_equals_and_so_does_its_order() -> None:
+def test_equal_candidates_are_ordered_by_name() -> None:
     candidates = Candidates("demo").add("zz-other").add("demo", name_matches=True).add("python-demo").add("aa-other")
     assert candidates.order == ["demo", "python-demo", "aa-other", "zz-other"]
     assert [one["rank"] for one in ranked("demo", candidates.found, SERIAL)] == [1, 2, 3, 4]
     assert ranked("demo", reversed(candidates.found), SERIAL) == ranked("demo", candidates.found, SERIAL)
 
 
-def test_a_candidate_is_answered_as_it_was_found() -> None:
+def test_candidate_has_all_fields() -> None:
     [one] = ranked("demo", Candidates("demo").add("demo").found, SERIAL)
     assert one == {
         "project": "Demo",
@@ -126,12 +126,12 @@ def test_a_candidate_is_answered_as_it_was_found() -> None:
         ("_", "demo", False, False),
     ],
 )
-def test_names_match_or_are_alike(module: str, project: str, matches: bool, is_like: bool) -> None:
+def test_names_match_or_are_similar(module: str, project: str, matches: bool, is_like: bool) -> None:
     assert name_matches(module, project) == matches
     assert is_name_like(module, project) == is_like
 
 
-def test_what_is_declared_covers_what_is_in_it() -> None:
+def test_declared_name_covers_its_submodules() -> None:
     assert is_declared("demo.a", None) is None
     assert is_declared("demo.a", ["demo"]) is True
     assert is_declared("demo", ["demo.a"]) is False
@@ -148,7 +148,7 @@ def test_junk_roots_are_top_level_names() -> None:
     assert all(name.isidentifier() and name == name.lower() for name in JUNK_ROOTS)
 
 
-def test_reasons_are_words() -> None:
+def test_reasons_are_described_in_words() -> None:
     few = reasons(dependents=1, releases=3, releases_providing=2)
     assert [re.findall(r"\d+", words) for words in in_words(few)] == [["1"], ["2", "3"], ["5"]]
     everything = reasons(
@@ -164,7 +164,7 @@ def test_reasons_are_words() -> None:
         stub_only=True,
     )
     assert [re.findall(r"[\d,]*\d", words) for words in in_words(everything)] == [
-        *([], [], [], []),  # whether it is a stub, in quarantine, a junk name, the name itself
+        *([], [], [], []),  # whether it is a stub, quarantined, a junk name, the name itself
         ["1,234"],
         ["1", "2"],
         [],  # whether it is declared
@@ -173,7 +173,7 @@ def test_reasons_are_words() -> None:
     assert len(in_words(reasons(declared=True))) == len(in_words(reasons())) + 1
 
 
-def test_the_docs_have_the_weights() -> None:
+def test_docs_have_the_weights() -> None:
     page = (Path(__file__).parent.parent.parent / "docs" / "ask.md").read_text()
     [table] = re.findall(r"\| reason \| points \|\n(.*?)\n\n", page, re.DOTALL)
     shown = re.findall(r"(?<![\w.])-?[0-9]+(?:\.[0-9]+)?(?=[ ,.|])", table.replace("log10(1 + count)", ""))

@@ -1,4 +1,4 @@
-"""Who provides a name: by name, by its beginning, and of releases that the catalog names."""
+"""Providers of a name: by name, by prefix, and for releases that the catalog names."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +18,7 @@ from pypi_assets_tests.leveldbs.built_records import build
 from pypi_assets_tests.lookup.publisher import Publisher
 
 
-def test_a_module_that_points_to_no_answer_is_damage(publisher: Publisher) -> None:
+def test_module_without_its_record_is_corruption(publisher: Publisher) -> None:
     published = read_published(publisher.storage, "modules", 1)
     with private_folder(publisher.storage.root / ".private") as folder:  # type: ignore[operator]
         copy_published(publisher.storage, published, folder / "leveldb")
@@ -48,7 +48,7 @@ MODULES = [
 ]
 
 
-def test_names_and_their_beginnings_lead_to_providers(tmp_path: Path) -> None:
+def test_names_and_prefixes_find_providers(tmp_path: Path) -> None:
     build(tmp_path / "db", "modules", [MODULES])
     both = [Provider("demo", "demo", "Demo", ["1.9", "1.10"]), Provider("demo", "demo-b", "demo-b", ["1"])]
     below = Provider("demo.a", "demo", "Demo", ["1.10"])
@@ -64,7 +64,7 @@ def test_names_and_their_beginnings_lead_to_providers(tmp_path: Path) -> None:
         assert list(all_providers(db, "x")) == []
 
 
-def test_a_few_names_and_providers_are_read(publisher: Publisher) -> None:
+def test_names_and_providers_are_read(publisher: Publisher) -> None:
     publisher.publish()
     with open_latest(ModulesReader, publisher.storage) as modules:
         assert [one.normalized for one in modules.some_providers("demo", 9)] == ["demo", "other"]
@@ -73,7 +73,7 @@ def test_a_few_names_and_providers_are_read(publisher: Publisher) -> None:
         assert modules.names_of("demo", 0) == modules.names_of("nope", 9) == modules.some_providers("nope", 9) == []
 
 
-def test_releases_are_put_together_by_project() -> None:
+def test_releases_are_grouped_by_project() -> None:
     releases = [("other", "other", "1"), ("demo", "Demo", "1.10"), ("demo", "Demo", "1.9"), ("demo", "Demo", "1.9")]
     assert list(providers_of_releases("m", releases)) == [
         Provider("m", "demo", "Demo", ["1.9", "1.10"]),
@@ -82,7 +82,7 @@ def test_releases_are_put_together_by_project() -> None:
     assert list(providers_of_releases("m", [])) == []
 
 
-def test_each_file_has_its_own_names_and_stubs(tmp_path: Path) -> None:
+def test_files_have_their_own_names_and_stubs(tmp_path: Path) -> None:
     stubs = dump_row("stubs", "1", "stubs-1.zip", modules=[], stubs=["demo.a", "demo"])
     build(tmp_path / "db", "modules", [[*MODULES, stubs]])
     with open_leveldb(tmp_path / "db", "x") as db:

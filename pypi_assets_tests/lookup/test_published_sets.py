@@ -1,4 +1,4 @@
-"""Sets of versions of equal serial: which are chosen, whatever is published in which order."""
+"""Sets of versions of equal serial, and their choice for any order of publication."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -23,7 +23,7 @@ from pypi_assets_tests.named import unnamed
 
 
 def listed(published: Iterable[tuple[str, int, int]]) -> Storage:
-    """A storage with the input lists of these (dataset, version, serial), and nothing else."""
+    """Return a storage that has only the input lists of these (dataset, version, serial)."""
     storage = open_storage("memory:///")
     for dataset, version, serial in published:
         write_input_list(storage, InputList(dataset, version, f"{version:05d}", "0" * 64, serial, ()))
@@ -34,7 +34,7 @@ def everything(version: int, serial: int) -> list[tuple[str, int, int]]:
     return [(dataset, version, serial) for dataset in DATASETS]
 
 
-def test_a_set_is_the_newest_that_all_datasets_have():
+def test_set_is_the_newest_common_to_all_datasets():
     ahead = ("modules", 2, 200)
     newest = PublishedSets(listed([*everything(1, 100), ahead])).newest()
     assert newest is not None
@@ -44,7 +44,7 @@ def test_a_set_is_the_newest_that_all_datasets_have():
     assert (newest.serial, newest.versions) == (200, dict.fromkeys(DATASETS, 2))
 
 
-def test_a_dataset_that_is_not_built_keeps_the_others_from_nothing():
+def test_unbuilt_dataset_does_not_affect_the_others():
     without = [one for one in everything(1, 100) if one[0] != "hashes"]
     newest = PublishedSets(listed(without)).newest()
     assert newest is not None
@@ -52,7 +52,7 @@ def test_a_dataset_that_is_not_built_keeps_the_others_from_nothing():
     assert PublishedSets(listed([])).newest() is None
 
 
-def test_of_versions_of_one_serial_the_last_counts_and_names_another_set():
+def test_last_version_of_a_serial_counts_and_makes_a_new_set():
     first = PublishedSets(listed(everything(1, 100))).newest()
     again = PublishedSets(listed([*everything(1, 100), ("modules", 2, 100)])).newest()
     assert first is not None
@@ -69,7 +69,7 @@ def test_of_versions_of_one_serial_the_last_counts_and_names_another_set():
         unique_by=lambda one: one[:2],
     )
 )
-def test_no_other_set_has_more_datasets_or_as_many_and_a_greater_serial(published: list[tuple[str, int, int]]):
+def test_chosen_set_has_the_most_datasets_and_the_greatest_serial(published: list[tuple[str, int, int]]):
     newest = PublishedSets(listed(published)).newest()
     of_serial = {serial: {dataset for dataset, _, one in published if one == serial} for _, _, serial in published}
     best = max(((len(datasets), serial) for serial, datasets in of_serial.items()), default=None)
@@ -77,7 +77,7 @@ def test_no_other_set_has_more_datasets_or_as_many_and_a_greater_serial(publishe
     assert found == best
 
 
-def test_readers_of_a_set_agree_and_stay_where_they_are(publisher: Publisher):
+def test_readers_of_a_set_agree_and_stay_at_their_versions(publisher: Publisher):
     sets = PublishedSets(publisher.storage)
     opened = sets.open_newest()
     assert opened is not None
@@ -105,7 +105,7 @@ def spoil(dataset: Path, damage: Callable[[bytes], bytes]) -> None:
     table.write_bytes(content)
 
 
-def test_a_damaged_version_leads_to_the_next_best_set(publisher: Publisher, tmp_path: Path):
+def test_corrupt_version_falls_back_to_the_next_best_set(publisher: Publisher, tmp_path: Path):
     publisher.publish()
     version = build_version("commands", storage=publisher.storage, catalog=publisher.small.catalog).version
     sets = PublishedSets(publisher.storage)
@@ -133,7 +133,7 @@ def test_a_damaged_version_leads_to_the_next_best_set(publisher: Publisher, tmp_
     ),
     st.sets(st.sampled_from(sorted(DATASETS)), min_size=1),
 )
-def test_the_newest_set_of_some_datasets_has_the_greatest_serial_that_all_of_them_have(
+def test_newest_set_of_some_datasets_has_their_greatest_common_serial(
     published: list[tuple[str, int]], needed: set[str]
 ):
     sets = PublishedSets(listed((dataset, version, 10 * version) for dataset, version in published))
@@ -154,7 +154,7 @@ def serials(datasets: NeededDatasets, *kinds: type[DatasetReader]) -> tuple[int,
     return datasets.answered(lambda: tuple(datasets.reader(kind).serial for kind in kinds))
 
 
-def test_an_answer_needs_only_its_datasets_and_never_mixes_serials(publisher: Publisher):
+def test_answer_needs_only_its_datasets_and_never_mixes_serials(publisher: Publisher):
     publisher.build_next("modules")
     assert (publisher.serial, serials(NeededDatasets(PublishedSets(publisher.storage)), ModulesReader)) == (110, (110,))
     datasets = NeededDatasets(PublishedSets(publisher.storage))
@@ -170,7 +170,7 @@ def test_an_answer_needs_only_its_datasets_and_never_mixes_serials(publisher: Pu
         assert isinstance(modules, ModulesReader)
     datasets = NeededDatasets(PublishedSets(publisher.storage))
     assert serials(datasets, ModulesReader) == (110,)
-    for missing in ("depgraph", "hashes"):  # of another serial, and of none: an answer about modules does not change
+    for missing in ("depgraph", "hashes"):  # with another serial, then deleted: an answer about modules does not change
         with datasets.opened(missing) as reader:
             assert reader is None
     assert serials(datasets, ModulesReader) == (110,)
@@ -180,7 +180,7 @@ def test_an_answer_needs_only_its_datasets_and_never_mixes_serials(publisher: Pu
 
 
 @pytest.mark.parametrize("damage", [lambda content: content[:-1], lambda content: bytes(one ^ 1 for one in content)])
-def test_an_answer_from_a_damaged_version_begins_again_with_an_older_set(
+def test_answer_from_a_corrupt_version_restarts_with_an_older_set(
     publisher: Publisher, tmp_path: Path, damage: Callable[[bytes], bytes]
 ):
     publisher.publish()
@@ -202,7 +202,7 @@ def until(is_done: Callable[[], bool]) -> None:
         assert time.monotonic() < deadline
 
 
-def test_a_long_series_of_answers_moves_on_to_newer_sets(publisher: Publisher):
+def test_long_series_of_answers_moves_to_newer_sets(publisher: Publisher):
     datasets = NeededDatasets(PublishedSets(publisher.storage), refresh_every_s=0)
     assert serials(datasets, ModulesReader, DepgraphReader) == (100, 100)
     publisher.publish()

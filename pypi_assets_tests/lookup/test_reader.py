@@ -1,4 +1,4 @@
-"""Readers that live long: they move on to newer versions while threads and processes ask, and clean up behind them."""
+"""Long-lived readers: they move to newer versions while threads and processes query, and delete old copies."""
 
 import gc
 import os
@@ -25,7 +25,7 @@ from pypi_assets_tests.lookup.publisher import Publisher
 
 
 @pytest.mark.usefixtures("binding")
-def test_a_reader_moves_on_when_it_is_refreshed(publisher: Publisher) -> None:
+def test_reader_moves_to_newer_versions_on_refresh(publisher: Publisher) -> None:
     with open_latest("modules", publisher.storage) as reader:
         assert not reader.refresh()
         before = reader.module("demo")
@@ -50,10 +50,10 @@ def test_a_reader_moves_on_when_it_is_refreshed(publisher: Publisher) -> None:
 @pytest.mark.nightly
 @pytest.mark.usefixtures("binding")
 @pytest.mark.parametrize("dataset", ["modules", "depgraph"])
-def test_a_stream_and_its_version_can_be_collected_at_once(
+def test_stream_and_its_version_can_be_collected_together(
     publisher: Publisher, dataset: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LevelDB is closed after the last iterator, whatever the order in which the garbage collector takes both."""
+    """LevelDB is closed after the last iterator, in whatever order the garbage collector finalizes them."""
     unraisable: list[object] = []
     monkeypatch.setattr("sys.unraisablehook", unraisable.append)
     reader = open_latest(dataset, publisher.storage)
@@ -70,7 +70,7 @@ def test_a_stream_and_its_version_can_be_collected_at_once(
 
 
 @pytest.mark.usefixtures("binding")
-def test_an_answer_that_failed_and_its_version_can_be_collected_at_once(
+def test_failed_answer_and_its_version_can_be_collected_together(
     publisher: Publisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unraisable: list[object] = []
@@ -91,7 +91,7 @@ def test_an_answer_that_failed_and_its_version_can_be_collected_at_once(
     assert publisher.private_copies() == 0
 
 
-def test_a_stream_that_is_open_at_exit_leaves_no_copy(publisher: Publisher) -> None:
+def test_stream_open_at_exit_leaves_no_copy(publisher: Publisher) -> None:
     program = (
         "import sys; from pypi_assets.lookup import open_latest;"
         "reader = open_latest('modules', sys.argv[1]); stream = reader.modules(); next(stream.results)"
@@ -104,7 +104,7 @@ def test_a_stream_that_is_open_at_exit_leaves_no_copy(publisher: Publisher) -> N
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("binding")
-def test_threads_are_answered_while_versions_come(publisher: Publisher) -> None:
+def test_threads_get_answers_while_versions_are_published(publisher: Publisher) -> None:
     answered: list[set[int]] = [set() for _ in range(4)]
     problems: list[Exception] = []
     end = threading.Event()
@@ -136,14 +136,14 @@ def test_threads_are_answered_while_versions_come(publisher: Publisher) -> None:
         assert reader.serial == publisher.serial
         assert reader.refresh_problem is None
         assert all(len(versions) > 1 for versions in answered)
-        for thread in threading.enumerate():  # a last look
+        for thread in threading.enumerate():  # a final query
             if thread.name == "newer modules":
                 thread.join()
         assert publisher.private_copies() == 1
     assert publisher.private_copies() == 0
 
 
-def test_a_failed_refresh_is_shown_and_changes_nothing(publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_refresh_is_reported_and_changes_nothing(publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
     def answered_until(problem: str | None) -> bool:
         deadline = time.monotonic() + 60
         while reader.refresh_problem != problem and time.monotonic() < deadline:
@@ -170,14 +170,14 @@ def damage_a_block(storage: Storage, version: int) -> None:
     path.write_bytes(content)
 
 
-def test_damage_that_shows_late_leads_to_a_version_that_is_good(publisher: Publisher) -> None:
+def test_late_detected_corruption_falls_back_to_a_valid_version(publisher: Publisher) -> None:
     for number in range(200):
         publisher.small.add(101, "demo", f"2.{number}", f"demo-2.{number}-py3-none-any.whl")
     publisher.publish()
     newest = build_version("depgraph", storage=publisher.storage, catalog=publisher.small.catalog, from_scratch=True)
     damage_a_block(publisher.storage, newest.version)
     with open_latest("depgraph", publisher.storage, check_hashes=False) as reader:
-        assert reader.version == newest.version  # no reader knows yet
+        assert reader.version == newest.version  # no reader has noticed yet
         answer = reader.project("demo")
         assert (len(answer.results), answer.version) == (201, newest.version - 1)
         assert len(reader.skipped) == 1
@@ -193,7 +193,7 @@ def test_damage_that_shows_late_leads_to_a_version_that_is_good(publisher: Publi
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_forked_process_must_open_its_own_reader(publisher: Publisher) -> None:
+def test_forked_process_must_open_its_own_reader(publisher: Publisher) -> None:
     with open_latest("modules", publisher.storage) as reader:
         process = os.fork()
         if process == 0:
@@ -214,14 +214,14 @@ _MORE: dict[str, tuple[object, ...]] = {"module_of_few": (1,), "names_from": (1,
 
 
 @pytest.mark.parametrize("wrong", [None, b"demo", bytearray(b"demo"), 5, ["demo"]])
-def test_what_is_no_text_is_refused_by_name(publisher: Publisher, wrong: object) -> None:
+def test_unencodable_name_is_rejected_by_name(publisher: Publisher, wrong: object) -> None:
     for dataset in DATASETS.values():
         if dataset.name not in ("modules", "depgraph"):
             build_version(dataset.name, storage=publisher.storage, catalog=publisher.small.catalog)
         with open_latest(dataset.name, publisher.storage) as reader:
             queries = {name for name, value in vars(type(reader)).items() if callable(value) and name[0] != "_"}
-            queries -= {"most_required", "newest", "check", "listed", "top_level_names"}  # which take no name
-            queries -= {"overviews", "dependents_of_each"}  # which take several
+            queries -= {"most_required", "newest", "check", "listed", "top_level_names"}  # these take no name
+            queries -= {"overviews", "dependents_of_each"}  # these take several
             assert queries
             for query in queries | ({"suggest", "names_from"} if reader.names_start else set()):
                 with pytest.raises(TypeError, match=rf"\b{query}\b.*\b{type(wrong).__name__}\b"):

@@ -1,4 +1,4 @@
-"""What depends on a version and what it breaks: compared with a search over all rows, published and at a serial."""
+"""Dependents and exclusions of a version, compared with a search over all rows, published and at a serial."""
 
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -47,7 +47,7 @@ files_drawn = st.dictionaries(
 
 @contextmanager
 def published(folder: Path, files: Files) -> Iterator[tuple[DepgraphReader, NewestRequirements]]:
-    """A reader over the files, and the requirements of the catalog that they are from."""
+    """Open a reader over the files, and the requirements of the catalog that they come from."""
     small = small_catalog(folder)
     for serial, ((project, version, suffix), (yanked, requires)) in enumerate(files.items(), 1):
         filename = f"{project}-{version}{suffix}"
@@ -65,7 +65,7 @@ def published(folder: Path, files: Files) -> Iterator[tuple[DepgraphReader, Newe
 
 
 class Model:
-    """The same by a search over all rows, by `packaging` alone."""
+    """The same answers from a search over all rows with `packaging` alone."""
 
     def __init__(self, files: Files) -> None:
         self.newest: dict[str, tuple[str, list[list[str]]]] = {}
@@ -83,22 +83,24 @@ class Model:
             self.newest[project] = version, [requires for requires in of_newest.values() if requires]
 
     def verdicts(self, project: str, required: str, version: str | None) -> set[bool]:
-        """Whether environments of the project's newest release accept the version."""
-        found = set()
+        """Return whether environments of the project's newest release accept the version."""
+        outcomes = set()
         for requires in self.newest[project][1]:
-            parsed = [one for one in requires if one != "-" and canonicalize_name(Requirement(one).name) == required]
-            with_versions = [one for one in parsed if Requirement(one).url is None]
+            parsed = [
+                line for line in requires if line != "-" and canonicalize_name(Requirement(line).name) == required
+            ]
+            with_versions = [line for line in parsed if Requirement(line).url is None]
             if version is None:
-                found |= {True} if parsed else set()
+                outcomes |= {True} if parsed else set()
                 continue
-            for some in environments(with_versions):
+            for environment in environments(with_versions):
                 try:
                     Version(version)
-                    verdict = all(one.specifier.contains(version, prereleases=True) for one in some)
+                    verdict = all(line.specifier.contains(version, prereleases=True) for line in environment)
                 except InvalidVersion:
-                    verdict = all(not one.specifier for one in some)
-                found |= {verdict} if some else set()
-        return found
+                    verdict = all(not line.specifier for line in environment)
+                outcomes |= {verdict} if environment else set()
+        return outcomes
 
     def depths(self, name: str, version: str | None, *, accepted: bool = True) -> dict[str, int]:
         depths = {name: 0}
@@ -116,7 +118,7 @@ class Model:
 
 
 def checked_rows(found: list[Any], model: Model, name: str) -> dict[str, int]:
-    """The depths of rows whose chains and versions are right, and that come in order."""
+    """Check the order, chains and versions of rows, and return their depths."""
     depths: dict[str, int] = {}
     for row in found:
         assert row["version"] == model.newest[row["normalized"]][0]
@@ -132,12 +134,12 @@ def checked_rows(found: list[Any], model: Model, name: str) -> dict[str, int]:
 
 @settings(max_examples=examples(25), suppress_health_check=[HealthCheck.too_slow])
 @given(files=files_drawn, few=st.sampled_from([2, 20]), version=st.sampled_from([None, "1.0", "2", "3.0rc1", "9"]))
-def test_it_is_what_a_search_over_all_rows_finds(files: Files, few: int, version: str | None) -> None:
+def test_impact_matches_a_search_over_all_rows(files: Files, few: int, version: str | None) -> None:
     model = Model(files)
     wanted = None if version is None else Version(version)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(depgraph_records, "FEW_FILES", few)  # many files of a project are read in another way
-        patch.setattr(depgraph_reader, "_FEW", few)  # and many dependents
+        patch.setattr(depgraph_records, "FEW_FILES", few)  # projects with many files are stored in another form
+        patch.setattr(depgraph_reader, "_FEW", few)  # and so are many dependents
         with published(Path(folder), files) as (depgraph, past):
             assert found_in(depgraph, PROJECTS) == found_in(past, PROJECTS)
             for name in PROJECTS:
@@ -181,7 +183,7 @@ def names(rows: Iterator[Any]) -> list[tuple[int, str]]:
     return [(row["depth"], row["normalized"]) for row in rows]
 
 
-def test_each_row_names_the_release_the_requirement_its_condition_and_the_chain(graph: NewestRequirements) -> None:
+def test_rows_have_release_requirement_condition_and_chain(graph: NewestRequirements) -> None:
     found = list(impact(graph, "BASE", Version("2.0"), transitive=True))
     assert found[0] == Impact(
         depth=1,
@@ -201,7 +203,7 @@ def test_each_row_names_the_release_the_requirement_its_condition_and_the_chain(
     assert names(impact(graph, "base", transitive=True, depth=2)) == [*names(impact(graph, "base")), (2, "top")]
 
 
-def test_what_excludes_a_version_is_broken_and_so_is_what_requires_it(graph: NewestRequirements) -> None:
+def test_excluding_releases_and_their_dependents_are_broken(graph: NewestRequirements) -> None:
     found = list(breaks(graph, "base", Version("2.0"), transitive=True))
     assert [(row["normalized"], row["reason"], row["requirements"], row["chain"]) for row in found] == [
         ("old", "excludes", ["base<2"], ["base"]),
@@ -212,7 +214,7 @@ def test_what_excludes_a_version_is_broken_and_so_is_what_requires_it(graph: New
     assert names(breaks(graph, "base", Version("1.0"), transitive=True)) == []
 
 
-def test_a_solver_decides_about_all_others(graph: NewestRequirements) -> None:
+def test_solver_decides_the_remaining_releases(graph: NewestRequirements) -> None:
     requested = []
 
     def solvable(project: str, newest: str) -> Verdict | None:
@@ -233,7 +235,7 @@ def test_a_solver_decides_about_all_others(graph: NewestRequirements) -> None:
     assert [project for project, _ in requested] == ["link", "mid"]
 
 
-def test_a_long_chain_is_cut_and_a_circle_ends(tmp_path: Path) -> None:
+def test_long_chain_is_truncated_and_cycle_ends(tmp_path: Path) -> None:
     count = LONGEST_CHAIN + 3
     files: Files = {(f"p{number:03}", "1", ".zip"): (False, [f"p{(number - 1) % count:03}"]) for number in range(count)}
     with published(tmp_path, files) as (depgraph, _):
@@ -268,7 +270,7 @@ def found_in(graph: NewestRequirements, projects: tuple[str, ...]) -> list[objec
 
 
 @pytest.mark.parametrize("few", [2, 20])
-def test_the_newest_release_has_the_lists_of_its_files_and_no_others(
+def test_newest_release_has_only_the_lists_of_its_files(
     few: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(depgraph_records, "FEW_FILES", few)

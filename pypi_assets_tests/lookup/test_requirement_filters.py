@@ -1,4 +1,4 @@
-"""Which releases of dependents accept a version, and which exclude it."""
+"""Releases of dependents that accept or exclude a version."""
 
 import re
 
@@ -30,7 +30,7 @@ def kept(which: str, version: str, files: list[dict[str, object]], always: list[
     return [release for one in found for release in one["always"]]
 
 
-def test_a_release_accepts_what_one_of_its_files_accepts_and_excludes_what_one_excludes():
+def test_release_accepts_or_excludes_if_one_of_its_files_does():
     requirements = [
         ("1.0", ["Base>=1", "other<1"]),
         ("1.0", ["base<2"]),
@@ -50,7 +50,7 @@ def test_a_release_accepts_what_one_of_its_files_accepts_and_excludes_what_one_e
     assert kept("accepts", "1.5rc1", files, releases) == ["1.0", "5"]
 
 
-def test_requirements_that_markers_divide_are_alternatives():
+def test_requirements_with_different_markers_are_alternatives():
     divided = (("base<2; os_name == 'nt'", "base>=2; os_name != 'nt'"),)
     assert accepting(divided, Version("3")) == (("base>=2; os_name != 'nt'",), 1)
     assert excluding(divided, Version("3")) == (("base<2; os_name == 'nt'",), 1)
@@ -70,7 +70,7 @@ def test_requirements_that_markers_divide_are_alternatives():
 
 
 def environments(requirements: list[str]) -> list[list[Requirement]]:
-    """What applies together: without a marker, and with each."""
+    """Return the requirements that apply together: without a marker, and with each marker."""
     parsed = [Requirement(requirement) for requirement in requirements]
     markers = {None, *(str(one.marker) for one in parsed if one.marker)}
     return [
@@ -83,7 +83,7 @@ def environments(requirements: list[str]) -> list[list[Requirement]]:
     st.lists(st.tuples(st.sampled_from(SPECIFIERS), st.sampled_from(MARKERS)), min_size=1, max_size=4),
     st.sampled_from(["1", "1.5", "4", "1.5rc1"]),
 )
-def test_it_is_what_some_environment_accepts_or_excludes(drawn: list[tuple[str, str]], version: str):
+def test_filters_match_a_search_over_environments(drawn: list[tuple[str, str]], version: str):
     requirements = [f"base{specifier}{marker}" for specifier, marker in drawn]
     lists = requirements_of("base", [["other<1", *requirements], ["base-2"]])
     applied = [some for some in environments(requirements) if some]
@@ -92,19 +92,19 @@ def test_it_is_what_some_environment_accepts_or_excludes(drawn: list[tuple[str, 
     assert (excluding(lists, Version(version)) is not None) == (False in verdicts)
 
 
-def test_what_is_no_version_is_refused():
+def test_invalid_version_is_rejected():
     assert parse_version("1.0") == Version("1.0")
     for text in ("latest", "", "9" * 5_000):
         with pytest.raises(LookupNameError, match=re.escape(repr(text)[:20])):
             parse_version(text)
 
 
-def test_a_requirement_with_a_number_of_thousands_of_digits_neither_accepts_nor_excludes():
+def test_requirement_with_a_huge_number_neither_accepts_nor_excludes():
     lists = ((f"base>={'9' * 5_000}",),)
     assert accepting(lists, Version("1")) is excluding(lists, Version("1")) is None
 
 
-def test_specifiers_are_those_of_what_is_no_url():
+def test_specifiers_exclude_url_requirements():
     assert [specifier_text(one) for one in ("base", "base >=1 ; os_name == 'nt'", "base @ https://x.example/")] == [
         "",
         ">=1",

@@ -9,7 +9,7 @@ from pypi_assets.lookup.requirement_tree import MOST_NODES, Required, Tree, requ
 
 @dataclass
 class Known:
-    """Releases by project and version: what each requires, or None. Versions that end in `!` are yanked."""
+    """Requirements by project and version, None if unreadable. A `!` at the end marks a yanked version."""
 
     requires: dict[str, dict[str, list[str] | None]]
     reads: list[str] = field(default_factory=list)
@@ -30,14 +30,14 @@ def tree(requires: dict[str, dict[str, list[str] | None]], **options: int) -> Tr
 
 
 def shape(nodes: Sequence[Required]) -> list[object]:
-    """Of each node its project, version and state, and what follows from it."""
+    """Return the project, version, state and children of each node."""
     return [
         (node["project"], node["version"], node["state"], *([shape(node["requires"])] if node["requires"] else []))
         for node in nodes
     ]
 
 
-def test_each_requirement_takes_the_newest_version_that_fits():
+def test_requirements_take_the_newest_fitting_version():
     found = tree(
         {
             "root": {"1": ["a>=2,<3", "b", "c==1.0", "d>5", "e"]},
@@ -57,7 +57,7 @@ def test_each_requirement_takes_the_newest_version_that_fits():
     assert not found["is_cut"]
 
 
-def test_extras_of_the_root_are_shown_and_those_of_others_only_where_they_are_required():
+def test_extras_are_shown_for_the_root_and_if_required():
     found = tree(
         {
             "root": {"1": ["x; extra == 'all'", "a[Fast_one]", "m; python_version < '3'"]},
@@ -75,7 +75,7 @@ def test_extras_of_the_root_are_shown_and_those_of_others_only_where_they_are_re
     assert [node["condition"] for node in found["requires"]] == ["always", "marker", "extra"]
 
 
-def test_circles_end_and_each_project_is_read_once():
+def test_cycles_end_and_each_project_is_read_once():
     known = Known({"root": {"1": ["a"]}, "a": {"1": ["b", "root"]}, "b": {"1": ["a"]}})
     found = requirement_tree(known, "root", "1")
     assert shape(found["requires"]) == [
@@ -84,7 +84,7 @@ def test_circles_end_and_each_project_is_read_once():
     assert sorted(known.reads) == ["a", "b", "root"]
 
 
-def test_a_large_tree_is_cut_far_from_the_root():
+def test_large_tree_is_truncated_far_from_the_root():
     chain: dict[str, dict[str, list[str] | None]] = {f"p{n}": {"1": [f"p{n + 1}"]} for n in range(100)}
     found = tree({"root": {"1": ["p0", "other"]}, "other": {"1": []}, **chain}, most_opened=3)
     assert found["is_cut"]
@@ -96,7 +96,7 @@ def test_a_large_tree_is_cut_far_from_the_root():
     assert (len(wide["requires"]), wide["is_cut"]) == (MOST_NODES, True)
 
 
-def test_what_names_no_project_is_shown():
+def test_requirement_without_a_project_is_shown():
     texts = ["!", "a ++", "b == 1.*.2", f"c=={'9' * 5000}", "d @ http://x.invalid/d.whl"]
     found = tree({"root": {"1": texts}, "c": {"1": []}})
     assert {node["requirement"][:1]: node["state"] for node in found["requires"]} == {
@@ -108,7 +108,7 @@ def test_what_names_no_project_is_shown():
     }
 
 
-def test_a_root_that_could_not_be_read_is_reported():
+def test_unreadable_root_is_reported():
     assert tree({"root": {"1": None}}) == {
         "project": "root",
         "version": "1",

@@ -1,4 +1,4 @@
-"""Pages of projects, as the dataset `simple` has them."""
+"""Pages of projects in the dataset `simple`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,7 +53,7 @@ def reader(tmp_path: Path) -> Iterator[SimpleReader]:
         yield opened
 
 
-def test_a_page_has_its_files_in_order(reader: SimpleReader) -> None:
+def test_page_has_its_files_in_order(reader: SimpleReader) -> None:
     page = reader.page("Demo")
     assert page is not None
     assert [file.version for file in page.files] == ["odd", "1.9", "1.10rc1", "1.10"]
@@ -64,7 +64,7 @@ def test_a_page_has_its_files_in_order(reader: SimpleReader) -> None:
     assert reader.page("dem") is None
 
 
-def test_of_a_file_the_page_shows_it_alone(reader: SimpleReader) -> None:
+def test_page_of_a_file_has_only_that_file(reader: SimpleReader) -> None:
     page = reader.page("demo", "demo-1.10-py3-none-any.whl")
     assert page is not None
     assert [(file.filename, file.size) for file in page.files] == [("demo-1.10-py3-none-any.whl", 7)]
@@ -74,16 +74,16 @@ def test_of_a_file_the_page_shows_it_alone(reader: SimpleReader) -> None:
     assert other.files[0].kind == "sdist"
 
 
-def test_the_status_is_that_of_the_newest_upload(reader: SimpleReader) -> None:
+def test_status_is_that_of_the_newest_upload(reader: SimpleReader) -> None:
     page = reader.page("demo")
     assert page is not None
-    assert page.status == "active"  # its page states none
+    assert page.status == "active"  # its page states no status
     first = reader.page("demo", "demo-1.10-py3-none-any.whl")
     assert first is not None
     assert first.status == "archived"
 
 
-def test_files_are_answered_with_who_has_their_metadata(reader: SimpleReader) -> None:
+def test_files_have_their_metadata_source(reader: SimpleReader) -> None:
     answer = reader.files("demo")
     assert (answer.serial, len(answer.results)) == (9, 4)
     assert answer.results[0]["url"] == "https://files.example.org/odd"
@@ -92,7 +92,7 @@ def test_files_are_answered_with_who_has_their_metadata(reader: SimpleReader) ->
     assert reader.suggest("dmeo") == ("demo",)
 
 
-def test_versions_that_are_equal_stand_by_their_filenames() -> None:
+def test_equal_versions_are_ordered_by_filename() -> None:
     def file(version: str, filename: str) -> SimpleFile:
         return SimpleFile(filename, version, "wheel", None, None, None, None, None, False, None, False)
 

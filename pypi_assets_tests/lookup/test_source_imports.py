@@ -1,4 +1,4 @@
-"""Imports of sources are found by parsing, and hostile sources end in a reason."""
+"""Imports of sources are found by parsing. Hostile sources produce a reason."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def write(folder: Path, files: dict[str, str]) -> Path:
     return folder
 
 
-def test_own_modules_and_the_standard_library_are_left_out(tmp_path: Path) -> None:
+def test_own_modules_and_the_standard_library_are_skipped(tmp_path: Path) -> None:
     folder = write(
         tmp_path / "work",
         {
@@ -44,13 +44,13 @@ def test_own_modules_and_the_standard_library_are_left_out(tmp_path: Path) -> No
         "google.cloud": {"storage"},
         "pytest": set(),
         "requests.adapters": set(),
-        "helper": set(),  # scripts/ does not find what is in tests/
+        "helper": set(),  # scripts/ cannot import modules of tests/
     }
     assert found.names() == ["google.cloud", "google.cloud.storage", "helper", "pytest", "requests.adapters", "yaml"]
     assert (found.files, found.left_out) == (6, [])
 
 
-def test_a_single_file_and_a_folder_within_a_package(tmp_path: Path) -> None:
+def test_single_file_or_folder_within_a_package_is_scanned(tmp_path: Path) -> None:
     write(tmp_path, {"demo/__init__.py": "", "demo/sub/__init__.py": "", "demo/sub/a.py": "import demo.sub.a, b, six"})
     write(tmp_path, {"demo/sub/b.py": ""})
     assert imports_of(tmp_path / "demo" / "sub" / "a.py").modules == {"six": set()}
@@ -58,7 +58,7 @@ def test_a_single_file_and_a_folder_within_a_package(tmp_path: Path) -> None:
     assert imports_of(tmp_path / "demo" / "sub" / "b.py") == SourceImports({}, [], 1)
 
 
-def test_broken_files_are_named_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_broken_files_are_named_and_the_others_are_scanned(tmp_path: Path) -> None:
     write(
         tmp_path,
         {"a.py": "import (", "b.py": "x = " + "-" * 100_000 + "1", "c.py": "import yaml", "d.py": "import six"},
@@ -68,7 +68,7 @@ def test_broken_files_are_named_and_the_rest_goes_on(tmp_path: Path) -> None:
     assert [path.name for path, _ in found.left_out] == ["a.py", "b.py"]
 
 
-def test_a_parser_that_ends_or_hangs_costs_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crashed_or_hanging_parser_skips_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, {"a.py": "end", "b.py": "hang", "c.py": "import yaml"})
     program = """
 import sys, json, time
@@ -86,7 +86,7 @@ for line in sys.stdin:
     assert unnamed(hung, "1") == []
 
 
-def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_files_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, {"a.py": "", "b.py": ""})
     monkeypatch.setattr(source_imports, "MOST_FILES", 1)
     with pytest.raises(TooManyFilesError, match=r"\b1\b"):
@@ -105,7 +105,7 @@ def kept(module: str, name: str, *answers: ImportOwners) -> list[str]:
     return [one["import"] for one in owners_of_modules(SourceImports({module: {name}}), answers)]
 
 
-def test_names_that_are_modules_decide() -> None:
+def test_known_submodules_decide() -> None:
     cloud = answer("google.cloud", "google.cloud", ("google-cloud-core", 9))
     storage = answer("google.cloud.storage", "google.cloud.storage", ("google-cloud-storage", 8))
     assert kept("google.cloud", "storage", cloud, storage) == ["google.cloud.storage"]
@@ -125,7 +125,7 @@ def imports(tmp_path: Path, source: str | bytes) -> list[tuple[str, list[str]]]:
     return imports_in(path)
 
 
-def test_imports_are_found_wherever_they_are(tmp_path: Path) -> None:
+def test_imports_are_found_at_any_position(tmp_path: Path) -> None:
     source = """
 import a.b, c as d
 from e.f import g as h, i
@@ -150,7 +150,7 @@ def function():
     ]
 
 
-def test_encodings_are_those_of_python(tmp_path: Path) -> None:
+def test_encodings_are_detected_as_python_does(tmp_path: Path) -> None:
     assert imports(tmp_path, "# -*- coding: latin-1 -*-\nimport größe\n".encode("latin-1")) == [("größe", [])]
     assert imports(tmp_path, b"\xef\xbb\xbfimport a\r\nimport b\r") == [("a", []), ("b", [])]
     assert imports(tmp_path, b"") == []
@@ -168,12 +168,12 @@ def test_encodings_are_those_of_python(tmp_path: Path) -> None:
         (b"x = " + b"(" * 500, "Python"),
     ],
 )
-def test_what_is_no_python_has_a_reason(tmp_path: Path, source: bytes, named: str) -> None:
+def test_invalid_python_has_a_reason(tmp_path: Path, source: bytes, named: str) -> None:
     with pytest.raises(NotReadError, match=named):
         imports(tmp_path, source)
 
 
-def test_what_is_not_there_or_too_long_has_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_or_too_long_file_has_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NotReadError):
         imports_in(tmp_path / "missing.py")
     monkeypatch.setattr(source_parser, "MOST_BYTES", 10)
@@ -181,7 +181,7 @@ def test_what_is_not_there_or_too_long_has_a_reason(tmp_path: Path, monkeypatch:
         imports(tmp_path, "import abcdefgh")
 
 
-def test_imports_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_imports_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert imports(tmp_path, f"import {'a' * 700}, b") == [("b", [])]
     monkeypatch.setattr(source_parser, "MOST_IMPORTS", 2)
     assert imports(tmp_path, "import a, b, c") == [("a", []), ("b", [])]

@@ -1,4 +1,4 @@
-"""The file has each top-level name once, with its best candidates, and is whole or not there."""
+"""The file lists each top-level name once with its best candidates. It is complete or missing, never partial."""
 
 import gzip
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PublishedSnap
     small.catalog.close()
 
 
-def test_each_top_level_name_is_there_with_its_candidates(
+def test_each_top_level_name_has_its_candidates(
     snapshot: PublishedSnapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_REMEMBERED_NAMES", 2)
@@ -51,7 +51,7 @@ def test_each_top_level_name_is_there_with_its_candidates(
         assert best == [[one["project"], one["score"], one["reasons"]["dependents"]] for one in candidates]
 
 
-def test_it_is_compressed_the_same_each_time_and_cut(snapshot: PublishedSnapshot, tmp_path: Path) -> None:
+def test_compression_is_deterministic_and_candidates_are_limited(snapshot: PublishedSnapshot, tmp_path: Path) -> None:
     for name in ("one.gz", "two.gz"):
         export_top_level(snapshot, tmp_path / name, 1)
     assert (tmp_path / "one.gz").read_bytes() == (tmp_path / "two.gz").read_bytes()
@@ -59,7 +59,7 @@ def test_it_is_compressed_the_same_each_time_and_cut(snapshot: PublishedSnapshot
     assert [len(orjson.loads(line)[3]) for line in lines[1:]] == [1] * len(NAMES)
 
 
-def test_what_fails_leaves_the_file_of_before(snapshot: PublishedSnapshot, tmp_path: Path) -> None:
+def test_failure_keeps_the_previous_file(snapshot: PublishedSnapshot, tmp_path: Path) -> None:
     def stop(_: int) -> None:
         raise KeyboardInterrupt
 
