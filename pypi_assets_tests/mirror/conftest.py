@@ -1,4 +1,4 @@
-"""A published index with a journal, whose storage is served as static files, and mirrors of it."""
+"""Fixtures for a published index with a journal, whose storage is served as static files, and its mirrors."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ DAY_S = 24 * 3600.0
 
 @dataclass
 class Origin:
-    """The instance that crawls, and its storage as static files."""
+    """The crawling instance and its storage as static files."""
 
     published: Published
     files: StaticFiles
@@ -41,7 +41,7 @@ class Origin:
         return self.published.storage
 
     def publish(self) -> int:
-        """Something happens on the index, and all stages publish it; returns the serial."""
+        """Upload a file, publish all stages, and return the serial."""
         self.uploads += 1
         self.published.add("wheel", "demo", f"3.{self.uploads}", files={"demo/__init__.py": "", "demo/later.py": ""})
         serial = self.published.publish()
@@ -51,7 +51,7 @@ class Origin:
 
 @dataclass
 class Clock:
-    """Stands still until it is moved."""
+    """A clock that stands still until it is moved."""
 
     now: float = 1_800_000_000.0
 
@@ -93,7 +93,7 @@ def begin(folder: Path, uploads: Callable[[Published], None] = fill) -> Iterator
 
 @pytest.fixture(scope="session")
 def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Origin]:
-    """Tests do not change what it has published, but how it is served: they put that back."""
+    """Yield an origin whose content tests do not change. Tests that change how it is served restore it."""
     with pytest.MonkeyPatch.context() as environment:
         clear_settings(environment)
         yield from begin(tmp_path_factory.mktemp("origin"))
@@ -101,7 +101,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Origin]:
 
 @pytest.fixture
 def changing_origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Origin]:
-    """One that may publish more."""
+    """Yield an origin that may publish more."""
     clear_settings(monkeypatch)
     yield from begin(tmp_path / "origin")
 
@@ -112,15 +112,16 @@ def mirrors(tmp_path: Path) -> Mirrors:
 
 
 def contents(storage: Storage) -> dict[str, bytes]:
-    """All that is published in a storage, by path."""
-    left_out = ("mirror.json", "published/", "index.json", "extracts/", "published.json")
-    return {one.path: storage.get(one.path) for one in storage.list() if not one.path.startswith(left_out)}
+    """Return all published files in a storage by path."""
+    omitted = ("mirror.json", "published/", "index.json", "extracts/", "published.json")
+    return {file.path: storage.get(file.path) for file in storage.list() if not file.path.startswith(omitted)}
 
 
 def assert_whole(storage: Storage) -> None:
-    """All that published.json names is there with the hashes that it and its manifests name, and nothing else counts.
+    """Assert that a mirror is complete and consistent.
 
-    So has each journal head that is there its chain.
+    All files that published.json names must exist with the hashes that it and its manifests name, and all others are
+    ignored. Each journal head must have its chain.
     """
     if storage.exists(PUBLISHED):
         state = read_state(storage.get(PUBLISHED), "here")

@@ -1,4 +1,4 @@
-"""Tables of LevelDBs that were made to abort the process which opens them, and storages that publish them."""
+"""LevelDB tables that abort a process which opens them, and storages that publish such tables."""
 
 import hashlib
 import re
@@ -35,20 +35,20 @@ def crc32c(content: bytes) -> int:
 
 
 def block(content: bytes) -> bytes:
-    """A block that is not compressed, with its checksum."""
+    """Return an uncompressed block with its checksum."""
     checksum = crc32c(content + b"\0")
     masked = ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
     return content + b"\0" + struct.pack("<I", masked)
 
 
 def entries(*pairs: tuple[bytes, bytes]) -> bytes:
-    """The content of a block with these records."""
-    found, restarts = b"", []
+    """Return the content of a block with these records."""
+    content, restarts = b"", []
     for key, value in pairs:
-        restarts.append(len(found))
-        found += varint(0) + varint(len(key)) + varint(len(value)) + key + value
+        restarts.append(len(content))
+        content += varint(0) + varint(len(key)) + varint(len(value)) + key + value
     restarts = restarts or [0]
-    return found + b"".join(struct.pack("<I", one) for one in restarts) + struct.pack("<I", len(restarts))
+    return content + b"".join(struct.pack("<I", one) for one in restarts) + struct.pack("<I", len(restarts))
 
 
 def footer(metaindex: tuple[int, int], index: tuple[int, int]) -> bytes:
@@ -57,12 +57,12 @@ def footer(metaindex: tuple[int, int], index: tuple[int, int]) -> bytes:
 
 
 def with_huge_index(table: bytes) -> bytes:
-    """The table with a footer that names an index of 2**62 bytes."""
+    """Return the table with a footer that names an index of 2**62 bytes."""
     return table[:-FOOTER_BYTES] + footer((0, 8), (0, HUGE))
 
 
 def with_huge_block(table: bytes) -> bytes:
-    """A table of the same size with a sound footer, whose index names a block of 2**62 bytes."""
+    """Return a table of the same size with a valid footer, whose index names a block of 2**62 bytes."""
     metaindex, index = block(entries()), block(entries((b"\xff" * 20, varint(0) + varint(HUGE))))
     padding = bytes(len(table) - FOOTER_BYTES - len(metaindex) - len(index))
     places = (len(padding), len(metaindex) - 5), (len(padding) + len(metaindex), len(index) - 5)
@@ -73,14 +73,14 @@ HOSTILE = (with_huge_index, with_huge_block)
 
 
 def republished(source: Storage, folder: Path) -> Storage:
-    """A copy of a storage in a folder."""
+    """Copy a storage to a folder."""
     assert source.root is not None
     shutil.copytree(source.root, folder)
     return open_storage(folder.as_uri())
 
 
 def tamper(storage: Storage, dataset: str, change: object) -> None:
-    """Changes all tables that came with the newest version of a dataset, and computes all hashes again."""
+    """Change all tables that the newest version of a dataset added, and recompute all hashes."""
     assert callable(change)
     version = published_versions(storage, dataset)[-1]
     list_path = f"{dataset}/input_lists/{version:05}"

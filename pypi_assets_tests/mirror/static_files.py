@@ -1,4 +1,4 @@
-"""A static HTTP server over a folder: Python's own, which lists nothing here and can be made to misbehave."""
+"""A static HTTP server over a folder. Python's own server, without listings, and with faults on request."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ Answer = Callable[[SimpleHTTPRequestHandler], None]
 
 @dataclass
 class StaticFiles:
-    """`url` serves `folder`. `answers` take the place of a file, by its path; `requested` has all paths, in order."""
+    """A server of `folder` at `url`. `answers` replace files by path, and `requested` lists all paths in order."""
 
     url: str
     folder: Path
@@ -24,11 +24,11 @@ class StaticFiles:
 
 @contextmanager
 def static_files(folder: Path) -> Iterator[StaticFiles]:
-    """Serves a folder on loopback."""
+    """Serve a folder on loopback."""
 
     class Handler(SimpleHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True  # or else each answer waits some 40 ms for the client to confirm its headers
+        disable_nagle_algorithm = True  # otherwise each answer waits some 40 ms for the client to confirm its headers
 
         def do_GET(self) -> None:
             path = self.path.lstrip("/")
@@ -43,7 +43,7 @@ def static_files(folder: Path) -> Iterator[StaticFiles]:
             self.send_error(403)
 
         def log_message(self, *arguments: object) -> None:
-            """Nothing is printed."""
+            """Print nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder))) as server:
         served = StaticFiles(f"http://127.0.0.1:{server.server_port}", folder)
@@ -57,7 +57,7 @@ def static_files(folder: Path) -> Iterator[StaticFiles]:
 
 
 def send(content: bytes, *, status: int = 200, **headers: str) -> Answer:
-    """An answer with this content."""
+    """Return an answer with this content."""
 
     def answer(request: SimpleHTTPRequestHandler) -> None:
         request.send_response(status)
@@ -70,7 +70,7 @@ def send(content: bytes, *, status: int = 200, **headers: str) -> Answer:
 
 
 def send_endlessly(request: SimpleHTTPRequestHandler) -> None:
-    """An answer without an end."""
+    """Send an endless answer."""
     request.send_response(200)
     request.send_header("Connection", "close")
     request.end_headers()

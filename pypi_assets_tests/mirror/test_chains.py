@@ -1,4 +1,4 @@
-"""A source's chain goes on with what is held, or the first difference is named."""
+"""A source's chain continues the held chain, or the first difference is named."""
 
 import hashlib
 from collections import Counter
@@ -32,7 +32,7 @@ WIDTH = 10
 
 
 def chain(texts: Sequence[str], *, generation: int = 1, opened: str = "", start: int = 0) -> tuple[Storage, Head]:
-    """A storage with a stream that has a segment for each text, and its head."""
+    """Return a storage with a stream that has a segment for each text, and its head."""
     storage = open_storage("memory:///")
     previous, end = None, start
     for number, text in enumerate(texts, 1):
@@ -63,7 +63,7 @@ def record(serial: int, kind: str) -> str:
 
 
 def texts(count: int, other_from: int | None = None) -> list[str]:
-    """A record for each segment, the first one of its serials; from the segment `other_from` on another one."""
+    """Return a record for each segment, at its first serial. Records differ from the segment `other_from` on."""
     return [
         record((number - 1) * WIDTH + 1, "x" if other_from is not None and number >= other_from else "ignored")
         for number in range(1, count + 1)
@@ -75,7 +75,7 @@ def follow(source: Storage, head: Head, held: Storage) -> None:
     copy_stream(Copying(StoredSource(source), held), plan, holds=lambda _segment: False)
 
 
-def test_a_stream_is_followed_and_goes_on() -> None:
+def test_stream_is_followed_and_extended() -> None:
     held = open_storage("memory:///")
     for count in (0, 1, 1, 3, 200):
         source, head = chain(texts(count), opened=record(count * WIDTH + 1, "ignored"))
@@ -85,7 +85,7 @@ def test_a_stream_is_followed_and_goes_on() -> None:
         assert published.items() <= {one.path: held.get(one.path) for one in held.list()}.items()
 
 
-def test_the_first_difference_of_a_fork_is_named(subtests: pytest.Subtests) -> None:
+def test_first_difference_of_a_fork_is_named(subtests: pytest.Subtests) -> None:
     for held_count, count in [(9, 9), (9, 12), (9, 4), (1, 1), (1, 3)]:
         for first in [1, 2, 3, 4, 9]:
             with subtests.test(first=first, held_count=held_count, count=count):
@@ -99,14 +99,14 @@ def test_the_first_difference_of_a_fork_is_named(subtests: pytest.Subtests) -> N
                 assert {one.path: held.get(one.path) for one in held.list()} == before
 
 
-def test_less_of_the_same_chain_lags_and_is_no_fork() -> None:
+def test_shorter_chain_lags_and_is_not_a_fork() -> None:
     held, _ = chain(texts(9))
     for count in (0, 1, 8):
         with pytest.raises(BehindError, match=naming(count * WIDTH, 90)):
             follow(*chain(texts(count)), held)
 
 
-def test_a_new_generation_is_a_fork_unless_it_has_to_be_signed_and_an_older_one_is_refused() -> None:
+def test_new_generation_is_a_fork_unless_signed_and_older_one_is_rejected() -> None:
     held, before = chain(texts(3))
     source, head = chain(texts(5, other_from=1), generation=2)
     with pytest.raises(ForkError, match=naming("index", 1, 2)):
@@ -119,7 +119,7 @@ def test_a_new_generation_is_a_fork_unless_it_has_to_be_signed_and_an_older_one_
         follow(*chain(texts(9)), held)
 
 
-def test_a_chain_that_does_not_lead_to_its_head_is_refused_before_anything_is_copied() -> None:
+def test_chain_without_its_head_is_rejected_before_copying() -> None:
     source, head = chain(texts(4))
     held = open_storage("memory:///")
     wrong = Head("index", 1, 0, 40, 4, "0" * 64)
@@ -140,7 +140,7 @@ def test_a_chain_that_does_not_lead_to_its_head_is_refused_before_anything_is_co
     assert [*held.list()] == []
 
 
-def test_a_segment_that_is_called_as_another_one_is_refused_and_the_held_one_stays() -> None:
+def test_segment_under_the_name_of_another_is_rejected_and_the_held_one_stays() -> None:
     source, head = chain(texts(2))
     held = open_storage("memory:///")
     follow(source, head, held)
@@ -157,7 +157,7 @@ def test_a_segment_that_is_called_as_another_one_is_refused_and_the_held_one_sta
 
 
 @pytest.mark.parametrize("opened", ["", record(21, "ignored")])
-def test_less_of_what_is_not_whole_yet_lags(opened: str) -> None:
+def test_shorter_incomplete_chain_lags(opened: str) -> None:
     source, head = chain(texts(2), opened=record(21, "ignored") + record(22, "ignored"))
     held = open_storage("memory:///")
     follow(source, head, held)
@@ -171,7 +171,7 @@ def test_less_of_what_is_not_whole_yet_lags(opened: str) -> None:
     assert read_head(held, "index") == head
 
 
-def test_a_chain_that_does_not_go_on_with_the_same_one_is_no_fork() -> None:
+def test_inconsistent_chain_is_not_a_fork() -> None:
     held, _ = chain(texts(2))
     source, head = chain(texts(4))
     path = manifest_path("index", 1, 3)
@@ -181,7 +181,7 @@ def test_a_chain_that_does_not_go_on_with_the_same_one_is_no_fork() -> None:
         follow(source, head, held)
 
 
-def test_a_whole_chain_that_is_another_one_the_second_time_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chain_that_changes_between_reads_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [record(5, "a"), record(15, "b"), record(25, "c")]
     held, _ = chain(texts[:2])
     sound, _ = chain(texts)
@@ -198,7 +198,7 @@ def test_a_whole_chain_that_is_another_one_the_second_time_is_refused(monkeypatc
     assert requests[newest] == 2
 
 
-def test_what_has_no_segment_keeps_no_other_chain_out() -> None:
+def test_stream_without_segments_accepts_any_chain() -> None:
     held = open_storage("memory:///")
     for generation, start in ((9, 0), (1, 900), (2, 30), (1, 0)):
         source, head = chain([], generation=generation, start=start, opened=record(start + 1, "ignored"))
@@ -207,7 +207,7 @@ def test_what_has_no_segment_keeps_no_other_chain_out() -> None:
     follow(*chain(texts(2)), held)
 
 
-def test_a_segment_with_more_serials_than_one_has_is_refused() -> None:
+def test_segment_with_too_many_serials_is_rejected() -> None:
     source, head = chain(texts(2))
     end = 2**53 - 1
     serials = SerialRange(20, end)

@@ -1,4 +1,4 @@
-"""Files have their names once they are right; whatever else a source sends leaves nothing behind."""
+"""Files get their names only after they are verified. Anything else from a source leaves no files."""
 
 import hashlib
 import io
@@ -35,7 +35,7 @@ def copying(served: StaticFiles, tmp_path: Path) -> Copying:
     return Copying(open_source(served.url), storage, sleep=lambda _seconds: None)
 
 
-def test_files_are_copied_a_few_at_once(served: StaticFiles, tmp_path: Path) -> None:
+def test_files_are_copied_a_few_at_a_time(served: StaticFiles, tmp_path: Path) -> None:
     files = {f"f{number}": bytes([number]) * 1000 * number for number in range(20)}
     for name, content in files.items():
         (served.folder / name).write_bytes(content)
@@ -47,8 +47,8 @@ def test_files_are_copied_a_few_at_once(served: StaticFiles, tmp_path: Path) -> 
     assert not one.holds(wanted("gone", b""))
 
 
-def test_a_group_is_done_once_it_is_there_and_no_thread_waits_for_that(served: StaticFiles, tmp_path: Path) -> None:
-    """The last file of the first group comes only after one of the second was requested."""
+def test_complete_group_is_reported_without_a_waiting_thread(served: StaticFiles, tmp_path: Path) -> None:
+    """The last file of the first group arrives only after a file of the second was requested."""
     one, requested = copying(served, tmp_path), threading.Event()
     for name in "abc":
         (served.folder / name).write_bytes(name.encode())
@@ -71,7 +71,7 @@ def test_a_group_is_done_once_it_is_there_and_no_thread_waits_for_that(served: S
 
 
 @pytest.mark.parametrize("answer", [send(b"good!"), send(b"god"), send(b"evil"), send(b""), send_endlessly])
-def test_what_is_not_the_file_is_refused_and_not_kept(answer, served: StaticFiles, tmp_path: Path) -> None:
+def test_wrong_content_is_rejected_and_not_stored(answer, served: StaticFiles, tmp_path: Path) -> None:
     served.answers["x"] = answer
     one = copying(served, tmp_path)
     with pytest.raises(WrongContentError, match=naming("/x")):
@@ -80,7 +80,7 @@ def test_what_is_not_the_file_is_refused_and_not_kept(answer, served: StaticFile
     assert served.requested == ["x"]  # it is not requested again
 
 
-def test_what_does_not_answer_is_requested_again(served: StaticFiles, tmp_path: Path) -> None:
+def test_transient_failure_is_retried(served: StaticFiles, tmp_path: Path) -> None:
     (served.folder / "x").write_bytes(b"good")
     one = copying(served, tmp_path)
 
@@ -100,7 +100,7 @@ def test_what_does_not_answer_is_requested_again(served: StaticFiles, tmp_path: 
     assert served.requested.count("z") == 1
 
 
-def test_what_refuses_the_source_counts_more_than_what_is_transient(served: StaticFiles, tmp_path: Path) -> None:
+def test_rejection_takes_precedence_over_transient_failures(served: StaticFiles, tmp_path: Path) -> None:
     served.answers.update({"bad": send(b"evil"), "gone": send(b"", status=404)})
     with pytest.raises((WrongContentError, VanishedError)):
         copying(served, tmp_path).files([wanted("gone", b"good"), wanted("bad", b"good")])
@@ -119,7 +119,7 @@ def segment(content: bytes = LINES, records: int = 2) -> SegmentManifest:
     return SegmentManifest("index", 1, 1, SerialRange(0, 9), name, records, len(content), sha256, None)
 
 
-def test_a_segment_is_compared_with_the_hash_of_its_records(served: StaticFiles, tmp_path: Path) -> None:
+def test_segment_is_verified_by_the_hash_of_its_records(served: StaticFiles, tmp_path: Path) -> None:
     one, path = copying(served, tmp_path), segment_path(segment())
     (served.folder / path).parent.mkdir(parents=True)
     (served.folder / path).write_bytes(zstandard.compress(LINES, 19))

@@ -1,4 +1,4 @@
-"""A mirror follows its source through kills, clean-ups, disappearance and hostility, and is whole at every moment."""
+"""A mirror follows its source through kills, clean-ups, outages and hostile content, and is always complete."""
 
 import hashlib
 import re
@@ -26,10 +26,10 @@ from pypi_assets_tests.naming import mentions, naming
 
 
 class KilledError(BaseException):
-    """The process is gone."""
+    """The process was killed."""
 
 
-def test_a_mirror_has_what_its_source_names(origin: Origin, mirrors: Mirrors, tmp_path: Path) -> None:
+def test_mirror_has_all_files_that_its_source_names(origin: Origin, mirrors: Mirrors, tmp_path: Path) -> None:
     for number, url in enumerate((origin.files.url, origin.storage.url)):
         mirror = mirrors.of(url, f"m{number}")
         done = mirror.run()
@@ -39,11 +39,11 @@ def test_a_mirror_has_what_its_source_names(origin: Origin, mirrors: Mirrors, tm
         assert mirror.storage.get("index.json") == origin.storage.get("index.json")
         assert_whole(mirror.storage)
         assert mirror.run() == MirrorRound(done.dumps_serial, 0, 0, 0)
-    assert not [path for path in origin.files.requested if path.endswith("/")]  # nothing is listed
+    assert not [path for path in origin.files.requested if path.endswith("/")]  # no folder is listed
 
 
 @pytest.mark.nightly
-def test_only_what_is_new_is_copied(changing_origin: Origin, mirrors: Mirrors) -> None:
+def test_only_new_files_are_copied(changing_origin: Origin, mirrors: Mirrors) -> None:
     origin, mirror = changing_origin, mirrors.of(changing_origin.files.url)
     mirror.run()
     before = contents(mirror.storage)
@@ -58,15 +58,13 @@ def test_only_what_is_new_is_copied(changing_origin: Origin, mirrors: Mirrors) -
     begin_generation(origin.published.catalog, origin.storage, JournalStream.OBSERVED)
     with pytest.raises(ForkError, match=naming("observed", 2)):
         mirror.run()
-    mirror.storage.delete("journal/observed/head.json")  # its operator has told that the stream was begun again
+    mirror.storage.delete("journal/observed/head.json")  # the operator accepted that the stream was restarted
     mirror.run()
     assert mirror.storage.exists("journal/observed/0002/manifests/00000001.json")
     assert_whole(mirror.storage)
 
 
-def test_another_history_under_a_new_generation_is_a_fork(
-    changing_origin: Origin, mirrors: Mirrors, tmp_path: Path
-) -> None:
+def test_other_history_in_a_new_generation_is_a_fork(changing_origin: Origin, mirrors: Mirrors, tmp_path: Path) -> None:
     origin, mirror = changing_origin, mirrors.of(changing_origin.storage.url)
     mirror.run()
     before, state = contents(mirror.storage), mirror.storage.get(PUBLISHED)
@@ -80,7 +78,7 @@ def test_another_history_under_a_new_generation_is_a_fork(
     assert mirror_status(mirror.storage).state == "following"
 
 
-def test_a_serial_that_nothing_carries_is_not_believed(
+def test_serial_without_supporting_content_is_rejected(
     origin: Origin, mirrors: Mirrors, subtests: pytest.Subtests
 ) -> None:
     mirror = mirrors.of(origin.files.url)
@@ -101,7 +99,7 @@ def test_a_serial_that_nothing_carries_is_not_believed(
             assert mirror_status(mirror.storage).state == "following"
 
 
-def test_what_was_poisoned_before_is_followed_again(origin: Origin, mirrors: Mirrors) -> None:
+def test_mirror_recovers_from_a_poisoned_state(origin: Origin, mirrors: Mirrors) -> None:
     mirror = mirrors.of(origin.files.url)
     mirror.run()
     held = mirror.storage.get(PUBLISHED)
@@ -148,7 +146,7 @@ POISONED = {
 """Changes to published.json, each with a number that would keep the source's next states out."""
 
 
-def test_a_kill_at_any_write_leaves_a_whole_state_and_is_resumed(
+def test_kill_at_any_write_leaves_a_complete_state_and_is_resumed(
     origin: Origin, mirrors: Mirrors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put = Storage.put
@@ -156,8 +154,8 @@ def test_a_kill_at_any_write_leaves_a_whole_state_and_is_resumed(
 
     def counted(self: Storage, path: str, content: object) -> None:
         nonlocal writes
-        writes += self.root is not None  # what is staged in memory is no write
-        if self.root is not None and 0 < last <= writes:  # a thread writes nothing after that
+        writes += self.root is not None  # staging in memory is not a write
+        if self.root is not None and 0 < last <= writes:  # no thread writes after the kill
             raise KilledError
         put(self, path, content)
 
@@ -187,11 +185,11 @@ def test_a_kill_at_any_write_leaves_a_whole_state_and_is_resumed(
 _FILES = (".ldb", ".gz", ".zst", "CURRENT", "MANIFEST-000004")
 
 
-def test_what_vanishes_leads_to_published_json_again(changing_origin: Origin, mirrors: Mirrors) -> None:
+def test_vanished_file_makes_the_mirror_read_published_json_again(changing_origin: Origin, mirrors: Mirrors) -> None:
     origin = changing_origin
 
     def publish_and_clean(path: str) -> None:
-        if path.endswith(".json.gz"):  # the round knows the former state by now
+        if path.endswith(".json.gz"):  # the round has read the former state by now
             origin.files.before = lambda _path: None
             full_dump(origin.published.catalog, origin.storage, 1, since=origin.published.catalog.clock())
             origin.publish()
@@ -205,7 +203,7 @@ def test_what_vanishes_leads_to_published_json_again(changing_origin: Origin, mi
     assert_whole(mirror.storage)
 
 
-def test_a_source_that_lacks_what_it_names_is_described(origin: Origin, mirrors: Mirrors) -> None:
+def test_source_that_lacks_named_files_is_described(origin: Origin, mirrors: Mirrors) -> None:
     path = "hashes/leveldbs/00004/CURRENT"
     origin.files.answers[path] = send(b"", status=404)
     mirror = mirrors.of(origin.files.url)
@@ -219,7 +217,7 @@ def test_a_source_that_lacks_what_it_names_is_described(origin: Origin, mirrors:
     assert contents(mirror.storage) == contents(origin.storage)
 
 
-def test_a_source_that_is_gone_leaves_all_and_the_status_has_since_when(
+def test_unavailable_source_keeps_all_files_and_status_shows_since_when(
     origin: Origin, mirrors: Mirrors, tmp_path: Path
 ) -> None:
     mirror = mirrors.of(origin.files.url)
@@ -247,10 +245,10 @@ def test_a_source_that_is_gone_leaves_all_and_the_status_has_since_when(
     assert read_mirror(mirror.storage).error is None
 
 
-def test_a_fork_is_refused_with_stream_number_and_serial_and_what_is_held_stays(
+def test_fork_is_rejected_with_stream_and_serial_and_held_files_stay(
     origin: Origin, mirrors: Mirrors, changing_origin: Origin
 ) -> None:
-    """Two operators follow indexes of their own, with the same name."""
+    """The two operators follow different indexes under the same name."""
     mirror = mirrors.of(origin.files.url)
     mirror.run()
     before = contents(mirror.storage)
@@ -269,7 +267,7 @@ def test_a_fork_is_refused_with_stream_number_and_serial_and_what_is_held_stays(
     assert mirror.run().files == 0
 
 
-def test_a_source_that_was_set_back_lags(changing_origin: Origin, mirrors: Mirrors) -> None:
+def test_reset_source_lags(changing_origin: Origin, mirrors: Mirrors) -> None:
     origin = changing_origin
     former = origin.storage.get(PUBLISHED)
     origin.publish()
@@ -296,9 +294,7 @@ def test_a_source_that_was_set_back_lags(changing_origin: Origin, mirrors: Mirro
         (PUBLISHED, send(b"", status=302, Location="ftp://one.example/")),
     ],
 )
-def test_what_a_hostile_source_sends_is_refused_and_nothing_is_taken_over(
-    path: str, answer, origin: Origin, mirrors: Mirrors
-) -> None:
+def test_hostile_content_is_rejected_and_not_copied(path: str, answer, origin: Origin, mirrors: Mirrors) -> None:
     mirror = mirrors.of(origin.files.url)
     mirror.at_once = 1
     origin.files.answers[path] = answer
@@ -307,7 +303,7 @@ def test_what_a_hostile_source_sends_is_refused_and_nothing_is_taken_over(
             mirror.run()
     finally:
         origin.files.answers.clear()
-    if path == PUBLISHED:  # that is not a source, and has no claim to the storage
+    if path == PUBLISHED:  # without it, this is not a source and claims no storage
         assert list(mirror.storage.list()) == []
     else:
         assert mirror_status(mirror.storage).state == "refused"
@@ -316,13 +312,13 @@ def test_what_a_hostile_source_sends_is_refused_and_nothing_is_taken_over(
     assert_whole(mirror.storage)
 
 
-def test_a_storage_of_a_catalog_or_of_another_index_is_refused(origin: Origin, mirrors: Mirrors) -> None:
+def test_storage_of_a_catalog_or_another_index_is_rejected(origin: Origin, mirrors: Mirrors) -> None:
     mirror = Mirror(open_source(origin.files.url), origin.storage, grace_s=DAY_S)
     with pytest.raises(MirrorError):
         mirror.run()
     assert not origin.storage.exists("mirror.json")
     crawled = mirrors.of(origin.files.url, "crawled")
-    require_owner(crawled.storage, origin.published.index.url)  # as a crawl does, before anything is published
+    require_owner(crawled.storage, origin.published.index.url)  # as a crawl does before anything is published
     with pytest.raises(MirrorError):
         crawled.run()
     assert [one.path for one in crawled.storage.list()] == ["index.json"]
@@ -334,7 +330,7 @@ def test_a_storage_of_a_catalog_or_of_another_index_is_refused(origin: Origin, m
     assert mirror_status(other.storage).state == "refused"
 
 
-def test_what_a_mirror_remembers_is_begun_again_where_it_is_damaged(origin: Origin, mirrors: Mirrors) -> None:
+def test_corrupt_mirror_state_is_rebuilt(origin: Origin, mirrors: Mirrors) -> None:
     mirror = mirrors.of(origin.files.url)
     mirror.run()
     mirror.storage.put("mirror.json", b"{")
@@ -344,7 +340,7 @@ def test_what_a_mirror_remembers_is_begun_again_where_it_is_damaged(origin: Orig
     assert mirror_status(mirror.storage).state == "following"
 
 
-def test_no_space_is_an_error_before_anything_is_copied(
+def test_missing_space_is_an_error_before_copying(
     origin: Origin, mirrors: Mirrors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Usage:
@@ -357,7 +353,7 @@ def test_no_space_is_an_error_before_anything_is_copied(
     assert contents(mirror.storage) == {}
 
 
-def test_verify_copies_what_is_damaged_again(origin: Origin, mirrors: Mirrors) -> None:
+def test_verify_copies_corrupt_files_again(origin: Origin, mirrors: Mirrors) -> None:
     mirror = mirrors.of(origin.files.url)
     mirror.run()
     for path in ("modules/leveldbs/00001/CURRENT", "modules/leveldbs/00001/000005.ldb"):
@@ -370,7 +366,7 @@ def test_verify_copies_what_is_damaged_again(origin: Origin, mirrors: Mirrors) -
     assert contents(mirror.storage) == contents(origin.storage)
 
 
-def test_verify_copies_what_the_journal_lacks_again(origin: Origin, mirrors: Mirrors) -> None:
+def test_verify_copies_missing_journal_files_again(origin: Origin, mirrors: Mirrors) -> None:
     mirror = mirrors.of(origin.files.url)
     mirror.run()
     before = contents(mirror.storage)
@@ -383,7 +379,7 @@ def test_verify_copies_what_the_journal_lacks_again(origin: Origin, mirrors: Mir
     assert contents(mirror.storage) == before
 
 
-def test_a_head_that_was_lost_comes_back_and_a_damaged_one_is_named(origin: Origin, mirrors: Mirrors) -> None:
+def test_lost_head_is_restored_and_corrupt_head_is_named(origin: Origin, mirrors: Mirrors) -> None:
     mirror = mirrors.of(origin.files.url)
     mirror.run()
     before = contents(mirror.storage)
@@ -405,7 +401,7 @@ def test_a_head_that_was_lost_comes_back_and_a_damaged_one_is_named(origin: Orig
 
 
 @pytest.mark.parametrize("is_folder", [True, False])
-def test_a_full_disk_is_named_and_no_fault_of_the_source(
+def test_full_disk_is_named_and_not_blamed_on_the_source(
     is_folder: bool, origin: Origin, mirrors: Mirrors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mirror = mirrors.of(origin.storage.url if is_folder else origin.files.url)
@@ -425,7 +421,7 @@ def test_a_full_disk_is_named_and_no_fault_of_the_source(
     assert contents(mirror.storage) == contents(origin.storage)
 
 
-def test_a_chain_of_three_with_the_middle_one_killed_and_wiped(
+def test_mirror_of_a_mirror_survives_a_kill_and_wipe_of_the_middle(
     changing_origin: Origin, mirrors: Mirrors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     origin = changing_origin
@@ -448,7 +444,7 @@ def test_a_chain_of_three_with_the_middle_one_killed_and_wiped(
             patched.setattr(Storage, "put", killed)
             with pytest.raises(KilledError):
                 middle.run()
-        assert last.run().files == 0  # the middle one has still its former state
+        assert last.run().files == 0  # the middle mirror still has its former state
         for stored in list(middle.storage.list()):
             middle.storage.delete(stored.path)
         with pytest.raises(SourceError):
@@ -461,7 +457,7 @@ def test_a_chain_of_three_with_the_middle_one_killed_and_wiped(
         assert last.storage.get(PUBLISHED) == origin.storage.get(PUBLISHED)
 
 
-def test_following_goes_on_after_errors_with_growing_pauses(
+def test_following_continues_after_errors_with_growing_pauses(
     origin: Origin, mirrors: Mirrors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mirror = mirrors.of(origin.files.url)
@@ -486,7 +482,7 @@ def test_following_goes_on_after_errors_with_growing_pauses(
     assert waited[15:] == [10.0, 10.0]
 
 
-def test_a_mirror_can_be_in_a_store_without_folders(origin: Origin) -> None:
+def test_mirror_can_use_an_object_store(origin: Origin) -> None:
     storage = open_storage("memory:///")
     Mirror(open_source(origin.files.url), storage, grace_s=DAY_S).run()
     assert contents(storage) == contents(origin.storage)

@@ -1,4 +1,4 @@
-"""Rule 7 for a mirror: killed at any step of its copying or its replay, it goes on and ends equal to the source."""
+"""Rule 7 for a mirror: killed at any step of its copying or its replay, it resumes and ends equal to the source."""
 
 import random
 import subprocess
@@ -55,7 +55,7 @@ print("done", steps, flush=True)
 
 
 def run_and_kill(origin: Origin, storage: Storage, catalog_url: str, step: int) -> list[str]:
-    """Run a mirror up to a step, and kill it there. Return the step, or `done` and how many there are."""
+    """Run a mirror up to a step and kill it there. Return the step, or `done` and the number of steps."""
     arguments = origin.files.url, storage.url, catalog_url, step
     program = _PROGRAM % DAY_S
     with ForkedProgram(program, *arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -66,7 +66,7 @@ def run_and_kill(origin: Origin, storage: Storage, catalog_url: str, step: int) 
 
 
 def assert_equal(origin: Origin, storage: Storage, catalog: Catalog) -> None:
-    """The mirror holds what the source has published, and answers each serial as the source does."""
+    """Assert that the mirror has all published content of the source and gives the same answer at each serial."""
     assert mirror_status(storage).state == "following"
     assert_whole(storage)
     assert contents(storage) == contents(origin.storage)
@@ -90,7 +90,7 @@ def follow_killed(origin: Origin, storage: Storage, catalog_url: str, draw: rand
     return reached
 
 
-def test_killed_at_drawn_steps_it_ends_equal_to_its_source(
+def test_mirror_killed_at_drawn_steps_ends_equal_to_its_source(
     changing_origin: Origin, mirrors: Mirrors, tmp_path: Path
 ) -> None:
     storage = mirrors.storage("mirror")
@@ -105,7 +105,7 @@ def test_killed_at_drawn_steps_it_ends_equal_to_its_source(
 
 
 @pytest.mark.nightly
-def test_killed_at_each_step_it_ends_equal_to_its_source(
+def test_mirror_killed_at_each_step_ends_equal_to_its_source(
     origin: Origin, mirrors: Mirrors, database_url: str, tmp_path: Path
 ) -> None:
     url = sqlite_database(tmp_path / "undisturbed.sqlite")
@@ -114,9 +114,9 @@ def test_killed_at_each_step_it_ends_equal_to_its_source(
     assert_equal(origin, mirrors.storage("undisturbed"), catalog)
     catalog.close()
     storage = mirrors.storage("mirror")
-    every = max(1, int(steps) // max(examples(40), 40))  # with fewer kills none comes late enough to meet the replay
+    every = max(1, int(steps) // max(examples(40), 40))  # with fewer kills, none is late enough to meet the replay
     reached: set[str] = set()
-    for step in range(1, int(steps), every):  # each goes on where the one before was killed, until all is there
+    for step in range(1, int(steps), every):  # each run resumes after the previous kill until everything is copied
         found = run_and_kill(origin, storage, database_url, step)
         reached.add(found[1] if found[0] != "done" else "done")
     assert {"put", "transact"} <= reached

@@ -1,4 +1,4 @@
-"""What a mirror remembers, and what its status makes of it."""
+"""The stored state of a mirror and its status."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from pypi_assets_tests.mirror.conftest import Mirrors, Origin
 from pypi_assets_tests.naming import naming
 
 
-def test_it_is_read_as_it_was_written() -> None:
+def test_mirror_state_round_trips() -> None:
     storage = open_storage("memory:///")
     assert read_mirror(storage) is None
     state = MirrorState("https://one.example", 3.5, 2.5, 3.5, "no\nanswer", is_refused=True, superseded={"a/b": 1.5})
@@ -32,14 +32,14 @@ def test_it_is_read_as_it_was_written() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"format": 2}', b'{"format": 1}', b'{"format": 1, "x": 1}'])
-def test_a_damaged_one_is_named(content: bytes) -> None:
+def test_corrupt_mirror_state_is_named(content: bytes) -> None:
     storage = open_storage("memory:///")
     storage.put(MIRROR, content)
     with pytest.raises(MirrorError, match=naming("mirror.json")):
         read_mirror(storage)
 
 
-def test_the_status_has_what_is_held_and_since_when_it_fails(origin: Origin) -> None:
+def test_status_has_held_serial_and_start_of_failures(origin: Origin) -> None:
     storage = open_storage("memory:///")
     with pytest.raises(MirrorError):
         mirror_status(storage)
@@ -56,12 +56,12 @@ def test_the_status_has_what_is_held_and_since_when_it_fails(origin: Origin) -> 
     assert set(status.journal.values()) == {status.dumps_serial}
 
 
-def test_a_home_has_one_identity(tmp_path: Path) -> None:
+def test_home_has_one_identity(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     assert identity_of(first) == identity_of(first) != identity_of(second)
 
 
-def test_a_storage_belongs_to_one_home(origin: Origin, mirrors: Mirrors) -> None:
+def test_storage_belongs_to_one_home(origin: Origin, mirrors: Mirrors) -> None:
     def of(home: str | None, **options: bool) -> Mirror:
         return replace(mirrors.of(origin.files.url), home=home, **options)
 
@@ -79,7 +79,7 @@ def test_a_storage_belongs_to_one_home(origin: Origin, mirrors: Mirrors) -> None
         of("first").run()
 
 
-def test_of_two_homes_that_begin_at_once_one_publishes(changing_origin: Origin, mirrors: Mirrors) -> None:
+def test_only_one_of_two_homes_that_start_together_publishes(changing_origin: Origin, mirrors: Mirrors) -> None:
     first, second = (replace(mirrors.of(changing_origin.files.url), home=name) for name in ("first", "second"))
 
     def begin_second(_path: str) -> None:
@@ -94,7 +94,7 @@ def test_of_two_homes_that_begin_at_once_one_publishes(changing_origin: Origin, 
     assert first.storage.exists(PUBLISHED)
 
 
-def test_a_source_that_never_answered_claims_no_storage(origin: Origin, mirrors: Mirrors) -> None:
+def test_source_that_never_answered_does_not_claim_a_storage(origin: Origin, mirrors: Mirrors) -> None:
     storage = mirrors.storage("mirror")
     for url in ("http://127.0.0.1:9/storage", f"{origin.files.url}/elsewhere"):
         with pytest.raises(SourceError):
@@ -106,9 +106,7 @@ def test_a_source_that_never_answered_claims_no_storage(origin: Origin, mirrors:
     assert mirror_status(storage).state == "following"
 
 
-def test_of_a_mirror_and_a_catalog_that_begin_at_once_the_catalog_wins(
-    changing_origin: Origin, mirrors: Mirrors
-) -> None:
+def test_catalog_wins_over_a_mirror_that_starts_at_the_same_time(changing_origin: Origin, mirrors: Mirrors) -> None:
     mirror = replace(mirrors.of(changing_origin.files.url), home="first")
     catalog = RootOwner(changing_origin.published.index.url, "catalog")
 

@@ -1,4 +1,4 @@
-"""The clean-up of a mirror deletes what has not been named for the grace time, and nothing else."""
+"""A mirror's clean-up deletes only files that were not named during the grace time."""
 
 import os
 
@@ -16,7 +16,7 @@ from pypi_assets_tests.mirror.static_files import send
 
 
 def age(storage: Storage, seconds: float, now: float) -> None:
-    """Makes all files this old."""
+    """Set the age of all files."""
     for stored in storage.list():
         assert storage.root
         os.utime(storage.root / stored.path, (now - seconds, now - seconds))
@@ -26,7 +26,7 @@ def paths(storage: Storage) -> set[str]:
     return {stored.path for stored in storage.list()}
 
 
-def test_what_is_superseded_stays_for_the_grace_time(changing_origin: Origin, mirrors: Mirrors) -> None:
+def test_superseded_files_are_kept_for_the_grace_time(changing_origin: Origin, mirrors: Mirrors) -> None:
     origin, mirror = changing_origin, mirrors.of(changing_origin.files.url)
     storage = mirror.storage
     mirror.run()
@@ -59,9 +59,7 @@ def test_what_is_superseded_stays_for_the_grace_time(changing_origin: Origin, mi
 
 
 @pytest.mark.parametrize("stream", [None, "observed"])
-def test_a_journal_that_the_source_does_not_name_now_stays(
-    stream: str | None, origin: Origin, mirrors: Mirrors
-) -> None:
+def test_journal_that_the_source_stops_naming_is_kept(stream: str | None, origin: Origin, mirrors: Mirrors) -> None:
     mirror = mirrors.of(origin.files.url)
     mirror.run()
     before = contents(mirror.storage)

@@ -1,4 +1,4 @@
-"""A mirror answers earlier serials as its source does once it has replayed them, and by a problem until then."""
+"""A mirror answers past serials as its source does after it has replayed them, and with a problem before."""
 
 import threading
 from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ PATHS = (
 
 @contextmanager
 def served_mirror(mirrors: Mirrors, origin: Origin) -> Iterator[tuple[Service, Client]]:
-    """The service of the mirror, which looks for what is new only when `follow` is called."""
+    """Yield a client of the mirror's service, which polls only when `follow` is called."""
     home = mirrors.root / "mirror"
     service = open_service(load_settings(home=home, index_url=origin.published.index.url, service_refresh_s=3600))
     try:
@@ -46,7 +46,7 @@ def served_mirror(mirrors: Mirrors, origin: Origin) -> Iterator[tuple[Service, C
 
 @pytest.fixture
 def catalog(mirrors: Mirrors) -> Iterator[Catalog]:
-    """The catalog of the mirror."""
+    """Yield the catalog of the mirror."""
     (mirrors.root / "mirror").mkdir(parents=True)
     catalog = open_catalog(sqlite_database(mirrors.root / "mirror" / "catalog.sqlite"))
     yield catalog
@@ -54,15 +54,15 @@ def catalog(mirrors: Mirrors) -> Iterator[Catalog]:
 
 
 def answer(client: Client, serial: int, path: str) -> tuple[int, Any]:
-    """Return the status and the content of an answer at a serial.
+    """Return the status and content of an answer at a serial.
 
-    They come without the epoch and the ID of the request: each catalog and each request has its own.
+    The epoch and the request ID are removed, since they differ for each catalog and request.
     """
-    found = client.get(f"at/{serial}/{path}", headers=JSON, allow_redirects=True)
-    content = found.json()
+    response = client.get(f"at/{serial}/{path}", headers=JSON, allow_redirects=True)
+    content = response.json()
     content.pop("epoch", None)
     content.pop("request_id", None)
-    return found.status_code, content
+    return response.status_code, content
 
 
 def assert_equal_answers(mirror: Client, source: Client, serials: Iterable[int]) -> None:
@@ -74,7 +74,7 @@ def assert_equal_answers(mirror: Client, source: Client, serials: Iterable[int])
 
 
 @pytest.mark.nightly
-def test_past_serials_are_answered_as_by_the_source_once_they_are_replayed(
+def test_replayed_serials_are_answered_as_by_the_source(
     changing_origin: Origin, mirrors: Mirrors, catalog: Catalog
 ) -> None:
     origin, history = changing_origin, changing_origin.published.index.history
@@ -114,7 +114,7 @@ def test_past_serials_are_answered_as_by_the_source_once_they_are_replayed(
         assert_waits(client.get(f"at/{last}/simple/demo/"), f"up to serial {end} of {last}")
         assert Past(mirror.storage, catalog).catch_up() is not None
         assert_equal_answers(client, source, (end, *range(end + 2, last + 1)))
-        for pinned in (client, source):  # the reason of the yank shows at each serial
+        for pinned in (client, source):  # the yank's reason shows at each serial
             assert pinned.get(f"at/{end}.{end}/v1/projects/demo").status_code == 410
         assert client.get(f"at/{middle}.{middle}/v1/modules/yaml").status_code == 410
 
@@ -125,7 +125,7 @@ def assert_waits(found: Any, text: str) -> None:
     assert text in found.json()["detail"]
 
 
-def test_a_mirror_without_a_catalog_describes_how_it_gets_one(origin: Origin, mirrors: Mirrors) -> None:
+def test_mirror_without_a_catalog_describes_how_to_get_one(origin: Origin, mirrors: Mirrors) -> None:
     mirrors.of(origin.storage.url).run()
     with served_mirror(mirrors, origin) as (_, client):
         found = client.get("at/5/simple/demo/")
@@ -145,7 +145,7 @@ def test_only_a_mirror_has_a_journal_to_replay(origin: Origin, mirrors: Mirrors)
 
 
 @pytest.mark.nightly
-def test_it_catches_up_at_once_and_each_time_that_it_is_woken_and_goes_on_after_errors(
+def test_replay_catches_up_on_start_and_wake_up_and_continues_after_errors(
     changing_origin: Origin, mirrors: Mirrors, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replay_module, "STEP_RECORDS", 10)
@@ -176,7 +176,7 @@ def test_it_catches_up_at_once_and_each_time_that_it_is_woken_and_goes_on_after_
         mirror.run()
 
 
-def test_another_journal_of_the_same_index_is_not_mixed_in(
+def test_other_journal_of_the_same_index_is_not_mixed_in(
     origin: Origin, changing_origin: Origin, mirrors: Mirrors, catalog: Catalog
 ) -> None:
     mirror = mirrors.of(origin.storage.url)

@@ -1,4 +1,4 @@
-"""A mirror takes over what a source took down or pruned, and nothing that is only called so."""
+"""A mirror copies the redactions and prunings of its source and rejects other replacements."""
 
 from dataclasses import replace
 
@@ -31,10 +31,10 @@ TAKING = Taking([replace(wanted_takedown("x", "secret", hides_name=True), added_
 
 
 def written(through: int = 30) -> Storage:
-    """A source, each of whose segments has a record of both projects."""
+    """Return a source whose segments each have a record of both projects."""
     storage = open_storage("memory:///")
-    some = [simple_record(serial, "unknown", name) for serial in (5, 15, 25) for name in ("secret", "other")]
-    write_streams(storage, {JournalStream.INDEX: some}, through, cuts=[cut for cut in (10, 20) if cut < through])
+    records = [simple_record(serial, "unknown", name) for serial in (5, 15, 25) for name in ("secret", "other")]
+    write_streams(storage, {JournalStream.INDEX: records}, through, cuts=[cut for cut in (10, 20) if cut < through])
     return storage
 
 
@@ -45,7 +45,7 @@ def head_of(storage: Storage) -> Head:
 
 
 def taken_down(storage: Storage, number: int, change: bytes = b"", into: bytes = b"") -> None:
-    """Takes the secret down from a segment of the source, and changes something else."""
+    """Redact the secret in a segment of the source, and optionally change another record."""
     head = head_of(storage)
     manifest = read_manifest(storage, "index", 1, number)
     lines = plain_files(storage)[segment_path(manifest)].splitlines()
@@ -68,7 +68,7 @@ def index_files(storage: Storage) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("held_through", [10, 20, 30])
-def test_the_old_bytes_are_deleted_from_a_mirror_that_had_them(held_through: int) -> None:
+def test_redacted_bytes_are_deleted_from_the_mirror(held_through: int) -> None:
     source, held = written(), open_storage("memory:///")
     before = written(held_through)
     follow(before, head_of(before), held)
@@ -84,7 +84,7 @@ def test_the_old_bytes_are_deleted_from_a_mirror_that_had_them(held_through: int
     assert index_files(fresh) == index_files(source)
 
 
-def test_a_takedown_that_changes_another_record_is_refused() -> None:
+def test_takedown_that_changes_another_record_is_rejected() -> None:
     source, held = written(), open_storage("memory:///")
     follow(source, head_of(source), held)
     before = plain_files(held)
@@ -95,7 +95,7 @@ def test_a_takedown_that_changes_another_record_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["10-20.jsonl.zst", "second", "notice.html"])
-def test_a_takedown_that_names_another_file_is_refused_and_what_is_held_stays(name: str) -> None:
+def test_takedown_that_names_another_file_is_rejected_and_held_files_stay(name: str) -> None:
     source, held = written(), open_storage("memory:///")
     follow(source, head_of(source), held)
     before = plain_files(held)
@@ -115,7 +115,7 @@ def test_a_takedown_that_names_another_file_is_refused_and_what_is_held_stays(na
     assert plain_files(held) == before
 
 
-def test_a_takedown_that_replaces_a_segment_by_itself_deletes_nothing() -> None:
+def test_takedown_that_replaces_a_segment_with_itself_deletes_nothing() -> None:
     source, held = written(), open_storage("memory:///")
     follow(source, head_of(source), held)
     one = read_manifest(source, "index", 1, 2)
@@ -126,7 +126,7 @@ def test_a_takedown_that_replaces_a_segment_by_itself_deletes_nothing() -> None:
     assert verify_stream(held, JournalStream.INDEX).is_sound
 
 
-def test_takedowns_that_fork_or_are_missing_are_refused() -> None:
+def test_forked_or_missing_takedowns_are_rejected() -> None:
     held, source, other = open_storage("memory:///"), written(), written()
     taken_down(source, 1)
     follow(source, head_of(source), held)
@@ -140,7 +140,7 @@ def test_takedowns_that_fork_or_are_missing_are_refused() -> None:
     assert head_of(held) == head_of(source)
 
 
-def test_what_a_kill_left_of_replaced_and_pruned_segments_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leftovers_of_replaced_and_pruned_segments_are_deleted_after_a_kill(monkeypatch: pytest.MonkeyPatch) -> None:
     source, held = written(), open_storage("memory:///")
     follow(source, head_of(source), held)
     old = {number: segment_path(read_manifest(held, "index", 1, number)) for number in (1, 2)}
@@ -158,7 +158,7 @@ def test_what_a_kill_left_of_replaced_and_pruned_segments_is_found(monkeypatch: 
     assert chains.read_head(held, "index") == head_of(source)
 
 
-def test_what_was_pruned_and_is_there_again_is_copied_again() -> None:
+def test_restored_pruned_segments_are_copied_again() -> None:
     source, held = written(), open_storage("memory:///")
     whole = head_of(source)
     follow(source, replace(whole, pruned=Pruned(2, 20)), held)
@@ -170,7 +170,7 @@ def test_what_was_pruned_and_is_there_again_is_copied_again() -> None:
     assert index_files(held) == index_files(source)
 
 
-def test_pruned_segments_that_end_elsewhere_are_refused() -> None:
+def test_pruning_with_another_end_is_rejected() -> None:
     source, held = written(), open_storage("memory:///")
     wrong = replace(head_of(source), pruned=Pruned(1, 12))
     with pytest.raises(RefusedSourceError, match=naming("index", 1, 12)):
@@ -181,7 +181,7 @@ def test_pruned_segments_that_end_elsewhere_are_refused() -> None:
     assert head_of(held) == head_of(source)
 
 
-def test_a_mirror_of_a_pruned_source_copies_what_is_left() -> None:
+def test_mirror_of_a_pruned_source_copies_the_remaining_segments() -> None:
     source, held = written(), open_storage("memory:///")
     source.delete(segment_path(read_manifest(source, "index", 1, 1)))
     write_head(source, replace(head_of(source), pruned=Pruned(1, 10)))

@@ -1,4 +1,4 @@
-"""A mirror that trusts a key follows what its owner signed, and refuses all else; what it holds stays."""
+"""A mirror that trusts a key follows signed content and rejects all else. Held files stay."""
 
 import json
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ SIGNED = tuple(JournalStream)
 def source_of(
     name: str = "other", through: int = 30, signed: Sequence[JournalStream] = SIGNED, key: Ed25519PrivateKey = KEY
 ) -> Storage:
-    """A published source, whose journal is signed."""
+    """Return a published source whose journal is signed."""
     storage = open_storage("memory:///")
     require_owner(storage, "https://index.example.org/simple/")
     some = [simple_record(serial, "unknown", one) for serial in (5, 15, 25) for one in ("secret", name)]
@@ -58,7 +58,7 @@ def follow(source: Storage, held: Storage, key: Ed25519PrivateKey | None = KEY) 
     Mirror(StoredSource(source), held, grace_s=3600, public_key=public, sleep=lambda _seconds: None).run()
 
 
-def test_what_is_signed_is_followed_and_is_signed_at_each_mirror_of_it() -> None:
+def test_signed_content_is_followed_and_stays_signed_in_mirrors() -> None:
     source, first, second = source_of(through=20), open_storage("memory:///"), open_storage("memory:///")
     for through in (20, 30):
         grown = source_of(through=through)
@@ -72,7 +72,7 @@ def test_what_is_signed_is_followed_and_is_signed_at_each_mirror_of_it() -> None
     assert source.get(checkpoint_path("index")) != first.get(checkpoint_path("index"))
 
 
-def test_a_stream_without_a_whole_segment_needs_no_signature() -> None:
+def test_stream_without_a_complete_segment_needs_no_signature() -> None:
     source, held = source_of(), open_storage("memory:///")
     write_head(source, Head("index", 1, 0, 0, 0, None))
     source.delete(checkpoint_path("index"))
@@ -81,7 +81,7 @@ def test_a_stream_without_a_whole_segment_needs_no_signature() -> None:
     assert verify_checkpoint(held, JournalStream.CONTENT, KEY.public_key()) == 30
 
 
-def test_what_follows_a_checkpoint_is_taken_over_and_signed_later() -> None:
+def test_segments_after_a_checkpoint_are_copied_and_signed_later() -> None:
     source, held = source_of(through=20), open_storage("memory:///")
     grown = source_of(through=30, signed=())
     for stream in SIGNED:
@@ -104,7 +104,7 @@ def test_what_follows_a_checkpoint_is_taken_over_and_signed_later() -> None:
         (SIGNED, OTHER, ["memory://"]),
     ],
 )
-def test_what_is_not_signed_by_the_key_is_refused(
+def test_content_not_signed_with_the_key_is_rejected(
     signed: Sequence[JournalStream], key: Ed25519PrivateKey, values: list[str], *, is_held: bool
 ) -> None:
     source, held = source_of(signed=signed, key=key), open_storage("memory:///")
@@ -120,7 +120,7 @@ def test_what_is_not_signed_by_the_key_is_refused(
     assert mirror_status(held).state == "following"
 
 
-def test_another_chain_next_to_the_checkpoints_is_refused() -> None:
+def test_other_chain_next_to_the_checkpoints_is_rejected() -> None:
     source, forged = source_of(), source_of("forged", signed=())
     for stream in SIGNED:
         forged.put(checkpoint_path(stream), source.get(checkpoint_path(stream)))
@@ -134,7 +134,7 @@ def test_another_chain_next_to_the_checkpoints_is_refused() -> None:
         follow(shorter, open_storage("memory:///"))
 
 
-def test_a_stream_that_was_set_back_to_nothing_is_refused() -> None:
+def test_stream_reset_to_empty_is_rejected() -> None:
     source, held = source_of(), open_storage("memory:///")
     follow(source, held)
     head = read_head(source, "index")
@@ -145,7 +145,7 @@ def test_a_stream_that_was_set_back_to_nothing_is_refused() -> None:
         follow(source, held)
 
 
-def test_a_stream_that_is_held_may_not_be_left_out() -> None:
+def test_missing_held_stream_is_rejected() -> None:
     source, held = source_of(), open_storage("memory:///")
     follow(source, held)
     published = orjson.loads(source.get(PUBLISHED))
@@ -165,7 +165,7 @@ def test_a_stream_that_is_held_may_not_be_left_out() -> None:
         (1_000, 1_200, None),
     ],
 )
-def test_no_open_segment_stands_for_what_was_signed(start: int, through: int, values: list[object] | None) -> None:
+def test_open_segment_does_not_replace_signed_segments(start: int, through: int, values: list[object] | None) -> None:
     source, held = source_of(), open_storage("memory:///")
     made_up = list(numbered(JournalStream.INDEX, [simple_record(start + 1, "unknown", "made-up")]))
     file = write_segment(source, JournalStream.INDEX, 1, SerialRange(start, through), made_up, prefix=OPEN_PREFIX)
@@ -182,7 +182,7 @@ def test_no_open_segment_stands_for_what_was_signed(start: int, through: int, va
     assert not plain_files(held)
 
 
-def test_an_older_checkpoint_does_not_replace_the_one_that_is_held() -> None:
+def test_older_checkpoint_does_not_replace_the_held_one() -> None:
     source, older, held = source_of(), source_of(through=20), open_storage("memory:///")
     follow(source, held)
     for stream in SIGNED:
@@ -193,7 +193,7 @@ def test_an_older_checkpoint_does_not_replace_the_one_that_is_held() -> None:
     assert verify_checkpoint(held, JournalStream.INDEX, KEY.public_key()) == 30
 
 
-def test_a_pruning_is_followed_once_it_is_signed() -> None:
+def test_pruning_is_followed_after_it_is_signed() -> None:
     source, held = source_of(), open_storage("memory:///")
     follow(source, held)
     for stream in SIGNED:
@@ -208,7 +208,7 @@ def test_a_pruning_is_followed_once_it_is_signed() -> None:
         assert verify_checkpoint(held, stream, KEY.public_key()) == 30
 
 
-def test_a_takedown_is_followed_once_it_is_signed() -> None:
+def test_takedown_is_followed_after_it_is_signed() -> None:
     source, held = source_of(), open_storage("memory:///")
     follow(source, held)
     taken_down(source, 2)
@@ -223,7 +223,7 @@ def test_a_takedown_is_followed_once_it_is_signed() -> None:
     assert b"secret" not in b"".join(index)
 
 
-def test_without_a_journal_there_is_nothing_to_trust() -> None:
+def test_source_without_a_journal_is_not_trusted() -> None:
     source = open_storage("memory:///")
     require_owner(source, "https://index.example.org/simple/")
     publish_heads(source)
@@ -232,7 +232,7 @@ def test_without_a_journal_there_is_nothing_to_trust() -> None:
 
 
 @pytest.mark.parametrize("checkpoint", ["x", [], {"end": "1" * 20_000}, {"signature": 5}, {"end": 10**30}, {}])
-def test_a_checkpoint_that_is_none_is_refused(checkpoint: object) -> None:
+def test_invalid_checkpoint_is_rejected(checkpoint: object) -> None:
     source = source_of()
     published = orjson.loads(source.get(PUBLISHED))
     published["journal"]["index"]["checkpoint"] = None

@@ -1,4 +1,4 @@
-"""Sources answer with whole bodies or with typed errors, and lead nowhere else."""
+"""Sources answer with complete bodies or typed errors, and redirect to no other host."""
 
 import socket
 import ssl
@@ -41,7 +41,7 @@ def read(url: str, path: str = "x", most: int = 100) -> bytes:
         source.close()
 
 
-def test_a_file_of_each_kind_of_source(served: StaticFiles) -> None:
+def test_each_kind_of_source_serves_files(served: StaticFiles) -> None:
     for url in (served.url, served.folder.as_uri(), f"{served.url}/"):
         assert read(url, "a/b c.json") == b"[1]"
         with pytest.raises(VanishedError, match=naming("a/other")):
@@ -53,7 +53,7 @@ def test_a_file_of_each_kind_of_source(served: StaticFiles) -> None:
 @pytest.mark.parametrize(
     "url", ["ftp://x/y", "nothing", "https://", "https://a.example/x?y", "https://a b/", "http://user@/x"]
 )
-def test_what_is_no_source_is_refused(url: str) -> None:
+def test_invalid_source_is_rejected(url: str) -> None:
     with pytest.raises(RefusedSourceError):
         open_source(url)
 
@@ -72,7 +72,7 @@ def test_what_is_no_source_is_refused(url: str) -> None:
         (401, RefusedSourceError),
     ],
 )
-def test_each_status_has_its_error(status: int, kind: type[Exception], served: StaticFiles) -> None:
+def test_statuses_have_typed_errors(status: int, kind: type[Exception], served: StaticFiles) -> None:
     served.answers["x"] = send(b"", status=status)
     with pytest.raises(kind) as caught:
         read(served.url)
@@ -91,10 +91,10 @@ def test_redirects_are_followed_within_bounds(served: StaticFiles) -> None:
             read(served.url)
 
 
-def test_a_public_source_leads_to_no_private_address_and_not_away_from_https(
+def test_redirect_from_a_public_source_to_a_private_address_or_http_is_rejected(
     served: StaticFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As if the source were at a public address: its own host resolves to one, and the redirect's to this machine."""
+    """The source's host is made to resolve to a public address, and the redirect leads to this machine."""
     port = urlsplit(served.url).port
     real = socket.getaddrinfo
 
@@ -116,7 +116,7 @@ def test_a_public_source_leads_to_no_private_address_and_not_away_from_https(
     assert served.requested == ["x", "x"]
 
 
-def test_a_source_of_https_leads_to_nothing_else(served: StaticFiles, tmp_path: Path) -> None:
+def test_https_source_redirects_only_to_https(served: StaticFiles, tmp_path: Path) -> None:
     authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     away = Answer(302, headers={"Location": f"{served.url}/x"})
@@ -129,7 +129,7 @@ def test_a_source_of_https_leads_to_nothing_else(served: StaticFiles, tmp_path: 
     assert not served.requested
 
 
-def test_credentials_go_to_the_own_origin_alone(
+def test_credentials_are_sent_only_to_the_source_origin(
     served: StaticFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     headers: list[str | None] = []
@@ -148,7 +148,7 @@ def test_credentials_go_to_the_own_origin_alone(
     assert source.name == "https://one.example/x"
 
 
-def test_an_endless_body_ends_and_a_dripping_one_too(served: StaticFiles) -> None:
+def test_endless_or_dripping_body_is_aborted(served: StaticFiles) -> None:
     served.answers["x"] = send_endlessly
     with pytest.raises(RefusedSourceError, match=naming("1,000,000")):
         read(served.url, most=1_000_000)
@@ -172,7 +172,7 @@ def test_an_endless_body_ends_and_a_dripping_one_too(served: StaticFiles) -> Non
     stopped.set()
 
 
-def test_a_body_that_is_cut_off_and_a_server_that_is_gone_are_transient(served: StaticFiles) -> None:
+def test_truncated_body_and_unreachable_server_are_transient(served: StaticFiles) -> None:
     def cut(request) -> None:
         send(b"12345", **{"Content-Length": "10"})(request)
         request.close_connection = True

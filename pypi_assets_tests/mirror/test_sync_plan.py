@@ -1,4 +1,4 @@
-"""What a hostile published.json, or a manifest, can name is refused with a sentence, and takes little memory."""
+"""Invalid names in a hostile published.json or manifest are rejected with a message and in little memory."""
 
 import hashlib
 from collections.abc import Callable
@@ -30,7 +30,7 @@ HEAD = {
 OPEN = {"start": 0, "end": 9, "name": f"open-0-9.{'0' * 16}.jsonl.zst", "records": 1, "bytes": 1, "sha256": SHA}
 
 
-def test_the_state_of_a_storage_is_read(origin: Origin) -> None:
+def test_state_of_a_storage_is_read(origin: Origin) -> None:
     state = read_state(origin.storage.get(PUBLISHED), "here")
     assert state.index_url == origin.published.index.url
     assert state.leveldbs.keys() == DATASETS.keys()
@@ -39,7 +39,7 @@ def test_the_state_of_a_storage_is_read(origin: Origin) -> None:
     assert held_publication(origin.storage, "modules/input_lists/99999") is None
 
 
-def test_what_is_no_state_is_refused(subtests: pytest.Subtests) -> None:
+def test_invalid_state_is_rejected(subtests: pytest.Subtests) -> None:
     cases = [
         b"",
         b"{",
@@ -88,19 +88,19 @@ def test_what_is_no_state_is_refused(subtests: pytest.Subtests) -> None:
             read_state(content, "here")
 
 
-def test_an_open_segment_is_read() -> None:
+def test_open_segment_is_read() -> None:
     state = read_state(orjson.dumps(GOOD | {"journal": {"index": HEAD | {"open": OPEN}}}), "here")
     assert state.heads["index"].through == 9
 
 
-def test_datasets_that_are_not_known_are_left_out_and_named() -> None:
+def test_unknown_datasets_are_skipped_and_named() -> None:
     state = read_state(orjson.dumps(GOOD | {"leveldbs": {"journal": [], "../x": [], "modules": []}}), "here")
     assert state.unknown_datasets == ("../x", "journal")
     assert state.leveldbs == {"modules": ()}
 
 
 def changed(origin: Origin, path: str, change: Callable[[dict[str, Any]], object]) -> tuple[StoredSource, Named]:
-    """A copy of the small files of a source in which one has other fields, and its name."""
+    """Copy the small files of a source, change fields of one of them, and return the copy and its name."""
     copy = open_storage("memory:///")
     for root in read_state(origin.storage.get(PUBLISHED), "here").roots:
         publication = held_publication(origin.storage, root)
@@ -121,7 +121,7 @@ def of_file(**fields: object) -> Callable[[dict[str, Any]], object]:
     return lambda manifest: manifest["files"][0].update(fields)
 
 
-def test_a_manifest_of_a_dump_that_names_what_cannot_be_is_refused(origin: Origin, subtests: pytest.Subtests) -> None:
+def test_dump_manifest_with_impossible_values_is_rejected(origin: Origin, subtests: pytest.Subtests) -> None:
     cases = [
         of_file(name="../../../../etc/passwd"),
         of_file(name="/etc/passwd"),
@@ -157,7 +157,7 @@ def test_a_manifest_of_a_dump_that_names_what_cannot_be_is_refused(origin: Origi
         "published.json",
     ],
 )
-def test_a_path_that_is_none_of_a_manifest_is_never_requested(path: str, origin: Origin) -> None:
+def test_invalid_manifest_path_is_never_requested(path: str, origin: Origin) -> None:
     source = StoredSource(origin.storage)
     with pytest.raises(RefusedSourceError):
         fetch_dump(source, Named(path, 1, SHA))
@@ -166,7 +166,7 @@ def test_a_path_that_is_none_of_a_manifest_is_never_requested(path: str, origin:
 
 
 def version_with(origin: Origin, change: Callable[[dict[str, Any]], object]) -> tuple[Storage, Named]:
-    """A source whose version of `modules` has a manifest with other fields, and an input list that vouches for it."""
+    """Return a source whose version of `modules` has a manifest with changed fields and a matching input list."""
     [named] = read_state(origin.storage.get(PUBLISHED), "here").leveldbs["modules"]
     publication = held_publication(origin.storage, named.path)
     assert publication is not None
@@ -181,9 +181,7 @@ def version_with(origin: Origin, change: Callable[[dict[str, Any]], object]) -> 
     return copy, Named.of(named.path, listed)
 
 
-def test_a_manifest_of_a_leveldb_that_names_what_cannot_be_is_refused(
-    origin: Origin, subtests: pytest.Subtests
-) -> None:
+def test_leveldb_manifest_with_impossible_values_is_rejected(origin: Origin, subtests: pytest.Subtests) -> None:
     cases = [
         of_file(name="../../x.ldb"),
         of_file(name="_MANIFEST.json"),
@@ -217,7 +215,7 @@ def test_a_manifest_of_a_leveldb_that_names_what_cannot_be_is_refused(
         (b"# manifest sha256: ", b"# manifest sha256: 0"),
     ],
 )
-def test_an_input_list_that_names_what_cannot_be_is_refused(old: bytes, new: bytes, origin: Origin) -> None:
+def test_input_list_with_impossible_values_is_rejected(old: bytes, new: bytes, origin: Origin) -> None:
     copy, named = version_with(origin, lambda _manifest: None)
     content = copy.get(named.path)
     assert old in content
@@ -226,7 +224,7 @@ def test_an_input_list_that_names_what_cannot_be_is_refused(old: bytes, new: byt
         fetch_version(StoredSource(copy), "modules", Named.of(named.path, copy.get(named.path)))
 
 
-def test_what_is_not_what_published_json_names_is_wrong_and_what_is_gone_has_vanished(origin: Origin) -> None:
+def test_mismatching_file_is_wrong_and_missing_file_has_vanished(origin: Origin) -> None:
     path = dump_manifest(origin)
     with pytest.raises(WrongContentError, match=naming("_MANIFEST.json")):
         fetch_dump(StoredSource(origin.storage), Named(path, 1, SHA))

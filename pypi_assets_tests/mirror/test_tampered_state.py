@@ -1,4 +1,4 @@
-"""A published.json in which one field was changed is never taken over: the last good version stays, with a message."""
+"""A published.json with one changed field is never accepted. The last good version stays, with a message."""
 
 import json
 import random
@@ -24,7 +24,7 @@ Place = tuple[str | int, ...]
 
 
 def places(value: Any, at: Place = ()) -> Iterator[tuple[Place, Any]]:
-    """Yield all fields of a JSON value at any depth, with their values."""
+    """Yield all fields of a JSON value at any depth with their values."""
     entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, entry in entries:
         yield (*at, key), entry
@@ -32,8 +32,8 @@ def places(value: Any, at: Place = ()) -> Iterator[tuple[Place, Any]]:
 
 
 def other_values(value: Any) -> Iterator[Any]:
-    """Yield values of other types, then other values of the same type, and last that there is none."""
-    yield from (one for one in (None, True, 1.5, "x", [], {}, [value], {"x": value}) if one != value)
+    """Yield values of other types, then other values of the same type, and at last a marker for a missing field."""
+    yield from (candidate for candidate in (None, True, 1.5, "x", [], {}, [value], {"x": value}) if candidate != value)
     if isinstance(value, str):
         yield from ("", value[:-1], value + "x", "0" * 64, value.replace("1", "2"), 7)
     elif isinstance(value, int):
@@ -44,7 +44,7 @@ def other_values(value: Any) -> Iterator[Any]:
 
 
 def tampered(published: bytes) -> list[tuple[Place, Any, bytes]]:
-    """Return each version of a published.json in which one field is another: its place, the value, and the content."""
+    """Return a published.json for each changed field: the field's place, the value and the content."""
     found = []
     fields = orjson.loads(published)
     for place, value in places(fields):
@@ -66,7 +66,7 @@ def tampered(published: bytes) -> list[tuple[Place, Any, bytes]]:
 
 
 def is_same(content: bytes, published: bytes) -> bool:
-    """Whether both describe the same state: a field that is null can be missing as well."""
+    """Check whether both describe the same state. A null field may also be missing."""
     try:
         states = [replace(read_state(one, "one"), content=b"") for one in (content, published)]
     except RefusedSourceError:
@@ -75,8 +75,7 @@ def is_same(content: bytes, published: bytes) -> bool:
 
 
 def assert_refused(origin: Origin, mirrors: Mirrors, versions: list[tuple[Place, Any, bytes]]) -> list[Any]:
-    """A mirror that holds the last good version stays as it is, whichever of these the source has. Returns those that
-    it took over."""
+    """Assert that a mirror with the last good version rejects each changed version, and return the accepted ones."""
     mirror = mirrors.of(origin.files.url)
     mirror.run()
     good, held = mirror.storage.get(PUBLISHED), contents(mirror.storage)
@@ -106,11 +105,11 @@ def assert_refused(origin: Origin, mirrors: Mirrors, versions: list[tuple[Place,
     return taken
 
 
-def test_drawn_fields(origin: Origin, mirrors: Mirrors) -> None:
+def test_drawn_changed_fields_are_rejected(origin: Origin, mirrors: Mirrors) -> None:
     versions = tampered(origin.storage.get(PUBLISHED))
     assert assert_refused(origin, mirrors, random.sample(versions, 60)) == []
 
 
 @pytest.mark.nightly
-def test_each_field(origin: Origin, mirrors: Mirrors) -> None:
+def test_all_changed_fields_are_rejected(origin: Origin, mirrors: Mirrors) -> None:
     assert assert_refused(origin, mirrors, tampered(origin.storage.get(PUBLISHED))) == []

@@ -1,4 +1,4 @@
-"""LevelDB versions of a source are opened in a process of their own before a reader sees them."""
+"""LevelDB versions of a source are opened in a separate process before a reader sees them."""
 
 import io
 from contextlib import closing
@@ -28,7 +28,7 @@ from pypi_assets_tests.mirror.hostile_tables import (
 
 
 def leveldb(path: Path) -> Path:
-    """A LevelDB with a table; returns the table's path."""
+    """Write a LevelDB with a table and return the table's path."""
     with open_leveldb(path, "made", create=True) as db:
         for number in range(1_000):
             db.put(b"%06d" % number, b"x" * 100)
@@ -36,7 +36,7 @@ def leveldb(path: Path) -> Path:
     return max(path.glob("*.ldb"))
 
 
-def test_what_aborts_a_process_is_found_and_the_next_one_is_tried(tmp_path: Path) -> None:
+def test_aborting_version_is_detected_and_the_next_one_is_tried(tmp_path: Path) -> None:
     with closing(Trials(open_storage("memory:///"), None, "source")) as tried:
         for number, change in enumerate(HOSTILE):
             table = leveldb(tmp_path / f"bad{number}")
@@ -48,7 +48,7 @@ def test_what_aborts_a_process_is_found_and_the_next_one_is_tried(tmp_path: Path
         assert isinstance(tried._tried(table.parent, "damaged", 60), str)
 
 
-def test_what_takes_too_long_is_ended(tmp_path: Path) -> None:
+def test_slow_trial_is_terminated(tmp_path: Path) -> None:
     good = leveldb(tmp_path / "good").parent
     with closing(Trials(open_storage("memory:///"), None, "source")) as tried:
         assert isinstance(tried._tried(good, "good", 0), str)
@@ -56,7 +56,7 @@ def test_what_takes_too_long_is_ended(tmp_path: Path) -> None:
         assert tried._tried(good, "good", 60) is None
 
 
-def test_a_version_that_cannot_be_opened_is_not_taken_over(
+def test_version_that_cannot_be_opened_is_not_accepted(
     changing_origin: Origin, mirrors: Mirrors, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     first = mirrors.of(changing_origin.storage.url)
@@ -80,7 +80,7 @@ def test_a_version_that_cannot_be_opened_is_not_taken_over(
     assert mirror_status(first.storage).state == "following"
 
 
-def test_a_version_without_a_footer_that_can_be_is_never_opened(
+def test_version_with_an_invalid_footer_is_never_opened(
     origin: Origin, mirrors: Mirrors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hostile = republished(origin.storage, tmp_path / "hostile")
@@ -93,10 +93,10 @@ def test_a_version_without_a_footer_that_can_be_is_never_opened(
     assert published_versions(mirror.storage, "modules") == []
 
 
-def test_a_footer_names_what_lies_before_it(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_footer_must_refer_to_earlier_positions(tmp_path: Path, subtests: pytest.Subtests) -> None:
     table = leveldb(tmp_path / "made").read_bytes()
     check_table(io.BytesIO(table))
-    check_table(io.BytesIO(with_huge_block(table)))  # its footer is sound
+    check_table(io.BytesIO(with_huge_block(table)))  # its footer is valid
     end = len(table) - 48
     for number in (HUGE, 2**64 - 6, 2**40, end, end - 4):
         for wrong in (((0, 8), (0, number)), ((0, 8), (number, 8)), ((0, number), (0, 8)), ((number, 0), (0, 8))):
