@@ -1,4 +1,4 @@
-"""The same published index behind a service, in a home, in a storage folder and in S3."""
+"""Fixture for the same published index behind a service, in a home, in a storage folder and on S3."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -18,7 +18,7 @@ from pypi_assets_tests.service.test_server import served
 
 @pytest.fixture(scope="session")
 def clients(published: Published, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Client]]:
-    """A client of each kind of location, by the kind. `http` is a process of `pypi-assets serve`."""
+    """Yield a client of each kind of location, by kind. `http` is a process of `pypi-assets serve`."""
     with pytest.MonkeyPatch.context() as environment, ExitStack() as stack:
         clear_settings(environment)
         stack.enter_context(s3_server(environment))

@@ -1,4 +1,4 @@
-"""Changes are the records of the journal, from a service, a home and a storage alike, and from any cursor on."""
+"""Changes are the same records from a service, a home and a storage, from any cursor."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -32,21 +32,22 @@ FILTERS: list[dict[str, Any]] = [
 
 @pytest.fixture
 def clients(journaled: Published, journaled_client: served.Client) -> Iterator[dict[str, Client]]:
-    """A client of each kind of location, by the kind."""
+    """Yield a client of each kind of location, by kind."""
     locations = {"http": journaled_client.url, "home": journaled.home, "storage": journaled.home / "storage"}
     with ExitStack() as stack:
         yield {kind: stack.enter_context(pypi_assets.connect(one)) for kind, one in locations.items()}
 
 
 def records(journaled: Published, wanted: RecordFilter) -> list[dict[str, Any]]:
-    """Return the records that are wanted, each with its time as text."""
-    found = [one for one in records_of(Journal(journaled.storage)) if wanted.wants(one)]
+    """Return the matching records, with times as text."""
+    matching = [one for one in records_of(Journal(journaled.storage)) if wanted.wants(one)]
     return [
-        {**one, "time": one["at"] and f"{datetime.fromtimestamp(one['at'], UTC):%Y-%m-%dT%H:%M:%SZ}"} for one in found
+        {**one, "time": one["at"] and f"{datetime.fromtimestamp(one['at'], UTC):%Y-%m-%dT%H:%M:%SZ}"}
+        for one in matching
     ]
 
 
-def test_all_that_is_wanted_comes_in_order(
+def test_matching_changes_are_complete_and_ordered(
     clients: dict[str, Client], journaled: Published, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
     for most in (1, 3, 1_000):
@@ -63,7 +64,7 @@ def test_all_that_is_wanted_comes_in_order(
                     assert list(client.changes(found.cursor, **filters)) == []
 
 
-def test_another_client_goes_on_behind_each_change(clients: dict[str, Client], journaled: Published) -> None:
+def test_other_client_continues_after_each_change(clients: dict[str, Client], journaled: Published) -> None:
     expected = records(journaled, RecordFilter())
     for first, second in (("http", "storage"), ("home", "http")):
         for count in (1, len(expected) // 2, len(expected)):
@@ -73,12 +74,12 @@ def test_another_client_goes_on_behind_each_change(clients: dict[str, Client], j
             assert read + list(clients[second].changes(begun.cursor)) == expected
 
 
-def test_they_begin_at_a_serial_a_time_or_now(clients: dict[str, Client], journaled: Published) -> None:
+def test_changes_begin_at_a_serial_a_time_or_now(clients: dict[str, Client], journaled: Published) -> None:
     expected = records(journaled, RecordFilter())
     for kind, client in clients.items():
         assert list(client.changes(7)) == [one for one in expected if one["serial"] > 7]
         assert list(client.changes("now")) == []
-        if kind != "storage":  # which has one moment, and knows no times
+        if kind != "storage":  # a storage has a single serial and knows no times
             assert next(client.at(12).changes(7))["serial"] == 8
             days = (date(2026, 3, 5), datetime(2026, 3, 5, tzinfo=UTC), "2026-03-05")
             of_days = [list(client.changes(day)) for day in days]
@@ -86,7 +87,7 @@ def test_they_begin_at_a_serial_a_time_or_now(clients: dict[str, Client], journa
             assert 0 < len(of_days[0]) < len(expected)
 
 
-def test_what_is_wrong_is_an_error(clients: dict[str, Client], subtests: pytest.Subtests) -> None:
+def test_invalid_start_or_filter_is_an_error(clients: dict[str, Client], subtests: pytest.Subtests) -> None:
     wrong: list[tuple[Any, dict[str, Any]]] = [
         ("no cursor!", {}), ("2999-01-01", {}), (None, {"kind": "none"}), (None, {"stream": ["index", "river"]}),
         (None, {"gained": "weight"}), (None, {"project": "x" * 1_001}),
@@ -101,7 +102,7 @@ def test_what_is_wrong_is_an_error(clients: dict[str, Client], subtests: pytest.
                 assert isinstance(caught.value, ServiceError if kind == "http" else ParameterError)
 
 
-def test_what_is_no_journal_is_an_error_of_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_journal_answer_is_a_service_error(monkeypatch: pytest.MonkeyPatch) -> None:
     client = pypi_assets.connect("http://127.0.0.1:9")
     for content in ({}, [], {"changes": [], "cursor": "?", "through": 1}, {"changes": [], "cursor": 1, "through": 1}):
         monkeypatch.setattr(type(client._source), "_request", lambda *_arguments, content=content, **_query: content)

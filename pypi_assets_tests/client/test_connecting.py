@@ -54,20 +54,20 @@ Told = tuple[list[dict[str, Any]], int, int | None, int | None]
 
 @pytest.fixture
 def commands(published: Published, monkeypatch: pytest.MonkeyPatch) -> Commands:
-    """The commands, over the published index."""
+    """Return the commands over the published index."""
     clear_settings(monkeypatch)
     monkeypatch.setenv("PYPI_ASSETS_HOME", str(published.home))
     return Commands(published.home)
 
 
 def drawn(question: Question[Any], published: Published, at: int | None) -> list[tuple[str, dict[str, object]]]:
-    """Return a sample of what can be asked, the same in each run of the tests."""
-    found = list(asked(question, published))
-    return Random(f"{question.name} {at}").sample(found, min(len(found), examples(30)))
+    """Return a sample of possible questions, the same in each run of the tests."""
+    questions = list(asked(question, published))
+    return Random(f"{question.name} {at}").sample(questions, min(len(questions), examples(30)))
 
 
 def asked(question: Question[Any], published: Published) -> Iterator[tuple[str, dict[str, object]]]:
-    """Yield names to ask about, each with values of the other parameters."""
+    """Yield names to query, each with values of the other parameters."""
     names = [*names_of(question), *FURTHER_NAMES.get(question.name, ())]
     if question.name == "hash":
         names += [stored["sha256"] for stored in pypi_assets.connect(published.home).page("demo")]
@@ -76,8 +76,10 @@ def asked(question: Question[Any], published: Published) -> Iterator[tuple[str, 
             yield name.encode(errors="replace").decode(), values
 
 
-def told(client: Client, question: Question[Any], name: str, values: dict[str, object]) -> Told | type[ExpectedError]:
-    """Return the answer of a client, or the error."""
+def answer_or_error(
+    client: Client, question: Question[Any], name: str, values: dict[str, object]
+) -> Told | type[ExpectedError]:
+    """Return the answer of a client, or the error's type."""
     try:
         results = getattr(client, question.name)(**subject(question, name), **values)
         rows = json.loads(json.dumps(list(results)))
@@ -87,7 +89,7 @@ def told(client: Client, question: Question[Any], name: str, values: dict[str, o
 
 
 def printed(commands: Commands, question: Question[Any], name: str, values: dict[str, object], at: int | None) -> Any:
-    """Return the results that the command prints; None if it fails."""
+    """Return the results that the command prints, or None if it fails."""
     moment = [] if at is None else ["--at", at]
     if question.has_body:
         return [printed_of_many(commands, question, name.split(), values, moment)]
@@ -102,7 +104,7 @@ def printed(commands: Commands, question: Question[Any], name: str, values: dict
 def printed_of_many(
     commands: Commands, question: Question[Any], names: list[str], values: dict[str, object], moment: list[Any]
 ) -> Any:
-    """Return the result that a command prints which reads several names, or a file of them."""
+    """Return the result of a command that reads several names or a file of names."""
     if question.name == "resolve":
         flags = {"prereleases": "--pre", "only_binary": "--only-binary"}
         given = [option for name, option in flags.items() if values.get(name)]
@@ -131,7 +133,7 @@ def test_every_client_answers_as_the_commands_do(
             }
             with subtests.test(question=question.name, at=at):
                 for name, values in drawn(question, published, at):
-                    found = {kind: told(one, question, name, values) for kind, one in of_moment.items()}
+                    found = {kind: answer_or_error(one, question, name, values) for kind, one in of_moment.items()}
                     expected, home = printed(commands, question, name, values, at), found.pop("home")
                     if isinstance(home, type):
                         assert expected is None, (name, values)
@@ -140,15 +142,15 @@ def test_every_client_answers_as_the_commands_do(
                         assert [{**context, **row} for row in home[0]] == expected, (name, values)
                         counted += bool(expected)
                     for kind, other in found.items():
-                        if not says_that_another_can(other, question, kind, name, values):
+                        if not is_expected_refusal(other, question, kind, name, values):
                             assert other == home or is_as_of_home(other, home), (kind, name, values)
     assert counted > 20
 
 
 def is_as_of_home(other: Told | type[ExpectedError], home: Told | type[ExpectedError]) -> bool:
-    """Return whether a service answers as a home does.
+    """Check whether a service answers as a home does.
 
-    A wrong parameter is a conflict of a request, and a newest answer that finds nothing names no epoch.
+    For a wrong parameter, a request may report a conflict. An empty newest answer has no epoch.
     """
     if not isinstance(other, type) and not isinstance(home, type):
         return not home[0] and other[:2] == home[:2]
@@ -157,10 +159,10 @@ def is_as_of_home(other: Told | type[ExpectedError], home: Told | type[ExpectedE
     return issubclass(other, home) or (home is ParameterError and other is ConflictError)
 
 
-def says_that_another_can(
+def is_expected_refusal(
     found: Told | type[ExpectedError], question: Question[Any], kind: str, name: str, values: dict[str, object]
 ) -> bool:
-    """Return whether the answer is an error that this client must have, since only a home can answer."""
+    """Check whether the answer is the error that this client must give if only a home can answer."""
     if kind == "http" and "\0" in name and question.path is not None:
         return found is ServiceError
     if kind == "http" and question.path is None:
@@ -170,7 +172,7 @@ def says_that_another_can(
     return question.needs_catalog(question.given(**subject(question, name), **values))
 
 
-def test_a_list_goes_on_where_it_was_left_in_any_client(clients: dict[str, Client], subtests: pytest.Subtests) -> None:
+def test_list_can_be_continued_in_any_client(clients: dict[str, Client], subtests: pytest.Subtests) -> None:
     whole = list(clients["home"].module("y", prefix=True))
     assert len(whole) == 3
     for first, second in (("http", "storage"), ("storage", "http"), ("s3", "home"), ("home", "s3")):
@@ -184,7 +186,7 @@ def test_a_list_goes_on_where_it_was_left_in_any_client(clients: dict[str, Clien
                     assert begun + list(rest) == whole
 
 
-def test_a_list_at_a_serial_goes_on_in_another_client(clients: dict[str, Client]) -> None:
+def test_list_at_a_serial_can_be_continued_in_another_client(clients: dict[str, Client]) -> None:
     for first, second in (("http", "home"), ("home", "http")):
         results = clients[first].at(EARLIER).module("yaml", page_size=1)
         begun = [next(results)]
@@ -192,7 +194,7 @@ def test_a_list_at_a_serial_goes_on_in_another_client(clients: dict[str, Client]
         assert [one["project"] for one in begun + rest] == ["PyYAML", "yaml-copy"]
 
 
-def test_a_list_that_only_a_catalog_has_goes_on_in_another_client(clients: dict[str, Client]) -> None:
+def test_catalog_only_list_can_be_continued_in_another_client(clients: dict[str, Client]) -> None:
     whole = list(clients["home"].files("demo"))
     assert len(whole) > 2
     for first, second in (("http", "home"), ("home", "http")):
@@ -201,19 +203,19 @@ def test_a_list_that_only_a_catalog_has_goes_on_in_another_client(clients: dict[
         assert begun + list(clients[second].files("demo", page_size=1, cursor=results.cursor)) == whole
 
 
-def test_a_search_of_the_whole_index_is_one_list(clients: dict[str, Client], subtests: pytest.Subtests) -> None:
+def test_search_of_the_whole_index_is_one_list(clients: dict[str, Client], subtests: pytest.Subtests) -> None:
     for kind, client in clients.items():
         with subtests.test(kind=kind):
             whole = [one["normalized"] for one in client.dependents("pyyaml", transitive=True)]
             assert whole == ["demo", "other-app"]
-            if kind != "http":  # whose lines have no pages
+            if kind != "http":  # its stream has no pages
                 cut = client.dependents("pyyaml", transitive=True, page_size=1)
                 assert [one["normalized"] for one in cut] == whole
                 assert cut.cursor is None
 
 
 class RecordedSession(requests.Session):
-    """Keeps its responses."""
+    """A session that keeps its responses."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -224,7 +226,7 @@ class RecordedSession(requests.Session):
         return self.responses[-1]
 
 
-def test_results_that_are_not_read_hold_no_connection(clients: dict[str, Client], published: Published) -> None:
+def test_unread_results_hold_no_connection(clients: dict[str, Client], published: Published) -> None:
     session = RecordedSession()
     with served(published, 1) as (url, _), pypi_assets.connect(url, session=session) as client:
         for let_go in (ResultIterator.close, lambda results: results.__exit__(None, None, None), None):
@@ -245,7 +247,7 @@ def test_results_that_are_not_read_hold_no_connection(clients: dict[str, Client]
         assert list(cut) == [], kind
 
 
-def test_a_version_that_is_the_name_of_a_route_is_an_error(clients: dict[str, Client]) -> None:
+def test_version_named_like_a_route_is_an_error(clients: dict[str, Client]) -> None:
     assert list(clients["storage"].release("demo", "dependents")) == []
     routes = [one.path for one in all_questions() if one.path is not None]
     steps = [one.rpartition("/")[2] for one in routes if one.startswith("/v1/projects/{project}/")]
@@ -257,18 +259,18 @@ def test_a_version_that_is_the_name_of_a_route_is_an_error(clients: dict[str, Cl
     assert list(clients["http"].release("demo", "nodependents")) == []
 
 
-def test_a_page_has_at_least_one_result_and_a_most(clients: dict[str, Client], subtests: pytest.Subtests) -> None:
+def test_page_size_is_between_one_and_a_maximum(clients: dict[str, Client], subtests: pytest.Subtests) -> None:
     for kind, client in clients.items():
         for page_size in (-1, 0, 10_001):
             with subtests.test(kind=kind, page_size=page_size), pytest.raises(ParameterError):
                 client.module("yaml", page_size=page_size)
 
 
-def test_an_empty_stream_has_hints(clients: dict[str, Client]) -> None:
+def test_empty_stream_has_hints(clients: dict[str, Client]) -> None:
     assert all(client.dependents("demoo").hints for kind, client in clients.items() if kind != "s3")
 
 
-def test_a_wrong_cursor_is_an_error(clients: dict[str, Client], subtests: pytest.Subtests) -> None:
+def test_invalid_cursor_is_an_error(clients: dict[str, Client], subtests: pytest.Subtests) -> None:
     of_other = clients["home"].module("yaml")
     next(of_other)
     gone = clients["home"].at(EARLIER).module("yaml")
@@ -282,7 +284,7 @@ def test_a_wrong_cursor_is_an_error(clients: dict[str, Client], subtests: pytest
             client.module("yaml", cursor=gone.cursor)
 
 
-def test_a_moment_is_a_serial_a_date_or_a_time(clients: dict[str, Client]) -> None:
+def test_at_accepts_a_serial_a_date_or_a_time(clients: dict[str, Client]) -> None:
     for kind in ("http", "home"):
         client = clients[kind]
         serial = client.at("2026-03-03").project("demo").serial if kind == "home" else None
@@ -299,7 +301,7 @@ def test_a_moment_is_a_serial_a_date_or_a_time(clients: dict[str, Client]) -> No
         assert client.at(EARLIER).at(EARLIER + 1).module("yaml").serial == EARLIER + 1
 
 
-def test_each_client_raises_a_typed_error_if_it_cannot_answer(clients: dict[str, Client]) -> None:
+def test_clients_raise_a_typed_error_if_they_cannot_answer(clients: dict[str, Client]) -> None:
     http, home = clients["http"], clients["home"]
     for kind in ("storage", "s3"):
         with pytest.raises(OtherSnapshotError):
@@ -333,21 +335,21 @@ def test_names_of_any_characters_are_looked_up(clients: dict[str, Client], subte
             assert list(clients["http"].command(name)) == list(clients["storage"].command(name)) == []
 
 
-def test_a_name_that_is_a_step_in_a_path_is_rejected(clients: dict[str, Client]) -> None:
+def test_name_that_is_a_relative_path_is_rejected(clients: dict[str, Client]) -> None:
     for name in (".", ".."):
         with pytest.raises(ParameterError) as wrong:
             clients["http"].module(name)
         assert wrong.value.value == name
 
 
-def test_an_answer_without_results_has_hints(clients: dict[str, Client]) -> None:
+def test_answer_without_results_has_hints(clients: dict[str, Client]) -> None:
     hints = {kind: client.module("yamll").hints for kind, client in clients.items()}
     assert len(hints["home"]) == 1
     assert hints["http"] == hints["home"] == hints["storage"]
     assert all(client.module("yaml").hints == () for client in clients.values())
 
 
-def test_results_become_a_table(clients: dict[str, Client], published: Published) -> None:
+def test_results_convert_to_a_table(clients: dict[str, Client], published: Published) -> None:
     for client in clients.values():
         frame = client.module("y", prefix=True, page_size=2).frame()
         assert list(frame.columns) == ["module", "project", "versions"]
@@ -358,7 +360,7 @@ def test_results_become_a_table(clients: dict[str, Client], published: Published
         assert empty.empty
 
 
-def test_a_location_that_is_nothing_is_an_error(tmp_path: Path, published: Published) -> None:
+def test_invalid_location_is_an_error(tmp_path: Path, published: Published) -> None:
     for location in (tmp_path / "none", "ftp://host/", "https://", "http://host/?q=1"):
         with pytest.raises((LocationError, StorageError)):
             pypi_assets.connect(location)
@@ -372,7 +374,7 @@ def test_a_location_that_is_nothing_is_an_error(tmp_path: Path, published: Publi
         client.module("yaml")
 
 
-def test_a_home_without_a_catalog_answers_the_newest_alone(
+def test_home_without_a_catalog_answers_only_the_newest_serial(
     tmp_path: Path, published: Published, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clear_settings(monkeypatch)
@@ -383,13 +385,13 @@ def test_a_home_without_a_catalog_answers_the_newest_alone(
             client.at(EARLIER)
 
 
-def test_without_a_location_it_is_the_home_of_the_settings(commands: Commands, published: Published) -> None:
+def test_default_location_is_the_home_of_the_settings(commands: Commands, published: Published) -> None:
     with pypi_assets.connect() as client:
         assert client.module("yaml").serial == published.index.serial
         assert client.at(EARLIER).module("yaml").serial == EARLIER
 
 
-def test_each_kind_of_problem_is_an_error() -> None:
+def test_problems_are_typed_errors() -> None:
     from pypi_assets.client.client_errors import KINDS, service_error
 
     assert KINDS.keys() <= TITLES.keys()

@@ -1,4 +1,4 @@
-"""A client of files stays at one set of versions, skips damaged ones, and continues lists of former sets."""
+"""A client of local files stays at one set of versions, skips corrupt ones, and continues lists of former sets."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from pypi_assets_tests.service.published import Published
 
 
 def add_provider(published: Published) -> int:
-    """Upload one more provider of a module, publish it, and return the serial."""
+    """Upload and publish another provider of a module, and return the serial."""
     published.add("wheel", "yaml-third", "1.0", files={"yaml/__init__.py": ""})
     return published.publish()
 
@@ -23,7 +23,7 @@ def files_of_newest(published: Published, dataset: str) -> list[Path]:
     return sorted(newest.glob("*.ldb"))
 
 
-def test_a_client_stays_at_its_versions_and_a_new_one_is_at_the_newest(changing: Published) -> None:
+def test_client_stays_at_its_versions_and_a_new_client_has_the_newest(changing: Published) -> None:
     first = changing.index.serial
     with pypi_assets.connect(changing.home) as client:
         assert client.module("yaml").serial == first
@@ -33,7 +33,7 @@ def test_a_client_stays_at_its_versions_and_a_new_one_is_at_the_newest(changing:
             assert (other.module("yaml").serial, len(list(other.module("yaml")))) == (second, 3)
 
 
-def test_a_list_is_completed_from_the_versions_that_it_began_with(changing: Published) -> None:
+def test_list_is_completed_from_its_first_versions(changing: Published) -> None:
     with pypi_assets.connect(changing.home) as client:
         results = client.module("yaml", page_size=1)
         begun = [next(results)]
@@ -48,7 +48,7 @@ def test_a_list_is_completed_from_the_versions_that_it_began_with(changing: Publ
         client.module("yaml", cursor=results.cursor)
 
 
-def test_a_damaged_version_is_skipped_with_its_set(changing: Published) -> None:
+def test_corrupt_version_is_skipped_with_its_set(changing: Published) -> None:
     first = changing.index.serial
     add_provider(changing)
     with pypi_assets.connect(changing.home) as client:
@@ -62,5 +62,5 @@ def test_a_damaged_version_is_skipped_with_its_set(changing: Published) -> None:
     with pypi_assets.connect(changing.home) as client, pytest.raises(LeveldbDamagedError):
         client.module("yaml", cursor=results.cursor)
     with pypi_assets.connect(changing.home) as client:
-        assert client.command("dmeo").serial > first  # whose hints do without modules
+        assert client.command("dmeo").serial > first  # hints for commands do not need the dataset `modules`
         assert client.command("dmeo").hints

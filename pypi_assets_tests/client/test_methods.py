@@ -1,4 +1,4 @@
-"""Each question is a typed method, and importing the package costs nothing."""
+"""Each question is a typed method, and importing the package is cheap."""
 
 import inspect
 import subprocess
@@ -33,7 +33,7 @@ number: int = client.module("yaml").cursor  # error
 """
 
 
-def test_the_methods_are_those_of_the_registry() -> None:
+def test_methods_match_the_registry() -> None:
     assert FILE.read_text() == written(), "run python -m pypi_assets_tests.client.written_methods"
     for question in all_questions():
         signature = inspect.signature(getattr(Client, question.name.replace("-", "_")))
@@ -42,7 +42,7 @@ def test_the_methods_are_those_of_the_registry() -> None:
 
 
 @pytest.mark.nightly
-def test_a_program_that_uses_them_is_checked(tmp_path: Path) -> None:
+def test_program_with_the_methods_is_type_checked(tmp_path: Path) -> None:
     for name, program in (("right.py", PROGRAM), ("wrong.py", WRONG)):
         (tmp_path / name).write_text(program)
         command = [sys.executable, "-m", "mypy", "--strict", "--no-pretty", "--config-file", "", "--cache-dir"]
@@ -54,7 +54,7 @@ def test_a_program_that_uses_them_is_checked(tmp_path: Path) -> None:
 
 
 def imported(program: str) -> set[str]:
-    """Return the modules that a program imports, in addition to an empty one."""
+    """Return the modules that a program imports, except those of an empty program."""
     shown = "import sys; known = set(sys.modules)\n{}\nprint(*set(sys.modules) - known)"
     command = [sys.executable, "-c", shown.format(program)]
     return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
@@ -64,7 +64,7 @@ def test_importing_the_package_imports_nothing_else() -> None:
     assert imported("import typing; import pypi_assets") - imported("import typing") == {"pypi_assets"}
 
 
-def test_a_client_of_a_service_imports_neither_the_catalog_nor_pandas() -> None:
+def test_service_client_imports_neither_the_catalog_nor_pandas() -> None:
     found = imported("import pypi_assets; pypi_assets.connect('http://127.0.0.1:9')")
     assert "requests" in found
     assert {"pandas", "sqlalchemy", "pydantic", "dagster", "starlette"} & found == set()

@@ -1,4 +1,4 @@
-"""The notebook runs from its first cell to its last, over a service of real files, and is saved without outputs."""
+"""The notebook runs from the first cell to the last with a service of real files, and is saved without outputs."""
 
 import json
 import os
@@ -16,7 +16,7 @@ NOTEBOOK_FORMAT = 4
 
 
 def cells() -> list[dict[str, Any]]:
-    """Return the cells with code."""
+    """Return the code cells."""
     notebook = json.loads(NOTEBOOK.read_text())
     assert notebook["nbformat"] == NOTEBOOK_FORMAT
     return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
@@ -24,14 +24,14 @@ def cells() -> list[dict[str, Any]]:
 
 def program(location: str) -> str:
     """Return the code of all cells, with this location in the cell of the parameters."""
-    found = cells()
-    [parameters] = [cell for cell in found if "parameters" in cell["metadata"].get("tags", ())]
-    codes = [f"location = {location!r}" if cell is parameters else "".join(cell["source"]) for cell in found]
+    all_cells = cells()
+    [parameters] = [cell for cell in all_cells if "parameters" in cell["metadata"].get("tags", ())]
+    codes = [f"location = {location!r}" if cell is parameters else "".join(cell["source"]) for cell in all_cells]
     assert "".join(parameters["source"]).startswith("location = ")
     return "\n\n".join(codes)
 
 
-def test_it_is_saved_without_outputs() -> None:
+def test_notebook_is_saved_without_outputs() -> None:
     assert len(cells()) > 4
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells())
 

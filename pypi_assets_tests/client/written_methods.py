@@ -1,4 +1,4 @@
-"""Writes `client/methods.py` from the registry of questions. Run as a module, it writes the file."""
+"""Generate `client/methods.py` from the registry of questions. Run as a module to write the file."""
 
 import subprocess
 import sys

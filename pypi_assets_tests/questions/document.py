@@ -1,4 +1,4 @@
-"""The table of docs/ask.md, made from what is declared. Run as a module, it writes the table."""
+"""The table of docs/ask.md, generated from the declared questions. Run as a module to write the table."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ _BEGIN, _END = "<!-- questions -->\n", "<!-- end of questions -->\n"
 
 
 def table() -> str:
-    """Return a row for each question, and its parameters below."""
+    """Return a row for each question, with its parameters below."""
     return "\n".join(_lines()) + "\n"
 
 
@@ -42,7 +42,7 @@ def _parameter(question: Question[Any], name: str) -> str:
 
 
 def rendered(page: str) -> str:
-    """Return the page with the table of now."""
+    """Return the page with the current table."""
     before, _, rest = page.partition(_BEGIN)
     _, _, after = rest.partition(_END)
     return f"{before}{_BEGIN}\n{table()}\n{_END}{after}"

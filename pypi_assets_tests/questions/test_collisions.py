@@ -1,4 +1,4 @@
-"""Modules that several distributions have a file for are collisions; shares of a package are not."""
+"""Modules with files from several distributions are collisions. Parts of a namespace package are not."""
 
 from pypi_assets.questions.collisions import collisions, leaves_of, shared_packages
 from pypi_assets.questions.locks import LockedAnswer
@@ -18,22 +18,22 @@ def test_modules_of_the_same_distributions_are_one_collision() -> None:
     ]
 
 
-def test_namespace_packages_and_stubs_are_no_collisions() -> None:
+def test_namespace_packages_and_stubs_do_not_collide() -> None:
     assert collisions(USUAL) == []
     assert [one["package"] for one in shared_packages(USUAL)] == ["google"]
 
 
-def test_a_file_and_a_package_of_one_name_are_named_apart() -> None:
+def test_module_and_package_of_one_name_are_distinguished() -> None:
     lock = of_modules({"core": ["n"], "other": ["n.y"]})
     assert collisions(lock) == []
     assert shared_packages(lock) == [{"package": "n", "projects": ["core", "other"]}]
 
 
-def test_two_versions_of_one_project_do_not_collide() -> None:
+def test_versions_of_one_project_do_not_collide() -> None:
     assert collisions(answer(release("a", ["x"]), release("a", ["x"]))) == []
 
 
-def test_groups_are_by_distributions_in_the_order_of_modules() -> None:
+def test_groups_are_by_distributions_in_module_order() -> None:
     lock = of_modules({"a": ["x", "y"], "b": ["x"], "c": ["y"], "d": ["x"]})
     assert [(one["modules"], [each["project"] for each in one["distributions"]]) for one in collisions(lock)] == [
         (["x"], ["d", "b", "a"]),
@@ -41,11 +41,11 @@ def test_groups_are_by_distributions_in_the_order_of_modules() -> None:
     ]
 
 
-def test_a_leaf_has_nothing_below() -> None:
+def test_leaf_has_no_submodules() -> None:
     assert leaves_of({"a", "a.b", "a.b.c", "d"}) == {"a.b.c", "d"}
 
 
-def test_the_work_grows_with_the_distributions_alone_however_many_collide() -> None:
+def test_work_grows_only_with_the_number_of_distributions() -> None:
     def collide(answer: LockedAnswer, count: int) -> None:
         assert len(collisions(answer)) == count
 

@@ -1,4 +1,4 @@
-"""What an installer may take of a pinned version, and what is said of the rest."""
+"""The files that an installer may choose of a pinned version, and the reasons for the others."""
 
 import re
 import subprocess
@@ -37,7 +37,7 @@ DISTRIBUTIONS = [
 ]
 
 
-def test_it_is_what_pip_prints(tmp_path: Path) -> None:
+def test_lock_matches_the_output_of_pip(tmp_path: Path) -> None:
     for one in DISTRIBUTIONS:
         requires = [text for text in one.requires_dist if not text.endswith(";")]
         python = ">=3.8" if one.has_requires_python else None
@@ -55,7 +55,7 @@ names = st.sampled_from(["a", "b", "c", "d"])
 
 
 @given(st.dictionaries(names, st.lists(names.map(lambda name: f"{name}>=1"), max_size=3)))
-def test_what_is_required_comes_first_but_in_circles(required: dict[str, list[str]]) -> None:
+def test_requirements_come_first_except_in_cycles(required: dict[str, list[str]]) -> None:
     order = pip_order([InstalledDistribution(name, tuple(texts)) for name, texts in required.items()], ANY_ENVIRONMENT)
     assert sorted(order) == sorted(required)
     direct = {name: {text[0] for text in texts} & required.keys() for name, texts in required.items()}
@@ -69,7 +69,7 @@ def test_what_is_required_comes_first_but_in_circles(required: dict[str, list[st
             assert in_circle or order.index(other) < order.index(name)
 
 
-def test_the_work_grows_with_the_distributions_alone_however_deep_they_require_each_other() -> None:
+def test_work_grows_linearly_for_any_depth_of_requirements() -> None:
     def order(count: int) -> None:
         chain = [InstalledDistribution(f"p{number}", (f"p{number + 1}",)) for number in range(count)]
         assert pip_order(chain, ANY_ENVIRONMENT) == [one.name for one in reversed(chain)]
@@ -116,7 +116,7 @@ class Files:
         ((file("a-1-py3-none-any.whl", python="<3.12"), SDIST), "3.12", None, (SDIST,)),
     ],
 )
-def test_an_installer_takes_wheels_that_fit_and_else_sdists(files, python, platform, chosen) -> None:
+def test_installer_prefers_fitting_wheels_over_sdists(files, python, platform, chosen) -> None:
     [release], _ = pinned_releases([PIN], Files(*files), KNOWN, named_environment(python, platform))
     assert release.chosen == chosen
     assert release.files == files
@@ -131,7 +131,7 @@ def kinds(*files: PinnedFile, locked: tuple[LockedFile, ...] = (), platform: str
     return [remark.kind for remark in pinned_releases([pin], Files(*files), KNOWN, environment)[1]]
 
 
-def test_what_is_not_as_the_lock_has_it_is_named() -> None:
+def test_differences_from_the_lock_are_named() -> None:
     assert kinds() == [RemarkKind.UNKNOWN]
     assert kinds(ANY) == []
     assert kinds(SDIST) == [RemarkKind.FROM_SDIST]
@@ -154,7 +154,7 @@ def test_what_is_not_as_the_lock_has_it_is_named() -> None:
         ([LockedFile(None, {"md5": "00"})], [ANY, LINUX], []),
     ],
 )
-def test_only_files_of_the_lock_count(locked, chosen, expected) -> None:
+def test_only_files_in_the_lock_count(locked, chosen, expected) -> None:
     pin = Pin("a", "a", "1", "line 3", files=tuple(locked))
     [release], remarks = pinned_releases([pin], Files(ANY, LINUX, SDIST), KNOWN, ANY_ENVIRONMENT)
     assert list(release.chosen) == chosen
@@ -162,7 +162,7 @@ def test_only_files_of_the_lock_count(locked, chosen, expected) -> None:
 
 
 @pytest.mark.parametrize("environment", [ANY_ENVIRONMENT, named_environment("3.12", "linux")])
-def test_both_snapshots_answer_the_same(publisher: Publisher, tmp_path: Path, environment: Environment) -> None:
+def test_both_snapshots_give_the_same_answer(publisher: Publisher, tmp_path: Path, environment: Environment) -> None:
     with open_latest("depgraph", publisher.storage) as depgraph, open_latest("modules", publisher.storage) as modules:
         readers: dict[type[DatasetReader], DatasetReader] = {type(one): one for one in (depgraph, modules)}
         published = PublishedSnapshot(readers.__getitem__, lambda _: pytest.fail("no hint is needed"))

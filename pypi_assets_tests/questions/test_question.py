@@ -1,4 +1,4 @@
-"""Questions are declared once: what they take has limits and words, and commands and routes follow."""
+"""Questions are declared once. Their limits and descriptions apply to commands and routes."""
 
 import re
 from dataclasses import MISSING
@@ -17,7 +17,7 @@ ABOUT_NAMES = [one for one in QUESTIONS.values() if not one.has_body]
 
 
 def beyond(parameter: Parameter) -> list[Any]:
-    """Return values that are just beyond what a parameter accepts."""
+    """Return values that are just outside the limits of a parameter."""
     limits = parameter.accepts
     values: list[Any] = []
     if get_origin(parameter.type) is tuple:
@@ -32,18 +32,18 @@ def beyond(parameter: Parameter) -> list[Any]:
 
 
 def sample(question: Question[Any]) -> Any:
-    """Return parameters of a question, all as they are by default."""
+    """Return parameters of a question with their default values."""
     return question.parameters(**{one.name: "" for one in question.takes if one.is_required})
 
 
 def path_of(question: Question[Any], subject: str) -> str:
-    """Return the path of a question about a subject, with all that it needs."""
+    """Return the path of a question about a subject, with all required parameters."""
     path = re.sub(r"{.*?}", subject, question.path or "", count=1)
     needed = [one.name for one in question.takes[1:] if one.is_required and f"{{{one.name}}}" not in path]
     return re.sub(r"{.*?}", "1", path) + "".join(f"?{name}=1" for name in needed)
 
 
-def test_each_question_is_whole(subtests: pytest.Subtests) -> None:
+def test_questions_are_complete(subtests: pytest.Subtests) -> None:
     for question in QUESTIONS.values():
         with subtests.test(question=question.name):
             first, *others = question.takes
@@ -61,7 +61,9 @@ def test_each_question_is_whole(subtests: pytest.Subtests) -> None:
             assert question.summary
 
 
-def test_what_is_beyond_the_limits_is_refused_alike_by_all_faces(client: Client, subtests: pytest.Subtests) -> None:
+def test_values_beyond_the_limits_are_rejected_equally_by_all_interfaces(
+    client: Client, subtests: pytest.Subtests
+) -> None:
     tried = 0
     for question in ABOUT_NAMES:
         first, *_ = question.takes
@@ -80,13 +82,13 @@ def test_what_is_beyond_the_limits_is_refused_alike_by_all_faces(client: Client,
                     continue
                 path = path_of(question, str(value))
                 answer = client.get(path)
-                assert answer.status_code in {400, 404}, path  # an empty name is none of the route's
+                assert answer.status_code in {400, 404}, path  # the route does not match an empty name
                 if value:
                     assert answer.json()["parameter"] == first.name
     assert tried >= len(ABOUT_NAMES)
 
 
-def test_what_a_body_has_beyond_the_limits_is_refused_alike(client: Client, subtests: pytest.Subtests) -> None:
+def test_body_values_beyond_the_limits_are_rejected_equally(client: Client, subtests: pytest.Subtests) -> None:
     tried = 0
     for question in QUESTIONS.values():
         if not question.has_body:
@@ -106,7 +108,7 @@ def test_what_a_body_has_beyond_the_limits_is_refused_alike(client: Client, subt
     assert tried > 40
 
 
-def test_a_flag_is_an_option_and_a_parameter_of_the_query(subtests: pytest.Subtests) -> None:
+def test_flag_is_an_option_and_a_query_parameter(subtests: pytest.Subtests) -> None:
     for question in QUESTIONS.values():
         flags = {one.name.replace("_", "-") for one in question.takes if one.type is bool and not question.has_body}
         with subtests.test(question=question.name):
@@ -116,7 +118,7 @@ def test_a_flag_is_an_option_and_a_parameter_of_the_query(subtests: pytest.Subte
                 assert flags <= set(operation(question.name).parameters.__struct_fields__)
 
 
-def test_a_parameter_without_words_is_no_parameter() -> None:
+def test_parameter_without_description_is_rejected() -> None:
     question: Question[object] = QUESTIONS["module"]
     assert [one.default for one in question.takes] == [MISSING, False, False]
     with pytest.raises(TypeError):

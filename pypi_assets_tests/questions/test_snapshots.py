@@ -1,4 +1,4 @@
-"""All snapshots of a serial answer every question equally, or say which one can."""
+"""All snapshots of a serial give the same answer to every question, or name the snapshot that can answer."""
 
 import hashlib
 import re
@@ -60,24 +60,24 @@ VERSIONS = {"dependents": ("version", "excludes")}
 
 
 def variants(question: Question[Any]) -> Iterator[dict[str, object]]:
-    """Yield values of the parameters behind the first: each flag off and on, as far as they go together."""
+    """Yield valid combinations of the parameters after the first: each flag off and on."""
     flags = [one.name for one in question.takes[1:] if one.type is bool]
     for values in product((False, True), repeat=len(flags)):
-        given: dict[str, object] = dict(zip(flags, values, strict=True))
-        yield given
+        parameters: dict[str, object] = dict(zip(flags, values, strict=True))
+        yield parameters
         for name in VERSIONS.get(question.name, ()):
-            yield given | {name: "1"}
-        if given.get("transitive"):
-            yield given | {"depth": 1}
+            yield parameters | {name: "1"}
+        if parameters.get("transitive"):
+            yield parameters | {"depth": 1}
 
 
 def names_of(question: Question[Any]) -> list[str]:
-    """Return what a question is asked about."""
+    """Return the names to ask a question about."""
     return NAMES.get(question.name) or BY_ARGUMENT.get(question.argument) or [question.example, "demo", "unknown"]
 
 
 def subject(question: Question[Any], name: str) -> dict[str, Any]:
-    """Return the parameters that a name stands for."""
+    """Return the parameters for a name."""
     if question.has_body:
         return {question.takes[0].name: tuple(name.split())}
     return dict(question.split(name)) if question.split else {question.takes[0].name: name}
@@ -85,13 +85,13 @@ def subject(question: Question[Any], name: str) -> dict[str, Any]:
 
 def of_catalog() -> dict[str, bool]:
     """Return whether questions declare that they need a catalog, by the keys of `all_answers`."""
-    found = {}
+    needs_catalog = {}
     for question in all_questions():
         named = subject(question, names_of(question)[0])
         for values in variants(question):
-            with suppress(ParameterError):  # what does not go together
-                found[f"{question.name} {values}"] = question.needs_catalog(question.given(**named, **values))
-    return found
+            with suppress(ParameterError):  # invalid combination
+                needs_catalog[f"{question.name} {values}"] = question.needs_catalog(question.given(**named, **values))
+    return needs_catalog
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def published(storage: Storage) -> Iterator[OpenSet]:
 def answers(
     question: Question[Any], snapshot: Snapshot, values: dict[str, object], names: list[str]
 ) -> dict[str, object]:
-    """Return what a snapshot answers about each name."""
+    """Return a snapshot's answers about each name."""
     found: dict[str, object] = {}
     for name in ["0" if question.name == "hash" else "d"] if values.get("prefix") else names:
         named = subject(question, name.encode(errors="replace").decode())
@@ -119,15 +119,15 @@ def answers(
             continue
         results = list(answer.results)
         if question.name == "resolve" and (proof := results[0]["proof"]) is not None:
-            del proof["hints"]  # which name what is known today
+            del proof["hints"]  # these hints name what is known at the newest serial
         found[name] = answer.serial, results if not values.get("transitive") else sorted(map(str, results))
     return found
 
 
 def all_answers(snapshot: Snapshot, drawn: Random | None = None) -> dict[str, object]:
-    """Return the answers to all questions, or that the other snapshot has them.
+    """Return the answers to all questions, or None if only the other snapshot can answer.
 
-    Each is asked about all names, without flags and with all combinations, or if `drawn` is given with a few of these.
+    Each question is asked about all names, without flags and with all combinations. With `drawn`, a few are sampled.
     """
     found: dict[str, object] = {}
     for question in all_questions():
@@ -138,7 +138,7 @@ def all_answers(snapshot: Snapshot, drawn: Random | None = None) -> dict[str, ob
         for values in (plain, *(others if drawn is None else drawn.sample(others, min(_FEW, len(others))))):
             try:
                 found[f"{question.name} {values}"] = answers(question, snapshot, values, names)
-            except ParameterError:  # what does not go together
+            except ParameterError:  # invalid combination
                 continue
             except OtherSnapshotError:
                 found[f"{question.name} {values}"] = None
@@ -148,7 +148,7 @@ def all_answers(snapshot: Snapshot, drawn: Random | None = None) -> dict[str, ob
 @pytest.mark.parametrize("part", range(_PARTS))
 @settings(max_examples=examples(170 // _PARTS), suppress_health_check=[HealthCheck.too_slow])
 @given(batches=batches, seed=st.integers(0, 2**32 - 1))
-def test_every_question_has_one_answer_at_a_serial(part: int, batches: Any, seed: int) -> None:
+def test_questions_have_one_answer_at_a_serial(part: int, batches: Any, seed: int) -> None:
     of_both = {key.split()[0] for key, needs_catalog in of_catalog().items() if not needs_catalog} - OF_PUBLISHED
     with tempfile.TemporaryDirectory() as folder:
         small, storage = small_catalog(Path(folder)), open_storage((Path(folder) / "storage").as_uri())
@@ -168,7 +168,7 @@ def test_every_question_has_one_answer_at_a_serial(part: int, batches: Any, seed
         small.catalog.close()
 
 
-def test_each_question_is_answered_by_one_of_them_and_the_other_says_so(tmp_path: Path) -> None:
+def test_each_question_is_answered_or_referred_to_the_other_snapshot(tmp_path: Path) -> None:
     small, storage = small_catalog(tmp_path), open_storage((tmp_path / "storage").as_uri())
     small.add(1, filename="demo-1.0.tar.gz", project="demo", version="1.0", modules=("demo", "demo.a"))
     small.complete(1)
@@ -183,7 +183,7 @@ def test_each_question_is_answered_by_one_of_them_and_the_other_says_so(tmp_path
     small.catalog.close()
 
 
-def test_pages_of_beginnings_follow_each_other(tmp_path: Path) -> None:
+def test_pages_of_prefix_results_are_consecutive(tmp_path: Path) -> None:
     small, storage = small_catalog(tmp_path), open_storage((tmp_path / "storage").as_uri())
     for number, project in enumerate(("Demo.Pkg", "other", "third"), 1):
         small.add(number, filename=f"{project}-1.0.tar.gz", project=project, version="1.0", modules=("a", "ab", "b"))
