@@ -191,7 +191,9 @@ def test_truncated_range_is_retried(wheel: Wheel) -> None:
 @pytest.mark.parametrize(
     ("status", "error", "requests"), [(503, TransientError, 3), (404, NotOnIndexError, 1), (403, RefusedError, 1)]
 )
-def test_range_failures_have_the_usual_types(wheel: Wheel, status: int, error: type[Exception], requests: int) -> None:
+def test_range_failures_are_typed_as_for_other_requests(
+    wheel: Wheel, status: int, error: type[Exception], requests: int
+) -> None:
     wheel.misbehaves(answers_files(status))
     with wheel.open() as file:
         with pytest.raises(error, match=naming(status)):

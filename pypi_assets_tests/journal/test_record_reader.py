@@ -125,7 +125,7 @@ def serials_of(journal: Journal, wanted: RecordFilter = EVERY, **bounds: int) ->
     return found.since, found.through, [orjson.loads(line)["serial"] for line in found.lines]
 
 
-def test_latest_reads_complete_segments_from_the_end_within_the_bound(storage: Storage):
+def test_complete_segments_are_read_from_the_end_within_the_bound(storage: Storage):
     records = [simple_record(serial, "add file", f"p{serial % 3}") for serial in range(1, 41)]
     journal = write_streams(storage, {JournalStream.INDEX: records}, 40, cuts=(10, 20, 30))
     size = journal.manifest(journal.head("index"), 4).content_bytes

@@ -152,7 +152,7 @@ def test_invalid_list_of_names_is_rejected(written: Lines, sqlite_catalog: Catal
         (JournalStream.CONTENT, "metadata_version"),
     ],
 )
-def test_unstorable_text_is_cleaned_as_from_an_index(
+def test_null_character_in_a_text_is_replaced(
     written: Lines, catalog: Catalog, stream: JournalStream, field: str
 ) -> None:
     changed = written

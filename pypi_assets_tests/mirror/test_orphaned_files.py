@@ -59,7 +59,7 @@ def test_superseded_files_are_kept_for_the_grace_time(changing_origin: Origin, m
 
 
 @pytest.mark.parametrize("stream", [None, "observed"])
-def test_journal_that_the_source_stops_naming_is_kept(stream: str | None, origin: Origin, mirrors: Mirrors) -> None:
+def test_journal_missing_from_the_source_is_kept(stream: str | None, origin: Origin, mirrors: Mirrors) -> None:
     mirror = mirrors.of(origin.files.url)
     mirror.run()
     before = contents(mirror.storage)

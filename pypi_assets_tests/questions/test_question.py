@@ -118,7 +118,7 @@ def test_flag_is_an_option_and_a_query_parameter(subtests: pytest.Subtests) -> N
                 assert flags <= set(operation(question.name).parameters.__struct_fields__)
 
 
-def test_parameter_without_description_is_rejected() -> None:
+def test_undeclared_parameter_is_rejected() -> None:
     question: Question[object] = QUESTIONS["module"]
     assert [one.default for one in question.takes] == [MISSING, False, False]
     with pytest.raises(TypeError):

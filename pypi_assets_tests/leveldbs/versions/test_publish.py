@@ -160,7 +160,7 @@ def test_only_one_build_publishes_at_a_time(small: SmallCatalog, storage: Storag
         assert build(small, storage, "depgraph").published
 
 
-def test_build_without_input_list_is_repeated_under_another_number(
+def test_build_without_input_list_is_repeated_in_another_directory(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*_: object) -> None:

@@ -73,7 +73,7 @@ def test_deep_verification_detects_a_version_that_differs_from_its_inputs(
 HASHES = DATASETS["hashes"]
 
 
-def test_missing_version_with_dumps_needs_an_update(storage: Storage) -> None:
+def test_missing_version_error_with_dumps_names_the_update(storage: Storage) -> None:
     error = no_version(HASHES, storage)
     assert type(error) is NoVersionError
     assert mentions(str(error), "hashes", storage.url, "pypi-assets leveldb update")
