@@ -40,7 +40,7 @@ def clients(journaled: Published, journaled_client: served.Client) -> Iterator[d
 
 def records(journaled: Published, wanted: RecordFilter) -> list[dict[str, Any]]:
     """Return the matching records, with times as text."""
-    matching = [one for one in records_of(Journal(journaled.storage)) if wanted.wants(one)]
+    matching = [record for record in records_of(Journal(journaled.storage)) if wanted.wants(record)]
     return [
         {**one, "time": one["at"] and f"{datetime.fromtimestamp(one['at'], UTC):%Y-%m-%dT%H:%M:%SZ}"}
         for one in matching

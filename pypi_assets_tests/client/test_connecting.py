@@ -206,7 +206,7 @@ def test_catalog_only_list_can_be_continued_in_another_client(clients: dict[str,
 def test_search_of_the_whole_index_is_one_list(clients: dict[str, Client], subtests: pytest.Subtests) -> None:
     for kind, client in clients.items():
         with subtests.test(kind=kind):
-            whole = [one["normalized"] for one in client.dependents("pyyaml", transitive=True)]
+            whole = [dependent["normalized"] for dependent in client.dependents("pyyaml", transitive=True)]
             assert whole == ["demo", "other-app"]
             if kind != "http":  # its stream has no pages
                 cut = client.dependents("pyyaml", transitive=True, page_size=1)
@@ -249,8 +249,8 @@ def test_unread_results_hold_no_connection(clients: dict[str, Client], published
 
 def test_version_named_like_a_route_is_an_error(clients: dict[str, Client]) -> None:
     assert list(clients["storage"].release("demo", "dependents")) == []
-    routes = [one.path for one in all_questions() if one.path is not None]
-    steps = [one.rpartition("/")[2] for one in routes if one.startswith("/v1/projects/{project}/")]
+    routes = [question.path for question in all_questions() if question.path is not None]
+    steps = [route.rpartition("/")[2] for route in routes if route.startswith("/v1/projects/{project}/")]
     assert len(steps) > 3
     for step in steps:
         if step != "{version}":

@@ -38,7 +38,7 @@ def test_methods_match_the_registry() -> None:
     for question in all_questions():
         signature = inspect.signature(getattr(Client, question.name.replace("-", "_")))
         paged = ["page_size", "cursor"] if question.sort_key else []
-        assert list(signature.parameters) == ["self", *(one.name for one in question.takes), *paged]
+        assert list(signature.parameters) == ["self", *(parameter.name for parameter in question.takes), *paged]
 
 
 @pytest.mark.nightly

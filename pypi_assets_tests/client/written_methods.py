@@ -42,12 +42,12 @@ class Questions:
 def written() -> str:
     """Return the text of the module."""
     questions = list(all_questions())
-    kinds = sorted({(kind.__module__, kind.__name__) for one in questions for kind in result_kinds(one)})
+    kinds = sorted({(kind.__module__, kind.__name__) for question in questions for kind in result_kinds(question)})
     modules: dict[str, list[str]] = {}
     for module, name in kinds:
         modules.setdefault(module, []).append(name)
     imports = "".join(f"    from {module} import {', '.join(names)}\n" for module, names in modules.items())
-    text = _HEAD + imports + _CLASS + "".join("\n" + "\n".join(_method(one)) + "\n" for one in questions)
+    text = _HEAD + imports + _CLASS + "".join("\n" + "\n".join(_method(question)) + "\n" for question in questions)
     command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(FILE), "-"]
     return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
 
@@ -59,8 +59,8 @@ def result_kinds(question: Question[Any]) -> list[type[Any]]:
 
 
 def _method(question: Question[Any]) -> Iterator[str]:
-    required = [one for one in question.takes if one.is_required]
-    others = [one for one in question.takes if not one.is_required]
+    required = [parameter for parameter in question.takes if parameter.is_required]
+    others = [parameter for parameter in question.takes if not parameter.is_required]
     kinds = " | ".join(kind.__name__ for kind in result_kinds(question))
     paged = ("page_size: int | None = None", "cursor: str | None = None") if question.sort_key else ()
     options = [*(f"{one.name}: {_type(one)} = {one.default!r}" for one in others), *paged]
@@ -77,7 +77,7 @@ def _method(question: Question[Any]) -> Iterator[str]:
     if paged:
         yield from _wrapped("`page_size`: the number of results in a request. `cursor`: the position to continue at.")
     yield '        """'
-    values = "{" + ", ".join(f'"{one.name}": {one.name}' for one in question.takes) + "}"
+    values = "{" + ", ".join(f'"{parameter.name}": {parameter.name}' for parameter in question.takes) + "}"
     pages = ", page_size, cursor" if paged else ""
     yield f'        return self._ask("{question.name}", {values}{pages})'
 

@@ -75,7 +75,7 @@ def hook(receiver: Receiver, name: str = "one", **parts: list[str]) -> Webhook:
 
 def rest(catalog: Catalog) -> list[tuple[str, int, bool]]:
     with catalog.read() as connection:
-        return [(one.project, one.attempts, one.is_dead) for one in letters_of(connection)]
+        return [(letter.project, letter.attempts, letter.is_dead) for letter in letters_of(connection)]
 
 
 def test_records_after_the_first_poll_are_received_in_order(
@@ -87,7 +87,7 @@ def test_records_after_the_first_poll_are_received_in_order(
     assert deliver(catalog, growing.journal, hooks, sender) == [Delivered("one", 3, 0, 0, 0)]
     for project in ("p0", "p1", "p2"):
         assert receiver.serials(project) == growing.serials(project)
-    assert {one["webhook"] for one in receiver.letters} == {"one"}
+    assert {letter["webhook"] for letter in receiver.letters} == {"one"}
     assert deliver(catalog, growing.journal, hooks, sender) == [Delivered("one", 0, 0, 0, 0)]
     with catalog.read() as connection:
         consumer = find_consumer(connection, "webhook one")
@@ -123,7 +123,7 @@ def test_webhook_receives_only_matching_records(catalog: Catalog, growing: Growi
     deliver(catalog, growing.journal, hooks, sender)
     growing.grow(20)
     deliver(catalog, growing.journal, hooks, sender)
-    assert {one["project"] for one in receiver.letters} == {"p1"}
+    assert {letter["project"] for letter in receiver.letters} == {"p1"}
     assert receiver.serials("p1") == growing.serials("p1")
 
 
@@ -180,7 +180,7 @@ def test_redacted_records_in_waiting_letters_are_not_delivered(
     receiver.status = lambda _body: 200
     received = len(receiver.letters)
     deliver(catalog, growing.journal, hooks, sender)
-    letters = {one["changes"][0]["serial"]: one for one in receiver.letters[received:]}
+    letters = {letter["changes"][0]["serial"]: letter for letter in receiver.letters[received:]}
     assert {serial: one["project"] for serial, one in letters.items()} == {4: None, 5: "p2", 6: "p0"}
     kinds = {
         serial: (change["kind"], change.get("reason")) for serial, one in letters.items() for change in one["changes"]
@@ -282,14 +282,14 @@ def test_letters_are_bounded_and_have_one_project_each():
     for record in small + large + huge:
         record["stream"] = "index"
     letters = list(letters_of_records([*small, *large, *huge, *small[:1]]))
-    assert {one.project for one in letters} == {"p0", "p1"}
-    assert all(len(one.content) < delivering.MOST_BODY_BYTES * 1.1 for one in letters)
-    of_p0 = [record for one in letters if one.project == "p0" for record in orjson.loads(one.content)]
+    assert {letter.project for letter in letters} == {"p0", "p1"}
+    assert all(len(letter.content) < delivering.MOST_BODY_BYTES * 1.1 for letter in letters)
+    of_p0 = [record for letter in letters if letter.project == "p0" for record in orjson.loads(letter.content)]
     assert [record["serial"] for record in of_p0] == [2, 4, 6, 8, 9, 10, 11, 12]
     assert of_p0[-1]["is_cut"]
     assert "modules" not in of_p0[-1]
     assert of_p0[-2]["modules"] == large[-1]["modules"]
-    for one, two in pairwise(one.cursor for one in letters if one.project == "p0"):
+    for one, two in pairwise(letter.cursor for letter in letters if letter.project == "p0"):
         assert one != two
 
 
@@ -302,7 +302,7 @@ def test_two_concurrent_processes_deliver_each_letter_in_order(
     is_over = threading.Event()
 
     def delivered() -> int:
-        return sum(len(one["changes"]) for one in receiver.letters)
+        return sum(len(letter["changes"]) for letter in receiver.letters)
 
     def run() -> None:
         while not is_over.is_set():

@@ -18,7 +18,11 @@ def records(published: Published) -> list[dict]:
 
 def found(published: Published, **parts: list[str]) -> list[tuple]:
     wanted = RecordFilter.parse(**parts)
-    return [(one["stream"], one["kind"], one["normalized"]) for one in records(published) if wanted.wants(one)]
+    return [
+        (record["stream"], record["kind"], record["normalized"])
+        for record in records(published)
+        if wanted.wants(record)
+    ]
 
 
 def test_empty_filter_matches_all_records(journaled: Published):
@@ -96,7 +100,7 @@ def test_non_ascii_name_matches_any_encoding():
 
 
 def test_all_written_kinds_are_known(journaled: Published):
-    assert {(one["stream"], one["kind"]) for one in records(journaled)} <= {
+    assert {(record["stream"], record["kind"]) for record in records(journaled)} <= {
         (stream, kind) for stream, kinds in KINDS.items() for kind in kinds
     }
 

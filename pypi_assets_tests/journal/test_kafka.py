@@ -123,7 +123,7 @@ def test_each_record_is_a_message_in_its_topic_keyed_by_project(catalog: Catalog
         assert message.timestamp()[1] == record["at"] * 1000
         partitions[message.topic(), message.key()].add(message.partition())
         by_project[message.topic(), message.key()].append(place(message))
-    assert {len(one) for one in partitions.values()} == {1}
+    assert {len(partition) for partition in partitions.values()} == {1}
     assert all(places == sorted(places) for places in by_project.values())
 
 

@@ -18,7 +18,7 @@ def write(catalog: Catalog, storage: Storage) -> None:
 
 
 def published(storage: Storage) -> dict[str, bytes]:
-    return {one.path: storage.get(one.path) for one in storage.list("journal") if "open-" not in one.path}
+    return {file.path: storage.get(file.path) for file in storage.list("journal") if "open-" not in file.path}
 
 
 # Two kill points for each put: two segments, the open segment of the index and its head, and a manifest and a head of

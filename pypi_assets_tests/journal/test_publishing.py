@@ -69,7 +69,7 @@ def fill(small: SmallCatalog) -> None:
 
 
 def published(storage: Storage) -> dict[str, bytes]:
-    return {one.path: storage.get(one.path) for one in storage.list("journal")}
+    return {file.path: storage.get(file.path) for file in storage.list("journal")}
 
 
 @pytest.mark.nightly
@@ -152,7 +152,7 @@ def test_segments_after_the_last_complete_cell_are_replaced(
     assert (head.end, head.through) == (30, 40)
     [last] = list(Journal(storage).segments(head, 30))
     assert len(list(read_lines(storage, last))) == 10
-    assert [one.path for one in storage.list("journal/index") if "open-" in one.path] == [segment_path(last)]
+    assert [file.path for file in storage.list("journal/index") if "open-" in file.path] == [segment_path(last)]
 
 
 @pytest.mark.nightly
@@ -181,6 +181,6 @@ def test_later_catalog_has_the_same_index_stream_from_its_start(small: SmallCata
     theirs = Journal(other)
     head, their_head = ours.head("index"), theirs.head("index")
     assert (their_head.start, their_head.end) == (13, 40)
-    own = {one.serials: one.sha256 for one in ours.segments(head, 20)}
-    assert own == {one.serials: one.sha256 for one in theirs.segments(their_head, 20)}
+    own = {segment.serials: segment.sha256 for segment in ours.segments(head, 20)}
+    assert own == {segment.serials: segment.sha256 for segment in theirs.segments(their_head, 20)}
     assert SerialRange(20, 30) in own

@@ -50,7 +50,7 @@ def test_reader_from_any_cursor_misses_nothing(of_streams: list[list[int]], cuts
 def test_journal_that_begins_later_is_rejected_by_name(storage: Storage) -> None:
     journal = write_streams(storage, drawn([[12], [], []]), 20, start=10)
     assert journal.through(["index"]) == 20
-    assert [one["serial"] for one in records_of(journal, Cursor.after_serial(10))] == [12]
+    assert [record["serial"] for record in records_of(journal, Cursor.after_serial(10))] == [12]
     with pytest.raises(NoJournalError, match=naming(10, 9)):
         records_of(journal, Cursor.after_serial(9))
 

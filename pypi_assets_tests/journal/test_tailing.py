@@ -50,7 +50,7 @@ def read_all(tail: Tail, after: Cursor, wanted: RecordFilter, limit: int, **boun
 
 def test_tail_from_any_cursor_in_any_batches_is_complete_and_ordered(storage: Storage):
     journal = three_streams(storage)
-    every = [Cursor.of(one) for one in records_of(journal)]
+    every = [Cursor.of(record) for record in records_of(journal)]
     assert len(every) == 60 * 2 + 30 + 20
     assert all(one < two for one, two in pairwise(every))
     for after in [Cursor(0, 0, 0), *every[::7], Cursor.after_serial(40), every[-1]]:
@@ -62,9 +62,9 @@ def test_rare_project_is_found_in_bounded_batches(storage: Storage):
     journal = three_streams(storage)
     wanted = RecordFilter.parse(projects=["project-3"], streams=["index", "content"])
     every = [
-        Cursor.of(one)
-        for one in records_of(journal)
-        if one["normalized"] == "project-3" and one["stream"] != "observed"
+        Cursor.of(record)
+        for record in records_of(journal)
+        if record["normalized"] == "project-3" and record["stream"] != "observed"
     ]
     tail = Tail(journal)
     first = tail.batch(beginning(journal), wanted, 10, most_looked_at=3)
@@ -82,7 +82,7 @@ def test_scan_is_resumed_at_its_position(storage: Storage):
     read_all(tail, Cursor(0, 0, 0), EVERY, 2)
     assert len(opened) == 12  # each segment of each stream once
     again = tail.batch(Cursor(0, 0, 0), EVERY, 2)  # a repeated request starts again
-    assert [cursor for cursor, _ in again.lines] == [Cursor.of(one) for one in records_of(journal)[:2]]
+    assert [cursor for cursor, _ in again.lines] == [Cursor.of(record) for record in records_of(journal)[:2]]
 
 
 @pytest.mark.parametrize("bounds", [{"most_looked_at": 3}, {"most_seconds": -1}])
@@ -162,7 +162,7 @@ def test_start_position_has_several_forms(journaled: Published):
     assert cursor_since("7", journal, None) == Cursor.after_serial(7)
     assert cursor_since("now", journal, None) == Cursor.after_serial(through)
     assert cursor_since("2020-01-01", journal, journaled.catalog) == beginning(journal) == Cursor.after_serial(0)
-    at = {one["serial"]: one["at"] for one in records_of(journal, streams=("index",))}
+    at = {record["serial"]: record["at"] for record in records_of(journal, streams=("index",))}
     since = cursor_since("2026-03-03", journal, journaled.catalog)
     assert at[since.serial] <= 1_772_496_000 < at[since.serial + 1]
 

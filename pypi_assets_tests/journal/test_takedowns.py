@@ -101,7 +101,7 @@ def test_redaction_applies_to_later_records_and_is_announced(small: SmallCatalog
     require_sound(storage)
     small.complete(40)
     list(write_missing(small.catalog, storage))
-    [announced] = [one for one in records(storage) if one["kind"] == "records taken down"]
+    [announced] = [record for record in records(storage) if record["kind"] == "records taken down"]
     assert announced["of_serial"] == 10
     SCHEMA.validate(announced)
     [row] = all_takedowns_of(small)
@@ -124,10 +124,10 @@ def test_release_file_or_record_can_be_redacted(small: SmallCatalog, storage: St
     assert with_secrets(storage, b"secret-10.0") == with_secrets(storage, b"other-20.0") == []
     assert with_secrets(storage, b"secret-20.0")
     assert with_secrets(storage, b"other-10.0")
-    left = next(one for one in records(storage) if one.get("filename") == "secret-20.0.tar.gz")
+    left = next(record for record in records(storage) if record.get("filename") == "secret-20.0.tar.gz")
     place = f"{left['stream']}:{left['serial']}:{left['ordinal']}"
     assert take(small, storage, wanted_takedown("x", record=place)) == 1
-    shown = next(one for one in records(storage) if Cursor.of(one) == Cursor.of(left))
+    shown = next(record for record in records(storage) if Cursor.of(record) == Cursor.of(left))
     assert (shown["kind"], shown["project"]) == (TAKEN_DOWN, "secret")
     assert take(small, storage, wanted_takedown("y", "secret", hides_name=True)) > 0
     assert with_secrets(storage) == []
@@ -169,10 +169,10 @@ def test_next_writer_completes_a_redaction_killed_at_any_write(small: SmallCatal
     assert step > 5
     require_sound(storage)
     list(write_missing(small.catalog, storage))
-    assert [one.done_at is not None for one in all_takedowns_of(small)] == [True]
+    assert [takedown.done_at is not None for takedown in all_takedowns_of(small)] == [True]
     small.complete(30)
     list(write_missing(small.catalog, storage))
-    assert [one["of_serial"] for one in records(storage) if one["kind"] == "records taken down"] == [10]
+    assert [record["of_serial"] for record in records(storage) if record["kind"] == "records taken down"] == [10]
     require_sound(storage)
 
 

@@ -56,7 +56,7 @@ def write_streams(
         begin, previous = start, None
         for number, end in enumerate(ends, 1):
             serials = SerialRange(begin, end)
-            some = [one for one in records if one["serial"] in serials]
+            some = [record for record in records if record["serial"] in serials]
             manifest = SegmentManifest.of(write_segment(storage, stream, 1, serials, some), number, previous)
             write_manifest(storage, manifest)
             begin, previous = end, manifest.digest

@@ -38,8 +38,8 @@ def test_prefix_results_are_ordered(publisher: Publisher) -> None:
         stream = modules.modules("demo")
         assert (stream.version, stream.serial) == (1, 100)
         assert [(one["module"], one["project"]) for one in stream] == [("demo", "demo"), ("demo.b", "demo-b")]
-        assert [one["module"] for one in modules.modules("demo.")] == ["demo.b"]
-        assert [one["module"] for one in modules.modules()] == ["demo", "demo.b"]
+        assert [module["module"] for module in modules.modules("demo.")] == ["demo.b"]
+        assert [module["module"] for module in modules.modules()] == ["demo", "demo.b"]
         assert list(modules.modules("x")) == []
 
 
@@ -81,7 +81,7 @@ def test_commands_have_the_projects_that_install_them(publisher: Publisher) -> N
         stream = reader.commands("demo.")
         assert (stream.version, stream.serial) == (reader.version, publisher.serial)
         assert [(one["command"], one["normalized"]) for one in stream] == [("demo.b", "demo-b")]
-        assert [one["command"] for one in reader.commands()] == ["demo", "demo", "demo.b", "other"]
+        assert [command["command"] for command in reader.commands()] == ["demo", "demo", "demo.b", "other"]
         assert reader.command("dem").results == ()
         assert list(reader.commands("x")) == []
 
@@ -143,10 +143,10 @@ def test_hashes_and_prefixes_find_live_files(publisher: Publisher) -> None:
         )
         assert reader.file("00" * 32).results == ()
         by_hash = sorted(hashes, key=hashes.__getitem__)
-        assert [one["filename"] for one in reader.files()] == by_hash
+        assert [file["filename"] for file in reader.files()] == by_hash
         for name, sha256 in hashes.items():
             for length in (8, 64):
-                assert [one["filename"] for one in reader.files(sha256[:length].upper())] == [name]
+                assert [file["filename"] for file in reader.files(sha256[:length].upper())] == [name]
         with pytest.raises(LookupNameError):
             reader.file("demo")
         with pytest.raises(LookupNameError):

@@ -37,9 +37,12 @@ from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 def test_prefix_results_are_ordered(publisher: Publisher) -> None:
     with open_latest("depgraph", publisher.storage) as depgraph:
-        assert [one["filename"] for one in depgraph.projects("DEMO_")] == ["demo_b-1.0.tar.gz"]
+        assert [row["filename"] for row in depgraph.projects("DEMO_")] == ["demo_b-1.0.tar.gz"]
         assert len(list(depgraph.projects())) == 2
-        found = [(one["required"], one["normalized"], one["extra"]) for one in depgraph.all_dependents("b")]
+        found = [
+            (dependent["required"], dependent["normalized"], dependent["extra"])
+            for dependent in depgraph.all_dependents("b")
+        ]
         assert found == [("b-c", "demo", ["1.0"]), ("base", "demo", []), ("base", "demo-b", [])]
 
 
@@ -71,7 +74,7 @@ def test_catalog_rows_answer_as_a_version_does() -> None:
     assert [one["version"] for one in found] == ["1.9", "1.9.0", "1.10"]
     assert {(one["project"], one["normalized"]) for one in found} == {("Demo", "demo")}
     assert set(found[0]) == set(Distribution.__annotations__)
-    assert [one["version"] for one in distributions_of(rows, "v1.9")] == ["1.9", "1.9.0"]
+    assert [distribution["version"] for distribution in distributions_of(rows, "v1.9")] == ["1.9", "1.9.0"]
     assert distributions_of(rows, "2") == distributions_of([]) == []
 
 
@@ -147,7 +150,7 @@ def test_caller_that_stops_early_reads_no_further_projects(
     with open_latest(DepgraphReader, publisher.storage) as depgraph:
         results = iter(depgraph.latest_dependents("base"))
         assert (next(results)["normalized"], read) == ("demo", ["demo"])
-        assert [one["normalized"] for one in results] == ["demo-b"]
+        assert [result["normalized"] for result in results] == ["demo-b"]
     assert read == ["demo", "demo-b"]
 
 
@@ -213,7 +216,7 @@ def test_most_required_projects_have_files_and_the_most_dependents(tmp_path: Pat
             assert depgraph.most_required(most) == expected[:most]
             twos = [one for one in expected if one[0].startswith("p2")]
             assert depgraph.most_required(most, "P2") == twos[:most]
-        assert depgraph.most_required(9, "p2", most_scanned=2) == [one for one in twos if one[0] in ("p2", "p20")]
+        assert depgraph.most_required(9, "p2", most_scanned=2) == [two for two in twos if two[0] in ("p2", "p20")]
 
 
 def test_catalog_releases_answer_as_a_version_does() -> None:

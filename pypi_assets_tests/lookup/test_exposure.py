@@ -80,7 +80,9 @@ def test_affected_pins_of_solutions_are_found(tmp_path: Path) -> None:
 
 def newest_allowed(requirements: list[Requirement], files: Files) -> str | None:
     """Return the newest allowed version by `packaging`, from the installable files of `base` if there are any."""
-    specifier = SpecifierSet(",".join(str(one.specifier) for one in requirements if one.specifier))
+    specifier = SpecifierSet(
+        ",".join(str(requirement.specifier) for requirement in requirements if requirement.specifier)
+    )
     yanked: dict[str, bool] = {}
     of_base = {one: is_yanked for one, (is_yanked, _) in files.items() if one[0] == "base"}
     taken = {one: is_yanked for one, is_yanked in of_base.items() if one[2] != REJECTED} or of_base
@@ -106,9 +108,13 @@ def test_exposure_matches_a_search_over_all_rows(files: Files, affected: set[str
     expected = set()
     for project, (_, lists) in model.newest.items():
         for requires in lists:
-            of_base = [one for one in requires if one != "-" and canonicalize_name(Requirement(one).name) == "base"]
-            for some in environments([one for one in of_base if Requirement(one).url is None]):
-                allowed = newest_allowed(some, files) if some else None
+            of_base = [
+                requirement
+                for requirement in requires
+                if requirement != "-" and canonicalize_name(Requirement(requirement).name) == "base"
+            ]
+            for environment in environments([one for one in of_base if Requirement(one).url is None]):
+                allowed = newest_allowed(environment, files) if environment else None
                 if allowed and project != "base" and any(Version(allowed) == Version(one) for one in affected):
                     expected.add((project, Version(allowed)))
     with tempfile.TemporaryDirectory() as folder:

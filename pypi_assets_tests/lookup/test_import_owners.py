@@ -96,7 +96,7 @@ def test_uninstallable_releases_are_not_counted(snapshot: PublishedSnapshot, sma
     assert published == owners(CatalogSnapshot(small.catalog, 100), names)
     [app] = published[0]["candidates"]
     assert (app["versions"], app["reasons"]["releases"], app["reasons"]["newest_provides"]) == (["1.0"], 1, True)
-    assert [one["project"] for one in published[2]["candidates"]] == ["tool"]
+    assert [candidate["project"] for candidate in published[2]["candidates"]] == ["tool"]
 
 
 @pytest.mark.parametrize(
@@ -132,9 +132,9 @@ def test_candidates_have_reasons(snapshot: PublishedSnapshot) -> None:
 
 def test_junk_roots_and_declared_names_are_named(snapshot: PublishedSnapshot) -> None:
     tests, declared, undeclared = owners(snapshot, ["tests.unit", "new", "new_tests"])
-    assert [one["reasons"]["junk_root"] for one in tests["candidates"]] == [True]
-    assert [one["reasons"]["declared"] for one in declared["candidates"]] == [True]
-    assert [one["reasons"]["declared"] for one in undeclared["candidates"]] == [False]
+    assert [candidate["reasons"]["junk_root"] for candidate in tests["candidates"]] == [True]
+    assert [candidate["reasons"]["declared"] for candidate in declared["candidates"]] == [True]
+    assert [candidate["reasons"]["declared"] for candidate in undeclared["candidates"]] == [False]
 
 
 def test_batch_is_answered_in_order(snapshot: PublishedSnapshot) -> None:
@@ -188,7 +188,9 @@ def test_owners_match_the_serial(tmp_path: Path) -> None:
     def found(serial: int, name: str) -> tuple[str | None, list[tuple[str, int]]]:
         [one] = owners(CatalogSnapshot(small.catalog, serial), [name])
         candidates = one["candidates"]
-        return one["module"], [(each["normalized"], each["reasons"]["dependents"]) for each in candidates]
+        return one["module"], [
+            (candidate["normalized"], candidate["reasons"]["dependents"]) for candidate in candidates
+        ]
 
     assert found(0, "demo") == (None, [])
     assert found(1, "demo.a.b") == ("demo.a", [("first", 0)])
@@ -198,6 +200,8 @@ def test_owners_match_the_serial(tmp_path: Path) -> None:
     assert found(10, "user") == (None, [])
     several = owners(CatalogSnapshot(small.catalog, 3), ["demo", "demo.a", "user", "demo"])
     assert several == [
-        one for name in ("demo", "demo.a", "user", "demo") for one in owners(CatalogSnapshot(small.catalog, 3), [name])
+        owner
+        for name in ("demo", "demo.a", "user", "demo")
+        for owner in owners(CatalogSnapshot(small.catalog, 3), [name])
     ]
     small.catalog.close()

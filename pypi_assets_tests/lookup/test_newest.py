@@ -27,7 +27,7 @@ def chosen(versions: dict[str, bool]) -> set[str]:
     good = [one for one in parsed if not versions[one]]
     for candidates in ([one for one in good if not parsed[one].is_prerelease], good):
         if candidates:
-            newest = max(parsed[one] for one in candidates)
+            newest = max(parsed[candidate] for candidate in candidates)
             return {one for one in parsed if parsed[one] == newest}
     no_versions = {one for one in versions if one not in parsed and not versions[one]}
     if no_versions:

@@ -67,7 +67,7 @@ def test_names_and_prefixes_find_providers(tmp_path: Path) -> None:
 def test_names_and_providers_are_read(publisher: Publisher) -> None:
     publisher.publish()
     with open_latest(ModulesReader, publisher.storage) as modules:
-        assert [one.normalized for one in modules.some_providers("demo", 9)] == ["demo", "other"]
+        assert [provider.normalized for provider in modules.some_providers("demo", 9)] == ["demo", "other"]
         assert modules.some_providers("demo", 1) == [Provider("demo", "demo", "demo", ["1.0"])]
         assert modules.names_of("Demo_B", 9) == ["demo.b"]
         assert modules.names_of("demo", 0) == modules.names_of("nope", 9) == modules.some_providers("nope", 9) == []

@@ -113,9 +113,9 @@ def test_threads_get_answers_while_versions_are_published(publisher: Publisher) 
         try:
             while not end.is_set():
                 answer = reader.module("demo")
-                releases = [len(one["versions"]) for one in answer.results if one["project"] == "other"]
+                releases = [len(result["versions"]) for result in answer.results if result["project"] == "other"]
                 assert releases == ([(answer.serial - 100) // 10] if answer.serial > 100 else [])
-                assert all(one["module"].startswith("demo") for one in reader.modules("demo"))
+                assert all(module["module"].startswith("demo") for module in reader.modules("demo"))
                 versions.add(answer.serial)
         except (AssertionError, LeveldbError) as error:
             problems.append(error)

@@ -124,7 +124,9 @@ def checked_rows(found: list[Any], model: Model, name: str) -> dict[str, int]:
         assert row["version"] == model.newest[row["normalized"]][0]
         assert (row["chain"][0], row["chain"][-1], len(row["chain"])) == (row["required"], name, row["depth"])
         assert row["required"] == name or depths[row["required"]] == row["depth"] - 1
-        assert all(canonicalize_name(Requirement(one).name) == row["required"] for one in row["requirements"])
+        assert all(
+            canonicalize_name(Requirement(requirement).name) == row["required"] for requirement in row["requirements"]
+        )
         assert row["requirements"]
         depths[row["normalized"]] = row["depth"]
     assert len(depths) == len(found)
@@ -261,10 +263,13 @@ NEWEST_FILES: Files = {
 
 
 def found_in(graph: NewestRequirements, projects: tuple[str, ...]) -> list[object]:
-    newest = [one and (one.version, [tuple(some) for some in one.requirements]) for one in graph.newest(projects)]
+    newest = [
+        one and (one.version, [tuple(requirement) for requirement in one.requirements])
+        for one in graph.newest(projects)
+    ]
     return [
         *newest,
-        *(sorted(graph.versions(one)) for one in projects),
+        *(sorted(graph.versions(project)) for project in projects),
         *(list(graph.requiring(one)) for one in "abmt"),
     ]
 

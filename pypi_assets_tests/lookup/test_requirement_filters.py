@@ -86,7 +86,7 @@ def environments(requirements: list[str]) -> list[list[Requirement]]:
 def test_filters_match_a_search_over_environments(drawn: list[tuple[str, str]], version: str):
     requirements = [f"base{specifier}{marker}" for specifier, marker in drawn]
     lists = requirements_of("base", [["other<1", *requirements], ["base-2"]])
-    applied = [some for some in environments(requirements) if some]
+    applied = [environment for environment in environments(requirements) if environment]
     verdicts = {all(one.specifier.contains(version, prereleases=True) for one in some) for some in applied}
     assert (accepting(lists, Version(version)) is not None) == (True in verdicts)
     assert (excluding(lists, Version(version)) is not None) == (False in verdicts)

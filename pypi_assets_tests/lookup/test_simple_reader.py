@@ -87,7 +87,7 @@ def test_files_have_their_metadata_source(reader: SimpleReader) -> None:
     answer = reader.files("demo")
     assert (answer.serial, len(answer.results)) == (9, 4)
     assert answer.results[0]["url"] == "https://files.example.org/odd"
-    assert {one["metadata_by"] for one in answer.results} == {None}
+    assert {result["metadata_by"] for result in answer.results} == {None}
     assert reader.files("nope").results == ()
     assert reader.suggest("dmeo") == ("demo",)
 

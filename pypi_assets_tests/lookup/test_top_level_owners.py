@@ -48,7 +48,9 @@ def test_each_top_level_name_has_its_candidates(
     for (name, count, junk, best), found in zip(lines, owners(snapshot, NAMES), strict=True):
         candidates = found["candidates"]
         assert (found["module"], count, junk) == (name, len(candidates), int(name == "tests"))
-        assert best == [[one["project"], one["score"], one["reasons"]["dependents"]] for one in candidates]
+        assert best == [
+            [candidate["project"], candidate["score"], candidate["reasons"]["dependents"]] for candidate in candidates
+        ]
 
 
 def test_compression_is_deterministic_and_candidates_are_limited(snapshot: PublishedSnapshot, tmp_path: Path) -> None:

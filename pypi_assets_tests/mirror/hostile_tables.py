@@ -48,7 +48,7 @@ def entries(*pairs: tuple[bytes, bytes]) -> bytes:
         restarts.append(len(content))
         content += varint(0) + varint(len(key)) + varint(len(value)) + key + value
     restarts = restarts or [0]
-    return content + b"".join(struct.pack("<I", one) for one in restarts) + struct.pack("<I", len(restarts))
+    return content + b"".join(struct.pack("<I", restart) for restart in restarts) + struct.pack("<I", len(restarts))
 
 
 def footer(metaindex: tuple[int, int], index: tuple[int, int]) -> bytes:
@@ -99,7 +99,7 @@ def tamper(storage: Storage, dataset: str, change: object) -> None:
     listed = re.sub("# manifest sha256: .*", f"# manifest sha256: {hashlib.sha256(content).hexdigest()}", listed)
     storage.put(list_path, listed.encode())
     state = orjson.loads(storage.get(PUBLISHED))
-    for one in state["leveldbs"][dataset]:
-        if one["path"] == list_path:
-            one |= {"size": len(listed), "sha256": hashlib.sha256(listed.encode()).hexdigest()}
+    for leveldb in state["leveldbs"][dataset]:
+        if leveldb["path"] == list_path:
+            leveldb |= {"size": len(listed), "sha256": hashlib.sha256(listed.encode()).hexdigest()}
     storage.put(PUBLISHED, orjson.dumps(state))

@@ -81,8 +81,8 @@ def test_stream_is_followed_and_extended() -> None:
         source, head = chain(texts(count), opened=record(count * WIDTH + 1, "ignored"))
         follow(source, head, held)
         assert read_head(held, "index") == head
-        published = {one.path: source.get(one.path) for one in source.list()}
-        assert published.items() <= {one.path: held.get(one.path) for one in held.list()}.items()
+        published = {file.path: source.get(file.path) for file in source.list()}
+        assert published.items() <= {file.path: held.get(file.path) for file in held.list()}.items()
 
 
 def test_first_difference_of_a_fork_is_named(subtests: pytest.Subtests) -> None:
@@ -92,11 +92,11 @@ def test_first_difference_of_a_fork_is_named(subtests: pytest.Subtests) -> None:
                 if first > min(held_count, count):
                     continue
                 held, _ = chain(texts(held_count))
-                before = {one.path: held.get(one.path) for one in held.list()}
+                before = {file.path: held.get(file.path) for file in held.list()}
                 source, head = chain(texts(count, other_from=first))
                 with pytest.raises(ForkError, match=naming("index", first, (first - 1) * WIDTH)):
                     follow(source, head, held)
-                assert {one.path: held.get(one.path) for one in held.list()} == before
+                assert {file.path: held.get(file.path) for file in held.list()} == before
 
 
 def test_shorter_chain_lags_and_is_not_a_fork() -> None:

@@ -321,7 +321,7 @@ def test_storage_of_a_catalog_or_another_index_is_rejected(origin: Origin, mirro
     require_owner(crawled.storage, origin.published.index.url)  # as a crawl does before anything is published
     with pytest.raises(MirrorError):
         crawled.run()
-    assert [one.path for one in crawled.storage.list()] == ["index.json"]
+    assert [file.path for file in crawled.storage.list()] == ["index.json"]
     other = mirrors.of(origin.files.url)
     other.run()
     other.storage.put("index.json", b'{"index_url": "https://other.example/simple/"}')

@@ -118,7 +118,7 @@ def test_catalog_wins_over_a_mirror_that_starts_at_the_same_time(changing_origin
     changing_origin.files.before = begin_catalog
     with pytest.raises(MirrorError):
         mirror.run()
-    assert [one.path for one in mirror.storage.list()] == [OWNER]
+    assert [file.path for file in mirror.storage.list()] == [OWNER]
     assert require_claimable(mirror.storage, catalog) == catalog
     with pytest.raises(MirrorError):
         mirror.run()

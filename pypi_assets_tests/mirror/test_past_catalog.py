@@ -159,7 +159,7 @@ def test_replay_catches_up_on_start_and_wake_up_and_continues_after_errors(
 
     mirror = mirrors.of(changing_origin.storage.url)
     mirror.run()
-    segment = next(one.path for one in mirror.storage.list("journal/content") if one.path.endswith(".zst"))
+    segment = next(file.path for file in mirror.storage.list("journal/content") if file.path.endswith(".zst"))
     content = mirror.storage.get(segment)
     mirror.storage.put(segment, b"damaged")
     follower = PastFollower(Past(mirror.storage, catalog), done=note, failed=note)

@@ -74,7 +74,7 @@ def test_version_that_cannot_be_opened_is_not_accepted(
             assert published_versions(mirror.storage, "modules") == [version]
             assert_whole(mirror.storage)
             with open_latest(ModulesReader, mirror.storage) as modules:
-                assert [one["project"] for one in modules.module("yaml").results] == ["PyYAML", "yaml-copy"]
+                assert [result["project"] for result in modules.module("yaml").results] == ["PyYAML", "yaml-copy"]
     first.run()
     assert published_versions(first.storage, "modules")[-1] > version
     assert mirror_status(first.storage).state == "following"

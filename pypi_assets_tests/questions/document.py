@@ -23,15 +23,15 @@ def _lines() -> Iterator[str]:
         method = "POST" if one.has_body else "GET"
         route = "" if one.path is None else f"`{method} {one.path.replace(':path', '')}`"
         yield f"| {one.summary}. | `{one.command} {one.example}` | {route} | {fields} |"
-    for one in all_questions():
+    for question in all_questions():
         yield ""
-        yield f"`{one.name}` takes:"
+        yield f"`{question.name}` takes:"
         yield ""
-        yield from (_parameter(one, name) for name in (parameter.name for parameter in one.takes))
+        yield from (_parameter(question, name) for name in (parameter.name for parameter in question.takes))
 
 
 def _parameter(question: Question[Any], name: str) -> str:
-    [parameter] = [one for one in question.takes if one.name == name]
+    [parameter] = [parameter for parameter in question.takes if parameter.name == name]
     limits = parameter.accepts
     sizes = f", {limits.min_length or 'up'} to {limits.max_length} characters" if limits.max_length is not None else ""
     if question.has_body:

@@ -10,7 +10,10 @@ def test_modules_of_the_same_distributions_are_one_collision() -> None:
     lock = of_modules({"opencv-python": ["cv2.cv2", "cv2.data"], "opencv-python-headless": ["cv2.cv2", "cv2.data"]})
     [found] = collisions(lock)
     assert found["modules"] == ["cv2.cv2", "cv2.data"]
-    assert [one["project"] for one in found["distributions"]] == ["opencv-python-headless", "opencv-python"]
+    assert [distribution["project"] for distribution in found["distributions"]] == [
+        "opencv-python-headless",
+        "opencv-python",
+    ]
     assert found["distributions"][0]["filenames"] == ["opencv_python_headless-1-py3-none-any.whl"]
     assert (found["pip"], found["uv"]) == ("opencv-python", None)
     assert shared_packages(lock) == [
@@ -20,7 +23,7 @@ def test_modules_of_the_same_distributions_are_one_collision() -> None:
 
 def test_namespace_packages_and_stubs_do_not_collide() -> None:
     assert collisions(USUAL) == []
-    assert [one["package"] for one in shared_packages(USUAL)] == ["google"]
+    assert [package["package"] for package in shared_packages(USUAL)] == ["google"]
 
 
 def test_module_and_package_of_one_name_are_distinguished() -> None:
@@ -35,7 +38,10 @@ def test_versions_of_one_project_do_not_collide() -> None:
 
 def test_groups_are_by_distributions_in_module_order() -> None:
     lock = of_modules({"a": ["x", "y"], "b": ["x"], "c": ["y"], "d": ["x"]})
-    assert [(one["modules"], [each["project"] for each in one["distributions"]]) for one in collisions(lock)] == [
+    assert [
+        (collision["modules"], [distribution["project"] for distribution in collision["distributions"]])
+        for collision in collisions(lock)
+    ] == [
         (["x"], ["d", "b", "a"]),
         (["y"], ["c", "a"]),
     ]

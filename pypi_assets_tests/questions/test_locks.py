@@ -43,7 +43,7 @@ def test_lock_matches_the_output_of_pip(tmp_path: Path) -> None:
         python = ">=3.8" if one.has_requires_python else None
         make_wheel(tmp_path, one.name, "1", requires_dist=requires, requires_python=python, provides_extra=["x"])
     command = [sys.executable, "-m", "pip", "install", "--isolated", "--no-index", "--no-cache-dir", "--dry-run"]
-    names = [f"{one.name}==1" for one in DISTRIBUTIONS]
+    names = [f"{distribution.name}==1" for distribution in DISTRIBUTIONS]
     target = ["--find-links", str(tmp_path), "--ignore-installed", "--no-compile", "--target", str(tmp_path / "site")]
     command.remove("--dry-run")
     done = subprocess.run([*command, *target, *names], capture_output=True, text=True, check=True)
@@ -172,7 +172,7 @@ def test_both_snapshots_give_the_same_answer(publisher: Publisher, tmp_path: Pat
         pins = LockedPins(read_lock(lock), environment)
         found = pins.answer(published)
         assert found == pins.answer(past)
-        assert [one.modules for one in found.releases] == [{"demo"}, {"demo.b"}]
+        assert [release.modules for release in found.releases] == [{"demo"}, {"demo.b"}]
         assert found.pip_order == ("demo-b", "demo")
         texts = {remark.kind: remark.text.removeprefix(f"{lock}:") for remark in found.remarks}
         assert unnamed(texts[RemarkKind.UNKNOWN], "3", "nope==1", "100") == []

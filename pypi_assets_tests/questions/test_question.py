@@ -33,13 +33,17 @@ def beyond(parameter: Parameter) -> list[Any]:
 
 def sample(question: Question[Any]) -> Any:
     """Return parameters of a question with their default values."""
-    return question.parameters(**{one.name: "" for one in question.takes if one.is_required})
+    return question.parameters(**{parameter.name: "" for parameter in question.takes if parameter.is_required})
 
 
 def path_of(question: Question[Any], subject: str) -> str:
     """Return the path of a question about a subject, with all required parameters."""
     path = re.sub(r"{.*?}", subject, question.path or "", count=1)
-    needed = [one.name for one in question.takes[1:] if one.is_required and f"{{{one.name}}}" not in path]
+    needed = [
+        parameter.name
+        for parameter in question.takes[1:]
+        if parameter.is_required and f"{{{parameter.name}}}" not in path
+    ]
     return re.sub(r"{.*?}", "1", path) + "".join(f"?{name}=1" for name in needed)
 
 
@@ -70,7 +74,7 @@ def test_values_beyond_the_limits_are_rejected_equally_by_all_interfaces(
         for value in beyond(first):
             tried += 1
             with subtests.test(question=question.name, value=value):
-                needed = {one.name: "1" for one in question.takes[1:] if one.is_required}
+                needed = {parameter.name: "1" for parameter in question.takes[1:] if parameter.is_required}
                 with pytest.raises(ParameterError) as caught:
                     question.given(**{first.name: value}, **needed)
                 assert (caught.value.name, caught.value.value) == (first.name, value)
@@ -93,7 +97,7 @@ def test_body_values_beyond_the_limits_are_rejected_equally(client: Client, subt
     for question in QUESTIONS.values():
         if not question.has_body:
             continue
-        needed = {one.name: ("demo==1.0",) for one in question.takes if one.is_required}
+        needed = {parameter.name: ("demo==1.0",) for parameter in question.takes if parameter.is_required}
         assert question.given(**needed) == question.given(**{name: list(value) for name, value in needed.items()})
         for parameter in question.takes:
             for value in (*beyond(parameter), 1.5, ["demo", 1], [["demo"]]):
@@ -110,7 +114,11 @@ def test_body_values_beyond_the_limits_are_rejected_equally(client: Client, subt
 
 def test_flag_is_an_option_and_a_query_parameter(subtests: pytest.Subtests) -> None:
     for question in QUESTIONS.values():
-        flags = {one.name.replace("_", "-") for one in question.takes if one.type is bool and not question.has_body}
+        flags = {
+            parameter.name.replace("_", "-")
+            for parameter in question.takes
+            if parameter.type is bool and not question.has_body
+        }
         with subtests.test(question=question.name):
             help_text = CliRunner().invoke(cli, [*question.command.split(), "--help"]).output
             assert flags <= set(re.findall(r"--([a-z-]+)", help_text))
@@ -120,6 +128,6 @@ def test_flag_is_an_option_and_a_query_parameter(subtests: pytest.Subtests) -> N
 
 def test_undeclared_parameter_is_rejected() -> None:
     question: Question[object] = QUESTIONS["module"]
-    assert [one.default for one in question.takes] == [MISSING, False, False]
+    assert [parameter.default for parameter in question.takes] == [MISSING, False, False]
     with pytest.raises(TypeError):
         question.given(module="yaml", colour="red")

@@ -61,7 +61,7 @@ VERSIONS = {"dependents": ("version", "excludes")}
 
 def variants(question: Question[Any]) -> Iterator[dict[str, object]]:
     """Yield valid combinations of the parameters after the first: each flag off and on."""
-    flags = [one.name for one in question.takes[1:] if one.type is bool]
+    flags = [parameter.name for parameter in question.takes[1:] if parameter.type is bool]
     for values in product((False, True), repeat=len(flags)):
         parameters: dict[str, object] = dict(zip(flags, values, strict=True))
         yield parameters

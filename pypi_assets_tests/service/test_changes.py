@@ -85,10 +85,10 @@ def test_cursors_page_through_all_changes_in_order(journaled_client: Client, jou
 
 def test_filters_match_direct_evaluation(journaled_client: Client, journaled: Published):
     records = every(journaled)
-    of_projects = [one for one in records if one["normalized"] in {"pyyaml", "gone"}]
+    of_projects = [record for record in records if record["normalized"] in {"pyyaml", "gone"}]
     assert paged(journaled_client, "&project=PyYAML,gone") == of_projects
     assert paged(journaled_client, "&kind=file-added&stream=observed") == [
-        one for one in records if one["kind"] == "file added"
+        record for record in records if record["kind"] == "file added"
     ]
     added = paged(journaled_client, "&kind=file-added")
     assert paged(journaled_client, "&kind=File_Added,GAP&stream=Observed,CONTENT&project=pyyaml,gone") == [
@@ -97,7 +97,7 @@ def test_filters_match_direct_evaluation(journaled_client: Client, journaled: Pu
     named = paged(journaled_client, "&module=yaml.nodes")
     assert [(one["project"], one["kind"]) for one in named] == [("PyYAML", "file read")]
     assert paged(journaled_client, "&module=yaml.nodes&stream=index") == []
-    gained = [one for one in records if "modules" in one.get("gained", ())]
+    gained = [record for record in records if "modules" in record.get("gained", ())]
     assert gained
     assert paged(journaled_client, "&gained=Modules,start-up") == gained
     assert paged(journaled_client, "&gained=start-up") == []
@@ -105,10 +105,10 @@ def test_filters_match_direct_evaluation(journaled_client: Client, journaled: Pu
 
 def test_start_is_a_cursor_a_serial_a_time_or_now(journaled_client: Client, journaled: Published):
     records = every(journaled)
-    after_7 = [one for one in records if one["serial"] > 7]
+    after_7 = [record for record in records if record["serial"] > 7]
     assert journaled_client.get("/v1/changes?since=7&limit=1000").json()["changes"] == after_7
     later = journaled_client.get("/v1/changes?since=2026-03-05&limit=1000").json()["changes"]
-    assert later == [one for one in records if one["serial"] >= later[0]["serial"]]
+    assert later == [record for record in records if record["serial"] >= later[0]["serial"]]
     assert journaled_client.get("/v1/changes?since=now").json()["changes"] == []
 
 
@@ -164,7 +164,7 @@ def test_waiting_request_is_answered_by_the_next_change(drawn: DrawnJournal, wai
         answer = thread.submit(client.get, f"/v1/changes?since={empty['cursor']}&wait=60")
         assert waits.get(timeout=60) == 3
         drawn.add()
-        assert [one["serial"] for one in answer.result().json()["changes"]] == [4]
+        assert [change["serial"] for change in answer.result().json()["changes"]] == [4]
 
 
 def test_unmatched_filter_keeps_waiting_and_its_cursor_advances(drawn: DrawnJournal, waits: queue.Queue[int]):
@@ -175,7 +175,7 @@ def test_unmatched_filter_keeps_waiting_and_its_cursor_advances(drawn: DrawnJour
         for through, project in ((1, "demo"), (2, "other")):
             assert waits.get(timeout=60) == through
             drawn.add(1, project)
-        assert [one["serial"] for one in answer.result().json()["changes"]] == [3]
+        assert [change["serial"] for change in answer.result().json()["changes"]] == [3]
 
 
 def test_many_waiting_requests_hold_no_thread(drawn: DrawnJournal, waits: queue.Queue[int]):

@@ -62,8 +62,8 @@ def test_new_client_is_served_before_another_clients_backlog():
         threads.append(Waiting(places, client, order, end))
         joined(places, len(threads))
     end.set()
-    for one in threads:
-        one.thread.join(60)
+    for waiting in threads:
+        waiting.thread.join(60)
     assert order == ["a", "b", "a", "a"]
 
 
@@ -92,9 +92,9 @@ def test_client_gets_only_its_share_of_places():
         with pytest.raises(ProblemError) as raised, places.turn("c", wait_s=0, patience_s=0):
             pass
         assert raised.value.problem.status == 503
-    for one in threads:
-        one.thread.join(60)
-        assert one.status == 0
+    for waiting in threads:
+        waiting.thread.join(60)
+        assert waiting.status == 0
     with places.turn("a", wait_s=0, patience_s=0):
         assert waiting_count(places) == 1
     assert waiting_count(places) == 0

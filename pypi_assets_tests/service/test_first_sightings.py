@@ -65,7 +65,7 @@ def client(tmp_path: Path, index: ServedPages, monkeypatch: pytest.MonkeyPatch) 
 def test_pages_state_and_mark_first_sightings(client: Client) -> None:
     def times(path: str) -> list[tuple[str, bool]]:
         page = client.session.get(f"{client.url}{path}", headers={"Accept": JSON}, timeout=20).json()
-        return [(one["upload-time"], one["_upload-time-is-first-seen"]) for one in page["files"]]
+        return [(file["upload-time"], file["_upload-time-is-first-seen"]) for file in page["files"]]
 
     first = ("2026-03-01T00:00:00Z", True)
     assert times("simple/demo/") == [first, ("2026-03-10T00:00:00Z", True)]
@@ -89,4 +89,4 @@ def test_pip_uv_and_resolutions_respect_a_cutoff(client: Client, tmp_path: Path)
     for path, age in ages.items():
         body = {"requirements": ["demo"], "python": "3.12", "cooldown_hours": int(age.total_seconds() // 3_600)}
         found = client.post(path, body, allow_redirects=True).json()["result"]
-        assert [(one["project"], one["version"]) for one in found["releases"]] == [("demo", "1.0")], path
+        assert [(release["project"], release["version"]) for release in found["releases"]] == [("demo", "1.0")], path

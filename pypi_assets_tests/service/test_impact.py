@@ -20,7 +20,7 @@ IMPACT, BREAKS = "/v1/projects/PyYAML/impact", "/v1/projects/PyYAML/breaks"
 def names(client: Client, path: str) -> list[str]:
     answer = client.get(path)
     assert answer.status_code == 200
-    return [one["normalized"] for one in answer.json()["results"]]
+    return [result["normalized"] for result in answer.json()["results"]]
 
 
 def lines(client: Client, path: str) -> list[tuple[int, str]]:
@@ -109,7 +109,7 @@ SOLVED = BREAKS + "?version=6.0&solve=1&transitive=1&python=3.12&platform=linux-
 def reasons(client: Client, path: str) -> dict[str, tuple[str, str | None]]:
     answer = client.get(path + "&format=ndjson")
     assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
-    rows = [json.loads(one) for one in answer.iter_lines()]
+    rows = [json.loads(line) for line in answer.iter_lines()]
     return {row["normalized"]: (row["reason"], row["proof"]) for row in rows}
 
 

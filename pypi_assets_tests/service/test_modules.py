@@ -37,7 +37,7 @@ def test_prefix_results_are_paged(client: Client):
         cursor, pages = page.get("next"), pages + 1
     assert pages == len(found) == 1
     every = client.get("/v1/modules/y?prefix=1").json()
-    assert [(one["module"], one["project"]) for one in every["results"]] == [
+    assert [(result["module"], result["project"]) for result in every["results"]] == [
         ("yaml", "PyYAML"),
         ("yaml", "yaml-copy"),
         ("yaml.nodes", "PyYAML"),
@@ -81,7 +81,10 @@ def test_import_has_candidates_with_reasons(client: Client, published: Published
         published.index.serial,
     )
     [yaml] = client.get("/v1/owners/yaml").json()["results"]
-    assert [(one["rank"], one["project"]) for one in yaml["candidates"]] == [(1, "PyYAML"), (2, "yaml-copy")]
+    assert [(candidate["rank"], candidate["project"]) for candidate in yaml["candidates"]] == [
+        (1, "PyYAML"),
+        (2, "yaml-copy"),
+    ]
     assert yaml["candidates"][0]["reasons"]["dependents"] == 2
     [first] = client.get("/v1/owners/yaml?limit=1").json()["results"]
     assert first["candidates"] == yaml["candidates"][:1]
@@ -113,8 +116,8 @@ def test_five_thousand_imports_are_answered(client: Client):
     answer = client.post("/v1/owners", {"imports": names})
     assert answer.status_code == 200
     results = answer.json()["results"]
-    assert [one["import"] for one in results] == names
-    assert {one["module"] for one in results} == {"yaml"}
+    assert [result["import"] for result in results] == names
+    assert {result["module"] for result in results} == {"yaml"}
 
 
 def test_batch_of_imports_has_only_the_best_candidates(changing: Published):
@@ -130,7 +133,9 @@ def test_batch_of_imports_has_only_the_best_candidates(changing: Published):
 
 
 def sha256_of(client: Client, filename: str) -> str:
-    files = [file for one in client.get("/v1/projects/demo").json()["result"]["releases"] for file in one["files"]]
+    files = [
+        file for release in client.get("/v1/projects/demo").json()["result"]["releases"] for file in release["files"]
+    ]
     return str(next(file["sha256"] for file in files if file["filename"] == filename))
 
 
@@ -149,7 +154,7 @@ def test_hashes_are_answered_in_order(client: Client, published: Published):
     serial = published.index.serial
     for at in ("", f"/at/{serial}.{serial}"):
         found = client.post(f"{at}/v1/hashes", {"hashes": [*hashes, "0" * 64, hashes[0]]}).json()
-        assert [one["filename"] for one in found["results"]] == names
+        assert [result["filename"] for result in found["results"]] == names
 
 
 def test_catalog_pages_are_bound_to_one_epoch(changing: Published):

@@ -27,7 +27,7 @@ from pypi_assets_tests.service.published import Client, Published, client_of
 def test_project_has_releases_and_summary(client: Client, published: Published):
     found = client.get("/v1/projects/Demo").json()["result"]
     assert (found["project"], found["newest"], found["commands"]) == ("demo", "2.1", ["demo"])
-    assert [(one["version"], one["yanked"], len(one["files"])) for one in found["releases"]] == [
+    assert [(release["version"], release["yanked"], len(release["files"])) for release in found["releases"]] == [
         ("1.0", False, 2),
         ("2.0", True, 1),
         ("2.1", False, 1),
@@ -51,13 +51,13 @@ def test_project_has_licence_and_links_of_its_newest_release(changing: Published
         for prefix in ("", f"/at/{serial}.{serial}"):
             found = client.get(f"{prefix}/v1/projects/demo").json()["result"]
             assert found["license"] == "MIT"
-            assert [(one["label"], one["url"]) for one in found["links"]] == [
+            assert [(link["label"], link["url"]) for link in found["links"]] == [
                 ("Homepage", "https://home.example/"),
                 ("Source", "https://code.example/a?b=1&c=2"),
                 ("<script>alert(1)</script>", "https://hostile.example/?a='\"><script>"),
             ]
             document = page(client, f"{prefix}/project/demo/")
-            assert document.external == [one["url"] for one in found["links"]]
+            assert document.external == [link["url"] for link in found["links"]]
             assert unnamed(document.text, "MIT", "code.example") == []
 
 
@@ -130,8 +130,8 @@ def test_files_match_the_command_now_and_at_a_serial(
         prefix, option = ("", ()) if at is None else (f"/at/{at}.{at}", ("--at", at))
         answer = client.get(f"{prefix}/v1/projects/Demo/files").json()
         printed = Commands(published.home).json("lookup", "files", "demo", *option)
-        assert [{**one, "epoch": answer["epoch"]} for one in answer["results"]] == printed
-        found[at] = {one["filename"]: one["yanked"] for one in answer["results"]}
+        assert [{**result, "epoch": answer["epoch"]} for result in answer["results"]] == printed
+        found[at] = {result["filename"]: result["yanked"] for result in answer["results"]}
     assert found[None] == found[published.index.serial]
     assert len(found[12]) < len(found[None])
     assert [name for name, is_yanked in found[None].items() if is_yanked] == ["demo-2.0-py3-none-any.whl"]
@@ -201,7 +201,10 @@ PATH = "/v1/projects/PyYAML/dependents"
 def names(client: Client, query: str = "") -> list[str]:
     found = client.get(PATH + query).json()
     assert found["count"] == len(found["results"])
-    return [f"{one['normalized']} {','.join(one['always'] + one['marker'] + one['extra'])}" for one in found["results"]]
+    return [
+        f"{result['normalized']} {','.join(result['always'] + result['marker'] + result['extra'])}"
+        for result in found["results"]
+    ]
 
 
 def test_version_selects_dependents_that_accept_or_exclude_it(client: Client):
@@ -249,7 +252,7 @@ def test_json_is_preferred_if_both_are_accepted_equally(client: Client):
 
 def test_prefix_has_dependents_and_count_of_each_project(client: Client):
     found = client.get("/v1/projects/py/dependents?prefix=1").json()
-    assert [one["required"] for one in found["results"]] == ["pyyaml", "pyyaml"]
+    assert [result["required"] for result in found["results"]] == ["pyyaml", "pyyaml"]
     assert found["count"] == 2
     first = client.get("/v1/projects/py/dependents?prefix=1&limit=1").json()
     second = client.get(f"/v1/projects/py/dependents?prefix=1&limit=1&cursor={first['next']}").json()
@@ -284,7 +287,7 @@ def test_cursor_is_bound_to_its_set_while_newer_ones_are_published(changing: Pub
         assert client.get(PATH).json()["count"] == 3
         second = client.get(f"{PATH}?limit=1&cursor={first['next']}").json()
         assert (second["set"], second["serial"], second["count"]) == (first["set"], first["serial"], 2)
-        assert [one["normalized"] for one in second["results"]] == ["other-app"]
+        assert [result["normalized"] for result in second["results"]] == ["other-app"]
         _forget_former(service)
         assert client.get(f"{PATH}?limit=1&cursor={first['next']}").status_code == 200  # the set is still published
         _forget_former(service)

@@ -78,7 +78,7 @@ def compare(app: Starlette, truth: Starlette, drawn: list[Sent]) -> list[Receive
     """Send requests concurrently to one application and serially to the other. Assert that the answers are equal."""
 
     async def run() -> tuple[list[Received], list[Received]]:
-        return await answers(app, drawn), [one for sent in drawn for one in await answers(truth, [sent])]
+        return await answers(app, drawn), [answer for sent in drawn for answer in await answers(truth, [sent])]
 
     found, expected = asyncio.run(run())
     for sent, one, other in zip(drawn, found, expected, strict=True):

@@ -59,7 +59,7 @@ def test_json_and_html_agree() -> None:
             assert (one.metadata_digests or None) == (other.metadata_digests or None)
         assert (by_json.status, by_json.repository_version) == (by_html.status, by_html.repository_version)
     assert by_json.versions == ["1.9", "1.10", "2.0", "1!2.0+a.b"]
-    assert [one.yanked_reason for one in by_json.packages] == ['a "reason" <b>', None, None, None]
+    assert [package.yanked_reason for package in by_json.packages] == ['a "reason" <b>', None, None, None]
     assert str(by_json.status) == "archived"
 
 

@@ -21,7 +21,7 @@ def page(body: str, *, url: str = URL, charset: str | None = None, is_certain: b
 
 
 def files(body: str) -> dict[str, ShownFile]:
-    return {one.file.filename: one for one in page(body).files}
+    return {entry.file.filename: entry for entry in page(body).files}
 
 
 def test_all_attributes_of_a_link_are_read() -> None:
@@ -94,7 +94,7 @@ def test_broken_link_does_not_affect_others() -> None:
     assert mentions(problems[0], "sha256", 64)
     assert mentions(problems[2], r"a/b\x00demo-3.0.tar.gz")
     assert len(set(problems)) == 4
-    assert [(one.file.filename, one.file.url is None) for one in found.files] == [
+    assert [(entry.file.filename, entry.file.url is None) for entry in found.files] == [
         ("demo-1.0.tar.gz", True),
         ("demo-2.0.tar.gz", True),
         (WHEEL, False),

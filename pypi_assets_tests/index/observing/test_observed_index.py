@@ -109,7 +109,10 @@ def test_round_produces_serials_a_list_events_and_pages(make: Callable[..., Obse
     ]
     assert [len(page) for page in index.changelog(1, 4)] == [3]
     with index.iter_listing() as (serial, projects):
-        assert (serial, [(one.name, one.last_serial) for one in projects]) == (4, [("demo", 2), ("other", 4)])
+        assert (serial, [(project.name, project.last_serial) for project in projects]) == (
+            4,
+            [("demo", 2), ("other", 4)],
+        )
     assert page_of(index, "Demo").last_serial == 2
     assert [file.filename for file in page_of(index, "other").files] == ["other-1.0.tar.gz"]
     assert source.looks == ["demo", "other"]  # pages are answered from memory
@@ -160,7 +163,7 @@ def test_round_with_named_projects_needs_no_list(make: Callable[..., ObservedInd
     assert source.lists == 0
     assert set(source.looks) == {"demo", "missing"}
     with index.iter_listing() as (_, projects):
-        assert [one.name for one in projects] == ["demo"]
+        assert [project.name for project in projects] == ["demo"]
     with pytest.raises(NotOnIndexError):
         index.project_page("missing")
 

@@ -56,7 +56,7 @@ def test_list_is_read(index: ServedPages, source: SimplePages, speaks_json: bool
     index.speaks_json = speaks_json
     found = source.list_of_projects(NO_VALIDATORS)
     assert found is not None
-    assert [one.name for one in found.projects] == ["demo", "other-pkg"]
+    assert [project.name for project in found.projects] == ["demo", "other-pkg"]
     assert source.list_of_projects(found.validators) is None
 
 

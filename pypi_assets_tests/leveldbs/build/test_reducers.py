@@ -194,7 +194,7 @@ def test_key_in_several_runs_is_read_once(tmp_path: Path) -> None:
         [(b"a", b"1")],
         [(b"b0", b"2"), (b"b1", b"2"), (b"c", b"3")],
     ]
-    assert [one.counts for one in runs] == [{"a": 1, "b": 1, "c": 1}] * 2
+    assert [run.counts for run in runs] == [{"a": 1, "b": 1, "c": 1}] * 2
     assert list(merged([], 1)) == []
 
 

@@ -215,7 +215,7 @@ def test_complete_set_is_named_while_datasets_differ(monkeypatch: pytest.MonkeyP
         write_input_list(storage, InputList(dataset, version, f"{version:05d}", "0" * 64, serial, ()))
         publish_leveldbs(storage)
         found = orjson.loads(storage.get(PUBLISHED))["leveldbs"]
-        return {name: [one["path"].rpartition("/")[2] for one in entries] for name, entries in found.items()}
+        return {name: [entry["path"].rpartition("/")[2] for entry in entries] for name, entries in found.items()}
 
     assert publish("modules", 1, 10) == {"modules": ["00001"]}
     assert publish("hashes", 1, 10) == {"modules": ["00001"], "hashes": ["00001"]}

@@ -35,15 +35,15 @@ def test_newest_day_is_grouped_by_kind(busy: Client):
     document = page(busy, "/changes/")
     found = busy.get("/changes.json").json()["changes"]
     assert unnamed(document.text, found["day"]) == []
-    counts = {one["kind"]: one["count"] for one in found["kinds"]}
+    counts = {kind["kind"]: kind["count"] for kind in found["kinds"]}
     assert counts.pop("file corrected", 0) in {0, 2}
     assert counts == {"file added": 3, "new provider": 3, "file yanked": 2, "release compared": 2}
     assert unnamed(document.text, "3") == []
     assert "early" not in document.text
     assert document.links["busy 2.0"] == "/release/busy/2.0/"
     assert document.links["before"].startswith("/at/")
-    for one in found["kinds"]:
-        for entry in one["newest"]:
+    for kind in found["kinds"]:
+        for entry in kind["newest"]:
             assert busy.get(entry["page"]).status_code == 200
 
 
@@ -68,9 +68,9 @@ def test_page_filters_by_project_and_kind(busy: Client):
     assert "new provider" not in document.text
     page(busy, "/changes/?project=none")
     announced = busy.get("/changes.json?kind=yank%20release").json()["changes"]
-    assert [one["kind"] for one in announced["kinds"]] == ["yank release"]
+    assert [kind["kind"] for kind in announced["kinds"]] == ["yank release"]
     gained = busy.get("/changes.json?gained=modules").json()["changes"]
-    assert [(one["kind"], one["count"]) for one in gained["kinds"]] == [("release compared", 2)]
+    assert [(kind["kind"], kind["count"]) for kind in gained["kinds"]] == [("release compared", 2)]
     assert busy.get("/changes.json?gained=start-up").json()["changes"]["kinds"] == []
     for wrong in ("kind=gone", "project=,", "gained=weight"):
         assert busy.get(f"/changes/?{wrong}").status_code == 400

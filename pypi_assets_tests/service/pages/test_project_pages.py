@@ -37,7 +37,7 @@ def test_project_page_data_match_the_api(client: Client, published: Published):
         assert found["history"] == client.get(f"{prefix}/v1/projects/demo/history").json()
         dependents = client.get(f"{prefix}/v1/projects/demo/dependents?limit=10").json()
         assert found["dependents"] == dependents
-        assert [one["requirement"] for one in found["requirements"]["requires"]] == ["PyYAML"]
+        assert [requirement["requirement"] for requirement in found["requirements"]["requires"]] == ["PyYAML"]
 
 
 def test_tree_is_the_same_from_datasets_and_catalog(client: Client, published: Published):

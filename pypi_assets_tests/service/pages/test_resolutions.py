@@ -74,7 +74,7 @@ def release(name: str, version: str, *requires: str) -> dict[str, object]:
         "project": name,
         "normalized": name,
         "version": version,
-        "requires": [{"normalized": one, "version": "1"} for one in requires],
+        "requires": [{"normalized": requirement, "version": "1"} for requirement in requires],
         "required_by": [{"normalized": None, "requirement": f"{name}>0"}],
     }
 
@@ -82,7 +82,7 @@ def release(name: str, version: str, *requires: str) -> dict[str, object]:
 def test_tree_opens_each_release_once_and_stops_at_cycles():
     found = {"roots": ["a", "b"], "releases": [release("a", "1", "b", "c"), release("b", "1", "a"), release("c", "1")]}
     lines = tree(found)  # type: ignore[arg-type]
-    shown = [(one.depth, one.release["normalized"], one.is_above, one.is_open, one.ends) for one in lines]
+    shown = [(line.depth, line.release["normalized"], line.is_above, line.is_open, line.ends) for line in lines]
     assert shown == [
         (0, "a", False, True, 0),
         (1, "b", False, True, 0),

@@ -42,7 +42,7 @@ def test_ambiguous_search_lists_all_results(client: Client):
     assert unnamed(document.text, "demo") == []
     assert in_order(document.text, "2.1", "3", "1")
     found = client.get("/search.json?q=demo").json()
-    assert [one["kind"] for one in found["results"]] == ["import", "project", "command"]
+    assert [result["kind"] for result in found["results"]] == ["import", "project", "command"]
     assert found["hints"] == []
 
 
@@ -56,7 +56,9 @@ def test_search_without_results_has_hints(client: Client):
 def test_search_at_a_serial_uses_past_state(client: Client, published: Published):
     now = published.index.serial
     gone = next(
-        one["serial"] for one in client.get("/v1/projects/gone/history").json()["results"] if one["kind"] == "add file"
+        result["serial"]
+        for result in client.get("/v1/projects/gone/history").json()["results"]
+        if result["kind"] == "add file"
     )
     assert leads_to(client, "gone", f"/at/{gone}.{gone}") == f"/at/{gone}.{gone}/project/gone/"
     assert leads_to(client, "gone", f"/at/{now}.{now}") is None

@@ -42,7 +42,7 @@ def test_hash_has_all_its_live_files(tmp_path: Path) -> None:
         key("h", SHA256, "other", "other-2.zip"): b'["2","other",1]',
         key("f", "other", "other-2.zip"): SHA256.encode(),
     }
-    assert all(one.startswith(hash_prefix(SHA256)) for one in records if one.startswith(b"h"))
+    assert all(record.startswith(hash_prefix(SHA256)) for record in records if record.startswith(b"h"))
     assert all(hash_prefix(SHA256).startswith(hashes_prefix(SHA256[:length])) for length in (0, 1, 63, 64))
     assert found(records) == [
         ((SHA256, "demo", "demo-1.0.zip"), ("1.0", "Demo", 7)),
