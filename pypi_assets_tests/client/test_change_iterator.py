@@ -57,11 +57,11 @@ def test_matching_changes_are_complete_and_ordered(
             expected = records(journaled, RecordFilter.of_fields(filters_of(filters)))
             for kind, client in clients.items():
                 with subtests.test(kind=kind, most=most, filters=str(filters)):
-                    found = client.changes(**filters)
-                    assert list(found) == expected
-                    assert found.through == journaled.index.serial
-                    assert found.cursor is not None
-                    assert list(client.changes(found.cursor, **filters)) == []
+                    changes = client.changes(**filters)
+                    assert list(changes) == expected
+                    assert changes.through == journaled.index.serial
+                    assert changes.cursor is not None
+                    assert list(client.changes(changes.cursor, **filters)) == []
 
 
 def test_other_client_continues_after_each_change(clients: dict[str, Client], journaled: Published) -> None:

@@ -65,6 +65,6 @@ def test_importing_the_package_imports_nothing_else() -> None:
 
 
 def test_service_client_imports_neither_the_catalog_nor_pandas() -> None:
-    found = imported("import pypi_assets; pypi_assets.connect('http://127.0.0.1:9')")
-    assert "requests" in found
-    assert {"pandas", "sqlalchemy", "pydantic", "dagster", "starlette"} & found == set()
+    modules = imported("import pypi_assets; pypi_assets.connect('http://127.0.0.1:9')")
+    assert "requests" in modules
+    assert {"pandas", "sqlalchemy", "pydantic", "dagster", "starlette"} & modules == set()

@@ -72,8 +72,8 @@ def _method(question: Question[Any]) -> Iterator[str]:
     if question.description:
         yield from _wrapped(question.description)
         yield ""
-    for one in question.takes:
-        yield from _wrapped(f"`{one.name}`: {one.accepts.text}{_limits(one)}.")
+    for take in question.takes:
+        yield from _wrapped(f"`{take.name}`: {take.accepts.text}{_limits(take)}.")
     if paged:
         yield from _wrapped("`page_size`: the number of results in a request. `cursor`: the position to continue at.")
     yield '        """'

@@ -117,8 +117,8 @@ def test_host_at_a_private_address_is_not_chosen() -> None:
 def test_local_index_may_have_local_files() -> None:
     checked: list[str] = []
     for url in ("http://localhost:9000/a.whl", "https://localhost:9000/a.whl", FILES):
-        found = agreed_file_origin([url], LOCAL_RULE, is_index_here=True, check=checked.append)
-        assert found == FileOrigin(url.removesuffix("/a.whl"))
+        origin = agreed_file_origin([url], LOCAL_RULE, is_index_here=True, check=checked.append)
+        assert origin == FileOrigin(url.removesuffix("/a.whl"))
     assert len(checked) == 3
     with pytest.raises(RefusedError, match=naming("localhost")):
         agreed_file_origin(["http://localhost/a"], RULE, is_index_here=True, check=checked.append)
@@ -137,14 +137,14 @@ def test_order_of_pages_does_not_matter(named: list[str], random: Random) -> Non
 @given(st.lists(urls, max_size=6))
 def test_only_an_agreed_host_is_chosen(named: list[str]) -> None:
     others = {url for url in named if url not in (OWN, *UNUSABLE)}
-    found = outcome(named)
-    if found == "refused":
+    origin = outcome(named)
+    if origin == "refused":
         assert OWN not in named
         assert others not in (set(), {FILES}, {MORE})
-    elif found is None:
+    elif origin is None:
         assert OWN not in named
         assert others == set()
-    elif isinstance(found, FileOrigin) and found.origin:
+    elif isinstance(origin, FileOrigin) and origin.origin:
         assert others in ({FILES}, {MORE})
     else:
         assert OWN in named

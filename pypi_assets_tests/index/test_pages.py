@@ -59,8 +59,8 @@ def test_page_is_read_completely() -> None:
 
 
 def test_release_fields_are_read_and_normalized_name_is_not_a_display_name() -> None:
-    found = read(page(name="demo-pkg", versions=["1.0", "2.0a1", "", "v" * 600]))
-    assert (found.versions, found.name) == (("1.0", "2.0a1"), None)
+    parsed = read(page(name="demo-pkg", versions=["1.0", "2.0a1", "", "v" * 600]))
+    assert (parsed.versions, parsed.name) == (("1.0", "2.0a1"), None)
     assert read(page()).versions == ()
 
 
@@ -112,9 +112,9 @@ def test_optional_fields_are_read() -> None:
     "filename", ["../../etc/passwd", "a\\b", "..", "a" * 513, "a\nb", "a\x00b", "", ..., 7], ids=str
 )
 def test_entry_without_plain_filename_is_skipped_alone(filename: object) -> None:
-    found = read(page(entry(filename="fine-1.0.zip"), entry(filename=filename)))
-    assert [file.filename for file in found.files] == ["fine-1.0.zip"]
-    [broken] = found.broken
+    parsed = read(page(entry(filename="fine-1.0.zip"), entry(filename=filename)))
+    assert [file.filename for file in parsed.files] == ["fine-1.0.zip"]
+    [broken] = parsed.broken
     assert broken.problem
     with pytest.raises(RefusedError, match=naming(URL)):  # otherwise the page would count as empty
         read(page(entry(filename=filename)))
@@ -152,9 +152,9 @@ def test_file_with_a_broken_entry_has_no_url(subtests: pytest.Subtests) -> None:
 
 
 def test_first_entry_of_a_duplicate_file_counts() -> None:
-    found = read(page(entry(size=1), entry(size=2)))
-    assert [file.size for file in found.files] == [1]
-    assert len(found.broken) == 1
+    parsed = read(page(entry(size=1), entry(size=2)))
+    assert [file.size for file in parsed.files] == [1]
+    assert len(parsed.broken) == 1
 
 
 def test_pages_that_break_the_protocol_are_rejected(subtests: pytest.Subtests) -> None:

@@ -118,24 +118,24 @@ def file_record(serial: int, kind: str, filename: str, **fields: Any) -> Record:
 def test_first_difference_of_the_index_stream_is_named() -> None:
     ours = [simple_record(serial, "unknown", "demo") for serial in range(1, 31)]
     theirs = [dict(record) for record in ours[5:]]
-    found = compare_stream(
+    comparison = compare_stream(
         *journals_of({JournalStream.INDEX: ours}, {JournalStream.INDEX: theirs}), JournalStream.INDEX
     )
-    assert (found.start, found.end, found.equal, found.first) == (5, 30, 25, None)
+    assert (comparison.start, comparison.end, comparison.equal, comparison.first) == (5, 30, 25, None)
     theirs[10]["project"] = "other"
-    found = compare_stream(
+    comparison = compare_stream(
         *journals_of({JournalStream.INDEX: ours}, {JournalStream.INDEX: theirs}), JournalStream.INDEX
     )
-    assert found.first is not None
-    assert (found.equal, found.first.serial, found.first.fields) == (10, 16, ("project",))
+    assert comparison.first is not None
+    assert (comparison.equal, comparison.first.serial, comparison.first.fields) == (10, 16, ("project",))
     del theirs[10]
-    found = compare_stream(
+    comparison = compare_stream(
         *journals_of({JournalStream.INDEX: ours}, {JournalStream.INDEX: theirs}), JournalStream.INDEX
     )
-    assert found.first is not None
-    assert (found.first.serial, found.first.theirs) == (16, None)
-    assert found.first.ours is not None
-    assert as_json(found)["first"]["serial"] == 16
+    assert comparison.first is not None
+    assert (comparison.first.serial, comparison.first.theirs) == (16, None)
+    assert comparison.first.ours is not None
+    assert as_json(comparison)["first"]["serial"] == 16
 
 
 def test_records_of_equal_files_are_compared_at_any_position() -> None:
@@ -145,17 +145,17 @@ def test_records_of_equal_files_are_compared_at_any_position() -> None:
         file_record(12, "file read", "one", **read) | {"cause": "read late", "project": "Demo"},
         file_record(13, "file read", "two", **read | {"extractor_version": 5, "modules": ["newer"]}),
     ]
-    found = compare_stream(
+    comparison = compare_stream(
         *journals_of({JournalStream.CONTENT: ours}, {JournalStream.CONTENT: theirs}), JournalStream.CONTENT
     )
-    assert (found.equal, found.differing, found.only_ours, found.only_theirs) == (1, 0, 1, 1)
-    assert found.first is None
+    assert (comparison.equal, comparison.differing, comparison.only_ours, comparison.only_theirs) == (1, 0, 1, 1)
+    assert comparison.first is None
     theirs[0]["modules"] = ["forged"]
-    found = compare_stream(
+    comparison = compare_stream(
         *journals_of({JournalStream.CONTENT: ours}, {JournalStream.CONTENT: theirs}), JournalStream.CONTENT
     )
-    assert found.first is not None
-    assert (found.first.filename, found.first.fields, found.differing) == ("one", ("modules",), 1)
+    assert comparison.first is not None
+    assert (comparison.first.filename, comparison.first.fields, comparison.differing) == ("one", ("modules",), 1)
 
 
 def test_first_file_with_different_observations_is_explained() -> None:
@@ -164,24 +164,24 @@ def test_first_file_with_different_observations_is_explained() -> None:
         file_record(11, "file added", "one") | {"live": [[8, None]]},
         file_record(12, "file corrected", "two") | {"live": [[9, 12]]},
     ]
-    found = compare_stream(
+    comparison = compare_stream(
         *journals_of({JournalStream.OBSERVED: ours}, {JournalStream.OBSERVED: theirs}), JournalStream.OBSERVED
     )
-    assert (found.equal, found.differing) == (1, 1)
-    assert found.first is not None
-    assert (found.first.filename, found.first.fields) == ("two", ("live",))
-    assert found.first.ours is not None
-    assert found.first.theirs is not None
-    assert (found.first.ours["serial"], found.first.theirs["serial"]) == (9, 12)
+    assert (comparison.equal, comparison.differing) == (1, 1)
+    assert comparison.first is not None
+    assert (comparison.first.filename, comparison.first.fields) == ("two", ("live",))
+    assert comparison.first.ours is not None
+    assert comparison.first.theirs is not None
+    assert (comparison.first.ours["serial"], comparison.first.theirs["serial"]) == (9, 12)
 
 
 def test_records_before_the_later_start_are_ignored() -> None:
     ours = [file_record(3, "file added", "one"), file_record(8, "file yanked", "one", live=[[3, None]])]
     theirs = [file_record(8, "file yanked", "one", live=[[5, None]])]
-    found = compare_stream(
+    comparison = compare_stream(
         *journals_of({JournalStream.OBSERVED: ours}, {JournalStream.OBSERVED: theirs}), JournalStream.OBSERVED
     )
-    assert (found.equal, found.first) == (1, None)
+    assert (comparison.equal, comparison.first) == (1, None)
 
 
 def with_line(stream: JournalStream, line: bytes) -> Journal:
@@ -237,9 +237,9 @@ def test_journal_on_a_web_server_is_read(tmp_path: Any) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         theirs = Journal(open_other(f"http://127.0.0.1:{server.server_port}"))
-        found = compare_stream(ours, theirs, JournalStream.INDEX)
+        comparison = compare_stream(ours, theirs, JournalStream.INDEX)
         server.shutdown()
-    assert (found.equal, found.first) == (30, None)
+    assert (comparison.equal, comparison.first) == (30, None)
 
 
 def test_endless_head_of_a_web_server_is_rejected(tmp_path: Path) -> None:

@@ -32,8 +32,8 @@ def test_kill_at_any_write_ends_in_the_same_chain(storage: Storage, tmp_path: Pa
     reached = run_and_kill(write, small.catalog, storage, step)
     assert reached.startswith("after" if step % 2 == 0 else "before")
     for stream in JournalStream:  # the written files are valid at each moment
-        found = verify_stream(storage, stream)
-        assert found.is_sound or found.head is None, found.fault
+        state = verify_stream(storage, stream)
+        assert state.is_sound or state.head is None, state.fault
     forget_leases(small.catalog)
     write(small.catalog, storage)
     undisturbed = open_storage((tmp_path / "undisturbed").as_uri())

@@ -124,9 +124,9 @@ def test_ranges_are_written_concurrently(small: SmallCatalog, storage: Storage) 
     for thread in threads:
         thread.join()
     publish(small.catalog, other)  # the writers may have left a link for each other
-    found = published(other)
-    assert {path: found[path] for path in expected} == expected
-    assert all("open-" in path for path in found.keys() - expected.keys())
+    files = published(other)
+    assert {path: files[path] for path in expected} == expected
+    assert all("open-" in path for path in files.keys() - expected.keys())
 
 
 @pytest.mark.nightly
@@ -162,10 +162,10 @@ def test_restarted_stream_has_current_records(small: SmallCatalog, storage: Stor
         assert begin_generation(small.catalog, storage, stream) == 2
     list(write_missing(small.catalog, storage))
     for stream in JournalStream:
-        found = verify_stream(storage, stream)
-        assert found.is_sound
-        assert found.head is not None
-        assert (found.head.generation, found.head.through) == (2, 40)
+        state = verify_stream(storage, stream)
+        assert state.is_sound
+        assert state.head is not None
+        assert (state.head.generation, state.head.through) == (2, 40)
 
 
 @pytest.mark.nightly

@@ -38,13 +38,13 @@ def place(record: Record) -> tuple[int, int, int]:
 @given(st.lists(serials, min_size=3, max_size=3), st.sets(st.integers(1, 29), max_size=4), st.integers(1, 30))
 def test_reader_from_any_cursor_misses_nothing(of_streams: list[list[int]], cuts: set[int], through: int) -> None:
     journal = write_streams(open_storage("memory:///"), drawn(of_streams), 30, cuts=cuts)
-    found = records_of(journal)
-    assert len(found) == sum(map(len, of_streams))
-    assert [place(one) for one in found] == sorted({place(one) for one in found})
-    for number, record in enumerate(found):
-        assert records_of(journal, Cursor.of(record)) == found[number + 1 :]
-    assert records_of(journal, through=through) == [one for one in found if one["serial"] <= through]
-    assert records_of(journal, streams=["content"]) == [one for one in found if one["stream"] == "content"]
+    records = records_of(journal)
+    assert len(records) == sum(map(len, of_streams))
+    assert [place(one) for one in records] == sorted({place(one) for one in records})
+    for number, record in enumerate(records):
+        assert records_of(journal, Cursor.of(record)) == records[number + 1 :]
+    assert records_of(journal, through=through) == [one for one in records if one["serial"] <= through]
+    assert records_of(journal, streams=["content"]) == [one for one in records if one["stream"] == "content"]
 
 
 def test_journal_that_begins_later_is_rejected_by_name(storage: Storage) -> None:
@@ -121,8 +121,8 @@ EVERY = RecordFilter()
 
 
 def serials_of(journal: Journal, wanted: RecordFilter = EVERY, **bounds: int) -> tuple[int, int, list[int]]:
-    found = look_back(journal, JournalStream.INDEX, wanted, **bounds)
-    return found.since, found.through, [orjson.loads(line)["serial"] for line in found.lines]
+    latest = look_back(journal, JournalStream.INDEX, wanted, **bounds)
+    return latest.since, latest.through, [orjson.loads(line)["serial"] for line in latest.lines]
 
 
 def test_complete_segments_are_read_from_the_end_within_the_bound(storage: Storage):

@@ -52,8 +52,8 @@ def with_secrets(storage: Storage, text: bytes = b"secret") -> list[str]:
 
 def require_sound(storage: Storage) -> None:
     for stream in JournalStream:
-        found = verify_stream(storage, stream)
-        assert found.is_sound, found.fault
+        state = verify_stream(storage, stream)
+        assert state.is_sound, state.fault
 
 
 def take(small: SmallCatalog, storage: Storage, wanted: Takedown) -> int:
@@ -211,9 +211,9 @@ def test_changed_takedown_file_is_detected(small: SmallCatalog, storage: Storage
     take(small, storage, wanted_takedown("x", "secret"))
     path = "journal/observed/0001/takedowns/00000001.json"
     storage.put(path, storage.get(path).replace(b'"at":1', b'"at":2'))
-    found = verify_stream(storage, JournalStream.OBSERVED)
-    assert found.fault is not None
-    assert path in found.fault.problem
+    state = verify_stream(storage, JournalStream.OBSERVED)
+    assert state.fault is not None
+    assert path in state.fault.problem
 
 
 def test_operator_without_the_redaction_has_otherwise_equal_records(
@@ -224,5 +224,5 @@ def test_operator_without_the_redaction_has_otherwise_equal_records(
     ours = write_streams(open_storage("memory:///"), {JournalStream.INDEX: some}, 3)
     theirs = write_streams(open_storage("memory:///"), {JournalStream.INDEX: [taken.record(one) for one in some]}, 3)
     for one, other in ((ours, theirs), (theirs, ours)):
-        found = compare_stream(one, other, JournalStream.INDEX)
-        assert (found.equal, found.differing, found.first) == (3, 0, None)
+        comparison = compare_stream(one, other, JournalStream.INDEX)
+        assert (comparison.equal, comparison.differing, comparison.first) == (3, 0, None)

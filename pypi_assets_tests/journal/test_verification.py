@@ -46,18 +46,18 @@ def rewritten(storage: Storage, change: Callable[[bytes], bytes]) -> JournalFaul
     segment = manifest(storage)
     content = change(lines_of(storage, segment))
     storage.put(segment_path(segment), zstandard.ZstdCompressor(write_checksum=True).compress(content))
-    found = verify_stream(storage, JournalStream.INDEX)
-    assert not found.is_sound
-    assert found.fault is not None
-    assert found.fault.file == segment_path(segment)
-    assert found.segments == 1
-    return found.fault
+    state = verify_stream(storage, JournalStream.INDEX)
+    assert not state.is_sound
+    assert state.fault is not None
+    assert state.fault.file == segment_path(segment)
+    assert state.segments == 1
+    return state.fault
 
 
 def test_valid_stream_has_no_fault(storage: Storage) -> None:
     written(storage)
-    found = verify_stream(storage, JournalStream.INDEX)
-    assert (found.fault, found.segments, found.records) == (None, 3, 60)
+    state = verify_stream(storage, JournalStream.INDEX)
+    assert (state.fault, state.segments, state.records) == (None, 3, 60)
 
 
 @pytest.mark.parametrize(
@@ -113,12 +113,12 @@ def test_flipped_bit_of_a_segment_is_detected_in_its_file(number: int, place: in
     content = bytearray(storage.get(path))
     content[place % len(content)] ^= 1 << bit
     storage.put(path, bytes(content))
-    found = verify_stream(storage, JournalStream.INDEX)
-    if found.is_sound:
+    state = verify_stream(storage, JournalStream.INDEX)
+    if state.is_sound:
         assert list(read_lines(storage, segment)) == before  # some bits of zstd's blocks have no effect
     else:
-        assert found.fault is not None
-        assert (found.fault.file, found.segments) == (path, number - 1)
+        assert state.fault is not None
+        assert (state.fault.file, state.segments) == (path, number - 1)
 
 
 @settings(max_examples=examples(30))
@@ -130,12 +130,12 @@ def test_flipped_bit_of_a_manifest_is_detected(number: int, place: int, bit: int
     content = bytearray(storage.get(path))
     content[place % len(content)] ^= 1 << bit
     storage.put(path, bytes(content))
-    found = verify_stream(storage, JournalStream.INDEX)
-    assert found.fault is not None
+    state = verify_stream(storage, JournalStream.INDEX)
+    assert state.fault is not None
     following = manifest_path("index", 1, number + 1)
     segment = "index/0001/"
-    assert found.fault.file in {path, following, head_path("index")} or segment in found.fault.file
-    assert found.segments >= number - 1
+    assert state.fault.file in {path, following, head_path("index")} or segment in state.fault.file
+    assert state.segments >= number - 1
 
 
 def test_manifest_of_another_chain_is_detected(storage: Storage) -> None:
@@ -145,9 +145,9 @@ def test_manifest_of_another_chain_is_detected(storage: Storage) -> None:
     write_streams(other, {JournalStream.INDEX: records}, 30, cuts=(10, 20))
     for path in (manifest_path("index", 1, 2), segment_path(manifest(other))):
         storage.put(path, other.get(path))
-    found = verify_stream(storage, JournalStream.INDEX)
-    assert found.fault is not None
-    assert found.fault.file == manifest_path("index", 1, 2)
+    state = verify_stream(storage, JournalStream.INDEX)
+    assert state.fault is not None
+    assert state.fault.file == manifest_path("index", 1, 2)
 
 
 def test_head_that_does_not_match_its_chain_is_detected(storage: Storage) -> None:
@@ -156,27 +156,27 @@ def test_head_that_does_not_match_its_chain_is_detected(storage: Storage) -> Non
     assert head is not None
     for changed in (Head("index", 1, 0, 29, 3, head.digest), Head("index", 1, 0, 20, 2, head.digest)):
         write_head(storage, changed)
-        found = verify_stream(storage, JournalStream.INDEX)
-        assert found.fault is not None
-        assert found.fault.file == head_path("index")
+        state = verify_stream(storage, JournalStream.INDEX)
+        assert state.fault is not None
+        assert state.fault.file == head_path("index")
     write_head(storage, Head("index", 1, 5, 30, 3, head.digest))
-    found = verify_stream(storage, JournalStream.INDEX)
-    assert found.fault is not None
-    assert found.fault.file == manifest_path("index", 1, 1)
+    state = verify_stream(storage, JournalStream.INDEX)
+    assert state.fault is not None
+    assert state.fault.file == manifest_path("index", 1, 1)
     storage.delete(head_path("index"))
-    found = verify_stream(storage, JournalStream.INDEX)
-    assert found.head is None
-    assert not found.is_sound
+    state = verify_stream(storage, JournalStream.INDEX)
+    assert state.head is None
+    assert not state.is_sound
 
 
 def test_missing_files_are_named(storage: Storage) -> None:
     written(storage)
     segment = manifest(storage)
     storage.delete(segment_path(segment))
-    found = verify_stream(storage, JournalStream.INDEX)
-    assert found.fault is not None
-    assert found.fault.file == segment_path(segment)
+    state = verify_stream(storage, JournalStream.INDEX)
+    assert state.fault is not None
+    assert state.fault.file == segment_path(segment)
     storage.delete(manifest_path("index", 1, 2))
-    found = verify_stream(storage, JournalStream.INDEX)
-    assert found.fault is not None
-    assert found.fault.file == manifest_path("index", 1, 2)
+    state = verify_stream(storage, JournalStream.INDEX)
+    assert state.fault is not None
+    assert state.fault.file == manifest_path("index", 1, 2)

@@ -211,10 +211,10 @@ def verify_versions(process: Process) -> None:
 
 
 def _verify(process: Process, dataset: str, version: int) -> None:
-    found = verify(dataset, version, storage=process.storage, deep=True, work_dir=process.site.work_dir)
+    verification = verify(dataset, version, storage=process.storage, deep=True, work_dir=process.site.work_dir)
     if version in published_versions(process.storage, dataset):
-        assert found.problems == (), f"{dataset} {version}: {found.problems}"
-        process.report("verified", 1, f"{dataset} {version}, {found.records} records")
+        assert verification.problems == (), f"{dataset} {version}: {verification.problems}"
+        process.report("verified", 1, f"{dataset} {version}, {verification.records} records")
     else:
         process.report("gone", 1, f"{dataset} {version} was removed while it was verified")
 
@@ -257,9 +257,9 @@ def visit(process: Process) -> None:
 def check_answers(catalog: Catalog, chance: Random, modules: ModulesReader, depgraph: DepgraphReader) -> int:
     """Compare sampled answers with the catalog at their serials and return the number of answers."""
     for module, project in zip(chance.sample(MODULES, 5), chance.sample(PROJECTS, 5), strict=True):
-        found = modules.module(module)
-        expected = providing_projects(module, providing_releases(catalog, found.serial, module))
-        assert found.results == tuple(expected), f"{module} in version {found.version} of serial {found.serial}"
+        answer = modules.module(module)
+        expected = providing_projects(module, providing_releases(catalog, answer.serial, module))
+        assert answer.results == tuple(expected), f"{module} in version {answer.version} of serial {answer.serial}"
         of_project = depgraph.project(project)
         rows = project_rows_at(catalog, of_project.serial, project)
         wanted = distributions_of(map(as_dumped, rows))

@@ -61,7 +61,7 @@ def affected(found: Advisories, *versions: str, project: str = "demo") -> list[s
 
 @pytest.mark.parametrize("store", [stored, zipped])
 def test_ecosystem_versions_and_ranges_match(store, tmp_path: Path):
-    found = read_advisories(
+    result = read_advisories(
         store(
             tmp_path / "all",
             A=record("Demo", versions=["1.0", "1.5-legacy"]),
@@ -74,12 +74,12 @@ def test_ecosystem_versions_and_ranges_match(store, tmp_path: Path):
             F=record("other", versions=["1"], events=[{"introduced": "5"}, {"limit": "6"}]),
         )
     )
-    assert (found.records, found.withdrawn, found.others, found.problems) == (4, 1, 1, ())
-    assert found.projects == ["demo", "other"]
+    assert (result.records, result.withdrawn, result.others, result.problems) == (4, 1, 1, ())
+    assert result.projects == ["demo", "other"]
     every = ("0.1", "1", "1.0.0", "1.1", "1.5-legacy", "2rc1", "2", "2.1.9", "2.2", "3", "3.1", "3.1.post1", "9")
-    assert affected(found, *every) == ["1", "1.0.0", "1.5-legacy", "2", "2.1.9", "3", "3.1"]
-    assert affected(found, "1", "5", "5.9", "6", project="Other") == ["1", "5", "5.9"]
-    assert (found.affected("DEMO", "1.0"), found.affected("demo", "2"), found.affected("none", "1")) == (
+    assert affected(result, *every) == ["1", "1.0.0", "1.5-legacy", "2", "2.1.9", "3", "3.1"]
+    assert affected(result, "1", "5", "5.9", "6", project="Other") == ["1", "5", "5.9"]
+    assert (result.affected("DEMO", "1.0"), result.affected("demo", "2"), result.affected("none", "1")) == (
         ["A"],
         ["B"],
         [],
@@ -87,8 +87,8 @@ def test_ecosystem_versions_and_ranges_match(store, tmp_path: Path):
 
 
 def test_pre_releases_of_0_are_before_all_versions(tmp_path: Path):
-    found = read_advisories(stored(tmp_path, A=record(events=[{"introduced": "0"}, {"fixed": "1.0"}])))
-    assert affected(found, "0.dev1", "0a1", "0.9", "1.0rc1", "1.0", "no version", "9" * 5_000) == [
+    result = read_advisories(stored(tmp_path, A=record(events=[{"introduced": "0"}, {"fixed": "1.0"}])))
+    assert affected(result, "0.dev1", "0a1", "0.9", "1.0rc1", "1.0", "no version", "9" * 5_000) == [
         *("0.dev1", "0a1", "0.9", "1.0rc1")
     ]
 
@@ -129,7 +129,7 @@ def test_ranges_are_evaluated_as_the_schema_describes(events: list[tuple[str, st
 def test_invalid_record_is_named_and_the_others_count(store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(advisories, "RECORD_BYTES", 10_000)
     good = record(versions=["1.0"])
-    found = read_advisories(
+    result = read_advisories(
         store(
             tmp_path / "all",
             bad_json=b"{",
@@ -143,15 +143,15 @@ def test_invalid_record_is_named_and_the_others_count(store, tmp_path: Path, mon
             zero=b"",
         )
     )
-    names = [name.removesuffix(".json") for name, _ in found.problems]
+    names = [name.removesuffix(".json") for name, _ in result.problems]
     # the permitted nesting of unknown fields depends on the version of Python
     assert [name for name in names if name != "deep"] == [
         *("bad_json", "bad_text", "large", "no_id", "odd_range", "typed", "zero")
     ]
-    reasons = dict(found.problems)
+    reasons = dict(result.problems)
     assert unnamed(reasons["large.json"], 10000) == []
     assert unnamed(reasons["odd_range.json"], "odd_range", "'latest'") == []
-    assert affected(found, "1.0", "2.0", "3.0") == ["1.0", "3.0"]
+    assert affected(result, "1.0", "2.0", "3.0") == ["1.0", "3.0"]
 
 
 def test_zip_member_that_is_not_a_plain_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -168,9 +168,9 @@ def test_zip_member_that_is_not_a_plain_file_is_named(tmp_path: Path, monkeypatc
     at = data.index(b"spoilt.json") + len("spoilt.json")
     data[at + 2 : at + 12] = b"\xff" * 10
     path.write_bytes(data)
-    found = read_advisories(path)
-    assert [name for name, _ in found.problems] == ["bomb.json", "lzma.json", "spoilt.json"]
-    assert affected(found, "1", "2") == ["2"]
+    result = read_advisories(path)
+    assert [name for name, _ in result.problems] == ["bomb.json", "lzma.json", "spoilt.json"]
+    assert affected(result, "1", "2") == ["2"]
 
 
 def test_links_and_devices_in_a_folder_are_not_read(tmp_path: Path):
@@ -180,9 +180,9 @@ def test_links_and_devices_in_a_folder_are_not_read(tmp_path: Path):
     (below / "link.json").symlink_to(tmp_path / "elsewhere.json")
     (folder / "circle").symlink_to(folder)
     os.mkfifo(folder / "pipe.json")
-    found = read_advisories(folder)
-    assert [name for name, _ in found.problems] == ["pipe.json", "below/link.json"]
-    assert affected(found, "1", "2", "3") == ["1", "2"]
+    result = read_advisories(folder)
+    assert [name for name, _ in result.problems] == ["pipe.json", "below/link.json"]
+    assert affected(result, "1", "2", "3") == ["1", "2"]
 
 
 @pytest.mark.parametrize(

@@ -41,10 +41,10 @@ NAMES = "abcdef"
     leaves_out=st.booleans(),
 )
 def test_each_name_is_found_once_at_its_minimum_depth(edges: dict[str, list[str]], depth: int | None, leaves_out: bool):
-    def direct(name: str, found: Container[str]) -> Iterator[tuple[str, str]]:
-        return ((one, one.upper()) for one in edges.get(name, []) if not (leaves_out and one in found))
+    def direct(name: str, reached: Container[str]) -> Iterator[tuple[str, str]]:
+        return ((one, one.upper()) for one in edges.get(name, []) if not (leaves_out and one in reached))
 
-    found = list(breadth_first(direct, "a", depth))
+    reached = list(breadth_first(direct, "a", depth))
     depths = {"a": 0}
     for _ in NAMES:  # relaxed until nothing changes
         for name, others in edges.items():
@@ -52,9 +52,9 @@ def test_each_name_is_found_once_at_its_minimum_depth(edges: dict[str, list[str]
                 if name in depths:
                     depths[one] = min(depths.get(one, len(NAMES)), depths[name] + 1)
     expected = {one.upper(): steps for one, steps in depths.items() if steps and (depth is None or steps <= depth)}
-    assert {name: steps for steps, name in found} == expected
-    assert len(found) == len(expected)
-    assert [steps for steps, _ in found] == sorted(steps for steps, _ in found)
+    assert {name: steps for steps, name in reached} == expected
+    assert len(reached) == len(expected)
+    assert [steps for steps, _ in reached] == sorted(steps for steps, _ in reached)
 
 
 FILES = [
@@ -86,10 +86,10 @@ def test_invalid_package_url_is_rejected(text: str):
 
 
 def test_result_has_only_the_named_files():
-    found = purl_result("p", PackageUrl("demo", "1", None), FILES)
-    assert (found["exists"], found["yanked"], len(found["files"])) == (True, False, 2)
-    found = purl_result("p", PackageUrl("demo", "1", "demo-1.tar.gz"), FILES)
-    assert (found["yanked"], found["files"], found["project"]) == (True, ["demo-1.tar.gz"], "Demo")
+    result = purl_result("p", PackageUrl("demo", "1", None), FILES)
+    assert (result["exists"], result["yanked"], len(result["files"])) == (True, False, 2)
+    result = purl_result("p", PackageUrl("demo", "1", "demo-1.tar.gz"), FILES)
+    assert (result["yanked"], result["files"], result["project"]) == (True, ["demo-1.tar.gz"], "Demo")
     assert purl_result("p", PackageUrl("demo", "1", "other"), FILES)["exists"] is False
     assert wrong_purl("p", LookupNameError("why"))["error"] == "why"
 
@@ -118,7 +118,7 @@ UNSAFE = [
 
 
 def test_links_are_read_and_ordered() -> None:
-    found = project_links(
+    links = project_links(
         [
             "Other, https://other.example/?a=1,2#b",
             "Bug Tracker, http://bugs.example:8080/",
@@ -128,14 +128,14 @@ def test_links_are_read_and_ordered() -> None:
             "again, https://docs.example/",
         ]
     )
-    assert [(one["label"], one["host"]) for one in found] == [
+    assert [(link["label"], link["host"]) for link in links] == [
         ("Homepage", "home.example"),
         ("Docs", "docs.example"),
         ("Source Code", "code.example"),
         ("Bug Tracker", "bugs.example:8080"),
         ("Other", "other.example"),
     ]
-    assert found[-1]["url"] == "https://other.example/?a=1,2#b"
+    assert links[-1]["url"] == "https://other.example/?a=1,2#b"
 
 
 def test_only_web_links_are_kept(subtests: pytest.Subtests) -> None:

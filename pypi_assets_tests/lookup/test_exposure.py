@@ -48,8 +48,8 @@ def affecting(folder: Path, **versions: list[str]) -> Advisories:
 
 def test_newest_allowed_version_decides(graph: NewestRequirements, tmp_path: Path) -> None:
     advisories = affecting(tmp_path / "osv", A=["1.0"], B=["1.5"], C=["3.0rc1"])
-    found = list(exposed(graph, advisories))
-    assert found[0] == Exposure(
+    rows = list(exposed(graph, advisories))
+    assert rows[0] == Exposure(
         required="base",
         allowed="1.0",
         advisories=["A"],
@@ -58,7 +58,7 @@ def test_newest_allowed_version_decides(graph: NewestRequirements, tmp_path: Pat
         condition="marker",
         requirements=["base<2; os_name == 'nt'"],
     )
-    assert [(row["normalized"], row["allowed"], row["advisories"]) for row in found[1:]] == [
+    assert [(row["normalized"], row["allowed"], row["advisories"]) for row in rows[1:]] == [
         ("old", "1.0", ["A"]),
         ("pinned", "1.5", ["B"]),
         ("pre", "3.0rc1", ["C"]),
@@ -120,6 +120,6 @@ def test_exposure_matches_a_search_over_all_rows(files: Files, affected: set[str
     with tempfile.TemporaryDirectory() as folder:
         advisories = affecting(Path(folder) / "osv", A=sorted(affected))
         with published(Path(folder), files) as (depgraph, past):
-            found = list(exposed(depgraph, advisories))
-            assert {(row["normalized"], Version(row["allowed"])) for row in found} == expected
-            assert found == list(exposed(past, advisories))
+            rows = list(exposed(depgraph, advisories))
+            assert {(row["normalized"], Version(row["allowed"])) for row in rows} == expected
+            assert rows == list(exposed(past, advisories))

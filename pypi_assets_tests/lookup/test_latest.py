@@ -62,15 +62,19 @@ def test_published_version_answers_lookups(small: SmallCatalog, storage: Storage
         for unknown in ("dem", "demo.", "", "unknown", "demo\0"):
             assert modules.module(unknown).results == ()
     with open_latest("depgraph", storage, tmp_path / "cache") as depgraph:
-        found = depgraph.project("demo_PKG").results
-        assert [row["filename"] for row in found] == [
+        results = depgraph.project("demo_PKG").results
+        assert [row["filename"] for row in results] == [
             "demo_pkg-1.9.0-cp311-cp311-win_amd64.whl",
             "demo_pkg-1.9.0-py3-none-any.whl",
             "demo_pkg-1.10.tar.gz",
         ]
-        assert [row["requires_dist"] for row in found] == [[], [], ["other>=1"]]
-        assert (found[0]["platform"], found[0]["abi"], found[1]["requires_python"]) == ("win_amd64", "cp311", ">=3.8")
-        assert (found[2]["project"], found[2]["yanked"], found[2]["kind"]) == ("Demo.Pkg", False, "sdist")
+        assert [row["requires_dist"] for row in results] == [[], [], ["other>=1"]]
+        assert (results[0]["platform"], results[0]["abi"], results[1]["requires_python"]) == (
+            "win_amd64",
+            "cp311",
+            ">=3.8",
+        )
+        assert (results[2]["project"], results[2]["yanked"], results[2]["kind"]) == ("Demo.Pkg", False, "sdist")
         assert [row["version"] for row in depgraph.project("Demo.Pkg", "v1.9").results] == ["1.9.0", "1.9.0"]
         assert depgraph.dependents("Other").results == (
             {"required": "other", "normalized": "demo-pkg", "always": ["1.10"], "marker": [], "extra": []},

@@ -53,10 +53,10 @@ def test_near_names_match_a_comparison_with_all_names(names: list[str], wanted: 
             break
     if not expected and len(wanted) >= 3:
         expected = {name for name in names if name.startswith(wanted) and name != wanted}
-    found = near_names(seek_in(names), wanted, most=len(names) + 1)
-    assert set(found) == expected
-    assert len(found) == len(expected)
-    assert near_names(seek_in(names), wanted) == found[:MOST_NAMES]
+    near = near_names(seek_in(names), wanted, most=len(names) + 1)
+    assert set(near) == expected
+    assert len(near) == len(expected)
+    assert near_names(seek_in(names), wanted) == near[:MOST_NAMES]
 
 
 MISTYPED = [

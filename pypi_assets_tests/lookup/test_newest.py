@@ -121,9 +121,9 @@ def test_comparison_has_added_removed_and_changed_values():
         commands=["demo"],
         files=[file("demo-2.0-cp312-cp312-win_amd64.whl", requires_python=">=3.9")],
     )
-    found = compare_releases(before, after)
-    assert not is_same(found)
-    assert found == {
+    comparison = compare_releases(before, after)
+    assert not is_same(comparison)
+    assert comparison == {
         "project": "Demo",
         "normalized": "demo",
         "before": "1.0",
@@ -150,14 +150,14 @@ def test_other_spellings_of_requirements_and_extras_are_the_same():
 
 
 def test_unreadable_requirements_are_not_compared():
-    found = compare_releases(version("1.0", requires_dist=None), version("2.0", requires_dist=["a"]))
-    assert found["requirements"] == {"is_known": False, "added": [], "removed": [], "changed": []}
-    assert not is_same(found)
+    comparison = compare_releases(version("1.0", requires_dist=None), version("2.0", requires_dist=["a"]))
+    assert comparison["requirements"] == {"is_known": False, "added": [], "removed": [], "changed": []}
+    assert not is_same(comparison)
 
 
 def test_requirements_that_name_no_project_are_not_paired():
-    found = compare_releases(version("1.0", requires_dist=["!a"]), version("2.0", requires_dist=["!b"]))
-    assert found["requirements"] == {"is_known": True, "added": ["!b"], "removed": ["!a"], "changed": []}
+    comparison = compare_releases(version("1.0", requires_dist=["!a"]), version("2.0", requires_dist=["!b"]))
+    assert comparison["requirements"] == {"is_known": True, "added": ["!b"], "removed": ["!a"], "changed": []}
 
 
 def test_invalid_wheel_filename_has_no_tags():

@@ -81,10 +81,10 @@ def test_an_owner_outweighs_a_squat_of_the_name() -> None:
 
 
 def test_seniority_counts_in_proportion() -> None:
-    found = Candidates("yaml")
+    candidates = Candidates("yaml")
     for since in (1, 51, 100, None):
-        found.add(f"since-{since}", first_live_serial=since)
-    scores = {one["normalized"]: one["score"] for one in ranked("yaml", found.found, SERIAL)}
+        candidates.add(f"since-{since}", first_live_serial=since)
+    scores = {one["normalized"]: one["score"] for one in ranked("yaml", candidates.found, SERIAL)}
     gained = [round((scores[f"since-{since}"] - scores["since-None"]) / WEIGHTS.seniority, 2) for since in (1, 51, 100)]
     assert gained == [1.0, 0.5, 0.01]
     assert len({one["score"] for one in ranked("yaml", Candidates("yaml").add("a").add("b").found, SERIAL)}) == 1

@@ -86,8 +86,8 @@ def test_files_have_their_own_names_and_stubs(tmp_path: Path) -> None:
     stubs = dump_row("stubs", "1", "stubs-1.zip", modules=[], stubs=["demo.a", "demo"])
     build(tmp_path / "db", "modules", [[*MODULES, stubs]])
     with open_leveldb(tmp_path / "db", "x") as db:
-        found = names_of_files(db, "demo", ["demo-1.10.zip", "demo-1.9.zip", "none.zip"])
-        assert {name: one and one.names for name, one in found.items()} == {
+        names = names_of_files(db, "demo", ["demo-1.10.zip", "demo-1.9.zip", "none.zip"])
+        assert {name: one and one.names for name, one in names.items()} == {
             "demo-1.10.zip": ("demo", "demo.a"),
             "demo-1.9.zip": ("demo", "é"),
         }

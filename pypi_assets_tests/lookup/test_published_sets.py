@@ -139,8 +139,8 @@ def test_newest_set_of_some_datasets_has_their_greatest_common_serial(
     sets = PublishedSets(listed((dataset, version, 10 * version) for dataset, version in published))
     common = set.intersection(*({version for one, version in published if one == dataset} for dataset in needed))
     if common:
-        found = sets.newest_of(needed)
-        assert (found.serial, found.versions) == (10 * max(common), dict.fromkeys(needed, max(common)))
+        newest = sets.newest_of(needed)
+        assert (newest.serial, newest.versions) == (10 * max(common), dict.fromkeys(needed, max(common)))
     elif needed <= {dataset for dataset, _ in published}:
         with pytest.raises(SerialsDifferError):
             sets.newest_of(needed)
@@ -190,8 +190,8 @@ def test_answer_from_a_corrupt_version_restarts_with_an_older_set(
     assert (newest.serial, reports) == (110, [])
     spoil(tmp_path / "storage" / "modules", damage)
     other = NeededDatasets(PublishedSets(publisher.storage), report=reports.append)
-    found = other.answered(lambda: other.reader(ModulesReader).module("demo"))
-    assert (found.version, found.serial) == (1, 100)
+    answer = other.answered(lambda: other.reader(ModulesReader).module("demo"))
+    assert (answer.version, answer.serial) == (1, 100)
     assert serials(other, DepgraphReader, ModulesReader) == (100, 100)
     assert [unnamed(report, newest.version) for report in reports] == [[]]
 

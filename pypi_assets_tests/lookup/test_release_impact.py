@@ -186,8 +186,8 @@ def names(rows: Iterator[Any]) -> list[tuple[int, str]]:
 
 
 def test_rows_have_release_requirement_condition_and_chain(graph: NewestRequirements) -> None:
-    found = list(impact(graph, "BASE", Version("2.0"), transitive=True))
-    assert found[0] == Impact(
+    rows = list(impact(graph, "BASE", Version("2.0"), transitive=True))
+    assert rows[0] == Impact(
         depth=1,
         required="base",
         normalized="mid",
@@ -197,7 +197,7 @@ def test_rows_have_release_requirement_condition_and_chain(graph: NewestRequirem
         specifiers=[">=1"],
         chain=["base"],
     )
-    assert [(row["normalized"], row["condition"], row["chain"]) for row in found[1:]] == [
+    assert [(row["normalized"], row["condition"], row["chain"]) for row in rows[1:]] == [
         ("top", "marker", ["mid", "base"]),
         ("over", "always", ["top", "mid", "base"]),
     ]
@@ -206,8 +206,8 @@ def test_rows_have_release_requirement_condition_and_chain(graph: NewestRequirem
 
 
 def test_excluding_releases_and_their_dependents_are_broken(graph: NewestRequirements) -> None:
-    found = list(breaks(graph, "base", Version("2.0"), transitive=True))
-    assert [(row["normalized"], row["reason"], row["requirements"], row["chain"]) for row in found] == [
+    rows = list(breaks(graph, "base", Version("2.0"), transitive=True))
+    assert [(row["normalized"], row["reason"], row["requirements"], row["chain"]) for row in rows] == [
         ("old", "excludes", ["base<2"], ["base"]),
         ("top", "requires", ["old; extra == 'x'"], ["old", "base"]),
         ("over", "requires", ["top"], ["top", "old", "base"]),
@@ -224,8 +224,8 @@ def test_solver_decides_the_remaining_releases(graph: NewestRequirements) -> Non
         verdicts = {"mid": Verdict("unsolvable", "because mid is broken", "0.9"), "top": Verdict("undecided", "late")}
         return verdicts.get(project)
 
-    found = list(breaks(graph, "base", Version("2.0"), transitive=True, solvable=solvable))
-    assert [(row["normalized"], row["reason"], row["proof"], row["older"]) for row in found] == [
+    rows = list(breaks(graph, "base", Version("2.0"), transitive=True, solvable=solvable))
+    assert [(row["normalized"], row["reason"], row["proof"], row["older"]) for row in rows] == [
         ("mid", "unsolvable", "because mid is broken", "0.9"),
         ("old", "excludes", None, None),
         ("top", "undecided", "late", None),
@@ -241,10 +241,10 @@ def test_long_chain_is_truncated_and_cycle_ends(tmp_path: Path) -> None:
     count = LONGEST_CHAIN + 3
     files: Files = {(f"p{number:03}", "1", ".zip"): (False, [f"p{(number - 1) % count:03}"]) for number in range(count)}
     with published(tmp_path, files) as (depgraph, _):
-        found = list(impact(depgraph, project="p000", transitive=True))
-    assert [row["normalized"] for row in found] == [f"p{number:03}" for number in range(1, count)]
-    assert [len(row["chain"]) for row in found[-4:]] == [99, 100, 100, 100]
-    assert found[-1]["chain"][-1] == "p002"
+        rows = list(impact(depgraph, project="p000", transitive=True))
+    assert [row["normalized"] for row in rows] == [f"p{number:03}" for number in range(1, count)]
+    assert [len(row["chain"]) for row in rows[-4:]] == [99, 100, 100, 100]
+    assert rows[-1]["chain"][-1] == "p002"
 
 
 NEWEST_FILES: Files = {

@@ -26,8 +26,8 @@ MARKERS = ("", "; os_name == 'nt'", "; os_name != 'nt'", "; extra == 'x'")
 
 def kept(which: str, version: str, files: list[dict[str, object]], always: list[str]) -> list[str]:
     row = {"normalized": "demo", "always": always, "marker": [], "extra": []}
-    found = kept_by_version([row], "base", Version(version), which, lambda _: files)  # type: ignore[arg-type]
-    return [release for one in found for release in one["always"]]
+    kept_rows = kept_by_version([row], "base", Version(version), which, lambda _: files)  # type: ignore[arg-type]
+    return [release for one in kept_rows for release in one["always"]]
 
 
 def test_release_accepts_or_excludes_if_one_of_its_files_does():

@@ -38,7 +38,7 @@ def shape(nodes: Sequence[Required]) -> list[object]:
 
 
 def test_requirements_take_the_newest_fitting_version():
-    found = tree(
+    shown = tree(
         {
             "root": {"1": ["a>=2,<3", "b", "c==1.0", "d>5", "e"]},
             "a": {"1": [], "2.1": ["b<2"], "2.5!": [], "3": []},
@@ -47,18 +47,18 @@ def test_requirements_take_the_newest_fitting_version():
             "d": {"5": []},
         }
     )
-    assert shape(found["requires"]) == [
+    assert shape(shown["requires"]) == [
         ("a", "2.1", "open", [("b", None, "above")]),
         ("b", "2", "open"),
         ("c", "1.0", "open"),
         ("d", None, "none fits"),
         ("e", None, "unknown"),
     ]
-    assert not found["is_cut"]
+    assert not shown["is_cut"]
 
 
 def test_extras_are_shown_for_the_root_and_if_required():
-    found = tree(
+    shown = tree(
         {
             "root": {"1": ["x; extra == 'all'", "a[Fast_one]", "m; python_version < '3'"]},
             "a": {"1": ["f; extra == 'fast-one'", "g; 'slow' == extra", "h"]},
@@ -67,18 +67,18 @@ def test_extras_are_shown_for_the_root_and_if_required():
             "m": {"1": []},
         }
     )
-    assert shape(found["requires"]) == [
+    assert shape(shown["requires"]) == [
         ("a", "1", "open", [("h", "1", "not read"), ("f", "1", "open")]),
         ("m", "1", "open"),
         ("x", None, "extra"),
     ]
-    assert [node["condition"] for node in found["requires"]] == ["always", "marker", "extra"]
+    assert [node["condition"] for node in shown["requires"]] == ["always", "marker", "extra"]
 
 
 def test_cycles_end_and_each_project_is_read_once():
     known = Known({"root": {"1": ["a"]}, "a": {"1": ["b", "root"]}, "b": {"1": ["a"]}})
-    found = requirement_tree(known, "root", "1")
-    assert shape(found["requires"]) == [
+    shown = requirement_tree(known, "root", "1")
+    assert shape(shown["requires"]) == [
         ("a", "1", "open", [("b", "1", "open", [("a", None, "above")]), ("root", None, "above")])
     ]
     assert sorted(known.reads) == ["a", "b", "root"]
@@ -86,9 +86,9 @@ def test_cycles_end_and_each_project_is_read_once():
 
 def test_large_tree_is_truncated_far_from_the_root():
     chain: dict[str, dict[str, list[str] | None]] = {f"p{n}": {"1": [f"p{n + 1}"]} for n in range(100)}
-    found = tree({"root": {"1": ["p0", "other"]}, "other": {"1": []}, **chain}, most_opened=3)
-    assert found["is_cut"]
-    assert shape(found["requires"]) == [
+    shown = tree({"root": {"1": ["p0", "other"]}, "other": {"1": []}, **chain}, most_opened=3)
+    assert shown["is_cut"]
+    assert shape(shown["requires"]) == [
         ("other", "1", "open"),
         ("p0", "1", "open", [("p1", "1", "open", [("p2", None, "cut")])]),
     ]
@@ -98,8 +98,8 @@ def test_large_tree_is_truncated_far_from_the_root():
 
 def test_requirement_without_a_project_is_shown():
     texts = ["!", "a ++", "b == 1.*.2", f"c=={'9' * 5000}", "d @ http://x.invalid/d.whl"]
-    found = tree({"root": {"1": texts}, "c": {"1": []}})
-    assert {node["requirement"][:1]: node["state"] for node in found["requires"]} == {
+    shown = tree({"root": {"1": texts}, "c": {"1": []}})
+    assert {node["requirement"][:1]: node["state"] for node in shown["requires"]} == {
         "!": "unreadable",
         "a": "unreadable",
         "b": "unreadable",

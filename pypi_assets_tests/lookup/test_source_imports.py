@@ -38,16 +38,16 @@ def test_own_modules_and_the_standard_library_are_skipped(tmp_path: Path) -> Non
             "notes.txt": "import text",
         },
     )
-    found = imports_of(folder)
-    assert found.modules == {
+    scan = imports_of(folder)
+    assert scan.modules == {
         "yaml": set(),
         "google.cloud": {"storage"},
         "pytest": set(),
         "requests.adapters": set(),
         "helper": set(),  # scripts/ cannot import modules of tests/
     }
-    assert found.names() == ["google.cloud", "google.cloud.storage", "helper", "pytest", "requests.adapters", "yaml"]
-    assert (found.files, found.left_out) == (6, [])
+    assert scan.names() == ["google.cloud", "google.cloud.storage", "helper", "pytest", "requests.adapters", "yaml"]
+    assert (scan.files, scan.left_out) == (6, [])
 
 
 def test_single_file_or_folder_within_a_package_is_scanned(tmp_path: Path) -> None:
@@ -63,9 +63,9 @@ def test_broken_files_are_named_and_the_others_are_scanned(tmp_path: Path) -> No
         tmp_path,
         {"a.py": "import (", "b.py": "x = " + "-" * 100_000 + "1", "c.py": "import yaml", "d.py": "import six"},
     )
-    found = imports_of(tmp_path)
-    assert found.modules == {"yaml": set(), "six": set()}
-    assert [path.name for path, _ in found.left_out] == ["a.py", "b.py"]
+    scan = imports_of(tmp_path)
+    assert scan.modules == {"yaml": set(), "six": set()}
+    assert [path.name for path, _ in scan.left_out] == ["a.py", "b.py"]
 
 
 def test_crashed_or_hanging_parser_skips_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,9 +80,9 @@ for line in sys.stdin:
 """
     monkeypatch.setattr(source_imports, "_PROGRAM", program)
     monkeypatch.setattr(source_imports, "SECONDS_FOR_A_FILE", 1.0)
-    found = imports_of(tmp_path)
-    assert found.modules == {"yaml": set()}
-    [_, hung] = [reason for _, reason in found.left_out]
+    scan = imports_of(tmp_path)
+    assert scan.modules == {"yaml": set()}
+    [_, hung] = [reason for _, reason in scan.left_out]
     assert unnamed(hung, "1") == []
 
 

@@ -117,8 +117,8 @@ def test_mirror_killed_at_each_step_ends_equal_to_its_source(
     every = max(1, int(steps) // max(examples(40), 40))  # with fewer kills, none is late enough to meet the replay
     reached: set[str] = set()
     for step in range(1, int(steps), every):  # each run resumes after the previous kill until everything is copied
-        found = run_and_kill(origin, storage, database_url, step)
-        reached.add(found[1] if found[0] != "done" else "done")
+        outcome = run_and_kill(origin, storage, database_url, step)
+        reached.add(outcome[1] if outcome[0] != "done" else "done")
     assert {"put", "transact"} <= reached
     run_and_kill(origin, storage, database_url, 0)
     catalog = open_catalog(database_url)

@@ -128,10 +128,10 @@ def assert_waits(found: Any, text: str) -> None:
 def test_mirror_without_a_catalog_describes_how_to_get_one(origin: Origin, mirrors: Mirrors) -> None:
     mirrors.of(origin.storage.url).run()
     with served_mirror(mirrors, origin) as (_, client):
-        found = client.get("at/5/simple/demo/")
-    assert (found.status_code, found.json()["type"]) == (503, "/docs#no-catalog")
-    assert "--latest-only" in found.json()["detail"]
-    assert int(found.headers["Retry-After"]) > 0
+        response = client.get("at/5/simple/demo/")
+    assert (response.status_code, response.json()["type"]) == (503, "/docs#no-catalog")
+    assert "--latest-only" in response.json()["detail"]
+    assert int(response.headers["Retry-After"]) > 0
 
 
 def test_only_a_mirror_has_a_journal_to_replay(origin: Origin, mirrors: Mirrors) -> None:

@@ -77,9 +77,9 @@ def test_cursors_page_through_all_changes_in_order(journaled_client: Client, jou
     assert paged(journaled_client, limit=1_000) == records
     middle = records[len(records) // 2]
     answer = journaled_client.get(f"/v1/changes?since={Cursor.of(middle)}&limit=3")
-    found = answer.json()
-    assert found["changes"] == records[len(records) // 2 + 1 :][:3]
-    assert (found["through"], answer.headers["cache-control"]) == (journaled.index.serial, "no-store")
+    document = answer.json()
+    assert document["changes"] == records[len(records) // 2 + 1 :][:3]
+    assert (document["through"], answer.headers["cache-control"]) == (journaled.index.serial, "no-store")
     assert answer.headers["x-pypi-last-serial"] == str(journaled.index.serial)
 
 

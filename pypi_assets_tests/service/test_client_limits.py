@@ -172,9 +172,9 @@ def test_prefix_is_completed(client: Client, subtests: pytest.Subtests) -> None:
             if "\0" in text:
                 assert answer.status_code == 400
                 continue
-            found = answer.json()["results"]
-            assert [(one["kind"], one["name"]) for one in found] == expected
-            assert all(client.get(one["page"]).status_code == 200 for one in found)
+            results = answer.json()["results"]
+            assert [(result["kind"], result["name"]) for result in results] == expected
+            assert all(client.get(result["page"]).status_code == 200 for result in results)
 
 
 def test_completions_are_cached_within_bounds(client: Client) -> None:

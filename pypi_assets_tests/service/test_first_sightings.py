@@ -88,5 +88,5 @@ def test_pip_uv_and_resolutions_respect_a_cutoff(client: Client, tmp_path: Path)
     ages = {"/at/3/v1/resolve": SECOND - BETWEEN, "/v1/resolve": datetime.now(UTC) - BETWEEN}
     for path, age in ages.items():
         body = {"requirements": ["demo"], "python": "3.12", "cooldown_hours": int(age.total_seconds() // 3_600)}
-        found = client.post(path, body, allow_redirects=True).json()["result"]
-        assert [(release["project"], release["version"]) for release in found["releases"]] == [("demo", "1.0")], path
+        result = client.post(path, body, allow_redirects=True).json()["result"]
+        assert [(release["project"], release["version"]) for release in result["releases"]] == [("demo", "1.0")], path

@@ -74,9 +74,9 @@ def test_cursor_is_bound_to_its_serial(client: Client, published: Published, pre
 
 def test_unknown_names_have_hints(client: Client, prefixes: tuple[str, str]):
     for prefix in prefixes:
-        found = client.get(prefix + "/v1/projects/pyyalm/impact?version=1").json()
-        assert (found["results"], unnamed(found["hints"][0], "pyyalm")) == ([], [])
-        assert any("pyyaml" in hint.lower() for hint in found["hints"][1:])
+        document = client.get(prefix + "/v1/projects/pyyalm/impact?version=1").json()
+        assert (document["results"], unnamed(document["hints"][0], "pyyalm")) == ([], [])
+        assert any("pyyaml" in hint.lower() for hint in document["hints"][1:])
         assert "hints" not in client.get(prefix + "/v1/projects/yaml-copy/impact").json()
 
 

@@ -55,8 +55,8 @@ def test_conflicting_parameters_are_a_problem(client: Client):
 
 
 def test_command_lists_the_projects_that_install_it(client: Client):
-    found = client.get("/v1/commands/demo").json()
-    assert found["results"] == [{"command": "demo", "project": "demo", "normalized": "demo", "versions": ["1.0"]}]
+    document = client.get("/v1/commands/demo").json()
+    assert document["results"] == [{"command": "demo", "project": "demo", "normalized": "demo", "versions": ["1.0"]}]
     assert client.get("/v1/commands/a/b").json()["results"] == []
     [hint] = client.get("/v1/commands/demoo").json()["hints"]
     assert "demo" in hint.split("?")[0].split()
@@ -102,9 +102,9 @@ def test_imports_are_answered_in_order_also_at_a_serial(client: Client, publishe
 
 
 def test_too_many_or_too_long_imports_are_a_problem(client: Client):
-    found = client.post("/v1/owners", {"imports": ["a"] * 5_001})
-    assert (found.status_code, found.json()["type"]) == (413, "/docs#too-large")
-    assert (found.json()["parameter"], found.json()["accepts"]) == ("body", "at most 5,000 items")
+    response = client.post("/v1/owners", {"imports": ["a"] * 5_001})
+    assert (response.status_code, response.json()["type"]) == (413, "/docs#too-large")
+    assert (response.json()["parameter"], response.json()["accepts"]) == ("body", "at most 5,000 items")
     assert client.post("/v1/owners?limit=21", {"imports": ["a"]}).json()["parameter"] == "limit"
     assert client.post("/v1/owners", {"imports": ["a" * 1_001]}).json()["parameter"] == "body"
     assert client.get("/v1/owners/yaml?limit=0").json()["parameter"] == "limit"
@@ -128,8 +128,8 @@ def test_batch_of_imports_has_only_the_best_candidates(changing: Published):
         [all_of_one] = client.get("/v1/owners/yaml").json()["results"]
         assert len(all_of_one["candidates"]) == 14
         for query, most in (("", 10), ("?limit=20", 14), ("?limit=1", 1)):
-            found = client.post(f"/v1/owners{query}", {"imports": ["yaml", "demo"]}).json()["results"]
-            assert found[0]["candidates"] == all_of_one["candidates"][:most]
+            results = client.post(f"/v1/owners{query}", {"imports": ["yaml", "demo"]}).json()["results"]
+            assert results[0]["candidates"] == all_of_one["candidates"][:most]
 
 
 def sha256_of(client: Client, filename: str) -> str:
@@ -153,8 +153,8 @@ def test_hashes_are_answered_in_order(client: Client, published: Published):
     hashes = [sha256_of(client, name) for name in names]
     serial = published.index.serial
     for at in ("", f"/at/{serial}.{serial}"):
-        found = client.post(f"{at}/v1/hashes", {"hashes": [*hashes, "0" * 64, hashes[0]]}).json()
-        assert [result["filename"] for result in found["results"]] == names
+        document = client.post(f"{at}/v1/hashes", {"hashes": [*hashes, "0" * 64, hashes[0]]}).json()
+        assert [result["filename"] for result in document["results"]] == names
 
 
 def test_catalog_pages_are_bound_to_one_epoch(changing: Published):
@@ -193,9 +193,9 @@ PURLS = [
 
 
 def test_package_urls_are_answered_in_order(client: Client, published: Published):
-    found = client.post("/v1/purls", {"purls": PURLS}).json()["results"]
-    assert [one["purl"] for one in found] == PURLS
-    assert [(one["exists"], one["yanked"], len(one["files"])) for one in found] == [
+    results = client.post("/v1/purls", {"purls": PURLS}).json()["results"]
+    assert [result["purl"] for result in results] == PURLS
+    assert [(result["exists"], result["yanked"], len(result["files"])) for result in results] == [
         (True, False, 4),
         (True, True, 1),
         (True, False, 1),
@@ -203,9 +203,9 @@ def test_package_urls_are_answered_in_order(client: Client, published: Published
         (False, None, 0),
         (False, None, 0),
     ]
-    assert unnamed(found[-1]["error"], "pypi") == []
+    assert unnamed(results[-1]["error"], "pypi") == []
     serial = published.index.serial
-    assert client.post(f"/at/{serial}.{serial}/v1/purls", {"purls": PURLS}).json()["results"] == found
+    assert client.post(f"/at/{serial}.{serial}/v1/purls", {"purls": PURLS}).json()["results"] == results
 
 
 def test_too_many_package_urls_are_a_problem(client: Client):

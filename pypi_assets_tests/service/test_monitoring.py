@@ -110,12 +110,12 @@ def test_log_line_is_inert_and_has_no_credentials():
     assert first.isascii()
     assert first.isprintable()
     assert "secret" not in first
-    found = json.loads(first)
-    assert (found["status"], found["bytes"], found["ms"], found["route"]) == (200, 17, 12.3, "/v1/modules/{module}")
-    assert len(found["agent"]) == 200
-    assert (found["level"], found["logger"], found["request_id"]) == ("INFO", LOGGER, "4f7a-1")
-    assert datetime.fromisoformat(found["time"]).utcoffset() == timedelta()
-    assert found["message"] == f"GET {SCOPE['path']} 200"
+    fields = json.loads(first)
+    assert (fields["status"], fields["bytes"], fields["ms"], fields["route"]) == (200, 17, 12.3, "/v1/modules/{module}")
+    assert len(fields["agent"]) == 200
+    assert (fields["level"], fields["logger"], fields["request_id"]) == ("INFO", LOGGER, "4f7a-1")
+    assert datetime.fromisoformat(fields["time"]).utcoffset() == timedelta()
+    assert fields["message"] == f"GET {SCOPE['path']} 200"
     assert json.loads(second)["client"] is None
 
 
@@ -130,5 +130,5 @@ def test_dropped_log_lines_are_counted():
     asyncio.run(run())
     lines = stream.getvalue().splitlines()
     assert len(lines) == 10_001
-    found = json.loads(lines[-1])
-    assert (found["level"], found["left_out"]) == ("WARNING", 5)
+    fields = json.loads(lines[-1])
+    assert (fields["level"], fields["left_out"]) == ("WARNING", 5)

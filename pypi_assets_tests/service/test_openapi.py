@@ -159,8 +159,8 @@ def test_patterns_accept_no_trailing_newline(client: Client, document: dict[str,
                 with subtests.test(operation=operation.path, pattern=pattern):
                     assert pattern.endswith("\\Z")
     for path in ("v1/projects/demo%0A/dependents", f"v1/hashes/{'0' * 64}%0A", "v1/changes?since=now%0A"):
-        found = client.get(path)
-        assert (found.status_code, found.json()["type"]) == (400, "/docs#bad-parameter"), path
+        response = client.get(path)
+        assert (response.status_code, response.json()["type"]) == (400, "/docs#bad-parameter"), path
     for requirement in ("3.12\n", "3.12"):
         body = {"requirements": ["demo"], "python": requirement}
         assert (client.post("/v1/resolve", body).status_code == 400) == (requirement != "3.12")

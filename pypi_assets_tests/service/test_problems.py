@@ -52,10 +52,10 @@ def test_bad_targets_are_problems(client: Client, subtests: pytest.Subtests):
             assert answer.status_code == status
             assert answer.headers["content-type"] == "application/problem+json"
             assert answer.headers["cache-control"] == "no-store"
-            found = answer.json()
-            assert found["status"] == status
-            assert found["title"]
-            assert found["detail"]
+            document = answer.json()
+            assert document["status"] == status
+            assert document["title"]
+            assert document["detail"]
             assert client.get("/v1/modules/yaml").status_code == 200
 
 
@@ -185,8 +185,8 @@ def problem(query: str, name: str = "demo") -> Problem:
 
 
 def test_values_come_from_path_and_query():
-    found = convert_parameters(Example, {"name": "demo"}, query_fields("limit=7&prefix=1"))
-    assert found == Example(name="demo", limit=7, prefix=True)
+    parameters = convert_parameters(Example, {"name": "demo"}, query_fields("limit=7&prefix=1"))
+    assert parameters == Example(name="demo", limit=7, prefix=True)
     assert convert_parameters(Example, {"name": "demo"}, query_fields("")) == Example(name="demo")
 
 

@@ -25,16 +25,16 @@ from pypi_assets_tests.service.published import Client, Published, client_of
 
 
 def test_project_has_releases_and_summary(client: Client, published: Published):
-    found = client.get("/v1/projects/Demo").json()["result"]
-    assert (found["project"], found["newest"], found["commands"]) == ("demo", "2.1", ["demo"])
-    assert [(release["version"], release["yanked"], len(release["files"])) for release in found["releases"]] == [
+    result = client.get("/v1/projects/Demo").json()["result"]
+    assert (result["project"], result["newest"], result["commands"]) == ("demo", "2.1", ["demo"])
+    assert [(release["version"], release["yanked"], len(release["files"])) for release in result["releases"]] == [
         ("1.0", False, 2),
         ("2.0", True, 1),
         ("2.1", False, 1),
     ]
-    assert found["releases"][1]["files"][0]["yanked_reason"] == "broken"
-    assert (found["summary"], found["license"], found["links"], found["status"]) == (None, None, [], "active")
-    assert found["first_serial"] < found["last_serial"] == published.index.serial
+    assert result["releases"][1]["files"][0]["yanked_reason"] == "broken"
+    assert (result["summary"], result["license"], result["links"], result["status"]) == (None, None, [], "active")
+    assert result["first_serial"] < result["last_serial"] == published.index.serial
 
 
 def test_project_has_licence_and_links_of_its_newest_release(changing: Published):
@@ -49,15 +49,15 @@ def test_project_has_licence_and_links_of_its_newest_release(changing: Published
     serial = changing.publish()
     with changing.client() as client:
         for prefix in ("", f"/at/{serial}.{serial}"):
-            found = client.get(f"{prefix}/v1/projects/demo").json()["result"]
-            assert found["license"] == "MIT"
-            assert [(link["label"], link["url"]) for link in found["links"]] == [
+            result = client.get(f"{prefix}/v1/projects/demo").json()["result"]
+            assert result["license"] == "MIT"
+            assert [(link["label"], link["url"]) for link in result["links"]] == [
                 ("Homepage", "https://home.example/"),
                 ("Source", "https://code.example/a?b=1&c=2"),
                 ("<script>alert(1)</script>", "https://hostile.example/?a='\"><script>"),
             ]
             document = page(client, f"{prefix}/project/demo/")
-            assert document.external == [link["url"] for link in found["links"]]
+            assert document.external == [link["url"] for link in result["links"]]
             assert unnamed(document.text, "MIT", "code.example") == []
 
 
@@ -68,16 +68,16 @@ def test_project_status_is_that_of_the_serial(changing: Published):
     last = changing.publish()
     with changing.client() as client:
         for prefix, status in ((f"/at/{before}", "active"), (f"/at/{last}", "archived"), ("", "archived")):
-            found = client.get(f"{prefix}/v1/projects/pyyaml", allow_redirects=True).json()["result"]
-            assert (prefix, found["status"]) == (prefix, status)
+            result = client.get(f"{prefix}/v1/projects/pyyaml", allow_redirects=True).json()["result"]
+            assert (prefix, result["status"]) == (prefix, status)
             text = page(client, f"{prefix}/project/pyyaml/").text
             assert ("archived" in text) == (status == "archived")
 
 
 def test_version_has_requirements_and_provides_of_its_files(client: Client):
-    found = client.get("/v1/projects/demo/2.0.0").json()["result"]
-    assert (found["version"], found["requires_dist"]) == ("2.0", ["PyYAML>=6.1"])
-    assert (found["modules"], found["commands"], found["yanked"]) == (["demo", "demo.new"], [], True)
+    result = client.get("/v1/projects/demo/2.0.0").json()["result"]
+    assert (result["version"], result["requires_dist"]) == ("2.0", ["PyYAML>=6.1"])
+    assert (result["modules"], result["commands"], result["yanked"]) == (["demo", "demo.new"], [], True)
     assert client.get("/v1/projects/demo/1.0").json()["result"]["commands"] == ["demo"]
     assert client.get("/v1/projects/demo/1.0").json()["result"]["modules"] == ["demo"]
 
@@ -199,11 +199,11 @@ PATH = "/v1/projects/PyYAML/dependents"
 
 
 def names(client: Client, query: str = "") -> list[str]:
-    found = client.get(PATH + query).json()
-    assert found["count"] == len(found["results"])
+    document = client.get(PATH + query).json()
+    assert document["count"] == len(document["results"])
     return [
         f"{result['normalized']} {','.join(result['always'] + result['marker'] + result['extra'])}"
-        for result in found["results"]
+        for result in document["results"]
     ]
 
 
@@ -251,12 +251,12 @@ def test_json_is_preferred_if_both_are_accepted_equally(client: Client):
 
 
 def test_prefix_has_dependents_and_count_of_each_project(client: Client):
-    found = client.get("/v1/projects/py/dependents?prefix=1").json()
-    assert [result["required"] for result in found["results"]] == ["pyyaml", "pyyaml"]
-    assert found["count"] == 2
+    document = client.get("/v1/projects/py/dependents?prefix=1").json()
+    assert [result["required"] for result in document["results"]] == ["pyyaml", "pyyaml"]
+    assert document["count"] == 2
     first = client.get("/v1/projects/py/dependents?prefix=1&limit=1").json()
     second = client.get(f"/v1/projects/py/dependents?prefix=1&limit=1&cursor={first['next']}").json()
-    assert first["results"] + second["results"] == found["results"]
+    assert first["results"] + second["results"] == document["results"]
     assert (first["count"], second["count"]) == (2, 2)
 
 

@@ -23,15 +23,15 @@ def pins(answer: dict[str, object]) -> dict[str, str]:
 def test_newest_versions_are_chosen_from_one_set(client: Client, published: Published):
     answer = client.post("/v1/resolve", {"requirements": ["demo"], **WHERE})
     assert answer.status_code == 200
-    found = answer.json()
-    assert pins(found) == {"demo": "2.1", "pyyaml": "6.0"}
-    assert found["serial"] == found["result"]["serial"] == published.index.serial
-    assert found["set"] == client.get("/v1/modules/yaml").json()["set"]
-    [demo, pyyaml] = found["result"]["releases"]
+    document = answer.json()
+    assert pins(document) == {"demo": "2.1", "pyyaml": "6.0"}
+    assert document["serial"] == document["result"]["serial"] == published.index.serial
+    assert document["set"] == client.get("/v1/modules/yaml").json()["set"]
+    [demo, pyyaml] = document["result"]["releases"]
     assert demo["requires"] == [{"normalized": "pyyaml", "version": "6.0"}]
     assert pyyaml["required_by"] == [{"normalized": "demo", "requirement": "PyYAML"}]
     assert [file["filename"] for file in demo["files"]] == ["demo-2.1-py3-none-any.whl"]
-    assert found["result"]["environments"][0]["platform"] == "linux-x86_64"
+    assert document["result"]["environments"][0]["platform"] == "linux-x86_64"
 
 
 def test_resolution_at_a_serial_uses_past_state(client: Client, published: Published):
@@ -49,10 +49,10 @@ def test_resolution_at_a_serial_uses_past_state(client: Client, published: Publi
 
 
 def test_unsolvable_requirements_have_a_proof(client: Client):
-    found = client.post("/v1/resolve", {"requirements": ["demo", "PyYAML>7"], **WHERE}).json()["result"]
-    assert found["releases"] is None
-    assert found["proof"]["steps"][-1]
-    assert "pyyaml" in found["proof"]["projects"]
+    result = client.post("/v1/resolve", {"requirements": ["demo", "PyYAML>7"], **WHERE}).json()["result"]
+    assert result["releases"] is None
+    assert result["proof"]["steps"][-1]
+    assert "pyyaml" in result["proof"]["projects"]
 
 
 def test_cooldown_counts_back_from_the_answer_time(client: Client, published: Published):
@@ -91,9 +91,9 @@ def test_up_to_five_thousand_requirements_are_answered(client: Client):
 
 
 def test_answer_without_published_days_is_empty(client: Client):
-    found = client.get("/v1/solvability").json()
-    assert found["days"] == []
-    assert len(found["hints"]) == 1
+    document = client.get("/v1/solvability").json()
+    assert document["days"] == []
+    assert len(document["hints"]) == 1
     for day in ("newest", "2026-03-02"):
         answer = client.get(f"/v1/solvability/{day}")
         assert (answer.status_code, answer.json()["parameter"]) == (404, "day")

@@ -52,18 +52,18 @@ def test_lines_reject_a_page_cursor():
 
 
 def test_status_reports_serials_of_answers_and_catalog(client: Client, published: Published):
-    found = client.get("/v1/status").json()
+    document = client.get("/v1/status").json()
     serial = published.index.serial
-    assert (found["serial"], found["lag_serials"], found["lag_seconds"]) == (serial, 0, 0.0)
-    assert found["datasets"]["versions"].keys() == DATASETS.keys()
-    assert found["catalog"] == {
+    assert (document["serial"], document["lag_serials"], document["lag_seconds"]) == (serial, 0, 0.0)
+    assert document["datasets"]["versions"].keys() == DATASETS.keys()
+    assert document["catalog"] == {
         "serial": serial,
         "index_url": published.index.url,
         "exact_from": 0,
         "index_serial": serial,
         "followed_projects": None,
     }
-    assert found["problems"] == {}
+    assert document["problems"] == {}
 
 
 def test_service_is_ready_once_data_is_published(published: Published, tmp_path):
@@ -72,9 +72,9 @@ def test_service_is_ready_once_data_is_published(published: Published, tmp_path)
         answer = client.get("/readyz")
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
         assert client.get("/v1/modules/yaml").status_code == 503
-        found = client.get("/v1/status").json()
-        assert (found["serial"], found["catalog"]) == (None, None)
-        assert found["problems"].keys() == {"storage", "catalog"}
+        document = client.get("/v1/status").json()
+        assert (document["serial"], document["catalog"]) == (None, None)
+        assert document["problems"].keys() == {"storage", "catalog"}
         assert client.get("/v1/status").headers["x-pypi-last-serial"] == "0"
     with published.client() as client:
         assert client.get("/readyz").json() == {"status": "ready"}

@@ -30,10 +30,10 @@ def test_request_keeps_its_set_while_newer_ones_are_published(changing: Publishe
         assert service.named_set(now.id) is now
         assert service.named_set("7-unknown") is None
     with changing.service() as other:  # this service was started later and has never read the first set
-        found = other.named_set(before.id)
-        assert found is not None
-        assert found.published == before.published
-        assert other.named_set(before.id) is found
+        named = other.named_set(before.id)
+        assert named is not None
+        assert named.published == before.published
+        assert other.named_set(before.id) is named
 
 
 def test_service_waits_for_the_first_published_set(published: Published, tmp_path, monkeypatch):

@@ -122,9 +122,9 @@ def test_list_has_the_projects_with_files(client: Client, published: Published, 
     latest = listed(client, "/simple/")
     assert latest == sorted(set(latest)) != []
     for serial in range(1, published.index.serial + 1):
-        found = listed(client, f"/at/{serial}/simple/")
+        names = listed(client, f"/at/{serial}/simple/")
         pages = [client.get(f"/at/{serial}/simple/{name}/", headers=ACCEPT, allow_redirects=True) for name in latest]
-        assert set(found) & set(latest) == {
+        assert set(names) & set(latest) == {
             name for name, page in zip(latest, pages, strict=True) if page.status_code == 200 and page.json()["files"]
         }, serial
     assert listed(client, f"/at/{published.index.serial}/simple/") == latest
@@ -133,8 +133,8 @@ def test_list_has_the_projects_with_files(client: Client, published: Published, 
 def test_html_list_links_to_the_pages(client: Client) -> None:
     answer = client.get("/simple/")
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    found = read_html_list(answer.content, url="http://x/simple/", charset="utf-8", index_url="http://x/simple/")
-    assert [project.name for project in found] == listed(client, "/simple/")
+    parsed = read_html_list(answer.content, url="http://x/simple/", charset="utf-8", index_url="http://x/simple/")
+    assert [project.name for project in parsed] == listed(client, "/simple/")
     moved = client.get("/simple")
     assert (moved.status_code, urljoin("/simple", moved.headers["location"])) == (301, "/simple/")
 
@@ -145,8 +145,8 @@ def test_long_list_is_complete() -> None:
         document = json.loads(b"".join(render_list(names, V1_JSON)))
         assert [project["name"] for project in document["projects"]] == names
         html = b"".join(render_list(names, HTML))
-        found = read_html_list(html, url="http://x/", charset="utf-8", index_url="http://x/")
-        assert [project.name for project in found] == names
+        parsed = read_html_list(html, url="http://x/", charset="utf-8", index_url="http://x/")
+        assert [project.name for project in parsed] == names
 
 
 ACCEPTED = {"Accept": "application/vnd.pypi.simple.v1+json"}

@@ -28,14 +28,14 @@ class Looking:
         self.look(page(*first))
 
     def look(self, shown: ShownPage | None) -> list[tuple[str | None, str]]:
-        found = self.compared(shown)
-        return [(event.version, event.action) for event in found.events]
+        comparison = self.compared(shown)
+        return [(event.version, event.action) for event in comparison.events]
 
     def compared(self, shown: ShownPage | None) -> Compared:
         self.now += 10.0
-        found = compare(self.known, shown, self.now, 5.0)
-        self.known = found.known
-        return found
+        comparison = compare(self.known, shown, self.now, 5.0)
+        self.known = comparison.known
+        return comparison
 
     @property
     def shown(self) -> set[tuple[str, str | None, bool]]:
@@ -44,14 +44,14 @@ class Looking:
 
 
 def test_first_poll_accepts_everything() -> None:
-    found = compare(KnownPage("demo"), page(file(WHEEL), file(SDIST, yanked=True)), 0.0, 5.0)
-    assert [(event.version, event.action) for event in found.events] == [
+    comparison = compare(KnownPage("demo"), page(file(WHEEL), file(SDIST, yanked=True)), 0.0, 5.0)
+    assert [(event.version, event.action) for event in comparison.events] == [
         (None, "create"),
         ("1.0", f"add py3 file {WHEEL}"),
         ("1.0", f"add source file {SDIST}"),
         ("1.0", f"yank file {SDIST}"),
     ]
-    assert not found.is_waiting
+    assert not comparison.is_waiting
 
 
 def test_content_without_upload_time_has_its_first_sighting() -> None:
@@ -96,9 +96,9 @@ def test_removal_counts_after_two_matching_polls() -> None:
 def test_polls_too_close_together_do_not_confirm() -> None:
     looking = Looking(file(WHEEL), file(SDIST))
     looking.look(page(file(WHEEL)))
-    found = compare(looking.known, page(file(WHEEL)), looking.now + 4.9, 5.0)
-    assert found.events == ()
-    assert found.is_waiting
+    comparison = compare(looking.known, page(file(WHEEL)), looking.now + 4.9, 5.0)
+    assert comparison.events == ()
+    assert comparison.is_waiting
 
 
 def test_contradicting_poll_ends_the_wait() -> None:

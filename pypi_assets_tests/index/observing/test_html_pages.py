@@ -25,7 +25,7 @@ def files(body: str) -> dict[str, ShownFile]:
 
 
 def test_all_attributes_of_a_link_are_read() -> None:
-    found = page(
+    parsed = page(
         "<!DOCTYPE html><meta name='pypi:repository-version' content='1.3'>"
         "<meta name='pypi:project-status' content='archived'>"
         f"<A HREF='../../files/{WHEEL}#sha256={SHA.upper()}' data-requires-python='&gt;=3.8' data-yanked='broken'"
@@ -33,8 +33,8 @@ def test_all_attributes_of_a_link_are_read() -> None:
     )
     address = f"http://index.example.org/files/{WHEEL}"
     file = IndexFile(WHEEL, address, SHA, None, None, ">=3.8", True, "broken", True, SHA)
-    assert found.files == (ShownFile(file, {"sha256": SHA}, False),)
-    assert (found.status, found.broken) == ("archived", ())
+    assert parsed.files == (ShownFile(file, {"sha256": SHA}, False),)
+    assert (parsed.status, parsed.broken) == ("archived", ())
 
 
 @pytest.mark.parametrize(
@@ -75,26 +75,26 @@ def test_urls_are_relative_to_the_first_base(base: str, href: str, address: str)
 
 
 def test_other_files_are_skipped_and_filenames_come_from_urls() -> None:
-    found = files(
+    by_filename = files(
         "<a href='../'>..</a><a href='?C=M'>sort</a><a href='demo-1.0.tar.gz.asc'>sig</a><a>none</a>"
         "<a href='demo%2D1.0%2Bl.tar.gz'>other text</a><a href='README.txt'>r</a><a name='x' href=''>e</a>"
     )
-    assert list(found) == ["demo-1.0+l.tar.gz"]
+    assert list(by_filename) == ["demo-1.0+l.tar.gz"]
 
 
 def test_broken_link_does_not_affect_others() -> None:
-    found = page(
+    parsed = page(
         "<a href='demo-1.0.tar.gz#sha256=zz'>a</a><a href='ftp://h/demo-2.0.tar.gz'>b</a>"
         "<a href='a%2Fb%00demo-3.0.tar.gz'>c</a><a href='http://[demo-4.0.tar.gz'>d</a>"
         f"<a href='{WHEEL}#sha256={SHA}'>e</a><a href='{WHEEL}#sha256={SHA}'>the same</a>"
         f"<a href='/x/{WHEEL}#sha256={SHA}'>another</a>"
     )
-    assert [one.name for one in found.broken] == ["demo-1.0.tar.gz", "demo-2.0.tar.gz", "a/b\0demo-3.0.tar.gz", WHEEL]
-    problems = [one.problem for one in found.broken]
+    assert [one.name for one in parsed.broken] == ["demo-1.0.tar.gz", "demo-2.0.tar.gz", "a/b\0demo-3.0.tar.gz", WHEEL]
+    problems = [one.problem for one in parsed.broken]
     assert mentions(problems[0], "sha256", 64)
     assert mentions(problems[2], r"a/b\x00demo-3.0.tar.gz")
     assert len(set(problems)) == 4
-    assert [(entry.file.filename, entry.file.url is None) for entry in found.files] == [
+    assert [(entry.file.filename, entry.file.url is None) for entry in parsed.files] == [
         ("demo-1.0.tar.gz", True),
         ("demo-2.0.tar.gz", True),
         (WHEEL, False),
@@ -142,8 +142,8 @@ def test_list_has_each_project_of_the_index_once() -> None:
         "<a href='%2e%2e/'>dots</a><a href='/simple/'>itself</a>"
     )
     index_url = "http://h/simple/"
-    found = read_html_list(body.encode(), url=index_url, charset=None, index_url=index_url)
-    assert [(one.name, one.url) for one in found] == [
+    parsed = read_html_list(body.encode(), url=index_url, charset=None, index_url=index_url)
+    assert [(one.name, one.url) for one in parsed] == [
         ("Demo.Pkg", "http://h/simple/Demo.Pkg/"),
         ("other", "http://h/simple/other"),
     ]

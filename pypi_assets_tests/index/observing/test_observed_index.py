@@ -98,8 +98,8 @@ def page_of(index: ObservedIndex, project: str) -> ProjectPage:
 def test_round_produces_serials_a_list_events_and_pages(make: Callable[..., ObservedIndex], source: Source) -> None:
     index = make()
     assert index.last_serial() == 0
-    found = index.observe(nothing)
-    assert (found.looked_at, found.failed, found.events, found.waiting, found.messages) == (2, 0, 4, 0, ())
+    report = index.observe(nothing)
+    assert (report.looked_at, report.failed, report.events, report.waiting, report.messages) == (2, 0, 4, 0, ())
     assert index.last_serial() == 4
     assert [event.action for event in index.changelog_page(0)] == [
         "create",
@@ -196,9 +196,9 @@ def test_failed_project_keeps_its_known_page(make: Callable[..., ObservedIndex],
     index.observe(nothing)
     source.pages["demo"] = RefusedError("a page with a form", URL)
     time.now += POLICY.longest_s
-    found = index.observe(nothing)
-    assert (found.looked_at, found.failed, found.events) == (2, 1, 0)
-    [message] = found.messages
+    report = index.observe(nothing)
+    assert (report.looked_at, report.failed, report.events) == (2, 1, 0)
+    [message] = report.messages
     assert mentions(message, 1, 2, "demo", "a page with a form")
     assert len(page_of(index, "demo").files) == 1
 
@@ -237,17 +237,17 @@ def test_page_redirected_to_another_host_is_removed_if_unlisted(
     away = LeadsElsewhereError("no such host is allowed", URL, "https://other.example.org/simple/demo/")
     source.pages["demo"] = away
     time.now += POLICY.longest_s
-    found = index.observe(nothing, everything=True)
-    assert (found.failed, found.events) == (1, 0)
-    [message] = found.messages
+    report = index.observe(nothing, everything=True)
+    assert (report.failed, report.events) == (1, 0)
+    [message] = report.messages
     assert mentions(message, away.target)
     assert "no such host is allowed" not in message
     source.unlisted.add("demo")
     for confirmed in (0, 1):
         source.lists = 0
         time.now += POLICY.confirm_after_s
-        found = index.observe(nothing, everything=True)
-        assert (found.failed, found.events) == (0, confirmed)
+        report = index.observe(nothing, everything=True)
+        assert (report.failed, report.events) == (0, confirmed)
         assert source.lists == 2  # once per round, and once more for the page
     with pytest.raises(NotOnIndexError):
         index.project_page("demo")

@@ -54,10 +54,10 @@ def test_json_and_html_show_the_same(index: ServedPages, source: SimplePages) ->
 @pytest.mark.parametrize("speaks_json", [False, True])
 def test_list_is_read(index: ServedPages, source: SimplePages, speaks_json: bool) -> None:
     index.speaks_json = speaks_json
-    found = source.list_of_projects(NO_VALIDATORS)
-    assert found is not None
-    assert [project.name for project in found.projects] == ["demo", "other-pkg"]
-    assert source.list_of_projects(found.validators) is None
+    listing = source.list_of_projects(NO_VALIDATORS)
+    assert listing is not None
+    assert [project.name for project in listing.projects] == ["demo", "other-pkg"]
+    assert source.list_of_projects(listing.validators) is None
 
 
 def test_unchanged_page_is_not_sent_again(source: SimplePages) -> None:

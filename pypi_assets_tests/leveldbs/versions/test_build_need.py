@@ -35,8 +35,8 @@ def test_complete_dumps_lack_no_columns() -> None:
 
 
 def test_dumps_are_named_with_their_missing_columns() -> None:
-    found = missing_columns(DATASET, {"0-7": ("project",), "7-8": DATASET.columns, "8-9": ("project", "two")})
-    assert found == {"0-7": ("one", "two"), "8-9": ("one",)}
+    missing = missing_columns(DATASET, {"0-7": ("project",), "7-8": DATASET.columns, "8-9": ("project", "two")})
+    assert missing == {"0-7": ("one", "two"), "8-9": ("one",)}
 
 
 def test_error_names_dumps_missing_columns_and_command() -> None:

@@ -102,9 +102,9 @@ def test_home_shows_latest_events_and_links_to_prior_state(client: Client):
     assert unnamed(shown, "2.0") == []
     assert f'href="/at/{serial - 1}/project/demo/"' in shown
     assert "demo-2.1" not in client.get(f"/at/{serial}.{serial}/").text
-    found = client.get("/index.json").json()["recent"]
-    assert [one["serial"] for one in found] == sorted((one["serial"] for one in found), reverse=True)
-    assert found[0]["project"] == "demo"
+    recent = client.get("/index.json").json()["recent"]
+    assert [one["serial"] for one in recent] == sorted((one["serial"] for one in recent), reverse=True)
+    assert recent[0]["project"] == "demo"
 
 
 def test_home_names_an_existing_past_index(client: Client):

@@ -33,16 +33,16 @@ def busy(changing: Published) -> Iterator[Client]:
 
 def test_newest_day_is_grouped_by_kind(busy: Client):
     document = page(busy, "/changes/")
-    found = busy.get("/changes.json").json()["changes"]
-    assert unnamed(document.text, found["day"]) == []
-    counts = {kind["kind"]: kind["count"] for kind in found["kinds"]}
+    changes = busy.get("/changes.json").json()["changes"]
+    assert unnamed(document.text, changes["day"]) == []
+    counts = {kind["kind"]: kind["count"] for kind in changes["kinds"]}
     assert counts.pop("file corrected", 0) in {0, 2}
     assert counts == {"file added": 3, "new provider": 3, "file yanked": 2, "release compared": 2}
     assert unnamed(document.text, "3") == []
     assert "early" not in document.text
     assert document.links["busy 2.0"] == "/release/busy/2.0/"
     assert document.links["before"].startswith("/at/")
-    for kind in found["kinds"]:
+    for kind in changes["kinds"]:
         for entry in kind["newest"]:
             assert busy.get(entry["page"]).status_code == 200
 
@@ -86,8 +86,11 @@ def test_long_kinds_have_their_own_page(busy: Client, monkeypatch: pytest.Monkey
 def test_pages_link_to_changes_and_missing_journal_names_the_command(client: Client):
     assert page(client, "/").links["What changed today"] == "/changes/"
     assert unnamed(page(client, "/changes/").text, "journal write") == []
-    found = client.get("/changes.json").json()
-    assert (found["changes"], [unnamed(hint, "pypi-assets journal write") for hint in found["hints"]]) == (None, [[]])
+    document = client.get("/changes.json").json()
+    assert (document["changes"], [unnamed(hint, "pypi-assets journal write") for hint in document["hints"]]) == (
+        None,
+        [[]],
+    )
 
 
 def test_page_needs_neither_catalog_nor_datasets(tmp_path, monkeypatch: pytest.MonkeyPatch):

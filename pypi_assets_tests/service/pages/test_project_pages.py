@@ -31,13 +31,13 @@ def test_project_page_links_to_state_before_a_yank(client: Client):
 def test_project_page_data_match_the_api(client: Client, published: Published):
     serial = published.index.serial
     for prefix in ("", f"/at/{serial}.{serial}"):
-        found = client.get(f"{prefix}/project/demo.json").json()
-        assert found["project"] == client.get(f"{prefix}/v1/projects/demo").json()
-        assert found["release"] == client.get(f"{prefix}/v1/projects/demo/2.1").json()
-        assert found["history"] == client.get(f"{prefix}/v1/projects/demo/history").json()
+        document = client.get(f"{prefix}/project/demo.json").json()
+        assert document["project"] == client.get(f"{prefix}/v1/projects/demo").json()
+        assert document["release"] == client.get(f"{prefix}/v1/projects/demo/2.1").json()
+        assert document["history"] == client.get(f"{prefix}/v1/projects/demo/history").json()
         dependents = client.get(f"{prefix}/v1/projects/demo/dependents?limit=10").json()
-        assert found["dependents"] == dependents
-        assert [requirement["requirement"] for requirement in found["requirements"]["requires"]] == ["PyYAML"]
+        assert document["dependents"] == dependents
+        assert [requirement["requirement"] for requirement in document["requirements"]["requires"]] == ["PyYAML"]
 
 
 def test_tree_is_the_same_from_datasets_and_catalog(client: Client, published: Published):
@@ -104,8 +104,8 @@ def test_release_page_shows_files_requirements_and_provides(client: Client):
 
 
 def test_release_page_data_match_the_api(client: Client):
-    found = client.get("/release/demo/1.0.0.json").json()
-    assert found["release"] == client.get("/v1/projects/demo/1.0").json()
+    document = client.get("/release/demo/1.0.0.json").json()
+    assert document["release"] == client.get("/v1/projects/demo/1.0").json()
 
 
 def test_release_page_shows_unsatisfiable_requirement(client: Client):
@@ -119,8 +119,8 @@ def test_comparison_shows_changes_between_two_versions(client: Client):
     assert unnamed(document.text, "PyYAML>=5,<7", "PyYAML") == []
     assert unnamed(document.text, "demo.new") == []
     assert unnamed(document.text, "demo") == []
-    found = client.get("/changes/demo.json?before=1.0&after=2.1").json()["changes"]
-    assert found["modules"] == {"added": ["demo.new"], "removed": []}
+    changes = client.get("/changes/demo.json?before=1.0&after=2.1").json()["changes"]
+    assert changes["modules"] == {"added": ["demo.new"], "removed": []}
 
 
 def test_comparison_defaults_to_the_two_newest_versions(client: Client):

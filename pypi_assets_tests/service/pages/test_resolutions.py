@@ -110,8 +110,8 @@ def test_long_chain_is_rendered(client: Client, monkeypatch: pytest.MonkeyPatch)
 def test_differences_compare_versions():
     before = {"releases": [release("a", "1"), release("b", "1"), release("c", "1")]}
     after = {"releases": [release("a", "1"), release("b", "2"), release("d", "1")]}
-    found = differences(before, after)  # type: ignore[arg-type]
-    assert [(one.normalized, one.before, one.after) for one in found] == [
+    changed = differences(before, after)  # type: ignore[arg-type]
+    assert [(one.normalized, one.before, one.after) for one in changed] == [
         ("b", "1", "2"),
         ("c", "1", None),
         ("d", None, "1"),

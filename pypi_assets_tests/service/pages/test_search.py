@@ -47,8 +47,8 @@ def test_ambiguous_search_lists_all_results(client: Client):
 
 
 def test_search_without_results_has_hints(client: Client):
-    found = client.get("/search.json?q=yamll").json()
-    assert (found["results"], [unnamed(hint, "yaml") for hint in found["hints"]]) == ([], [[]])
+    document = client.get("/search.json?q=yamll").json()
+    assert (document["results"], [unnamed(hint, "yaml") for hint in document["hints"]]) == ([], [[]])
     assert unnamed(page(client, "/search/?q=yamll").text, "yaml") == []
     page(client, "/search/")
 

@@ -40,18 +40,18 @@ def test_distributions_are_ordered_by_version_and_filename(
     build(tmp_path / "db", "depgraph", [ODD_FILES])
     with open_leveldb(tmp_path / "db", "x") as db:
         records = depgraph.project_records(db, "demo")
-        found = depgraph.decode_project("demo", records)
-        assert depgraph.find_version(db, "demo", "v1") == found[3:]
-        assert depgraph.find_version(db, "demo", "0.9.0") == found[1:2]
-        assert depgraph.find_version(db, "demo", "") == found[:1]
+        distributions = depgraph.decode_project("demo", records)
+        assert depgraph.find_version(db, "demo", "v1") == distributions[3:]
+        assert depgraph.find_version(db, "demo", "0.9.0") == distributions[1:2]
+        assert depgraph.find_version(db, "demo", "") == distributions[:1]
         assert depgraph.find_version(db, "demo", "2") == depgraph.find_version(db, "demo", "\0\udc80") == []
         assert depgraph.find_version(db, "dem", "1") == depgraph.project_records(db, "dem") == []
-        yanks = {(one["version"], one["yanked"]) for one in found}
+        yanks = {(distribution["version"], distribution["yanked"]) for distribution in distributions}
         assert set(depgraph.version_yanks(db, "demo")) == yanks == {*yanks, ("1.0", True), ("1.0", False), ("", False)}
         assert list(depgraph.version_yanks(db, "dem")) == []
     assert (len(records) == 1) == (few == len(ODD_FILES))
     assert depgraph.encoded("demo", ODD_FILES) == records
-    assert [(one["version"], one["filename"]) for one in found] == [
+    assert [(distribution["version"], distribution["filename"]) for distribution in distributions] == [
         ("", "demo-.zip"),
         ("0.9", "demo-1.0.zip"),
         ("0.10", "demo-0.10.zip"),
@@ -61,13 +61,15 @@ def test_distributions_are_ordered_by_version_and_filename(
         ("1.0", "demo-not a wheel.whl"),
         ("1.0.0", "demo-1.0.0.zip"),
     ]
-    assert [one["requires_dist"] for one in found] == [[], None, [], [], [], ["a>=1"], [], []]
-    assert [(one["platform"], one["abi"], one["build"]) for one in found[3:6]] == [
+    assert [distribution["requires_dist"] for distribution in distributions] == [[], None, [], [], [], ["a>=1"], [], []]
+    assert [
+        (distribution["platform"], distribution["abi"], distribution["build"]) for distribution in distributions[3:6]
+    ] == [
         ("win32", "none", "3x"),
         ("manylinux1_x86_64.manylinux2014_x86_64", "cp311", ""),
         ("", "", ""),
     ]
-    assert list(found[5].items()) == [
+    assert list(distributions[5].items()) == [
         ("filename", "demo-1.0.tar.gz"),
         ("version", "1.0"),
         ("normalized", "demo"),

@@ -117,8 +117,8 @@ def test_records_match_the_live_rows(
     expected: Records = {}
     for row in live:
         expected |= change(None, str(row["normalized"]), [row])[1]
-    found = content(build(tmp_path_factory.mktemp("dbs") / "db", "simple", dumps))
-    assert found == expected
-    assert found.keys() == {file_key(str(row["normalized"]), str(row["filename"])) for row in live}
-    assert all(len(orjson.loads(value)) == len(FileRecord._fields) for value in found.values())
+    records = content(build(tmp_path_factory.mktemp("dbs") / "db", "simple", dumps))
+    assert records == expected
+    assert records.keys() == {file_key(str(row["normalized"]), str(row["filename"])) for row in live}
+    assert all(len(orjson.loads(value)) == len(FileRecord._fields) for value in records.values())
     assert all(set(COLUMNS) <= set(row) for row in live)
