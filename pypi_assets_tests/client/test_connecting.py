@@ -49,7 +49,7 @@ FURTHER_NAMES = {
 }
 """Names of the published index, next to those of `NAMES`."""
 EARLIER = 12
-Told = tuple[list[dict[str, Any]], int, int | None, int | None]
+ClientAnswer = tuple[list[dict[str, Any]], int, int | None, int | None]
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def asked(question: Question[Any], published: Published) -> Iterator[tuple[str, 
 
 def answer_or_error(
     client: Client, question: Question[Any], name: str, values: dict[str, object]
-) -> Told | type[ExpectedError]:
+) -> ClientAnswer | type[ExpectedError]:
     """Return the answer of a client, or the error's type."""
     try:
         results = getattr(client, question.name)(**subject(question, name), **values)
@@ -147,7 +147,7 @@ def test_every_client_answers_as_the_commands_do(
     assert counted > 20
 
 
-def is_as_of_home(other: Told | type[ExpectedError], home: Told | type[ExpectedError]) -> bool:
+def is_as_of_home(other: ClientAnswer | type[ExpectedError], home: ClientAnswer | type[ExpectedError]) -> bool:
     """Check whether a service answers as a home does.
 
     For a wrong parameter, a request may report a conflict. An empty newest answer has no epoch.
@@ -160,7 +160,7 @@ def is_as_of_home(other: Told | type[ExpectedError], home: Told | type[ExpectedE
 
 
 def is_expected_refusal(
-    found: Told | type[ExpectedError], question: Question[Any], kind: str, name: str, values: dict[str, object]
+    found: ClientAnswer | type[ExpectedError], question: Question[Any], kind: str, name: str, values: dict[str, object]
 ) -> bool:
     """Check whether the answer is the error that this client must give if only a home can answer."""
     if kind == "http" and "\0" in name and question.path is not None:
