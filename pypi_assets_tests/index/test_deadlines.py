@@ -251,13 +251,13 @@ def test_server_that_never_accepts_fails() -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
         port = server.getsockname()[1]
         waiting = [socket.socket() for _ in range(3)]
-        for one in waiting:  # fill its queue
-            one.setblocking(False)
-            one.connect_ex(("127.0.0.1", port))
+        for connection in waiting:  # fill its queue
+            connection.setblocking(False)
+            connection.connect_ex(("127.0.0.1", port))
         with impatient(f"http://127.0.0.1:{port}") as client:
             error, seconds = quickest(partial(failure, partial(client.project_page, "demo")))
-        for one in waiting:
-            one.close()
+        for connection in waiting:
+            connection.close()
     assert "timed out" in str(error)
     assert seconds < LATE_S
 

@@ -88,8 +88,10 @@ def test_lines_match_as_their_records_do(journaled: Published):
     )
     for parts in product(projects, kinds, streams, modules, gained):
         wanted = RecordFilter.parse(*parts)
-        assert [wanted.wants_line(orjson.dumps(one)) for one in every] == [wanted.wants(one) for one in every]
-        streams_of = {one["stream"] for one in every if wanted.wants(one)}
+        assert [wanted.wants_line(orjson.dumps(record)) for record in every] == [
+            wanted.wants(record) for record in every
+        ]
+        streams_of = {record["stream"] for record in every if wanted.wants(record)}
         assert streams_of <= set(wanted.read_streams)
 
 

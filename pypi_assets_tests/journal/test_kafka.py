@@ -108,7 +108,7 @@ def test_each_record_is_a_message_in_its_topic_keyed_by_project(catalog: Catalog
     lines = lines_of(journal)
     assert publisher(catalog, journal, brokers, prefix).publish() == len(lines)
     messages = received(brokers, prefix)
-    assert sorted(one.value() for one in messages) == sorted(lines)
+    assert sorted(message.value() for message in messages) == sorted(lines)
     partitions = defaultdict(set)
     by_project = defaultdict(list)
     for message in messages:
@@ -226,7 +226,7 @@ def test_killed_publisher_repeats_but_never_loses_records(catalog: Catalog, stor
 
     publisher(catalog, journal, brokers, prefix).publish()
     messages = received(brokers, prefix)
-    assert {one.value() for one in messages} == set(lines)
+    assert {message.value() for message in messages} == set(lines)
     assert len(messages) > len(lines)
     first_seen = defaultdict(dict)
     for message in messages:

@@ -97,7 +97,7 @@ def test_waiting_messages_are_dropped_together_if_no_broker_answers(sqlite_catal
 @pytest.mark.parametrize("restarts", [2, pytest.param(12, marks=pytest.mark.nightly)])
 def test_restarting_brokers_repeat_but_never_lose_records(restarts: int, sqlite_catalog: Catalog, storage: Storage):
     lines, messages = publish_while_brokers_restart(sqlite_catalog, storage, "restarted", random.Random(), restarts)
-    assert {one.value() for one in messages} == set(lines)
+    assert {message.value() for message in messages} == set(lines)
     first_seen = defaultdict(dict)
     for message in messages:
         first_seen[message.topic(), message.key()].setdefault(place(message))

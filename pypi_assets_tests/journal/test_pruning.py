@@ -66,7 +66,7 @@ def test_old_segments_are_deleted_and_readers_learn_the_start(small: SmallCatalo
     }
     assert all(verify_stream(storage, stream).is_sound for stream in JournalStream)
     assert beginning(Journal(storage)) == Cursor.after_serial(2000)
-    assert scanned(storage, Cursor.after_serial(2000)) == [one for one in every if one.serial > 2000]
+    assert scanned(storage, Cursor.after_serial(2000)) == [cursor for cursor in every if cursor.serial > 2000]
     for cursor in (Cursor.after_serial(1999), Cursor(2000, 0, 3), Cursor.after_serial(0)):
         with pytest.raises(BeginsLaterError, match=naming(2000)):
             scanned(storage, cursor)

@@ -40,11 +40,11 @@ def test_reader_from_any_cursor_misses_nothing(of_streams: list[list[int]], cuts
     journal = write_streams(open_storage("memory:///"), drawn(of_streams), 30, cuts=cuts)
     records = records_of(journal)
     assert len(records) == sum(map(len, of_streams))
-    assert [place(one) for one in records] == sorted({place(one) for one in records})
+    assert [place(item) for item in records] == sorted({place(item) for item in records})
     for number, record in enumerate(records):
         assert records_of(journal, Cursor.of(record)) == records[number + 1 :]
-    assert records_of(journal, through=through) == [one for one in records if one["serial"] <= through]
-    assert records_of(journal, streams=["content"]) == [one for one in records if one["stream"] == "content"]
+    assert records_of(journal, through=through) == [item for item in records if item["serial"] <= through]
+    assert records_of(journal, streams=["content"]) == [item for item in records if item["stream"] == "content"]
 
 
 def test_journal_that_begins_later_is_rejected_by_name(storage: Storage) -> None:

@@ -55,7 +55,7 @@ def test_tail_from_any_cursor_in_any_batches_is_complete_and_ordered(storage: St
     assert all(one < two for one, two in pairwise(every))
     for after in [Cursor(0, 0, 0), *every[::7], Cursor.after_serial(40), every[-1]]:
         for limit in (1, 3, 1_000):
-            assert read_all(Tail(journal), after, EVERY, limit) == [one for one in every if one > after]
+            assert read_all(Tail(journal), after, EVERY, limit) == [cursor for cursor in every if cursor > after]
 
 
 def test_rare_project_is_found_in_bounded_batches(storage: Storage):

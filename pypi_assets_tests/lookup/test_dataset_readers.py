@@ -97,7 +97,7 @@ def test_removed_file_is_known_with_its_times(small: SmallCatalog):
 
     def known(serial: int) -> object:
         found = known_files(sha256, files_with_sha256(small.catalog, serial, sha256))
-        return [(one["filename"], one["live_since"], one["live"]) for one in found]
+        return [(file["filename"], file["live_since"], file["live"]) for file in found]
 
     assert known(2) == [("demo-1.zip", 1, [(1, None)])]
     assert known(4) == [("demo-1.zip", None, [(1, 3)])]

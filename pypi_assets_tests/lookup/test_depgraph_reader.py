@@ -71,8 +71,8 @@ def test_other_requirements_are_rejected(subtests: pytest.Subtests) -> None:
 def test_catalog_rows_answer_as_a_version_does() -> None:
     rows = [dump_row("demo", version, f"demo-{version}.zip", project="Demo") for version in ("1.10", "1.9", "1.9.0")]
     distributions = distributions_of(rows)
-    assert [one["version"] for one in distributions] == ["1.9", "1.9.0", "1.10"]
-    assert {(one["project"], one["normalized"]) for one in distributions} == {("Demo", "demo")}
+    assert [file["version"] for file in distributions] == ["1.9", "1.9.0", "1.10"]
+    assert {(file["project"], file["normalized"]) for file in distributions} == {("Demo", "demo")}
     assert set(distributions[0]) == set(Distribution.__annotations__)
     assert [distribution["version"] for distribution in distributions_of(rows, "v1.9")] == ["1.9", "1.9.0"]
     assert distributions_of(rows, "2") == distributions_of([]) == []
@@ -170,13 +170,13 @@ def test_transitive_dependents_match_a_search_over_direct_ones(graph: dict[str, 
             for one in graph.get(name, ()):
                 distances.setdefault(one, steps + 1)
     reached = list(transitive_dependents(direct, "a", depth))
-    assert {one["normalized"]: one["depth"] for one in reached} == {
+    assert {row["normalized"]: row["depth"] for row in reached} == {
         name: distance for name, distance in distances.items() if name != "a"
     }
-    assert len(reached) == len({one["normalized"] for one in reached})
-    assert [one["depth"] for one in reached] == sorted(one["depth"] for one in reached)
-    assert all(distances[one["required"]] == one["depth"] - 1 for one in reached)
-    assert all(one["normalized"] in graph[one["required"]] for one in reached)
+    assert len(reached) == len({row["normalized"] for row in reached})
+    assert [row["depth"] for row in reached] == sorted(row["depth"] for row in reached)
+    assert all(distances[row["required"]] == row["depth"] - 1 for row in reached)
+    assert all(row["normalized"] in graph[row["required"]] for row in reached)
 
 
 def test_transitive_dependents_of_a_version_end_at_cycles(small: SmallCatalog, tmp_path: Path) -> None:

@@ -24,17 +24,17 @@ def chosen(versions: dict[str, bool]) -> set[str]:
             parsed[version] = Version(version)
         except InvalidVersion:
             continue
-    good = [one for one in parsed if not versions[one]]
-    for candidates in ([one for one in good if not parsed[one].is_prerelease], good):
+    good = [release for release in parsed if not versions[release]]
+    for candidates in ([release for release in good if not parsed[release].is_prerelease], good):
         if candidates:
             newest = max(parsed[candidate] for candidate in candidates)
-            return {one for one in parsed if parsed[one] == newest}
-    no_versions = {one for one in versions if one not in parsed and not versions[one]}
+            return {release for release in parsed if parsed[release] == newest}
+    no_versions = {release for release in versions if release not in parsed and not versions[release]}
     if no_versions:
         return {max(no_versions)}
     if parsed:
         newest = max(parsed.values())
-        return {one for one in parsed if parsed[one] == newest}
+        return {release for release in parsed if parsed[release] == newest}
     return {max(versions)}
 
 

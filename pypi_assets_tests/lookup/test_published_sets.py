@@ -45,7 +45,7 @@ def test_set_is_the_newest_common_to_all_datasets():
 
 
 def test_unbuilt_dataset_does_not_affect_the_others():
-    without = [one for one in everything(1, 100) if one[0] != "hashes"]
+    without = [version for version in everything(1, 100) if version[0] != "hashes"]
     newest = PublishedSets(listed(without)).newest()
     assert newest is not None
     assert newest.versions.keys() == DATASETS.keys() - {"hashes"}

@@ -72,9 +72,9 @@ def test_requirements_with_different_markers_are_alternatives():
 def environments(requirements: list[str]) -> list[list[Requirement]]:
     """Return the requirements that apply together: without a marker, and with each marker."""
     parsed = [Requirement(requirement) for requirement in requirements]
-    markers = {None, *(str(one.marker) for one in parsed if one.marker)}
+    markers = {None, *(str(requirement.marker) for requirement in parsed if requirement.marker)}
     return [
-        [one for one in parsed if one.marker is None or str(one.marker) == marker]
+        [requirement for requirement in parsed if requirement.marker is None or str(requirement.marker) == marker]
         for marker in sorted(markers, key=str)
     ]
 

@@ -188,7 +188,7 @@ def test_many_waiting_requests_hold_no_thread(drawn: DrawnJournal, waits: queue.
         threads = sum(one.name.startswith(("service", "streams")) for one in threading.enumerate())
         assert threads <= 40
         drawn.add()
-        answers = [read_to_end(one) for one in waiting]
+        answers = [read_to_end(connection) for connection in waiting]
     assert all(b'"serial":2,' in answer for answer in answers)
 
 
@@ -246,7 +246,7 @@ def test_stalled_client_is_disconnected(drawn: DrawnJournal):
         left_before = slow_clients(client)
         stalled = stalled_clients(client, 5, open_sockets)
         until(lambda: slow_clients(client) == left_before + len(stalled))
-        taken = [len(read_some(one)) for one in stalled]
+        taken = [len(read_some(connection)) for connection in stalled]
         assert max(taken) < 24_000_000  # of 24 MB in all: only the sockets' buffers were filled
 
 

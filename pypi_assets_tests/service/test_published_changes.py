@@ -57,7 +57,7 @@ def test_many_waiters_share_one_poll(drawn: DrawnJournal, monkeypatch: pytest.Mo
         ]
         while len(looks) < 4:
             await asyncio.sleep(0.01)
-        assert not any(one.done() for one in waiting)
+        assert not any(task.done() for task in waiting)
         drawn.add()
         found = list(await asyncio.gather(*waiting))
         while len(asyncio.all_tasks()) > 1:  # until the poll ends, since no request waits

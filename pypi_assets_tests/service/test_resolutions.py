@@ -104,7 +104,7 @@ def test_days_are_listed_and_each_day_is_complete(changing: Published):
     write_days(changing.storage, 4, gap=2)
     with changing.client() as client:
         found = client.get("/v1/solvability").json()
-        assert [one["day"] for one in found["days"]] == ["2026-02-26", "2026-02-27", "2026-03-01", "2026-03-02"]
+        assert [day["day"] for day in found["days"]] == ["2026-02-26", "2026-02-27", "2026-03-01", "2026-03-02"]
         newest = found["days"][-1]
         assert (newest["serial"], newest["projects"], newest["environments"]) == (1350, 3, 2)
         assert newest["outcomes"] == {"solvable": 3, "unsolvable": 1, "unknown requirements": 1, "limit": 1}

@@ -76,7 +76,7 @@ def test_json_omits_unknown_values() -> None:
     }
     assert document["files"][1]["core-metadata"] == {"sha256": "cd" * 32}
     without = json.loads(render_page(PAGE, V1_JSON, has_sdist_metadata=False))
-    assert [bool(one["core-metadata"]) for one in without["files"]] == [False, False, False, True]
+    assert [bool(entry["core-metadata"]) for entry in without["files"]] == [False, False, False, True]
     unknown = json.loads(render_page(SimplePage("x", None, ()), V1_JSON))
     assert unknown == {"meta": {"api-version": "1.4"}, "name": "x", "versions": [], "files": []}
 
@@ -87,7 +87,7 @@ def test_page_declares_the_api_version_that_it_follows() -> None:
         page = SimplePage("demo", "active", files)
         document = json.loads(render_page(page, V1_JSON))
         assert document["meta"]["api-version"] == version
-        assert version == "1.0" or all("size" in one for one in document["files"])
+        assert version == "1.0" or all("size" in entry for entry in document["files"])
         for form in (HTML, V1_HTML):
             by_html = ProjectPage.from_html("demo", render_page(page, form).decode(), base_url=BASE)
             assert by_html.repository_version == version

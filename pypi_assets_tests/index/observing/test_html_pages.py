@@ -89,8 +89,13 @@ def test_broken_link_does_not_affect_others() -> None:
         f"<a href='{WHEEL}#sha256={SHA}'>e</a><a href='{WHEEL}#sha256={SHA}'>the same</a>"
         f"<a href='/x/{WHEEL}#sha256={SHA}'>another</a>"
     )
-    assert [one.name for one in parsed.broken] == ["demo-1.0.tar.gz", "demo-2.0.tar.gz", "a/b\0demo-3.0.tar.gz", WHEEL]
-    problems = [one.problem for one in parsed.broken]
+    assert [entry.name for entry in parsed.broken] == [
+        "demo-1.0.tar.gz",
+        "demo-2.0.tar.gz",
+        "a/b\0demo-3.0.tar.gz",
+        WHEEL,
+    ]
+    problems = [entry.problem for entry in parsed.broken]
     assert mentions(problems[0], "sha256", 64)
     assert mentions(problems[2], r"a/b\x00demo-3.0.tar.gz")
     assert len(set(problems)) == 4
@@ -143,7 +148,7 @@ def test_list_has_each_project_of_the_index_once() -> None:
     )
     index_url = "http://h/simple/"
     parsed = read_html_list(body.encode(), url=index_url, charset=None, index_url=index_url)
-    assert [(one.name, one.url) for one in parsed] == [
+    assert [(project.name, project.url) for project in parsed] == [
         ("Demo.Pkg", "http://h/simple/Demo.Pkg/"),
         ("other", "http://h/simple/other"),
     ]

@@ -48,7 +48,7 @@ def test_release_begins_with_its_first_file_even_if_removed():
             entry("2026-03-08T00:00:00Z", "unyank release", "1.0"),
         ],
     )
-    assert [(datetime.fromtimestamp(one.at, UTC).day, one.lane, one.text, one.is_end) for one in found] == [
+    assert [(datetime.fromtimestamp(mark.at, UTC).day, mark.lane, mark.text, mark.is_end) for mark in found] == [
         (2, "released", "0.9 released", False),
         (3, "released", "1.0 released", False),
         (6, "removed", "remove release 0.9", False),
