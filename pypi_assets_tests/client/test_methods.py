@@ -54,7 +54,7 @@ def test_program_with_the_methods_is_type_checked(tmp_path: Path) -> None:
 
 
 def imported(program: str) -> set[str]:
-    """Return the modules that a program imports, except those of an empty program."""
+    """Return the modules that a program imports and an empty program does not."""
     shown = "import sys; known = set(sys.modules)\n{}\nprint(*set(sys.modules) - known)"
     command = [sys.executable, "-c", shown.format(program)]
     return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())

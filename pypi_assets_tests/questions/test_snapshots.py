@@ -119,7 +119,7 @@ def answers(
             continue
         results = list(answer.results)
         if question.name == "resolve" and (proof := results[0]["proof"]) is not None:
-            del proof["hints"]  # these hints name what is known at the newest serial
+            del proof["hints"]  # these hints name projects of the newest serial
         found[name] = answer.serial, results if not values.get("transitive") else sorted(map(str, results))
     return found
 
