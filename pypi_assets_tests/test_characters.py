@@ -1,4 +1,4 @@
-"""Characters are classified by one version of Unicode, whatever the interpreter's is."""
+"""Characters are classified by one version of Unicode, independent of the interpreter's version."""
 
 import hashlib
 import sys
@@ -27,7 +27,7 @@ DIGESTS = {
     "IDENTIFIER_STARTS": "4c9d47f0364fd8a55e6315b5fce4e3b8cad224d2ec1b05c3fa7c61b48216172c",
     "IDENTIFIER_PARTS": "6d272738454d76d81adc82e83cafb433a5d55173ed14af21b1d808fbd05c52e1",
 }
-"""Of the tables, which change only together with UNICODE_VERSION."""
+"""Digests of the tables, which change only together with UNICODE_VERSION."""
 WHITESPACE = (
     "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
@@ -35,16 +35,16 @@ WHITESPACE = (
 LINE_ENDS = "\n\x0b\x0c\r\x1c\x1d\x1e\x85\u2028\u2029"
 ALL = [chr(code) for code in range(sys.maxunicode + 1)]
 NEWER = ["\u200d", "\u30fb", "\U0001e030", "\U00010d50", "\U00031350"]
-"""Parts of an identifier since Unicode 15.0, 15.1 or 16.0."""
+"""Characters that may be part of an identifier since Unicode 15.0, 15.1 or 16.0."""
 
 
 @pytest.mark.parametrize("name", DIGESTS)
-def test_the_tables_are_those_of_one_version(name):
+def test_tables_match_their_digests(name):
     assert hashlib.sha256(getattr(characters, name).encode()).hexdigest() == DIGESTS[name]
 
 
 @pytest.mark.skipif(unicodedata.unidata_version != UNICODE_VERSION, reason="needs the Unicode of the tables")
-def test_the_tables_are_those_of_an_interpreter_with_this_unicode():
+def test_tables_match_interpreter_with_same_unicode_version():
     assert [char for char in ALL if is_printable(char) != char.isprintable()] == []
     assert [char for char in ALL if is_identifier(char) != char.isidentifier()] == []
     assert [char for char in ALL if is_identifier(f"a{char}") != f"a{char}".isidentifier()] == []
@@ -52,7 +52,7 @@ def test_the_tables_are_those_of_an_interpreter_with_this_unicode():
     assert [char for char in ALL if lowered(char) != char.lower()] == []
 
 
-def test_what_is_whitespace_or_ends_a_line_is_the_same_on_each_python():
+def test_whitespace_and_line_ends_are_the_same_on_each_python():
     assert "".join(char for char in ALL if char.isspace()) == WHITESPACE
     assert "".join(char for char in ALL if len(f"a{char}b".splitlines()) == 2) == LINE_ENDS
     assert "".join(char for char in ALL if f"a{char}".split() == ["a"]) == WHITESPACE
@@ -60,7 +60,7 @@ def test_what_is_whitespace_or_ends_a_line_is_the_same_on_each_python():
 
 
 @pytest.mark.nightly
-def test_the_folding_of_case_is_the_same_on_each_python():
+def test_case_folding_is_the_same_on_each_python():
     folded = "\0".join(casefolded(char) for char in ALL if not "\ud800" <= char <= "\udfff")
     assert hashlib.sha256(folded.encode()).hexdigest() == (
         "00b63aecaf3e90d9ff3e07a5f7351be21c7fded7852e72c762af2ced9fb4bda1"
@@ -68,7 +68,7 @@ def test_the_folding_of_case_is_the_same_on_each_python():
 
 
 @pytest.mark.parametrize("char", NEWER)
-def test_what_newer_versions_know_is_not_known(char):
+def test_characters_of_newer_unicode_versions_are_unknown(char):
     assert not is_identifier(f"a{char}b")
     assert casefolded(char) == char
     assert lower(char) == char
@@ -91,11 +91,11 @@ def test_printable():
 
 
 SMALL = "3c0c9a335f37602e9d48e4ad196961a22f7e9ca27bfdcb9b3c049152edb6a299"
-"""Digest of all small letters of printable characters."""
+"""Digest of the lowercase of all printable characters."""
 
 
 @pytest.mark.nightly
-def test_small_letters_are_the_same_on_each_python():
+def test_lowercase_is_the_same_on_each_python():
     letters = "".join(char + lowered(char) for char in ALL if lowered(char) != char)
     assert hashlib.sha256(letters.encode()).hexdigest() == SMALL
     assert lowered("\u212aELVIN \u0391\u03a3") == "kelvin \u03b1\u03c2"
@@ -103,11 +103,11 @@ def test_small_letters_are_the_same_on_each_python():
 
 
 @pytest.mark.parametrize("char", ["\u1c89", "\ua7cb", "\U00010d50"])
-def test_capital_letters_that_are_newer_stay(char):
+def test_capital_letters_of_newer_unicode_versions_are_unchanged(char):
     assert lowered(f"A{char}B") == f"a{char}b"
 
 
-def test_only_ascii_letters_become_small():
+def test_lower_changes_only_ascii_letters():
     assert lower("ABC") == "abc"
     assert lower("ÄB\u212a\u0130\U00010d50") == "Äb\u212a\u0130\U00010d50"
     assert normalized_name("A__b.-C") == "a-b-c"
@@ -118,12 +118,12 @@ def test_only_ascii_letters_become_small():
         assert [fold(text) for text in texts] == [casefolded(text) for text in texts]
 
 
-def test_only_ascii_digits_are_digits():
+def test_is_digits_accepts_only_ascii_digits():
     assert is_digits("019")
     assert not any(map(is_digits, ("", "1.0", "\u0661", "\xb2", "-1", "1 ")))
 
 
-def test_only_characters_that_all_pythons_know_have_a_name():
+def test_named_character_knows_only_names_of_all_pythons():
     assert named_character("SNOWMAN") == "\u2603"
     assert named_character("snowman") == "\u2603"
     assert named_character("HANGUL SYLLABLE GA") == "\uac00"

@@ -1,4 +1,4 @@
-"""The parts do what the settings define."""
+"""Components are created as the settings define."""
 
 import io
 import threading
@@ -16,7 +16,7 @@ from pypi_assets_tests.builders import make_wheel
 
 
 @pytest.mark.parametrize(("connections", "processors", "readers"), [(3, 1, 3), (1, 2, 2), (1, None, 1)])
-def test_no_connection_and_no_processor_waits_for_a_reader(
+def test_reader_pool_has_a_reader_per_connection_and_processor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connections: int, processors: int | None, readers: int
 ) -> None:
     monkeypatch.setattr(components.os, "cpu_count", lambda: processors)
@@ -38,7 +38,7 @@ def test_no_connection_and_no_processor_waits_for_a_reader(
         assert list(threads.map(errors, range(readers))) == [None] * readers
 
 
-def test_a_catalog_for_readers_is_one_that_is_there(tmp_path: Path) -> None:
+def test_existing_catalog_is_opened_and_missing_one_is_an_error(tmp_path: Path) -> None:
     home = tmp_path / "home"
     settings = load_settings(home=home)
     with pytest.raises(NoCatalogError, match=f"{home}.*PYPI_ASSETS_HOME"):

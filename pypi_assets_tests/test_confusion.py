@@ -1,4 +1,4 @@
-"""Names of several indexes are compared: who has them, since when, and what each installer takes."""
+"""Dependency confusion: compare the names on several indexes, their age, and what each installer would choose."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -48,7 +48,7 @@ def smalls(tmp_path: Path) -> Iterator[list[SmallCatalog]]:
 
 
 def fill(small: SmallCatalog, files: Sequence[tuple[str, str]]) -> None:
-    """Adds (project, version), at serials 1, 2, ..."""
+    """Add files, given as (project, version), at serials 1, 2, ..."""
     for serial, (project, version) in enumerate(files, 1):
         small.add(serial, project, version, f"{project}-{version}.tar.gz")
 
@@ -71,7 +71,7 @@ INSTALLED = [
 ]
 
 
-def test_what_is_installed_of_the_releases_of_a_project(subtests: pytest.Subtests) -> None:
+def test_installed_version_of_releases(subtests: pytest.Subtests) -> None:
     for releases, version in INSTALLED:
         with subtests.test(releases=releases, version=version):
             assert installed_version(releases) == version
@@ -81,13 +81,13 @@ VERSIONS = st.sampled_from(["1.0", "1.1", "2.0", "2.0rc1", "3.0.dev1", "1.0.post
 
 
 @given(st.dictionaries(VERSIONS, st.booleans()))
-def test_what_is_installed_is_what_packaging_filters_and_pip_orders(releases: dict[str, bool]) -> None:
-    """pip filters all versions by PEP 440's rule of pre-releases, drops what is yanked, and takes the highest."""
+def test_installed_version_matches_packaging_and_pip(releases: dict[str, bool]) -> None:
+    """pip applies PEP 440's rule for pre-releases to all versions, then removes yanked ones, and takes the highest."""
     allowed = [version for version in SpecifierSet().filter(releases) if not releases[version]]
     assert installed_version(releases) == max(allowed, key=Version, default=None)
 
 
-def test_a_name_that_two_indexes_have_with_what_each_installer_takes(smalls: list[SmallCatalog]) -> None:
+def test_name_on_two_indexes_has_the_choice_of_each_installer(smalls: list[SmallCatalog]) -> None:
     company, public, other = smalls
     fill(company, [("acme-tools", "1.0"), ("only-here", "1.0"), ("both", "2.0")])
     fill(public, [("unrelated", "1.0"), ("Acme.Tools", "99.0"), ("both", "2.0.0"), ("both", "3.0rc1")])
@@ -103,7 +103,7 @@ def test_a_name_that_two_indexes_have_with_what_each_installer_takes(smalls: lis
     assert (reordered.uv, reordered.uv_index) == ("99.0", "public")
 
 
-def test_what_is_not_live_is_on_no_index(smalls: list[SmallCatalog]) -> None:
+def test_removed_files_cause_no_confusion(smalls: list[SmallCatalog]) -> None:
     company, public, _ = smalls
     fill(company, [("demo", "1.0")])
     fill(public, [("demo", "2.0")])
@@ -113,7 +113,7 @@ def test_what_is_not_live_is_on_no_index(smalls: list[SmallCatalog]) -> None:
     assert list(confusions(indexes)) == []
 
 
-def test_names_that_look_alike_across_indexes_are_found_and_do_not_compete(smalls: list[SmallCatalog]) -> None:
+def test_similar_names_across_indexes_are_found_and_do_not_compete(smalls: list[SmallCatalog]) -> None:
     company, public, _ = smalls
     fill(company, [("pillow", "1.0"), ("foo-bar", "1.0"), ("twice", "1.0"), ("tw1ce", "1.0")])
     fill(public, [("pi1low", "1.0"), ("foobar", "1.0"), ("foo_bar", "2.0"), ("p-illow", "1.0")])
@@ -127,7 +127,7 @@ def test_names_that_look_alike_across_indexes_are_found_and_do_not_compete(small
     assert shown(list(confusions([index("company", company), index("public", public)], "nope"))) == []
 
 
-def test_what_concerns_one_index_can_be_queried(smalls: list[SmallCatalog]) -> None:
+def test_confusions_can_be_limited_to_one_index(smalls: list[SmallCatalog]) -> None:
     for small in smalls:
         fill(small, [("everywhere", "1.0")])
     fill(smalls[0], [("two", "1.0")])
@@ -139,7 +139,7 @@ def test_what_concerns_one_index_can_be_queried(smalls: list[SmallCatalog]) -> N
     ]
 
 
-def test_many_names_are_found_as_by_pairs(smalls: list[SmallCatalog]) -> None:
+def test_confusions_of_many_names_match_pairwise_comparison(smalls: list[SmallCatalog]) -> None:
     names = [
         "".join(letters) for letters in itertools.product("1l0o5s-ab", repeat=3) if letters[0] != "-" != letters[2]
     ]
@@ -164,7 +164,7 @@ def test_many_names_are_found_as_by_pairs(smalls: list[SmallCatalog]) -> None:
     assert pairs
 
 
-def test_had_first_compares_whole_seconds_and_unknown_times_decide_nothing() -> None:
+def test_had_first_compares_whole_seconds_and_ignores_unknown_times() -> None:
     yes, no, unknown = HadFirst.YES, HadFirst.NO, HadFirst.UNKNOWN
     for times, expected in {
         (): [],
@@ -182,7 +182,7 @@ def test_had_first_compares_whole_seconds_and_unknown_times_decide_nothing() -> 
         assert had_first(times) == expected, times
 
 
-def test_a_name_that_is_public_too_is_new_if_the_private_index_had_it_first_or_in_the_same_second(
+def test_public_name_is_new_unless_public_index_had_it_first(
     smalls: list[SmallCatalog],
 ) -> None:
     company, public, _ = smalls
@@ -215,7 +215,7 @@ def _uploaded(small: SmallCatalog, filename: str, at: str | None) -> None:
         connection.execute(update(distributions).where(distributions.c.filename == filename).values(uploaded_at=at))
 
 
-def test_an_index_without_a_catalog_is_named_and_the_others_are_open(
+def test_index_without_catalog_is_reported_and_others_are_opened(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     clear_settings(monkeypatch)

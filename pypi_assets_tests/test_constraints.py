@@ -1,4 +1,4 @@
-"""The pinned versions support every Python that the project supports, not only the one they were pinned with."""
+"""The pinned versions support every Python that the project supports."""
 
 import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
@@ -29,7 +29,7 @@ def installed_on(name: str, pythons: list[str]) -> list[str]:
     ]
 
 
-def test_every_pin_admits_every_python_of_the_project() -> None:
+def test_pins_support_every_python_of_the_project() -> None:
     required = SpecifierSet(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"])
     pythons = [f"3.{minor}.0" for minor in range(9, 20) if f"3.{minor}.0" in required]
     assert len(pythons) > 1
@@ -37,7 +37,7 @@ def test_every_pin_admits_every_python_of_the_project() -> None:
     for pin in PINS:
         try:
             installed = distribution(pin.name)
-        except PackageNotFoundError:  # of another platform
+        except PackageNotFoundError:  # the package is for another platform
             continue
         if installed.version in pin.specifier:
             looked_at += 1

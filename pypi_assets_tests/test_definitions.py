@@ -1,4 +1,4 @@
-"""The code location loads whatever the settings are, contacts nothing while it does, and describes what it has."""
+"""The code location loads with any settings and without connections, and its definitions are described in the docs."""
 
 import os
 import re
@@ -70,7 +70,7 @@ def test_definitions_are_loadable() -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [("DATABASE_URL", "mysql://wrong"), ("CONTACT", ""), ("SENSOR_INTERVAL_S", "soon")]
 )
-def test_loading_opens_nothing_and_survives_wrong_settings(tmp_path: Path, name: str, value: str) -> None:
+def test_loading_with_invalid_settings_opens_nothing_and_succeeds(tmp_path: Path, name: str, value: str) -> None:
     home = tmp_path / "home"
     environment = os.environ | {ENV_PREFIX + "HOME": str(home), ENV_PREFIX + name: value}
     loaded = subprocess.run(
@@ -81,7 +81,7 @@ def test_loading_opens_nothing_and_survives_wrong_settings(tmp_path: Path, name:
 
 
 @pytest.mark.nightly
-def test_loading_logs_a_misspelled_variable_once(tmp_path: Path) -> None:
+def test_loading_logs_misspelled_variable_once(tmp_path: Path) -> None:
     environment = os.environ | {ENV_PREFIX + "CONTCAT": "me@example.org"}
     loaded = subprocess.run(
         [sys.executable, "-c", "import pypi_assets.definitions"], env=environment, cwd=tmp_path, capture_output=True
@@ -89,7 +89,7 @@ def test_loading_logs_a_misspelled_variable_once(tmp_path: Path) -> None:
     assert loaded.stderr.count(b"PYPI_ASSETS_CONTCAT") == 1
 
 
-def test_all_groups_are_described_in_the_docs_and_sort_in_the_order_of_the_flow() -> None:
+def test_groups_are_documented_and_sort_in_data_flow_order() -> None:
     flow = ("project_listing", "changelog", "scope_projects", "full_dump", "change_journal", "modules_leveldb")
     flow += ("parquet_export", "solvability")
     graph = build_defs(load_settings(solvability_since=date(2026, 3, 1))).resolve_asset_graph()
@@ -101,12 +101,12 @@ def test_all_groups_are_described_in_the_docs_and_sort_in_the_order_of_the_flow(
         assert not anchor or anchor in {heading.lower().replace(" ", "-") for heading in headings}, group.page
 
 
-def test_every_asset_names_its_page_of_the_docs() -> None:
+def test_assets_link_to_the_docs_of_their_group() -> None:
     for one in defs.resolve_asset_graph().asset_nodes:
         assert one.metadata["docs"].value in {group.page for group in GROUPS.values()} | {"docs/indexes.md"}
 
 
-def test_the_lineage_of_every_asset_begins_with_the_index_and_reaches_a_dump() -> None:
+def test_asset_lineage_leads_from_the_index_to_a_dump() -> None:
     graph = defs.resolve_asset_graph()
     index, dump = dg.AssetKey("package_index"), dg.AssetKey("full_dump")
     assert graph.get(index).is_external
@@ -119,24 +119,24 @@ def test_the_lineage_of_every_asset_begins_with_the_index_and_reaches_a_dump() -
     assert {one.key for one in graph.asset_nodes if (one.group_name or "").startswith("crawl_")} < above(dump)
 
 
-def test_a_module_that_is_new_makes_a_group_of_its_own() -> None:
+def test_unknown_module_gets_a_separate_group() -> None:
     assert group_of("data_dumps") is GROUPS["data_dumps"]
     assert group_of("my_asset").name == "my_asset"
 
 
-def test_the_address_of_the_index_is_shown_without_a_login() -> None:
+def test_index_url_is_shown_without_credentials() -> None:
     found = build_defs(load_settings(index_url="https://me:secret@index.example.org/simple/")).resolve_asset_graph()
     assert found.get(dg.AssetKey("package_index")).metadata["url"].value == "https://index.example.org/simple/"
 
 
-def test_whoever_reads_dumps_follows_late_ones_and_compactions_too() -> None:
+def test_dump_readers_depend_on_late_and_compacted_dumps() -> None:
     late, compacted = dg.AssetKey("late_dump"), dg.AssetKey("compacted_dump")
     for reader in (*LEVELDBS, "parquet_export"):
         assert {late, compacted} <= node(reader).parent_keys
     assert node("compacted_dump").parent_keys == {dg.AssetKey("incremental_dump"), late}
 
 
-def test_owners_are_those_that_the_settings_name() -> None:
+def test_owners_come_from_the_settings() -> None:
     owned = build_defs(load_settings(owners="me@example.org team:data")).resolve_asset_graph()
     assert {tuple(one.owners) for one in owned.asset_nodes} == {("me@example.org", "team:data")}
     assert all(one.owners == ["team:pypi-assets"] for one in defs.resolve_asset_graph().asset_nodes)
@@ -144,7 +144,7 @@ def test_owners_are_those_that_the_settings_name() -> None:
     assert all(one.owners == ["team:pypi-assets"] for one in broken.asset_nodes)
 
 
-def test_ranges_and_versions_are_to_be_fresh_if_the_settings_say_so() -> None:
+def test_freshness_policies_of_ranges_and_versions_follow_the_settings() -> None:
     assert not any(one.freshness_policy for one in defs.resolve_asset_graph().asset_nodes)
     followed = build_defs(load_settings(freshness_hours=2)).resolve_asset_graph()
     expected = {
@@ -165,7 +165,7 @@ def test_ranges_and_versions_are_to_be_fresh_if_the_settings_say_so() -> None:
         ({"database_url": "postgresql://host/catalog", "projects": "requests idna"}, None),
     ],
 )
-def test_a_backfill_of_a_crawl_is_one_run_unless_machines_can_share_it(given: dict[str, str], most: int | None) -> None:
+def test_crawl_backfill_is_one_run_unless_machines_can_share_it(given: dict[str, str], most: int | None) -> None:
     graph = build_defs(load_settings(**given)).resolve_asset_graph()
     sizes = {
         asset: graph.get(dg.AssetKey(asset)).backfill_policy
@@ -183,7 +183,7 @@ def node(asset: str) -> AssetNode:
     return defs.resolve_asset_graph().get(dg.AssetKey(asset))
 
 
-def test_the_page_of_dagster_names_each_asset_job_sensor_schedule_and_check() -> None:
+def test_dagster_page_lists_all_assets_jobs_sensors_schedules_and_checks() -> None:
     everything = load_settings(solvability_since=date(2026, 3, 1), kafka_bootstrap_servers="127.0.0.1:9092")
     repository = build_defs(everything, is_private=True).get_repository_def()
     made = {job.name for job in repository.get_all_jobs() if job.name != "__ASSET_JOB"}
@@ -202,7 +202,7 @@ def test_the_page_of_dagster_names_each_asset_job_sensor_schedule_and_check() ->
 
 
 @pytest.mark.parametrize("asset", ["crawled_projects", "full_dump"])
-def test_the_page_of_dagster_names_the_first_and_last_partition(asset: str) -> None:
+def test_dagster_page_names_first_and_last_partition(asset: str) -> None:
     partitions = defs.resolve_asset_graph().get(dg.AssetKey(asset)).partitions_def
     assert partitions is not None
     keys = partitions.get_partition_keys()

@@ -1,4 +1,4 @@
-"""The pages that the demo leaves running end when they are told to, and with the folder of the demo."""
+"""The web pages that the demo leaves running end on `stop`, or when the demo's folder is deleted."""
 
 import shutil
 import socket
@@ -22,7 +22,7 @@ WITHIN_S = 30
 
 @pytest.fixture
 def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A copy of the demo, so that the data of no other one are touched."""
+    """Copy the demo, so that the data of other copies is not touched."""
     clear_settings(monkeypatch)
     shutil.copytree(DEMO, tmp_path / "demo", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / ".demo" / "index").mkdir(parents=True)
@@ -36,7 +36,7 @@ def run(copy: Path, *arguments: str) -> str:
 
 
 def started(copy: Path) -> tuple[str, list[int]]:
-    """The address of the pages, and the ports of what was started."""
+    """Start the pages. Return their URL, and the ports of the started processes."""
     url, index_port = run(copy, "-c", START).split()
     with urllib.request.urlopen(f"{url}healthz", timeout=60) as answer:
         assert answer.status == 200
@@ -48,7 +48,7 @@ def is_free(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
-def test_they_answer_until_they_are_stopped(copy: Path):
+def test_pages_respond_until_stopped(copy: Path):
     _, ports = started(copy)
     assert not any(map(is_free, ports))
     run(copy, "pages.py", "stop")
@@ -56,7 +56,7 @@ def test_they_answer_until_they_are_stopped(copy: Path):
     run(copy, "pages.py", "stop")
 
 
-def test_they_end_with_the_folder_of_the_demo(copy: Path):
+def test_pages_end_when_demo_folder_is_deleted(copy: Path):
     _, ports = started(copy)
     shutil.rmtree(copy / ".demo")
     deadline = time.monotonic() + WITHIN_S

@@ -1,4 +1,4 @@
-"""The files of deploy/: they agree, and Dagster's instance works on a real PostgreSQL and a real S3 server."""
+"""The files of deploy/ are consistent, and Dagster's instance works on a real PostgreSQL and a real S3 server."""
 
 import itertools
 import json
@@ -45,7 +45,7 @@ PAGE = ROOT / "docs" / "deploy.md"
 FILLED_IN = {"PYPI_ASSETS_CONTACT": "me@example.org"}
 EXAMPLE = read_environment(DEPLOY / "env.example", FILLED_IN)
 NAMES = {name.removesuffix("_FILE") for name in EXAMPLE}
-"""Without the end of those that name a file with the value."""
+"""Names of variables, without the suffix `_FILE` of those that name a file with the value."""
 
 
 def make_secrets(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -62,7 +62,7 @@ def make_secrets(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[
 
 @pytest.fixture
 def secrets(tmp_path: Path) -> Path:
-    """The folder of secrets, as `make_secrets` makes it."""
+    """Return the folder of secrets written by `make_secrets`."""
     assert make_secrets(tmp_path, "me@example.org").returncode == 0
     return tmp_path / "secrets"
 
@@ -109,18 +109,18 @@ def test_dumps_and_compute_logs_share_the_settings_of_the_store(monkeypatch: pyt
             monkeypatch.setenv(name, EXAMPLE[name])
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
         open_storage(f"s3://{BUCKET}/pypi-assets").put("some/object", b"content")
-        client = boto3.client("s3")  # as the compute logs of dagster-aws make theirs
+        client = boto3.client("s3")  # created as dagster-aws does for compute logs
         assert client.get_object(Bucket=BUCKET, Key="pypi-assets/some/object")["Body"].read() == b"content"
         client.close()
 
 
-def test_both_instance_files_agree_except_on_storage_logs_and_how_often_the_daemon_looks():
+def test_instance_files_agree_except_on_storage_logs_and_coordinator():
     here, root = (yaml.safe_load((folder / "dagster.yaml").read_text()) for folder in (DEPLOY, ROOT))
     shared = set(root) - {"compute_logs", "run_coordinator", "storage"}
     assert {name: here.get(name) for name in shared} == {name: root[name] for name in shared}
 
 
-def test_the_example_names_all_that_is_read_and_its_settings_are_right(monkeypatch: pytest.MonkeyPatch, secrets: Path):
+def test_env_example_has_all_variables_and_valid_settings(monkeypatch: pytest.MonkeyPatch, secrets: Path):
     for name in ("dagster.yaml", "workspace.yaml", "values.yaml", "celery/run_launcher.yaml"):
         assert set(re.findall(r"env: (\w+)", (DEPLOY / name).read_text())) <= NAMES, name
     for name in COMPOSE:
@@ -139,7 +139,7 @@ def test_the_example_names_all_that_is_read_and_its_settings_are_right(monkeypat
     assert settings.storage_url == "s3://pypi-assets/pypi-assets"
 
 
-def test_services_of_compose_have_the_addresses_of_each_other():
+def test_compose_services_have_the_addresses_of_each_other():
     services = compose_services(EXAMPLE, DEPLOY / "compose.yaml")
     assert set(services) == {"postgres", "s3", "code", "daemon", "webserver", "metrics", "follower", "webhooks"}
     assert EXAMPLE["DAGSTER_CODE_HOST"] in services
@@ -150,7 +150,7 @@ def test_services_of_compose_have_the_addresses_of_each_other():
         assert services[name]["image"] == services["code"]["image"]
 
 
-def test_the_follower_is_started_on_request_and_has_time_to_stop():
+def test_follower_service_is_optional_and_has_time_to_stop():
     services = load("compose.yaml")["services"]
     follower, code = services["follower"], services["code"]
     assert follower["command"] == ["pypi-assets", "follow"]
@@ -161,7 +161,7 @@ def test_the_follower_is_started_on_request_and_has_time_to_stop():
     assert [name for name, service in services.items() if "profiles" in service] == ["follower", "webhooks"]
 
 
-def test_webhooks_are_delivered_on_request_with_the_setting_from_a_secret():
+def test_webhooks_service_is_optional_and_reads_its_setting_from_a_secret():
     compose = load("compose.yaml")
     ours = compose["services"]["webhooks"]
     pod = load("kubernetes/webhooks.yaml")["spec"]["template"]["spec"]
@@ -175,7 +175,7 @@ def test_webhooks_are_delivered_on_request_with_the_setting_from_a_secret():
     assert set(ours["secrets"]) <= set(compose["secrets"])
 
 
-def test_the_service_is_started_with_options_settings_and_paths_that_it_has():
+def test_service_is_started_with_existing_options_settings_and_paths():
     compose = load("compose.service.yaml")
     ours, proxy = compose["services"]["service"], compose["services"]["proxy"]
     deployment, kubernetes, _ = yaml.safe_load_all((DEPLOY / "kubernetes" / "service" / "service.yaml").read_text())
@@ -217,7 +217,7 @@ def test_the_service_is_started_with_options_settings_and_paths_that_it_has():
     assert pod["automountServiceAccountToken"] is False
 
 
-def test_the_proxy_leads_to_the_service_and_has_the_files_that_it_reads():
+def test_proxy_forwards_to_the_service_and_has_its_files():
     compose = load("compose.service.yaml")
     proxy = compose["services"]["proxy"]
     text = (DEPLOY / "nginx.conf").read_text()
@@ -237,7 +237,7 @@ def test_the_proxy_leads_to_the_service_and_has_the_files_that_it_reads():
     assert int(size) * 1024**2 == Settings.model_fields["service_max_body_bytes"].default
 
 
-def test_the_keys_of_the_service_may_do_less_than_those_that_write():
+def test_s3_policy_of_the_service_is_read_only():
     reading, writing = (
         {one["Sid"]: one for one in load(f"s3-policy{name}.json")["Statement"]} for name in ("-read", "")
     )
@@ -259,7 +259,7 @@ def in_background(section: str, environment: dict[str, str]) -> list[list[str]]:
     return [shlex.split(Template(line).substitute(environment)) for line in started]
 
 
-def test_without_docker_the_same_processes_find_each_other_on_this_machine(tmp_path: Path):
+def test_commands_without_docker_start_the_same_processes_on_loopback(tmp_path: Path):
     lines = commands_without_docker("Without Docker")
     [start] = [number for number, line in enumerate(lines) if line.startswith("sed ")]
     (tmp_path / "deploy").mkdir()
@@ -284,7 +284,7 @@ def test_without_docker_the_same_processes_find_each_other_on_this_machine(tmp_p
     assert [*worker[:-1], "--loglevel=INFO"] == services["worker"]["command"]
 
 
-def test_with_celery_the_same_services_have_the_address_of_the_broker(secrets: Path):
+def test_celery_services_have_the_broker_url(secrets: Path):
     services = compose_services(EXAMPLE, DEPLOY / "compose.yaml", DEPLOY / "compose.celery.yaml")
     on_request = {"follower", "webhooks"}
     assert set(services) == {"postgres", "s3", "code", "daemon", "webserver", "metrics", "redis", "worker"} | on_request
@@ -300,7 +300,7 @@ def test_with_celery_the_same_services_have_the_address_of_the_broker(secrets: P
 
 
 @pytest.mark.usefixtures("dagster_postgres")
-def test_dagster_with_celery_launches_runs_over_redis_and_lets_none_resume(
+def test_celery_launcher_uses_redis_and_does_not_resume_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secrets: Path
 ):
     (tmp_path / "dagster.yaml").write_text(instance_file("celery/run_launcher.yaml"))
@@ -320,7 +320,7 @@ def test_dagster_with_celery_launches_runs_over_redis_and_lets_none_resume(
         assert not instance.run_retries_retry_on_asset_or_op_failure
 
 
-def test_the_chart_has_the_same_values_as_dagster_yaml():
+def test_chart_values_match_dagster_yaml():
     values, instance = load("values.yaml"), load("dagster.yaml")
 
     def in_snakes(value: Any) -> Any:
@@ -347,7 +347,7 @@ def test_the_chart_has_the_same_values_as_dagster_yaml():
     }
 
 
-def test_versions_are_those_that_are_pinned():
+def test_versions_match_the_pins():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines())
     tag = f"pypi-assets:{project['version']}"
@@ -362,7 +362,7 @@ def test_versions_are_those_that_are_pinned():
     assert f"--version {pins['dagster']} " in PAGE.read_text()
 
 
-def test_the_files_that_the_image_copies_exist():
+def test_files_copied_into_the_image_exist():
     text = (DEPLOY / "Containerfile").read_text()
     sent = (DEPLOY / "Containerfile.dockerignore").read_text().splitlines()
     for line in re.findall(r"^COPY (?!--from)(.+)$", text, re.MULTILINE):
@@ -374,7 +374,7 @@ def test_the_files_that_the_image_copies_exist():
     assert text.index("USER 10001") < text.index("CMD")
 
 
-# --- What a container may do
+# --- Permissions of containers
 
 
 SECRET = re.compile(
@@ -398,7 +398,7 @@ def all_services() -> dict[str, Any]:
     return compose_services(EXAMPLE, *(DEPLOY / name for name in COMPOSE))
 
 
-def test_each_container_is_read_only_limited_and_without_rights():
+def test_containers_are_read_only_limited_and_unprivileged():
     for name, service in all_services().items():
         assert service["read_only"] is True, name
         assert service["cap_drop"] == ["ALL"], name
@@ -415,7 +415,7 @@ def test_each_container_is_read_only_limited_and_without_rights():
     assert load("compose.yaml")["networks"]["inside"]["internal"] is True
 
 
-def test_the_profile_of_system_calls_allows_what_readers_contain_themselves_with():
+def test_seccomp_profile_allows_the_calls_that_contain_readers():
     profile = json.loads((DEPLOY / "seccomp.json").read_text())
     assert profile["defaultAction"] == "SCMP_ACT_ERRNO"
     allowed = {name for rule in profile["syscalls"] if rule["action"] == "SCMP_ACT_ALLOW" for name in rule["names"]}
@@ -427,7 +427,7 @@ def test_the_profile_of_system_calls_allows_what_readers_contain_themselves_with
     assert (clone3["action"], clone3["errnoRet"]) == ("SCMP_ACT_ERRNO", 38)
 
 
-def test_base_images_are_arguments_that_take_a_digest():
+def test_base_images_are_build_arguments():
     text = (DEPLOY / "Containerfile").read_text()
     assert re.findall(r"^FROM (\S+)", text, re.MULTILINE) == ["${BASE}", "${BASE}"]
     assert re.findall(r"^ARG (.+)", text, re.MULTILINE) == ["BASE"]
@@ -437,7 +437,7 @@ def test_base_images_are_arguments_that_take_a_digest():
     assert "imagetools inspect" in PAGE.read_text()
 
 
-def test_the_page_looks_up_the_digest_of_each_image(tmp_path: Path):
+def test_documented_command_prints_the_digest_of_each_image(tmp_path: Path):
     shutil.copy(DEPLOY / "env.example", tmp_path / ".env")
     docker = tmp_path / "docker"
     docker.write_text('#!/bin/sh\n[ "$1 $2 $3" = "buildx imagetools inspect" ] && echo "sha256:$4"\n')
@@ -451,7 +451,7 @@ def test_the_page_looks_up_the_digest_of_each_image(tmp_path: Path):
     assert done.stdout.splitlines() == [f"{name}={image}@sha256:{image}" for name, image in images.items()]
 
 
-def test_the_days_of_a_first_crawl_follow_from_its_requests():
+def test_documented_days_of_a_first_crawl_follow_from_its_requests():
     section = PAGE.read_text().split("\n## How long a first crawl takes\n")[1].split("\n## ")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if "|" in line]
 
@@ -470,7 +470,7 @@ def test_the_days_of_a_first_crawl_follow_from_its_requests():
     assert Settings.model_fields["requests_per_second"].default == 20
 
 
-def test_the_readme_of_the_folder_names_each_file():
+def test_deploy_readme_names_each_file():
     text = (DEPLOY / "README.md").read_text()
     named = set(re.findall(r"`([\w.-]+)/?`", text))
     made = {"README.md", ".env", "secrets", "certificates", "compose.override.yaml"}
@@ -478,7 +478,7 @@ def test_the_readme_of_the_folder_names_each_file():
     assert sorted(files - named) == ["Containerfile.dockerignore", "requirements.in"]
 
 
-def test_what_the_image_installs_has_hashes_and_the_versions_of_the_constraints():
+def test_lock_file_has_hashes_and_matches_constraints():
     pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().lower().splitlines())
     pins = {re.sub(r"[-_.]+", "-", name): version for name, version in pins.items()}
     text = (DEPLOY / "requirements.lock").read_text()
@@ -508,7 +508,7 @@ def locked_extras() -> list[str]:
     return extras.split()
 
 
-def test_the_lock_has_a_binding_of_leveldb_where_the_project_requires_it():
+def test_lock_file_has_a_leveldb_binding_wherever_the_project_requires_it():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     required = [line for line in map(Requirement, project["dependencies"]) if line.name.startswith("plyvel")]
     entries = re.findall(r"^(plyvel.*) \\$", (DEPLOY / "requirements.lock").read_text(), re.MULTILINE)
@@ -527,7 +527,7 @@ def containerfile() -> str:
     return (DEPLOY / "Containerfile").read_text().replace("\\\n", " ")
 
 
-def test_no_secret_is_on_a_command_line_in_the_image_or_in_the_environment_file():
+def test_secrets_are_not_in_commands_image_or_environment_file():
     for path in (PAGE, *(DEPLOY / name for name in COMMANDS)):
         assert SECRET.findall(path.read_text()) == [], path
     declared: dict[str, Any] = {}
@@ -544,7 +544,7 @@ def test_no_secret_is_on_a_command_line_in_the_image_or_in_the_environment_file(
     assert "secrets" not in (DEPLOY / "Containerfile.dockerignore").read_text().replace("with_secrets", "")
 
 
-def test_make_secrets_writes_an_environment_that_needs_no_other_edit(tmp_path: Path, subtests: pytest.Subtests):
+def test_make_secrets_writes_a_complete_environment_file(tmp_path: Path, subtests: pytest.Subtests):
     for contact in ("me@example.org", "https://example.org/~me?a=1&b=2#c;d"):
         folder = tmp_path / contact.partition(":")[0]
         assert make_secrets(folder, contact).returncode == 0
@@ -567,7 +567,7 @@ def test_make_secrets_writes_an_environment_that_needs_no_other_edit(tmp_path: P
             assert {name: found[name] for name in required} == {name: EXAMPLE[name] for name in required}
 
 
-def test_make_secrets_without_a_contact_or_with_a_wrong_one_writes_no_environment(tmp_path: Path):
+def test_make_secrets_with_missing_or_invalid_contact_writes_no_environment_file(tmp_path: Path):
     for arguments in (
         (),
         ("",),
@@ -582,7 +582,7 @@ def test_make_secrets_without_a_contact_or_with_a_wrong_one_writes_no_environmen
         assert not (tmp_path / ".env").exists()
 
 
-def test_make_secrets_asks_for_the_contact_at_a_terminal(tmp_path: Path):
+def test_make_secrets_on_a_terminal_asks_for_the_contact(tmp_path: Path):
     person, terminal = pty.openpty()
     process = subprocess.Popen(
         [DEPLOY / "make_secrets"], env={"FOLDER": str(tmp_path), "PATH": os.environ["PATH"]}, stdin=terminal
@@ -594,7 +594,7 @@ def test_make_secrets_asks_for_the_contact_at_a_terminal(tmp_path: Path):
     assert read_environment(tmp_path / ".env")["PYPI_ASSETS_CONTACT"] == "me@example.org"
 
 
-def test_secrets_are_made_once_and_read_by_commands(secrets: Path):
+def test_make_secrets_keeps_existing_secrets_and_with_secrets_reads_them(secrets: Path):
     before = {path.name: path.read_text() for path in secrets.iterdir()}
     (secrets / "redis_password").unlink()
     assert make_secrets(secrets.parent).returncode == 0
@@ -617,7 +617,7 @@ def test_secrets_are_made_once_and_read_by_commands(secrets: Path):
     assert "DAGSTER_POSTGRES_URL_FILE" not in found
 
 
-def test_on_kubernetes_pods_have_no_token_a_read_only_root_and_the_network_that_they_need():
+def test_kubernetes_pods_have_no_token_read_only_root_and_limited_network():
     values = load("values.yaml")
     user = values["dagster-user-deployments"]["deployments"][0]
     launcher = values["runLauncher"]["config"]["k8sRunLauncher"]["runK8sConfig"]

@@ -1,4 +1,4 @@
-"""What the docs name is there: tests, files, settings, commands, and what links lead to."""
+"""Tests, files, settings, commands and links named in the docs exist."""
 
 import ast
 import re
@@ -23,7 +23,7 @@ PAGES = [
 ]
 
 IN_EXAMPLES = {"a.py", "a/b.py"}
-"""Files of distributions, as pages show them."""
+"""Example files in distributions that pages mention."""
 
 
 def names(pattern: str, text: str) -> set[str]:
@@ -43,7 +43,7 @@ def commands(group: click.Group, prefix: tuple[str, ...] = ()) -> set[tuple[str,
 
 @cache
 def sources() -> dict[str, list[Path]]:
-    """The files of Python code by their names."""
+    """Return the paths of all Python files by filename."""
     folders = ("pypi_assets", "pypi_assets_tests", "benchmarks", "demo", "deploy")
     found: dict[str, list[Path]] = {"setup.py": [ROOT / "setup.py"]}
     for path in (path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))):
@@ -57,17 +57,17 @@ def files_that_end_in(path: str) -> list[Path]:
 
 
 def defined_in(paths: Iterable[Path]) -> set[str]:
-    """The functions, classes and methods that these files define."""
+    """Return the functions, classes and methods that these files define."""
     return {name for path in paths for name in names(r"(?:def|class) (\w+)", path.read_text())}
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as they are made of a heading's words."""
+    """Return the anchors of a page's headings, derived from their text."""
     headings = names(r"(?m)^#+ (.*)$", page.read_text())
     return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
 
-def test_every_test_that_the_rules_name_is_in_its_file():
+def test_tests_named_by_the_rules_exist():
     text = (ROOT / "docs" / "design.md").read_text()
     rules = [line for line in text.splitlines() if re.match(r"\| \d+\. ", line)]
     assert len(rules) >= 8
@@ -83,7 +83,7 @@ def test_every_test_that_the_rules_name_is_in_its_file():
         assert tests, rule
 
 
-def test_files_and_modules_that_pages_name_are_there(subtests: pytest.Subtests):
+def test_files_and_modules_named_by_pages_exist(subtests: pytest.Subtests):
     for page in PAGES:
         with subtests.test(page=page):
             text = page.read_text()
@@ -96,7 +96,7 @@ def test_files_and_modules_that_pages_name_are_there(subtests: pytest.Subtests):
                 assert path.is_dir() or path.with_suffix(".py").is_file(), module
 
 
-def test_the_design_lists_every_package_and_module():
+def test_design_lists_every_package_and_module():
     package = ROOT / "pypi_assets"
     [section] = re.findall(r"\n## Packages\n(.*?)\n## ", (ROOT / "docs" / "design.md").read_text(), re.DOTALL)
     cells = names(r"(?m)^\| (`[^|]*`) \|", section)
@@ -107,14 +107,14 @@ def test_the_design_lists_every_package_and_module():
     assert named == folders - datasets | modules
 
 
-def test_links_lead_to_headings_that_are_there(subtests: pytest.Subtests):
+def test_links_lead_to_existing_headings(subtests: pytest.Subtests):
     for page in PAGES:
         with subtests.test(page=page):
             for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text()):
                 assert anchor in anchors(page.parent / target if target else page), f"{target}#{anchor}"
 
 
-def test_every_metric_is_described():
+def test_metrics_are_documented():
     [section] = re.findall(r"\n## Metrics\n(.*?)\n## ", (ROOT / "docs" / "operations.md").read_text(), re.DOTALL)
     source = (ROOT / "pypi_assets" / "metrics.py").read_text()
     made = {f"pypi_assets_{name}" for name in names(r'_gauge\(\s*"(\w+)"', source)}
@@ -123,18 +123,18 @@ def test_every_metric_is_described():
     assert names(r"`(pypi_assets_\w+)", section) == made | counted | {"pypi_assets_info"}
 
 
-def test_the_readme_leads_to_every_page():
+def test_readme_links_to_every_page():
     linked = names(r"\]\(([^)#:]+)\)", (ROOT / "README.md").read_text())
     assert {page.relative_to(ROOT).as_posix() for page in PAGES} - {"README.md"} - linked == set()
 
 
 def glossary() -> list[tuple[list[str], str, str]]:
-    """The words of each row, its meaning and the place that defines it."""
+    """Return the words, meaning and defining place of each row of the glossary."""
     rows = re.findall(r"(?m)^\| (\*\*.*) \| (.*) \| `(.*)` \|$", (ROOT / "docs" / "concepts.md").read_text())
     return [(re.findall(r"\*\*([^*]+)\*\*", terms), meaning, place) for terms, meaning, place in rows]
 
 
-def test_the_glossary_explains_few_words_once_each():
+def test_glossary_explains_few_words_once_each():
     text = (ROOT / "docs" / "concepts.md").read_text()
     words = [word for row, _, _ in glossary() for word in row]
     assert len(words) == text.count("\n| **")
@@ -143,7 +143,7 @@ def test_the_glossary_explains_few_words_once_each():
     assert [row for row, meaning, _ in glossary() if not meaning.strip()] == []
 
 
-def test_the_glossary_names_the_file_or_class_of_each_word():
+def test_glossary_places_exist():
     for words, _, place in glossary():
         file, _, name = place.partition("::")
         tree = ast.parse((ROOT / "pypi_assets" / file).read_text())
@@ -151,12 +151,12 @@ def test_the_glossary_names_the_file_or_class_of_each_word():
         assert not name or name in defined, (words, place)
 
 
-def test_pages_name_only_what_there_is(subtests: pytest.Subtests):
+def test_settings_commands_and_links_of_pages_exist(subtests: pytest.Subtests):
     for page in PAGES:
         with subtests.test(page=page):
             text = page.read_text()
             settings = {ENV_PREFIX + name.upper() for name in Settings.model_fields}
-            settings |= {name + FILE_SUFFIX for name in settings}  # which name a file with the value
+            settings |= {name + FILE_SUFFIX for name in settings}  # variables that name a file with the value
             assert names(rf"(?<!_){ENV_PREFIX}[A-Z_]+[A-Z]", text) - settings == set()  # click has _PYPI_...
             known = commands(cli)
             for line in names(r"pypi-assets ((?:[a-z]+[a-z-]* ?){1,2})", text):
@@ -169,7 +169,7 @@ def test_pages_name_only_what_there_is(subtests: pytest.Subtests):
                 assert (page.parent / link).exists(), link
 
 
-def test_every_rule_that_a_record_can_name_is_explained():
+def test_rules_named_by_records_are_documented():
     text = (ROOT / "docs" / "reading.md").read_text()
     by = r"\bby = |\bby, \w+ = |\bby="
     named = rf'(?:[Ii]nstalled\(|{by}|\.by\b[^"\n]*= (?:declared\.by or )?|Requirements\([^"]*, )("[^,()\n]+)'
@@ -179,7 +179,7 @@ def test_every_rule_that_a_record_can_name_is_explained():
     assert [name for name in sorted(rules) if f"`{name}`" not in text] == []
 
 
-def test_every_table_is_described():
+def test_tables_are_documented():
     [section] = re.findall(r"## The catalog\n(.*?)\n## ", (ROOT / "docs" / "formats.md").read_text(), re.DOTALL)
     described = [
         name
@@ -191,7 +191,7 @@ def test_every_table_is_described():
 
 
 def kept_tables() -> list[tuple[list[str], str]]:
-    """The rows of the table of what the catalog keeps: the names of tables, and for how long."""
+    """Return each row of the table of retention times: the names of tables, and how long their rows are kept."""
     [section] = re.findall(
         r"\n## What the catalog keeps\n(.*?)\n## ", (ROOT / "docs" / "operations.md").read_text(), re.DOTALL
     )
@@ -199,11 +199,11 @@ def kept_tables() -> list[tuple[list[str], str]]:
     return [(re.findall(r"`(\w+)`", row[1]), row[2].strip()) for row in rows]
 
 
-def test_it_is_described_how_long_each_table_is_kept():
+def test_retention_of_tables_is_documented():
     assert sorted(name for names, _ in kept_tables() for name in names) == sorted(metadata.tables)
 
 
-def test_what_is_pruned_is_not_described_as_kept_for_ever():
+def test_pruned_tables_are_not_documented_as_kept_for_ever():
     pruned = {"visits", "visit_statuses", "read_attempts", "shared_details", "dumps", "dump_files"}
     pruned |= {"name_lists", "module_roots", "required_names", "leveldb_versions", "leveldb_builds"}
     for_ever = {name for names, kept in kept_tables() for name in names if kept.startswith("for ever")}

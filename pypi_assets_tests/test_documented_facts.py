@@ -1,4 +1,4 @@
-"""Facts in the docs that the code or its files also state: defaults of settings, versions of tested servers."""
+"""Facts in the docs match the code: defaults of settings, versions of tested servers."""
 
 import re
 from pathlib import Path
@@ -24,7 +24,7 @@ def defaults(name: str) -> set[float]:
 def documented(page: Path) -> list[tuple[str, float]]:
     """Return the settings that a page names with a number in brackets.
 
-    [("CLAIM_LEASE_S", 300.0)] for "`PYPI_ASSETS_CLAIM_LEASE_S` (300)"
+    Example: [("CLAIM_LEASE_S", 300.0)] for "`PYPI_ASSETS_CLAIM_LEASE_S` (300)".
     """
     return [
         (name, UNITS[number] if number in UNITS else float(number.replace(",", "")) * UNITS[unit])
@@ -32,7 +32,7 @@ def documented(page: Path) -> list[tuple[str, float]]:
     ]
 
 
-def test_defaults_in_the_docs_are_those_of_the_code(subtests: pytest.Subtests) -> None:
+def test_documented_defaults_match_the_code(subtests: pytest.Subtests) -> None:
     found = 0
     for page in PAGES:
         for name, number in documented(page):
@@ -42,7 +42,7 @@ def test_defaults_in_the_docs_are_those_of_the_code(subtests: pytest.Subtests) -
     assert found > 20
 
 
-def test_versions_of_tested_servers_are_those_that_are_pinned() -> None:
+def test_documented_server_versions_match_the_pins() -> None:
     text = (ROOT / "docs" / "indexes.md").read_text(encoding="utf-8")
     pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines())
     named = dict(re.findall(r"(?m)^\| (devpi-server|pypiserver) (\d+\.\d+) \|", text))

@@ -1,7 +1,7 @@
-"""Bounded work: what a range, a tick or a status costs depends on what changed, and not on the age of the catalog.
+"""The cost of a range, a tick or a status depends on what changed, and not on the age of the catalog.
 
-The same work is done at the age k and at 4 k. It takes the same statements and adds the same rows, and no statement
-takes more steps of SQLite. GROWTH_RANGES sets k.
+The same work is done at the ages k and 4 k. It must execute the same statements and add the same rows, and no statement
+may take more steps of SQLite. GROWTH_RANGES sets k.
 """
 
 import os
@@ -30,7 +30,7 @@ from pypi_assets_tests.measured_work import Work, measure
 AGE = int(os.environ.get("GROWTH_RANGES", "16"))
 LATER = 4 * AGE
 NOISE = 40
-"""Steps by which the same statement may differ, since rows lie on other pages of the database."""
+"""Tolerated difference in steps of the same statement, because rows lie on different pages of the database."""
 
 _NO_CHECKPOINT = "a small project has no checkpoint, and is folded from its first event"
 GROWING = {
@@ -42,7 +42,7 @@ GROWING = {
     r"SELECT (live|yanked)_intervals\.distribution_id": _NO_CHECKPOINT,
     r"SELECT changes\.id, changes\.distribution_id": _NO_CHECKPOINT + "; of others with what a visit touches",
 }
-"""The statements that may take more steps on an older catalog, and why."""
+"""Statements that may take more steps on an older catalog, with the reason."""
 
 
 _OF_SCOPES = "what a project requires, and since when, counts since its scope was created or pruned"
@@ -51,15 +51,15 @@ GROWING_SCOPES = GROWING | {
     r"SELECT scope_edges\.": _OF_SCOPES,
     r"SELECT required_names\.": _OF_SCOPES,
 }
-"""The same where scopes decide what is followed."""
+"""The statements that may take more steps if scopes decide what is followed."""
 
 
 def measured_at_both_ages(
     growing: GrowingCatalog, works: Mapping[str, Callable[[], object]]
 ) -> dict[str, tuple[Work, Work]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Pace, "is_due", lambda _: False)  # what is reported now and then depends on the clock
-        patch.setattr(counters, "_FOLDED_EVERY", 1)  # as few rows at each moment
+        patch.setattr(Pace, "is_due", lambda _: False)  # periodic reports depend on the clock
+        patch.setattr(counters, "_FOLDED_EVERY", 1)  # keeps the number of counter rows minimal
         patch.setattr(range_ledger, "CHECKED_RANGES", 5)
         measured = []
         for age in (AGE, LATER):
@@ -126,8 +126,8 @@ def test_work_costs_the_same_at_any_age(tmp_path: Path, subtests: pytest.Subtest
 
 
 @pytest.mark.nightly
-def test_work_costs_the_same_at_any_age_if_scopes_decide(tmp_path: Path, subtests: pytest.Subtests) -> None:
-    """A scope of some dozens of projects decides what is followed."""
+def test_work_with_scopes_costs_the_same_at_any_age(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    """Follow a scope of some dozens of projects."""
     growing = GrowingScope(tmp_path)
     require_same_work(measured_at_both_ages(growing, kinds_of_scopes(growing)), GROWING_SCOPES, subtests)
 
@@ -154,5 +154,5 @@ def require_same_steps(young: Work, old: Work, growing: Mapping[str, str]) -> No
 
 
 def shortened(statement: str) -> str:
-    """The statement in one line, with lists of parameters of any length alike."""
+    """Return the statement in one line, with parameter lists of any length replaced by the same text."""
     return re.sub(r"\(\?(, \?)*\)", "(?)", " ".join(statement.split()))

@@ -1,4 +1,4 @@
-"""Several indexes come from one file, each with settings of its own, and what is wrong in it is one clear sentence."""
+"""Several indexes are configured in one file, and an error in the file is reported in one clear sentence."""
 
 import json
 from collections.abc import Callable
@@ -39,7 +39,7 @@ Write = Callable[[str], Path]
 
 @pytest.fixture
 def write(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Write:
-    """Writes the file of indexes, and names it in the environment, in which no other setting is."""
+    """Return a function that writes the file of indexes and names it in an environment without other settings."""
     clear_settings(monkeypatch)
     monkeypatch.chdir(tmp_path)
 
@@ -52,7 +52,7 @@ def write(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Write:
     return write
 
 
-def test_without_a_file_nothing_is_another_index(write: Write) -> None:
+def test_without_file_there_is_no_other_index(write: Write) -> None:
     assert (read_variables().index, read_all_indexes(), load_settings().index) == (None, None, None)
     with (
         selected_index("company"),
@@ -61,7 +61,7 @@ def test_without_a_file_nothing_is_another_index(write: Write) -> None:
         load_settings()
 
 
-def test_the_default_index_keeps_the_home_and_others_have_one_below_it(
+def test_default_index_uses_the_home_and_others_a_folder_below_it(
     write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PYPI_ASSETS_HOME", str(tmp_path / "home"))
@@ -87,7 +87,7 @@ def test_the_default_index_keeps_the_home_and_others_have_one_below_it(
     assert company.leveldbs_dir == home / "leveldbs" == locations.leveldbs_dir
 
 
-def test_a_variable_or_a_block_selects_the_index(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_is_selected_by_variable_or_block(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     write(PUBLIC + COMPANY)
     monkeypatch.setenv("PYPI_ASSETS_INDEX", "company-internal")
     assert load_settings().index == "company-internal"
@@ -96,7 +96,7 @@ def test_a_variable_or_a_block_selects_the_index(write: Write, monkeypatch: pyte
     assert load_settings().index == "company-internal"
 
 
-def test_a_table_has_what_is_of_no_setting_too(write: Write) -> None:
+def test_table_has_scopes_and_flags_besides_settings(write: Write) -> None:
     indexes = read_indexes(write(PUBLIC + COMPANY), setting_names())
     assert [table.name for table in indexes.tables] == ["public", "company-internal"]
     company = indexes.named("company-internal")
@@ -123,7 +123,7 @@ def test_a_table_has_what_is_of_no_setting_too(write: Write) -> None:
         ),
     ],
 )
-def test_a_key_becomes_a_setting(
+def test_keys_become_settings(
     lines: str, name: str, value: object, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HIDDEN", "p@ss/")
@@ -131,7 +131,7 @@ def test_a_key_becomes_a_setting(
     assert getattr(load_settings(), name) == value
 
 
-def test_a_secret_can_be_in_the_file_of_settings(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secret_is_read_from_the_env_file(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYPI_ASSETS_ENV_FILE")
     (tmp_path / ".env").write_text("COMPANY_DATABASE=postgresql://me:secret@db/x\n")
     write('[one]\nurl = "https://one.example/simple/"\ndatabase = { env = "COMPANY_DATABASE" }\n')
@@ -186,10 +186,10 @@ WRONG = [
     (ONE + "requests_per_second = inf", "one requests_per_second"),
     ("[one]\nurl = 'https://x/'\nlister = 'xmlrpc'", "one url /simple/"),
 ]
-"""Files with what is wrong in them, and the values that the message names, with spaces between them."""
+"""Invalid files, and the values that the error message must contain, separated by spaces."""
 
 
-def test_what_is_wrong_is_one_line_with_index_and_key(write: Write, subtests: pytest.Subtests) -> None:
+def test_invalid_file_is_reported_in_one_line_with_index_and_key(write: Write, subtests: pytest.Subtests) -> None:
     for text, named in WRONG:
         with subtests.test(text=text):
             path = write(text)
@@ -212,7 +212,7 @@ def test_what_is_wrong_is_one_line_with_index_and_key(write: Write, subtests: py
         ("storage", "file://{home}/indexes/other/storage", ""),
     ],
 )
-def test_two_indexes_share_neither_database_nor_storage(
+def test_indexes_with_a_common_database_or_storage_are_rejected(
     key: str, one: str, other: str, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home"
@@ -227,14 +227,14 @@ def test_two_indexes_share_neither_database_nor_storage(
         assert [value for value in ("other", key, "one") if value not in message.removeprefix(str(path))] == []
 
 
-def test_a_secret_of_another_index_need_not_be_set(write: Write) -> None:
+def test_secret_of_another_index_may_be_unset(write: Write) -> None:
     write(ONE + "default = true\n" + OTHER + 'database = { env = "NOT_SET" }\n')
     assert load_settings().index == "one"
     with selected_index("other"), pytest.raises(SettingsError, match=r"other.*database.*NOT_SET"):
         load_settings()
 
 
-def test_what_is_no_index_names_those_that_are(write: Write) -> None:
+def test_unknown_index_error_names_the_known_indexes(write: Write) -> None:
     path = write(PUBLIC + COMPANY)
     with selected_index("compony"), pytest.raises(SettingsError) as caught:
         load_settings()
@@ -242,12 +242,12 @@ def test_what_is_no_index_names_those_that_are(write: Write) -> None:
     assert [value for value in named if value not in str(caught.value)] == []
 
 
-def test_a_byte_order_mark_is_no_mistake(write: Write) -> None:
+def test_byte_order_mark_is_accepted(write: Write) -> None:
     write("\ufeff" + ONE)
     assert load_settings().index == "one"
 
 
-def test_a_file_that_cannot_be_read_is_named(write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_unreadable_file_is_named(write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PYPI_ASSETS_INDEXES", str(tmp_path / "missing.toml"))
     with pytest.raises(SettingsError, match=r"PYPI_ASSETS_INDEXES.*missing\.toml"):
         load_settings()

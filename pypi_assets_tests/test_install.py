@@ -1,4 +1,4 @@
-"""`.ci/install.py` installs with uv and the settings of pip, and with pip if uv fails."""
+"""`.ci/install.py` installs with uv and the settings of pip, or with pip if uv fails."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ def installer() -> Any:
 
 @pytest.fixture
 def configured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
-    """The command for a pip with a configuration of its own."""
+    """Return the command for a pip with a separate configuration."""
     (tmp_path / "pip.conf").write_text(
         "[global]\nindex-url = https://global.example/simple\nproxy = http://proxy.example:3128\n"
         "cert = /certificates.pem\n"
@@ -43,7 +43,7 @@ def configured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     return [sys.executable, "-m", "pip"]
 
 
-def test_the_settings_of_pip_become_those_of_uv(
+def test_pip_settings_become_uv_settings(
     installer: Any, configured: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_FIND_LINKS", "/wheels /more")
@@ -60,7 +60,7 @@ def test_the_settings_of_pip_become_those_of_uv(
     assert expected.items() <= installer.uv_environment(settings, {"HOME": "/home/x"}).items()
 
 
-def test_variables_precede_files_and_those_of_uv_precede_both(
+def test_variables_override_files_and_uv_variables_override_both(
     installer: Any, configured: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", "https://variable.example/simple")
@@ -82,8 +82,8 @@ def write_wheel(folder: Path) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("uv", "name"), [('exec {real} "$@"', "uv"), ('[ "$1" = --version ]', "pip")])
-def test_an_empty_environment_gets_what_a_folder_of_pip_settings_has(tmp_path: Path, uv: str, name: str) -> None:
-    """By the uv of PATH, and by pip if that uv fails. No index is used."""
+def test_package_is_installed_from_find_links_folder(tmp_path: Path, uv: str, name: str) -> None:
+    """Install with the uv of PATH, or with pip if that uv fails. No index is used."""
     write_wheel(tmp_path / "wheels")
     (tmp_path / "bin").mkdir()
     stub = tmp_path / "bin" / "uv"
@@ -101,7 +101,7 @@ def test_an_empty_environment_gets_what_a_folder_of_pip_settings_has(tmp_path: P
 
 
 @pytest.mark.nightly
-def test_what_cannot_be_installed_fails(tmp_path: Path) -> None:
+def test_missing_package_fails(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
     own = {key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "UV_"))}
     own |= {"PIP_NO_INDEX": "1", "PATH": str(tmp_path)}

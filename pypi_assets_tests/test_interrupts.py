@@ -1,4 +1,4 @@
-"""Where signals interrupt: at the end of a block, once each, and never lost."""
+"""Signals interrupt an `Uninterrupted` block only at its end, once each, and are never lost."""
 
 import signal
 import threading
@@ -30,7 +30,7 @@ def handlers() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)])
-def test_a_signal_waits_for_the_end_of_the_block(number: signal.Signals, raised: type[BaseException]) -> None:
+def test_signal_waits_for_the_end_of_the_block(number: signal.Signals, raised: type[BaseException]) -> None:
     reached = []
 
     def block() -> None:
@@ -45,7 +45,7 @@ def test_a_signal_waits_for_the_end_of_the_block(number: signal.Signals, raised:
         signal.raise_signal(number)
 
 
-def test_a_second_signal_does_not_wait() -> None:
+def test_second_signal_does_not_wait() -> None:
     def block() -> None:
         with Uninterrupted():
             signal.raise_signal(signal.SIGINT)
@@ -56,7 +56,7 @@ def test_a_second_signal_does_not_wait() -> None:
         block()
 
 
-def test_a_block_within_another_waits_for_the_outer_one() -> None:
+def test_signal_in_nested_block_waits_for_the_outer_block() -> None:
     reached = []
 
     def blocks() -> None:
@@ -70,7 +70,7 @@ def test_a_block_within_another_waits_for_the_outer_one() -> None:
     assert reached == ["after the inner block"]
 
 
-def test_a_handler_that_another_handler_has_set_stays() -> None:
+def test_handler_set_by_another_handler_stays() -> None:
     seen = []
 
     def second(_number: int, _frame: FrameType | None) -> None:
@@ -89,14 +89,14 @@ def test_a_handler_that_another_handler_has_set_stays() -> None:
     assert signal.getsignal(signal.SIGINT) is second
 
 
-def test_an_ignored_signal_stays_ignored() -> None:
+def test_ignored_signal_stays_ignored() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with Uninterrupted():
         signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
-def test_other_threads_hold_nothing_back() -> None:
+def test_block_in_another_thread_delays_no_signal() -> None:
     entered, left = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -113,7 +113,7 @@ def test_other_threads_hold_nothing_back() -> None:
     thread.join()
 
 
-def test_no_signal_is_lost_or_kept_wherever_it_comes() -> None:
+def test_signal_at_any_step_is_raised_exactly_once() -> None:
     def block() -> None:
         with Uninterrupted():
             "".join(["a"])

@@ -1,4 +1,4 @@
-"""Imports run one way, along the flow of the data, and only the Dagster skin imports Dagster.
+"""Imports follow the direction of the data flow, and only the Dagster layer imports Dagster.
 
 Each rule is one test, which names the file of every breach.
 """
@@ -157,10 +157,10 @@ MAY_IMPORT = {
     "mcp_server": {"questions", "service", "settings"},
     "stack": {"distributions", "logs", "settings", "workspace"},
 }
-"""What each part may import from the others: only what stands above it. The skins, below, import all of them."""
+"""The parts that each part may import: only parts listed above it. The skins, listed below, import all parts."""
 
 EVERYWHERE = {"errors", "extras", "short_texts", "times"}
-"""What every part may import, and what imports nothing."""
+"""Parts that every part may import, and that import no other part."""
 
 CATALOG_ROOMS = {
     "tables": set(),
@@ -190,7 +190,7 @@ CATALOG_ROOMS = {
         "publications",
     },
 }
-"""What each room of the catalog may import from the others. Rooms further down may only import those above them."""
+"""The rooms (subpackages) of the catalog that each room may import: only rooms listed above it."""
 
 LEVELDB_ROOMS = {
     "format": set(),
@@ -198,17 +198,17 @@ LEVELDB_ROOMS = {
     "build": {"format", "datasets"},
     "versions": {"format", "datasets", "build"},
 }
-"""What each room of the LevelDBs may import from the others, in the same way."""
+"""The rooms (subpackages) of leveldbs that each room may import, in the same form."""
 
 SKINS = {"cli": {"defs", "definitions"}, "defs": {"cli", "terminal", "definitions"}, "definitions": {"cli", "terminal"}}
-"""What the skins may not import."""
+"""The outermost layers, and what they must not import."""
 
 ONLY_IN = {
     "dagster": {"defs", "definitions", "dagster_instance"},
     "click": {"cli", "devindex", "terminal"},
     "rich": {"cli", "terminal"},
 }
-"""Libraries that belong to one kind of code."""
+"""Libraries that only certain parts may import."""
 
 
 PRIVATE_PARTS_OF_DAGSTER = {
@@ -220,7 +220,7 @@ PRIVATE_PARTS_OF_DAGSTER = {
         "dagster._serdes",
     },
 }
-"""The private modules of Dagster that are used, by file; `docs/development.md` says why."""
+"""The private modules of Dagster that are used, by file. `docs/development.md` gives the reasons."""
 
 LINKS_OF_DELETIONS = [
     "extracts.packs.clean_packs",
@@ -250,7 +250,7 @@ def modules() -> list[Path]:
 
 @cache
 def statements(path: Path) -> tuple[ast.Import | ast.ImportFrom | ast.withitem, ...]:
-    """The imports of a module, and what its `with` statements open."""
+    """Return the imports and the `with` items of a module."""
     kinds = (ast.Import, ast.ImportFrom, ast.withitem)
     return tuple(node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, kinds))
 
@@ -267,7 +267,7 @@ def imports(path: Path) -> tuple[str, ...]:
 
 
 def imported_modules(path: Path) -> set[str]:
-    """The names of all that a module imports, whether it is a module or something in one."""
+    """Return the names of everything that a module imports, whether modules or names in modules."""
     found = set(imports(path))
     for node in statements(path):
         if isinstance(node, ast.ImportFrom):
@@ -276,13 +276,13 @@ def imported_modules(path: Path) -> set[str]:
 
 
 def own_imports(path: Path) -> set[str]:
-    """The parts of pypi_assets that a module imports, beside its own and the package itself."""
+    """Return the parts of pypi_assets that a module imports, except its own part."""
     found = {name.split(".")[1] for name in imports(path) if name.startswith("pypi_assets.")}
     return found - {part(path)}
 
 
 def assert_allowed(used: dict[Path, set[str]], allowed: Callable[[Path], set[str]]) -> None:
-    """Assert that no file uses a name that is not among those allowed to it, and list all that do."""
+    """Assert that no file uses a name that is not allowed for it. The error lists all breaches."""
     wrong = {name_of(path): sorted(names - allowed(path)) for path, names in used.items()}
     breaches = [f"{name}: {', '.join(names)}" for name, names in wrong.items() if names]
     assert not breaches, "\n".join(breaches)
@@ -294,7 +294,7 @@ def test_imports_are_absolute():
 
 
 @pytest.mark.nightly
-def test_imports_follow_the_flow():
+def test_imports_follow_the_data_flow():
     everything = EVERYWHERE | set(MAY_IMPORT) | set(SKINS)
 
     def allowed(path: Path) -> set[str]:
@@ -308,17 +308,17 @@ def test_imports_follow_the_flow():
 
 
 @pytest.mark.nightly
-def test_libraries_stay_where_they_belong():
+def test_libraries_are_imported_only_by_their_parts():
     libraries = {path: {name.split(".")[0] for name in imports(path)} & ONLY_IN.keys() for path in modules()}
     assert_allowed(libraries, lambda path: {name for name, parts in ONLY_IN.items() if part(path) in parts})
 
 
-def test_private_parts_of_dagster_are_used_where_that_is_measured_alone():
+def test_private_modules_of_dagster_are_used_only_as_listed():
     used = {name_of(path): {name for name in imports(path) if re.match(r"dagster\w*\._", name)} for path in modules()}
     assert {file: names for file, names in used.items() if names} == PRIVATE_PARTS_OF_DAGSTER
 
 
-def test_only_the_door_to_leveldb_imports_its_binding():
+def test_only_leveldb_binding_module_imports_plyvel():
     users = {name_of(path) for path in modules() if {"plyvel", "plyvel_next"} & set(imports(path))}
     assert users == {"leveldbs/format/leveldb_binding.py"}
 
@@ -336,7 +336,7 @@ def rooms_used(path: Path) -> set[str]:
     return {name.split(".")[2] for name in imports(path) if name.startswith(start)} - {room(path)}
 
 
-def test_no_arrow_points_upwards():
+def test_tables_of_allowed_imports_are_ordered():
     upwards = []
     for table in (MAY_IMPORT, CATALOG_ROOMS, LEVELDB_ROOMS):
         above: set[str] = set()
@@ -347,27 +347,27 @@ def test_no_arrow_points_upwards():
     assert not upwards, "\n".join(upwards)
 
 
-def test_no_module_imports_itself_through_others():
+def test_imports_have_no_cycles():
     names = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in modules()}
     names = {name.removesuffix(".__init__"): path for name, path in names.items()}
     graph = {name: imported_modules(path) & names.keys() - {name} for name, path in names.items()}
     assert set(graphlib.TopologicalSorter(graph).static_order()) == names.keys()
 
 
-def test_rooms_import_one_way():
+def test_rooms_import_only_as_allowed():
     for of_part, table in {"catalog": CATALOG_ROOMS, "leveldbs": LEVELDB_ROOMS}.items():
         used = {path: rooms_used(path) for path in modules_in_rooms(of_part)}
         assert used, of_part
         assert_allowed(used, lambda path, table=table: table.get(room(path), set()))
 
 
-def test_every_part_and_every_room_is_known():
+def test_every_part_and_room_is_listed():
     assert {part(path) for path in modules()} == EVERYWHERE | set(MAY_IMPORT) | set(SKINS)
     assert {room(path) for path in modules_in_rooms("catalog")} == set(CATALOG_ROOMS)
     assert {room(path) for path in modules_in_rooms("leveldbs")} == set(LEVELDB_ROOMS)
 
 
-def test_every_folder_of_the_catalog_is_described():
+def test_catalog_folders_have_docstrings():
     undescribed = [
         path.parent.name
         for path in sorted((PACKAGE / "catalog").glob("*/__init__.py"))
@@ -387,7 +387,7 @@ def test_reports_write_nothing():
     assert_allowed({path: found & writing for path, found in names.items()}, lambda path: set())
 
 
-def test_leveldbs_know_of_the_catalog_only_what_they_need():
+def test_leveldbs_import_only_some_rooms_of_the_catalog():
     start = "pypi_assets.catalog."
     used = {
         path: {name.split(".")[2] for name in imports(path) if name.startswith(start)}
@@ -398,7 +398,7 @@ def test_leveldbs_know_of_the_catalog_only_what_they_need():
 
 
 def importers(module: str, function: str) -> set[str]:
-    """Return the files that import the function, its module or everything that its module defines."""
+    """Return the files that import the function, its module, or everything from its module."""
     folder, name = f"pypi_assets.{module}".rsplit(".", 1)
     whole = {f"{folder}.{name}": {function, "*"}, folder: {name, "*"}}
     found = set()
@@ -415,7 +415,7 @@ def importers(module: str, function: str) -> set[str]:
     return found
 
 
-def test_only_the_chain_of_deletions_calls_its_links():
+def test_deletion_functions_are_called_only_by_the_deletion_chain():
     wrong = []
     for link in LINKS_OF_DELETIONS:
         module, function = link.rsplit(".", 1)
@@ -425,8 +425,8 @@ def test_only_the_chain_of_deletions_calls_its_links():
     assert not wrong, "\n".join(wrong)
 
 
-def test_what_writes_to_the_catalog_can_run_again():
-    """A server may roll any transaction back, so all but `transact` itself give it a function."""
+def test_writes_to_the_catalog_can_be_retried():
+    """Only `transact` may open write transactions, since it repeats work that a server has rolled back."""
     written = {}
     for path in modules():
         opened = [node.context_expr for node in statements(path) if isinstance(node, ast.withitem)]

@@ -1,4 +1,4 @@
-"""The order of locks is documented; transactions that break it, or that wait for a request, are found."""
+"""The lock order is documented, and breaches of it and requests within transactions are reported."""
 
 import re
 import threading
@@ -19,7 +19,7 @@ STATE = select(catalog_state).with_for_update()
 QUEUED = select(visit_queue).where(visit_queue.c.project_id == 1)
 
 
-def test_the_design_lists_the_same_order():
+def test_design_lists_the_same_lock_order():
     section = DESIGN.read_text(encoding="utf-8").partition("### The order of locks")[2].partition("\n#")[0]
     listed = re.findall(r"^\d+\. (.+)$", section, re.MULTILINE)
     assert [name for line in listed for name in re.findall(r"`([^`]+)`", line)] == [
@@ -39,11 +39,11 @@ def test_the_design_lists_the_same_order():
         (insert(projects).values(name="x"), []),
     ],
 )
-def test_what_a_statement_locks(statement, locked: list[str]):
+def test_locked_tables_of_a_statement(statement, locked: list[str]):
     assert locked_tables(statement) == locked
 
 
-def test_what_a_statement_locks_without_waiting():
+def test_owned_tables_of_a_statement():
     assert owned_tables(insert(projects).values(name="x")) == {"projects"}
     assert owned_tables(QUEUED.with_for_update(skip_locked=True)) == {"visit_queue"}
     assert owned_tables(QUEUED.with_for_update()) == owned_tables(QUEUED) == set()
@@ -70,7 +70,7 @@ def work(connection: Connection, *steps: str) -> None:
         (["visit_statistics", "catalog_state", "projects"], 2),
     ],
 )
-def test_a_transaction_that_breaks_the_order_is_found(
+def test_transaction_in_wrong_order_is_reported(
     postgres_database_url: str, lock_order: LockOrder, steps: list[str], breaches: int
 ):
     catalog = open_catalog(postgres_database_url)
@@ -82,7 +82,7 @@ def test_a_transaction_that_breaks_the_order_is_found(
     catalog.close()
 
 
-def test_only_what_writes_through_transact_is_watched(catalog: Catalog, lock_order: LockOrder):
+def test_only_transactions_of_transact_are_watched(catalog: Catalog, lock_order: LockOrder):
     with catalog.write() as connection:
         work(connection, "catalog_state", "projects")
     assert not lock_order.breaches
@@ -93,7 +93,7 @@ def request() -> None:
         pool.urlopen("GET", "/simple/", retries=False)
 
 
-def test_a_request_within_a_transaction_is_found(catalog: Catalog, waiting_transactions: WaitingTransactions):
+def test_request_within_a_transaction_is_reported(catalog: Catalog, waiting_transactions: WaitingTransactions):
     with catalog.read():
         request()
     with catalog.write():
@@ -106,7 +106,7 @@ def test_a_request_within_a_transaction_is_found(catalog: Catalog, waiting_trans
     assert found.startswith("GET /simple/ ")
 
 
-def test_a_transaction_that_was_rolled_back_is_over(catalog: Catalog, waiting_transactions: WaitingTransactions):
+def test_rolled_back_transaction_is_over(catalog: Catalog, waiting_transactions: WaitingTransactions):
     with pytest.raises(ZeroDivisionError), catalog.write():
         raise ZeroDivisionError
     request()

@@ -1,4 +1,4 @@
-"""Logs of our own processes: text, or lines of JSON with fields, whoever logs."""
+"""Logs of our own processes are text or lines of JSON with fields, whichever library logs."""
 
 import io
 import json
@@ -69,7 +69,7 @@ def run(log_format: str, level: str = "", *, is_guest: bool = False) -> "subproc
 
 
 def lines(text: str) -> list[dict[str, Any]]:
-    """Return the lines of a log, each of which is JSON on which no terminal acts."""
+    """Return the lines of a log. Check that each is JSON, and without characters that a terminal would interpret."""
     assert text.isascii()
     found = [json.loads(line) for line in text.splitlines()]
     for line in found:
@@ -78,7 +78,7 @@ def lines(text: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_json_lines_have_the_fields_of_a_call_and_of_each_other_writer():
+def test_json_lines_have_the_fields_of_all_writers():
     done = run("json", "debug")
     assert (done.returncode, done.stdout) == (1, "")
     assert live_in_line(done.stderr) == []
@@ -100,7 +100,7 @@ def test_json_lines_have_the_fields_of_a_call_and_of_each_other_writer():
     assert "KeyError" in messages[3]["exception"]
 
 
-def test_json_lines_of_a_guest_are_those_of_its_host_too():
+def test_json_lines_of_a_guest_include_lines_of_its_host():
     done = run("json", is_guest=True)
     [of_dagster] = lines(done.stdout)
     assert (of_dagster["logger"], of_dagster["message"]) == ("dagster", "of dagster")
@@ -110,7 +110,7 @@ def test_json_lines_of_a_guest_are_those_of_its_host_too():
     assert [line["level"] for line in found if line["logger"] == "stderr"] == ["INFO", "ERROR"]
 
 
-def test_levels_hide_our_own_lines_alone(subtests: pytest.Subtests):
+def test_log_level_hides_only_our_own_lines(subtests: pytest.Subtests):
     for level, shown in (
         ("", ["INFO", "ERROR"]),
         ("WARNING", ["ERROR"]),
@@ -123,7 +123,7 @@ def test_levels_hide_our_own_lines_alone(subtests: pytest.Subtests):
             assert [line["level"] for line in found if line["logger"] == "library"] == ["WARNING"]
 
 
-def test_lines_of_text_have_time_level_and_logger_and_are_inert():
+def test_text_lines_have_time_level_and_logger_and_are_inert():
     done = run("text")
     logged = [line for line in done.stderr.splitlines() if re.match(r"\d{4}-\d\d-\d\dT", line)]
     assert len(logged) == 3
@@ -137,13 +137,13 @@ def test_lines_of_text_have_time_level_and_logger_and_are_inert():
     assert "of dagster" not in done.stderr
 
 
-def test_a_guest_that_logs_text_leaves_the_handlers_of_its_host():
+def test_guest_that_logs_text_keeps_the_handlers_of_its_host():
     done = run("", is_guest=True)
     assert done.stdout == "of dagster\n"
     assert "own info" not in done.stderr
 
 
-def test_progress_has_its_numbers(index: ServedIndex):
+def test_json_lines_of_progress_have_numbers(index: ServedIndex):
     index.wheel("demo", "1.0")
     done = subprocess.run(
         [*PROCESS, "crawl", "full"],
@@ -157,7 +157,7 @@ def test_progress_has_its_numbers(index: ServedIndex):
     assert {(line["done"], line["total"], line["level"]) for line in stages.values()} == {(1, 1, "INFO")}
 
 
-def test_a_line_that_never_ends_is_logged_in_parts():
+def test_endless_line_is_logged_in_parts():
     stream = io.StringIO()
     printed = JsonLines(stream, "bar")
     for _ in range(20_000):
@@ -167,7 +167,7 @@ def test_a_line_that_never_ends_is_logged_in_parts():
     assert {line["logger"] for line in found} == {"bar"}
 
 
-def test_errors_of_commands_are_lines_too(tmp_path, subtests: pytest.Subtests):
+def test_command_errors_are_json_lines(tmp_path, subtests: pytest.Subtests):
     variables = {"PYPI_ASSETS_LOG_FORMAT": "json", "PYPI_ASSETS_HOME": str(tmp_path)}
     for arguments, code in (
         (["lookup", "module", "yaml"], 1),

@@ -1,6 +1,7 @@
-"""`make` chooses an interpreter for which LevelDB's binding has a wheel, or fails and names one.
+"""`make` chooses an interpreter for which a LevelDB binding has a wheel, or fails and names one.
 
-Interpreters are stubs on a PATH of their own: they answer as configured, and record which of them made an environment.
+Interpreters are stubs on a separate PATH. They return the configured facts, and record which of them created an
+environment.
 """
 
 import os
@@ -31,7 +32,7 @@ esac
 
 
 class Machine:
-    """A PATH with stubs, and the versions of interpreters that made an environment."""
+    """A PATH with stubs, and the versions of interpreters that created an environment."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.bin, self.home, self.venv = (folder / name for name in ("", "bin", "home", "venv"))
@@ -57,7 +58,7 @@ class Machine:
         installer: bool = True,
         bin_folder: Path | None = None,
     ) -> Path:
-        """An interpreter on a machine where bindings have wheels since Python 3.`first`: 0 is none."""
+        """Add an interpreter. Bindings have wheels from Python 3.`first` on, or none if `first` is 0."""
         name = name or f"python{version.rpartition('.')[0]}"
         facts, own = self.folder / f"{name}-{version}.facts", self.folder / f"{name}-{version}.own"
         has_wheel = 0 < first <= int(version.split(".")[1])
@@ -96,7 +97,7 @@ def assert_made_with(machine: Machine, version: str, *arguments: str, **environm
 
 
 def assert_rejected(machine: Machine, named: list[str], *arguments: str) -> None:
-    """Exit code 1, one line that names what is wrong and what to install, and no environment."""
+    """Check for exit code 1, one line that names the problem and what to install, and no environment."""
     done = machine.run(*arguments)
     assert (done.returncode, done.stdout) == (1, "")
     assert [name for name in named if name not in done.stderr] == []
@@ -105,14 +106,14 @@ def assert_rejected(machine: Machine, named: list[str], *arguments: str) -> None
     assert not machine.venv.exists()
 
 
-def test_of_several_interpreters_with_a_wheel_3_12_is_chosen_first(machine: Machine) -> None:
+def test_interpreters_with_a_wheel_are_chosen_from_3_12_on(machine: Machine) -> None:
     for version in ("3.11.2", "3.14.0", "3.13.5", "3.12.9"):
         machine.add_python(version)
         shutil.rmtree(machine.venv, ignore_errors=True)
         assert_made_with(machine, version)
 
 
-def test_an_interpreter_with_a_wheel_is_chosen_before_those_without(machine: Machine) -> None:
+def test_interpreter_with_a_wheel_is_preferred(machine: Machine) -> None:
     machine.add_python("3.12.9", first=13)
     machine.add_python("3.11.2", name="python3", first=13)
     machine.add_python("3.14.0", first=13)
@@ -132,35 +133,35 @@ def test_interpreters_of_uv_and_pyenv_are_found(machine: Machine) -> None:
         assert_made_with(machine, f"3.12.{number}")
 
 
-def test_a_shim_that_runs_nothing_hides_no_interpreter(machine: Machine) -> None:
+def test_broken_shim_hides_no_interpreter(machine: Machine) -> None:
     machine.add_stub("python3.12", "echo 'command not found' >&2; exit 127")
     machine.add_python("3.12.9", bin_folder=machine.folder / "later")
     assert_made_with(machine, "3.12.9", PATH=f"{machine.bin}:{machine.folder / 'later'}")
 
 
-def test_without_any_fit_interpreter_the_supported_versions_are_named(machine: Machine) -> None:
+def test_error_without_suitable_interpreter_names_supported_versions(machine: Machine) -> None:
     assert_rejected(machine, ["3.11", "3.14"])
-    machine.add_stub("python3", "exit 1")  # as the probe does in one that is too old, or too new
+    machine.add_stub("python3", "exit 1")  # as the probe reports for a Python that is too old or too new
     assert_rejected(machine, ["3.11", "3.14"])
     machine.add_python("3.12.9")
     assert_rejected(machine, ["PYTHON=3.13"], "3.13")
 
 
 @pytest.mark.parametrize(("first", "named"), [(12, "3.12"), (13, "3.13")])
-def test_a_python_without_a_wheel_is_named_and_one_that_has_a_wheel(machine: Machine, first: int, named: str) -> None:
+def test_error_names_python_without_a_wheel_and_one_with_a_wheel(machine: Machine, first: int, named: str) -> None:
     other = machine.add_python("3.11.2", name="my-python", first=first)
     for requested in ("my-python", str(other)):
         assert_rejected(machine, ["3.11.2", str(other), f"uv python install {named}"], requested)
 
 
-def test_a_machine_without_any_wheel_is_not_told_to_install_another_python(machine: Machine) -> None:
+def test_error_on_machine_without_any_wheel_suggests_no_other_python(machine: Machine) -> None:
     machine.add_python("3.12.9", first=0)
     assert_rejected(machine, ["Linux", "macOS"])
     assert "python install" not in machine.run().stderr
 
 
-def test_an_interpreter_without_pip_needs_uv(machine: Machine) -> None:
-    """Debian's python3 comes without pip and ensurepip."""
+def test_interpreter_without_pip_needs_uv(machine: Machine) -> None:
+    """Debian's python3 has neither pip nor ensurepip."""
     machine.add_python("3.11.2", name="python3", installer=False)
     assert_rejected(machine, ["3.11.2", "uv", "python3.11-venv"])
     machine.add_stub("uv", "exit 127")  # a shim that runs nothing
@@ -169,7 +170,7 @@ def test_an_interpreter_without_pip_needs_uv(machine: Machine) -> None:
     assert_made_with(machine, "3.11.2")
 
 
-def test_a_version_or_a_path_can_be_requested(machine: Machine) -> None:
+def test_interpreter_can_be_requested_by_version_or_path(machine: Machine) -> None:
     machine.add_python("3.12.9", name="python3")
     machine.add_python("3.11.2")
     other = machine.add_python("3.13.5", name="my-python")
@@ -178,7 +179,7 @@ def test_a_version_or_a_path_can_be_requested(machine: Machine) -> None:
         assert_made_with(machine, version, requested)
 
 
-def test_an_environment_of_the_requested_interpreter_is_kept(machine: Machine) -> None:
+def test_environment_of_requested_interpreter_is_kept(machine: Machine) -> None:
     machine.add_python("3.11.2")
     assert_made_with(machine, "3.11.2")
     machine.add_python("3.12.9")
@@ -191,16 +192,14 @@ def test_an_environment_of_the_requested_interpreter_is_kept(machine: Machine) -
 
 
 @pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_text("#!/bin/sh\nexit 1\n")])
-def test_an_environment_whose_interpreter_does_not_run_is_made_again(
-    machine: Machine, harm: Callable[[Path], object]
-) -> None:
+def test_environment_with_broken_interpreter_is_recreated(machine: Machine, harm: Callable[[Path], object]) -> None:
     machine.add_python("3.12.9")
     assert_made_with(machine, "3.12.9")
     harm(machine.venv / "bin" / "python")
     assert_made_with(machine, "3.12.9")
 
 
-def test_a_real_interpreter_makes_an_environment_without_pip(tmp_path: Path) -> None:
+def test_real_interpreter_makes_an_environment_without_pip(tmp_path: Path) -> None:
     interpreter = os.path.realpath(sys.executable)
     subprocess.run([SCRIPT, tmp_path / "venv", interpreter], check=True, capture_output=True)
     program = "import sys, importlib.util as util; print(sys.prefix, util.find_spec('pip'))"
@@ -209,7 +208,7 @@ def test_a_real_interpreter_makes_an_environment_without_pip(tmp_path: Path) -> 
 
 
 def probe_of(version: tuple[int, ...] = (), **facts: object) -> dict[str, str]:
-    """What the script's probe reports of this Python, where other things are true of it and of its machine."""
+    """Return what the script's probe reports for this Python, with some facts about it and its machine replaced."""
     probe = SCRIPT.read_text().partition("PROBE='")[2].partition("'\n")[0]
     changes = [f"platform.{name} = lambda: {value!r}" for name, value in facts.items()]
     if version:
@@ -219,7 +218,7 @@ def probe_of(version: tuple[int, ...] = (), **facts: object) -> dict[str, str]:
     return dict(line.split("=", 1) for line in done.stdout.splitlines()) if done.returncode == 0 else {}
 
 
-def test_the_probe_accepts_the_pythons_that_the_project_declares() -> None:
+def test_probe_accepts_the_pythons_that_the_project_declares() -> None:
     declared = SpecifierSet(PROJECT["requires-python"])
     for minor in range(9, 20):
         assert bool(probe_of((3, minor, 0))) == declared.contains(f"3.{minor}.0"), minor
@@ -228,7 +227,7 @@ def test_the_probe_accepts_the_pythons_that_the_project_declares() -> None:
         )
 
 
-def test_the_probe_finds_a_wheel_exactly_where_a_binding_is_required() -> None:
+def test_probe_finds_a_wheel_exactly_where_a_binding_is_required() -> None:
     bindings = [line for line in map(Requirement, PROJECT["dependencies"]) if line.name.startswith("plyvel")]
     for system, sys_platform, machine in (
         ("Linux", "linux", "x86_64"),
@@ -250,7 +249,7 @@ def test_plyvel_has_no_wheel_for_musl() -> None:
         assert facts["has_wheel"] == has_wheel
 
 
-def test_this_interpreter_is_probed_as_what_it_is() -> None:
+def test_probe_describes_the_running_interpreter() -> None:
     facts = probe_of()
     assert facts["version"] == platform.python_version()
     assert facts["has_installer"] == "1"

@@ -1,4 +1,4 @@
-"""Tools of agents: a client of the protocol gets the bytes that the service has for the same question."""
+"""The MCP server returns the same bytes as the HTTP service for the same question."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ def environment(published: Published) -> dict[str, str]:
 
 
 def drawn(published: Published) -> Iterator[tuple[str, Arguments]]:
-    """Yield calls of all tools: each with values of its parameters, now and at an earlier serial."""
+    """Yield calls of all tools: each with several parameter values, for the current and an earlier serial."""
     for question in ROUTED:
         if question.has_body:
             for name in names_of(question):
@@ -72,7 +72,7 @@ def drawn(published: Published) -> Iterator[tuple[str, Arguments]]:
 
 
 def answered(client: Client, name: str, given: Arguments) -> requests.Response:
-    """Return the answer of the service to the same question."""
+    """Return the service's answer to the same question."""
     if QUESTIONS[name].has_body:
         body = {field: value for field, value in given.items() if field != "at"}
         path = f"{'at/' + given['at'] if 'at' in given else ''}{QUESTIONS[name].path}"
@@ -102,7 +102,7 @@ async def call_all(tools: McpClient, calls: list[tuple[str, Arguments]]) -> list
 
 
 def assert_equal(results: list[types.CallToolResult], calls: list[tuple[str, Arguments]], client: Client) -> None:
-    """Assert that each text is the body of the service's answer, and each problem a tool error."""
+    """Check that each text is the body of the service's answer, and that each problem is a tool error."""
     statuses = set()
     for result, (name, given) in zip(results, calls, strict=True):
         answer = answered(client, name, given)
@@ -118,7 +118,7 @@ def assert_equal(results: list[types.CallToolResult], calls: list[tuple[str, Arg
 
 
 @pytest.mark.nightly
-def test_a_process_answers_over_standard_input_as_the_service_does(published: Published, client: Client) -> None:
+def test_stdio_server_answers_like_the_service(published: Published, client: Client) -> None:
     calls = list(drawn(published))
 
     async def run() -> list[types.CallToolResult]:
@@ -145,7 +145,7 @@ def served_over_http(published: Published) -> Iterator[str]:
 
 
 @pytest.mark.nightly
-def test_a_process_answers_over_http_as_the_service_does(published: Published, client: Client) -> None:
+def test_http_server_answers_like_the_service(published: Published, client: Client) -> None:
     calls = list(drawn(published))
 
     async def run(url: str) -> list[types.CallToolResult]:
@@ -195,7 +195,7 @@ def test_each_question_with_a_route_is_a_read_only_tool(published: Published) ->
             assert all(described.get(name) == value for name, value in limits.items())
 
 
-def test_changes_are_those_of_the_route(journaled: Published, journaled_client: Client) -> None:
+def test_changes_tool_answers_like_the_route(journaled: Published, journaled_client: Client) -> None:
     calls: list[Arguments] = [{}, {"limit": 3, "kind": "add-file"}, {"since": "2026-03-05"}, {"kind": "none"}]
 
     async def run(service: Service) -> list[types.CallToolResult]:
@@ -211,7 +211,7 @@ def test_changes_are_those_of_the_route(journaled: Published, journaled_client: 
             assert text_of(result).encode() == answer.content
 
 
-def test_wrong_calls_are_problems_in_the_same_form(published: Published) -> None:
+def test_invalid_calls_return_problems_in_the_same_format(published: Published) -> None:
     calls: list[tuple[str, Arguments, str]] = [
         ("no_such_tool", {}, "name"),
         ("module", {}, "module"),
@@ -234,12 +234,12 @@ def test_wrong_calls_are_problems_in_the_same_form(published: Published) -> None
             assert (problem["status"], problem["parameter"]) == (400, parameter)
 
 
-def test_an_address_that_is_not_loopback_is_rejected(commands: Commands) -> None:
+def test_address_other_than_loopback_is_rejected(commands: Commands) -> None:
     for address in ("0.0.0.0:1", "example.org:80", "127.0.0.1", "127.0.0.1:70000", "localhost:x", ":8"):
         assert "--http" in commands.refused("mcp", "--http", address, exit_code=2)
 
 
-def test_a_missing_extra_is_named(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_extra_is_named(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "pypi_assets.mcp_server")
     monkeypatch.setitem(sys.modules, "mcp", None)
     assert "pypi-assets[mcp]" in commands.refused("mcp").replace("\n", " ")

@@ -1,4 +1,4 @@
-"""Metrics: what Prometheus reads of how things stand, printed, in a file and at an address."""
+"""Metrics describe the state of all stages: printed, in a file and over HTTP."""
 
 import json
 import time
@@ -72,7 +72,7 @@ def test_metrics_describe_the_state_of_each_stage(index: ServedIndex, monkeypatc
     assert after["visits_total",] > level["visits_total",]
 
 
-def test_the_lag_in_time_is_that_of_the_first_event_that_is_missing(index: ServedIndex) -> None:
+def test_lag_seconds_count_from_the_first_missing_event(index: ServedIndex) -> None:
     before = time.time()
     first, second, third = (datetime.fromtimestamp(before - seconds, UTC) for seconds in (9_000, 3_600, 60))
     index.wheel("demo", "1.0", at=first)
@@ -80,10 +80,10 @@ def test_the_lag_in_time_is_that_of_the_first_event_that_is_missing(index: Serve
     index.wheel("demo", "2.0", at=second)
     index.wheel("demo", "3.0", at=third)
     lag = samples(run("admin", "metrics"))["lag_seconds",]
-    assert 3_600 <= lag <= time.time() - before + 3_601  # the index tells whole seconds
+    assert 3_600 <= lag <= time.time() - before + 3_601  # the index reports whole seconds
 
 
-def test_a_silent_stage_is_reported(index: ServedIndex, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_unreachable_stage_is_reported(index: ServedIndex, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     index.wheel("demo", "1.0")
     run("crawl", "full")
     monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "http://127.0.0.1:9/simple/")
@@ -96,7 +96,7 @@ def test_a_silent_stage_is_reported(index: ServedIndex, monkeypatch: pytest.Monk
     assert ("serial", "index") not in taken
 
 
-def test_a_scrape_between_two_takes_is_answered_at_once_with_the_last(index: ServedIndex) -> None:
+def test_scrape_between_two_measurements_returns_the_last_one(index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     run("crawl", "full")
     metrics = StatusMetrics(load_settings())
@@ -125,9 +125,7 @@ def test_metrics_describe_scopes(index: ServedIndex) -> None:
     assert "crawl full" not in run("status")
 
 
-def test_metrics_and_status_describe_readers_of_the_journal(
-    index: ServedIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_metrics_and_status_describe_journal_consumers(index: ServedIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     index.wheel("demo", "1.0")
     run("crawl", "full")
     assert not [name for name, *_ in samples(run("admin", "metrics")) if name.startswith("journal")]
@@ -148,7 +146,7 @@ def test_metrics_and_status_describe_readers_of_the_journal(
     assert [line for line in json.loads(run("status", "--json"))["to_do"] if "mirror" in line]
 
 
-def test_metrics_have_the_disks_of_local_folders_before_they_exist(
+def test_metrics_describe_disks_of_local_folders_before_they_exist(
     index: ServedIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nothing = samples(run("admin", "metrics"))
@@ -163,7 +161,7 @@ def test_metrics_have_the_disks_of_local_folders_before_they_exist(
             assert 0 < found["disk_free_bytes", folder] <= found["disk_size_bytes", folder]
 
 
-def test_metrics_show_how_far_the_journal_is_signed(index: ServedIndex, tmp_path: Path) -> None:
+def test_metrics_show_last_signed_serial_of_the_journal(index: ServedIndex, tmp_path: Path) -> None:
     index.wheel("demo", "1.0")
     run("crawl", "full")
     run("journal", "write")
@@ -187,7 +185,7 @@ def test_metrics_show_how_far_the_journal_is_signed(index: ServedIndex, tmp_path
 
 
 def opening(opened: list[None]) -> Callable[[], dg.DagsterInstance]:
-    """Return Dagster's own way to its instance, which notes each use in `opened`."""
+    """Return a function that opens Dagster's instance and records each call in `opened`."""
     get = dg.DagsterInstance.get
 
     def note() -> dg.DagsterInstance:
@@ -197,7 +195,7 @@ def opening(opened: list[None]) -> Callable[[], dg.DagsterInstance]:
     return note
 
 
-def test_metrics_count_runs_if_there_is_an_instance_of_dagster(
+def test_metrics_count_runs_if_a_dagster_instance_exists(
     index: ServedIndex, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     home = tmp_path / "dagster"
@@ -209,7 +207,7 @@ def test_metrics_count_runs_if_there_is_an_instance_of_dagster(
     opened: list[None] = []
     monkeypatch.setattr(dg.DagsterInstance, "get", opening(opened))
     found = samples(run("admin", "metrics"))
-    assert len(opened) == 1  # each opening connects to its databases again
+    assert len(opened) == 1  # each opening connects to the instance's databases again
     assert found["reachable", "dagster"] == 1
     assert (found["runs", "queued"], found["runs", "running"], found["failed_runs",]) == (0, 0, 0)
     (home / "dagster.yaml").write_text("storage: {custom: {module: nowhere, class: Nothing}}")

@@ -1,4 +1,4 @@
-"""The alerts and the dashboard of `deploy/monitoring/` name metrics, labels, commands and pages that exist.
+"""The metrics, labels, commands and pages named by the alerts and the dashboard of `deploy/monitoring/` exist.
 
 `deploy/test_monitoring.py` runs them with Prometheus itself.
 """
@@ -25,7 +25,7 @@ from pypi_assets_tests.served_index import ServedIndex, followed_index
 ROOT = Path(__file__).parent.parent
 MONITORING = ROOT / "deploy" / "monitoring"
 OF_PROMETHEUS = {"job", "instance"}
-"""Labels that Prometheus adds to what it scrapes."""
+"""Labels that Prometheus adds to scraped series."""
 
 Series = dict[str, list[dict[str, str]]]
 
@@ -43,7 +43,7 @@ def queries() -> list[tuple[str, str]]:
 
 
 def fill(index: ServedIndex, folder: Path, environment: pytest.MonkeyPatch) -> None:
-    """Make all that is measured: answers, a signed journal with a reader, a scope, an instance of Dagster."""
+    """Create everything that is measured: answers, a signed journal with a consumer, a scope, a Dagster instance."""
     home = folder / "dagster"
     home.mkdir()
     (home / "dagster.yaml").write_text("telemetry: {enabled: false}")
@@ -63,7 +63,7 @@ def fill(index: ServedIndex, folder: Path, environment: pytest.MonkeyPatch) -> N
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Series:
-    """By name, the labels of each series that `pypi-assets admin metrics` prints."""
+    """Return the labels of each series that `pypi-assets admin metrics` prints, by metric name."""
     folder = tmp_path_factory.mktemp("monitoring")
     with pytest.MonkeyPatch.context() as environment, followed_index(folder, environment) as index:
         fill(index, folder, environment)
@@ -76,7 +76,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Series:
 
 
 def require_series(expression: str, measured: Series) -> set[str]:
-    """Assert that the series exist which an expression selects; return the labels of all its metrics."""
+    """Assert that all series selected by an expression exist. Return the labels of its metrics."""
     labels = set(OF_PROMETHEUS)
     selectors = re.findall(r"\b(pypi_assets_\w+|up)\b(?:\{([^}]*)\})?", expression)
     assert selectors, expression
@@ -90,7 +90,7 @@ def require_series(expression: str, measured: Series) -> set[str]:
     return labels
 
 
-def test_alerts_and_panels_select_series_that_are_measured(measured: Series) -> None:
+def test_alerts_and_panels_select_existing_series(measured: Series) -> None:
     for alert in alerts():
         labels = require_series(alert["expr"], measured)
         for text in alert["annotations"].values():
@@ -99,7 +99,7 @@ def test_alerts_and_panels_select_series_that_are_measured(measured: Series) -> 
         assert set(re.findall(r"\{\{(\w+)\}\}", legend)) <= require_series(expression, measured), expression
 
 
-def test_alerts_name_commands_with_options_and_sections_of_pages() -> None:
+def test_commands_and_pages_named_by_alerts_exist() -> None:
     for alert in alerts():
         description = alert["annotations"]["description"]
         commands = re.findall(r"`((?:pypi-assets|dagster) [^`]+)`", description)
@@ -116,7 +116,7 @@ def test_alerts_name_commands_with_options_and_sections_of_pages() -> None:
         assert anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_each_alert_has_an_example_and_a_row_in_the_docs() -> None:
+def test_alerts_have_an_example_and_a_row_in_the_docs() -> None:
     names = [alert["alert"] for alert in alerts()]
     assert len(set(names)) == len(names) >= 8
     examples = yaml.safe_load((MONITORING / "alerts_test.yml").read_text())["tests"]
@@ -126,7 +126,7 @@ def test_each_alert_has_an_example_and_a_row_in_the_docs() -> None:
     assert rows == names
 
 
-def test_prometheus_scrapes_the_port_that_the_metrics_have_and_the_job_that_alerts_select() -> None:
+def test_prometheus_scrapes_the_metrics_port_with_the_job_of_the_alerts() -> None:
     config = yaml.safe_load((MONITORING / "prometheus.yml").read_text())
     [job] = config["scrape_configs"]
     [target] = [target for one in job["static_configs"] for target in one["targets"]]
@@ -136,6 +136,6 @@ def test_prometheus_scrapes_the_port_that_the_metrics_have_and_the_job_that_aler
     assert [(MONITORING / name).exists() for name in config["rule_files"]] == [True]
 
 
-def test_panels_have_numbers_of_their_own() -> None:
+def test_panels_have_unique_ids() -> None:
     panels = json.loads((MONITORING / "dashboard.json").read_text())["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels) > 10

@@ -1,4 +1,4 @@
-"""Names lead a reader to one place: each class has one of its own, and so has each word of the glossary."""
+"""Class names and the words of the glossary are unique, so that a reader finds one place for each."""
 
 import ast
 from collections import defaultdict
@@ -10,7 +10,7 @@ from pypi_assets_tests.test_docs import glossary
 
 PACKAGE = Path(pypi_assets.__file__).parent
 COMPONENTS = {"Event", "Outcome", "Project"}
-"""Parts of the answer about solvability. The OpenAPI document has their names, so they keep them."""
+"""Components of the solvability answer. They keep their names because the OpenAPI document has them."""
 
 
 @cache
@@ -23,7 +23,7 @@ def files_by_class() -> dict[str, list[str]]:
     return dict(found)
 
 
-def test_each_class_has_a_name_of_its_own():
+def test_class_names_are_unique():
     assert len(files_by_class()) > 500
     assert {name: files for name, files in files_by_class().items() if len(files) > 1} == {}
 
@@ -37,13 +37,13 @@ def test_at_most_two_files_have_the_same_name():
     assert {name: files for name, files in found.items() if len(files) > 2} == {}
 
 
-def test_each_word_of_the_glossary_is_one_class_or_a_concept():
+def test_glossary_words_are_one_class_or_a_concept():
     for words, _, place in glossary():
         for word in words:
             name = word.title().replace(" ", "")
             assert name not in files_by_class().keys() - COMPONENTS or place.endswith(f"::{name}"), (word, place)
 
 
-def test_each_component_that_keeps_its_name_is_in_the_answer_about_solvability():
+def test_exempt_component_names_are_in_the_solvability_answer():
     for name in COMPONENTS:
         assert files_by_class()[name] == ["resolve/solvability.py"]

@@ -1,4 +1,4 @@
-"""Notices: sent to real services on loopback, and what is said where they are not."""
+"""Notices are sent to real services on loopback, and failures are reported."""
 
 import re
 import sys
@@ -17,7 +17,7 @@ from pypi_assets_tests.notice_receiver import receiving
 
 
 class Inbox:
-    """Takes mails by SMTP."""
+    """A handler that collects mails received by SMTP."""
 
     def __init__(self) -> None:
         self.mails: list[Message] = []
@@ -34,7 +34,7 @@ def inbox() -> Iterator[tuple[str, Inbox]]:
     with socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    controller = Controller(inbox, hostname="127.0.0.1", port=port)  # it asks itself, so 0 will not do
+    controller = Controller(inbox, hostname="127.0.0.1", port=port)  # it connects to its own port, so 0 is invalid
     controller.start()
     try:
         yield f"mailto://127.0.0.1:{port}?from=night@example.org&to=me@example.org&mode=insecure", inbox
@@ -43,7 +43,7 @@ def inbox() -> Iterator[tuple[str, Inbox]]:
 
 
 @pytest.mark.nightly
-def test_a_notice_goes_to_every_service_that_is_named(inbox: tuple[str, Inbox]) -> None:
+def test_notice_is_sent_to_every_configured_service(inbox: tuple[str, Inbox]) -> None:
     mail_url, mails = inbox
     with receiving() as (url, received):
         assert send_notice([url, mail_url], "a range failed", "the index does not answer") == []
@@ -53,7 +53,7 @@ def test_a_notice_goes_to_every_service_that_is_named(inbox: tuple[str, Inbox]) 
     assert "the index does not answer" in mail.as_string()
 
 
-def test_a_failed_service_is_reported_and_the_rest_is_sent() -> None:
+def test_failed_service_is_reported_and_others_receive_the_notice() -> None:
     with receiving(500) as (failing, _), receiving() as (url, received):
         problems = send_notice([failing, "nobody://secret@host", url], "title", "text")
     assert [re.findall(r"\b\d+\b|PYPI_ASSETS_\w+", problem) for problem in problems] == [

@@ -1,4 +1,4 @@
-"""The wheel has all that the package loads, and describes itself truly; `make dist` installs and runs it."""
+"""The wheel has all files of the package and a correct description; `make dist` installs and runs it."""
 
 import re
 import subprocess
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
-    """The wheel, built from a source distribution, which is built from a copy of what the repository has for it."""
+    """Build the wheel from a source distribution, which is built from a copy of the files in the repository."""
     folder = tmp_path_factory.mktemp("packaging")
     sources = folder / "sources"
     sources.mkdir()
@@ -37,7 +37,7 @@ def metadata(wheel: zipfile.ZipFile) -> Message:
 
 
 @pytest.mark.nightly
-def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: zipfile.ZipFile) -> None:
+def test_wheel_has_exactly_the_files_of_the_package(wheel: zipfile.ZipFile) -> None:
     inside = {name for name in wheel.namelist() if ".dist-info/" not in name}
     files = [path for path in (ROOT / "pypi_assets").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     assert inside == {path.relative_to(ROOT).as_posix() for path in files}
@@ -45,8 +45,8 @@ def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: zipfile.Zip
 
 
 @pytest.mark.nightly
-def test_pip_installs_it_with_wheels_alone(metadata: Message) -> None:
-    """One binding of LevelDB is required if it has a wheel, which depends on Python, system and processor."""
+def test_leveldb_binding_is_required_only_if_it_has_a_wheel(metadata: Message) -> None:
+    """The wheels of a LevelDB binding depend on Python, operating system and processor."""
     bindings = [line for line in map(Requirement, metadata.get_all("Requires-Dist", [])) if "plyvel" in line.name]
     old, new = ["plyvel"], ["plyvel-next"]
     for sys_platform, machine, *expected in (  # on Python 3.11, 3.12, 3.13, 3.14
@@ -69,7 +69,7 @@ def test_pip_installs_it_with_wheels_alone(metadata: Message) -> None:
             assert required == names, environment
 
 
-def test_its_description_names_no_file_that_only_the_repository_has(metadata: Message) -> None:
+def test_description_has_no_links_into_the_repository(metadata: Message) -> None:
     text = str(metadata.get_payload())
     assert metadata["Description-Content-Type"] == "text/markdown"
     assert text.startswith("# pypi-assets\n")

@@ -1,4 +1,4 @@
-"""Every regular expression that reads what others wrote is linear, or runs over text of a bounded size."""
+"""Every regular expression applied to foreign text takes linear time, or runs on text of limited size."""
 
 import ast
 import importlib
@@ -15,11 +15,11 @@ from pypi_assets_tests.pumping import slowest
 
 SIZE = 128 * 1024
 LIMIT_S = 0.4
-"""Of processor time. What is linear takes some milliseconds, what is quadratic seconds."""
+"""Limit of processor time. Linear patterns take some milliseconds, quadratic ones seconds."""
 PACKAGES = ("distributions", "index", "characters")
 METHODS = {"match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
 THROUGHOUT = {"sub", "subn", "split", "findall", "finditer"}
-"""They go on behind each match."""
+"""Methods that continue after each match."""
 ROOT = Path(pypi_assets.__path__[0])
 
 BOUNDED = {
@@ -28,19 +28,19 @@ BOUNDED = {
     "distributions.metadata._PLAIN_SPECIFIERS": 4_096,
     "index.actions": 2_000,  # LONGEST_ACTION
 }
-"""The most characters of what these see, by the module or the name."""
+"""The largest number of characters given to the patterns of a module, or to a single pattern."""
 IN_TABLES = {
     "distributions.backends.cmake_text._TOKEN": "match",
     "distributions.backends.cmake._FIRST": "match",
     "distributions.setup_script._PYTHON2": "sub",
 }
-"""How those are used that a table holds."""
+"""The methods called on patterns that are in tables."""
 MADE_LATER = {
     "characters.py": "of constant tables",
     "distributions/path_patterns.py": "of shell patterns: test_globs.py and test_path_patterns.py",
     "distributions/metadata.py": "plain_requirement(), whose patterns have names",
 }
-"""Modules that compile in functions, and what."""
+"""Modules that compile patterns in functions, with the reason."""
 
 
 def sources() -> Iterator[tuple[str, ast.Module]]:
@@ -51,7 +51,7 @@ def sources() -> Iterator[tuple[str, ast.Module]]:
 
 
 def found_patterns() -> Iterator[tuple[str, re.Pattern[Any]]]:
-    """The patterns that modules have, each with the name of its variable, also those in tables."""
+    """Yield the patterns of all modules, also those in tables, with the names of their variables."""
     modules = [importlib.import_module("pypi_assets.characters")]
     for package in PACKAGES[:2]:
         root = importlib.import_module(f"pypi_assets.{package}")
@@ -75,7 +75,7 @@ def _patterns_in(value: object, depth: int = 0) -> Iterator[re.Pattern[Any]]:
 
 
 def used_methods() -> dict[str, set[str]]:
-    """How each module uses the names of its patterns: `{"index.pages._SHA256": {"fullmatch"}}`."""
+    """Return the methods called on each named pattern: `{"index.pages._SHA256": {"fullmatch"}}`."""
     used: dict[str, set[str]] = {}
     for path, tree in sources():
         module = path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
@@ -86,7 +86,7 @@ def used_methods() -> dict[str, set[str]]:
 
 
 def uses() -> list[tuple[str, re.Pattern[Any], str]]:
-    """Each pattern with `match`, `fullmatch`, `search` and `findall`, as it is used."""
+    """Return each pattern with those of the methods `match`, `fullmatch`, `search`, `findall` that cover its uses."""
     methods = used_methods()
     found: dict[tuple[str, Any, str], re.Pattern[Any]] = {}
     for place, pattern in found_patterns():
@@ -106,7 +106,7 @@ def test_the_patterns_are_found() -> None:
     }
 
 
-def test_no_text_takes_long(subtests: pytest.Subtests) -> None:
+def test_patterns_take_linear_time(subtests: pytest.Subtests) -> None:
     for package in [*sorted({place.rpartition(".")[0] for place, _, _ in USES})]:
         with subtests.test(package=package):
             for place, pattern, method in USES:
@@ -125,13 +125,13 @@ def test_no_text_takes_long(subtests: pytest.Subtests) -> None:
         (r"(a+)+b", "fullmatch"),
     ],
 )
-def test_what_is_not_linear_is_noticed(pattern: str, method: str) -> None:
+def test_slow_patterns_are_detected(pattern: str, method: str) -> None:
     seconds, _ = slowest(re.compile(pattern), method, SIZE, LIMIT_S)
     assert seconds >= LIMIT_S
 
 
-def test_patterns_are_compiled_where_they_are_found() -> None:
-    """A call like `re.match(...)`, or a pattern that a function compiles, would be pumped by no test."""
+def test_patterns_are_compiled_at_module_level() -> None:
+    """No test would cover a call like `re.match(...)`, or a pattern that a function compiles."""
     for path, tree in sources():
         in_functions = {
             id(node)

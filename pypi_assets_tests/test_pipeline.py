@@ -1,4 +1,4 @@
-"""The whole pipeline under random changes: lookups answer what the index shows, and incremental equals rebuilt."""
+"""The whole pipeline under random changes: lookups match the index, and incremental results equal rebuilt ones."""
 
 import tempfile
 from collections.abc import Iterator
@@ -26,7 +26,9 @@ from pypi_assets_tests.served_index import ServedIndex, live, served_index
 
 
 def answers(storage: Storage) -> tuple[set[tuple[str, bool]], dict[str, set[str]]]:
-    """The files of all projects with their yanked flags, and the providers of each module, by the newest versions."""
+    """Return the files of all projects with their yanked flags, and the providers of each module, in the newest
+    versions.
+    """
     with open_latest("depgraph", storage) as depgraph, open_latest("modules", storage) as modules:
         files = {
             (str(row["filename"]), bool(row["yanked"])) for name in PROJECTS for row in depgraph.project(name).results
@@ -56,7 +58,7 @@ def assert_exact(index: ServedIndex, catalog: Catalog, storage: Storage) -> None
 
 @settings(max_examples=examples(6), suppress_health_check=[HealthCheck.too_slow])
 @given(batches=st.lists(st.lists(changes, min_size=1, max_size=8), min_size=1, max_size=4), data=st.data())
-def test_lookups_answer_what_the_index_shows(batches, data):
+def test_lookups_match_the_index(batches, data):
     with tempfile.TemporaryDirectory() as folder, served_index(Path(folder)) as index:
         for name in PROJECTS:
             index.wheel(name, "1.0")
@@ -89,7 +91,7 @@ def s3_url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.mark.nightly
-def test_all_on_postgresql_and_s3(tmp_path: Path, postgres_database_url: str, s3_url: str):
+def test_pipeline_on_postgresql_and_s3(tmp_path: Path, postgres_database_url: str, s3_url: str):
     with served_index(tmp_path / "served") as index:
         for name in PROJECTS:
             index.wheel(name, "1.0", requires_dist=["requests>=2"])

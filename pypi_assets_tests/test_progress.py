@@ -17,15 +17,15 @@ from pypi_assets.times import utc_text
     ("failed", "wait_s", "named"),
     [(0, 0.0, []), (3, 0.0, ["3"]), (0, 59.6, ["60"]), (1, 0.4, ["1", "0"])],
 )
-def test_failures_and_waiting_are_remarks(failed: int, wait_s: float, named: list[str]) -> None:
+def test_remarks_count_failures_and_waiting_time(failed: int, wait_s: float, named: list[str]) -> None:
     assert re.findall(r"\d+", Progress("files read", 1, 2, failed, wait_s).remarks) == named
 
 
-def test_a_stage_has_no_remarks_unless_it_reports_them() -> None:
+def test_remarks_are_empty_without_failures() -> None:
     assert Progress("files read", 0, 0).remarks == ""
 
 
-def test_a_wait_ends_in_its_last_error() -> None:
+def test_remarks_of_a_wait_end_with_its_last_error() -> None:
     assert Progress("visits", 1, 2, wait_s=3.0, reason="HTTP 503 (URL)").remarks.endswith("HTTP 503 (URL)")
 
 
@@ -43,19 +43,19 @@ EXPECTED = [
 ]
 
 
-def test_the_errors_of_each_part_are_expected(subtests: pytest.Subtests) -> None:
+def test_errors_of_each_part_are_expected(subtests: pytest.Subtests) -> None:
     for path in EXPECTED:
         with subtests.test(path=path):
             module, _, name = path.rpartition(".")
             assert issubclass(getattr(importlib.import_module(f"pypi_assets.{module}"), name), ExpectedError)
 
 
-def test_wrong_settings_are_expected() -> None:
+def test_settings_error_is_expected() -> None:
     assert issubclass(SettingsError, ExpectedError)
     assert SettingsError is settings.SettingsError
 
 
-def test_the_command_is_that_of_the_tool() -> None:
+def test_install_command_uses_the_tool_of_the_environment() -> None:
     for prefix, begins in (
         ("/home/me/.local/share/uv/tools/pypi-assets", "uv tool install "),
         ("/home/me/.local/share/pipx/venvs/pypi-assets", "pipx install --force "),

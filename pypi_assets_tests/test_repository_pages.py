@@ -1,4 +1,4 @@
-"""The pages of the repository outside docs/ lead to files and headings, and the rules for prose find their examples."""
+"""Links in the repository's pages outside docs/ work, and the rules for prose find their examples."""
 
 import importlib.util
 import re
@@ -42,7 +42,7 @@ def test_links_lead_to_files_and_headings(subtests: pytest.Subtests) -> None:
                 assert not anchor or anchor in anchors(path), f"{target}#{anchor}"
 
 
-def test_changelog_has_the_form_of_keep_a_changelog() -> None:
+def test_changelog_follows_keep_a_changelog() -> None:
     text = (ROOT / "CHANGELOG.md").read_text()
     versions = re.findall(r"(?m)^## (.*)$", text)
     assert versions
@@ -53,7 +53,7 @@ def test_changelog_has_the_form_of_keep_a_changelog() -> None:
     assert names(r"(?m)^### (.*)$", text) <= kinds
 
 
-def test_rules_of_prose_find_their_examples(check_prose: ModuleType, subtests: pytest.Subtests) -> None:
+def test_prose_rules_find_their_examples(check_prose: ModuleType, subtests: pytest.Subtests) -> None:
     _, rules = check_prose.read_rules()
     assert len({rule.name for rule in rules}) == len(rules) > 5
     for rule in rules:
@@ -64,7 +64,7 @@ def test_rules_of_prose_find_their_examples(check_prose: ModuleType, subtests: p
             assert [text for text in rule.right if rule.finds(text)] == []
 
 
-def test_prose_is_searched_without_code_and_on_its_line(check_prose: ModuleType, tmp_path: Path) -> None:
+def test_prose_check_ignores_code_and_keeps_line_numbers(check_prose: ModuleType, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("A `what is due` [link](what-is-due).\n\n```\nwhat is due\n```\n\nIt shows what is due.\n")
     [text] = check_prose.texts_of(page)
@@ -75,7 +75,7 @@ def test_prose_is_searched_without_code_and_on_its_line(check_prose: ModuleType,
     assert [(text.line, text.kind) for text in check_prose.texts_of(module)] == [(1, "others"), (5, "docstrings")]
 
 
-def test_hooks_run_programs_that_are_there() -> None:
+def test_hooks_run_existing_programs() -> None:
     config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
     hooks = {hook["id"]: hook["entry"] for repo in config["repos"] for hook in repo["hooks"]}
     assert hooks.keys() == {"ruff-check", "ruff-format", "mypy", "prose"}

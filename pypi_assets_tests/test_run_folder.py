@@ -1,4 +1,4 @@
-"""Forked programs, and the folder of a run that goes with its process."""
+"""Forked programs, and the folder of a test run, which is deleted when its process ends."""
 
 import os
 import signal
@@ -53,7 +53,7 @@ def end_owner(tmp_path: Path, ending: str) -> None:
         server = int((path / "postgres" / "data" / "postmaster.pid").read_text().splitlines()[0])
         assert psutil.pid_exists(server)
         remove_orphans(tmp_path)
-        assert path.exists()  # its owner lives
+        assert path.exists()  # its owner is still running
         if ending == "kill":
             owner.send_signal(signal.SIGKILL)
         else:
@@ -71,14 +71,14 @@ def test_orphans_are_removed_and_other_folders_stay(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "pypi-assets-tests-2"]
 
 
-def test_program_gets_arguments_environment_and_folder_of_its_own(tmp_path: Path) -> None:
+def test_forked_program_gets_arguments_environment_and_folder(tmp_path: Path) -> None:
     program = "import os, sys; print(sys.argv[1:], dict(os.environ), os.getcwd(), repr(sys.stdin.read()))"
     done = run_forked(program, "a", 5, env={"ONE": "1"}, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"['a', '5'] {{'ONE': '1'}} {tmp_path} ''\n"
 
 
-def test_exit_code_is_that_of_the_program_or_its_signal() -> None:
+def test_forked_program_returns_exit_code_or_signal() -> None:
     for program, code in {
         "pass": 0,
         "import sys; sys.exit(3)": 3,
@@ -90,7 +90,7 @@ def test_exit_code_is_that_of_the_program_or_its_signal() -> None:
     assert "ZeroDivisionError" in run_forked("1 / 0").stderr
 
 
-def test_pipes_lead_both_ways_until_it_is_killed() -> None:
+def test_forked_program_communicates_through_pipes() -> None:
     program = "import sys\nfor line in sys.stdin: print(line.strip() * 2, flush=True)"
     with ForkedProgram(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin
@@ -110,7 +110,7 @@ def test_pipes_lead_both_ways_until_it_is_killed() -> None:
         assert ended.wait(60) == 0
 
 
-def test_strict_program_fails_at_a_warning() -> None:
+def test_strict_program_fails_on_a_warning() -> None:
     program = "import warnings; warnings.warn('x')"
     assert (run_forked(program).returncode, run_forked(program, strict=True).returncode) == (0, 1)
 
@@ -126,6 +126,6 @@ def test_interrupt_is_a_keyboard_interrupt() -> None:
         assert process.wait(60) == 7
 
 
-def test_command_line_is_the_one_of_pypi_assets() -> None:
+def test_command_line_runs_pypi_assets() -> None:
     done = run_forked(COMMAND_LINE, "--version", env=dict(os.environ), strict=True)
     assert (done.returncode, done.stdout.split(",")[0]) == (0, "pypi-assets")

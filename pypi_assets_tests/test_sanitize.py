@@ -1,4 +1,4 @@
-"""One hostile text, made inert for each kind of place; and what finds that it is not."""
+"""Hostile text is made inert for each kind of output, and the checks for live text detect it."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ raise KeyError(text) from RuntimeError(text)
 """
 
 
-def test_what_a_library_logs_and_how_a_process_ends_is_inert() -> None:
+def test_library_logs_and_tracebacks_are_inert() -> None:
     done = subprocess.run(
         [sys.executable, "-X", "utf8", "-c", CODE], input=HOSTILE, encoding="utf-8", capture_output=True, check=False
     )
@@ -71,7 +71,7 @@ TEXTS = [
 ]
 
 
-def test_no_text_does_anything_where_it_is_shown(subtests: pytest.Subtests) -> None:
+def test_sanitized_texts_are_inert(subtests: pytest.Subtests) -> None:
     for text in TEXTS:
         with subtests.test(text=text):
             assert live_in_line(inert_line(text)) == []
@@ -89,7 +89,7 @@ def test_no_text_does_anything_where_it_is_shown(subtests: pytest.Subtests) -> N
 
 
 @pytest.mark.parametrize("text", ["plain text, with 10.5 %", "a (b) c: d; e-f/g", "snake_case", "caf\u00e9 \u4e2d"])
-def test_harmless_text_stays_as_it_is(text: str) -> None:
+def test_harmless_text_is_unchanged(text: str) -> None:
     assert {inert(text) for inert in (inert_line, inert_lines, inert_csv, inert_markdown, inert_notice)} == {text}
 
 
@@ -110,13 +110,13 @@ CELLS = [
 ]
 
 
-def test_a_cell_of_a_table_is_shown_and_does_nothing(subtests: pytest.Subtests) -> None:
+def test_markdown_cells_are_escaped(subtests: pytest.Subtests) -> None:
     for text, shown in CELLS:
         with subtests.test(text=text, shown=shown):
             assert inert_markdown_cell(text, 300) == shown
 
 
-def test_long_cells_are_cut() -> None:
+def test_long_cells_are_truncated() -> None:
     assert inert_markdown_cell("x" * 300, 300) == "x" * 300
     assert inert_markdown_cell("x" * 301, 300) == "x" * 299 + "…"
     assert len(inert_markdown_cell(" " * 10_000 + "x", 300)) <= 300
@@ -126,15 +126,15 @@ def test_lines_keep_their_indentation() -> None:
     assert inert_lines("a\n    b\x07\r\n\tc") == "a\n    b\ufffd\nc"
 
 
-def test_a_notice_names_no_one_and_ends() -> None:
+def test_notice_mentions_nobody_and_is_limited() -> None:
     assert inert_notice("<!channel> @here https://x.example me@x.example") == (
         "< !channel> @ here https:// x.example me@ x.example"
     )
     assert len(inert_notice("x" * 100_000)) == LONGEST_NOTICE
 
 
-def test_what_is_live_is_found() -> None:
-    """Else the tests that find nothing would mean nothing."""
+def test_checks_detect_live_text() -> None:
+    """Otherwise, the other tests would prove nothing."""
     table = "| a | b |\n| --- | --- |\n"
     live = [
         f"{table}| `http://x\\\\|![](//{BEACON}/p.png)` | 1 |",

@@ -1,4 +1,4 @@
-"""Variables come from the environment and from a file, and a misspelled one is reported."""
+"""Variables are read from the environment and from a file, and misspelled ones are reported."""
 
 import os
 import re
@@ -26,14 +26,14 @@ from pypi_assets_tests.examples import examples
 
 @pytest.fixture(autouse=True)
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """The current folder, in which no setting is known."""
+    """Return the current folder, with an environment without settings."""
     clear_settings(monkeypatch)
     monkeypatch.delenv("PYPI_ASSETS_ENV_FILE")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def test_the_names_are_those_of_the_settings() -> None:
+def test_setting_names_match_the_settings() -> None:
     assert set(Settings.model_fields) == setting_names()
 
 
@@ -42,7 +42,7 @@ def test_setting_names_without_source_text_are_the_same(monkeypatch: pytest.Monk
     assert setting_names.__wrapped__() == set(Settings.model_fields)
 
 
-def test_without_a_file_there_is_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_without_file_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("pypi_assets_home", "some/folder")
     monkeypatch.setenv("PYPI_ASSETS_CONTACT", "")
     found = read_variables()
@@ -54,7 +54,7 @@ def test_without_a_file_there_is_the_environment(monkeypatch: pytest.MonkeyPatch
     )
 
 
-def test_the_environment_wins_over_the_file(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+def test_environment_overrides_the_file(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     (folder / ".env").write_text(
         "# comment\nPYPI_ASSETS_HOME=in-file\nexport PYPI_ASSETS_CONTACT='me@example.org'\nOTHER=1\n"
         "PYPI_ASSETS_LISTER=\n"
@@ -67,21 +67,19 @@ def test_the_environment_wins_over_the_file(monkeypatch: pytest.MonkeyPatch, fol
     assert load_settings().home == Path("in-environment")
 
 
-def test_an_empty_variable_of_the_environment_leaves_that_of_the_file(
-    monkeypatch: pytest.MonkeyPatch, folder: Path
-) -> None:
+def test_empty_variable_does_not_override_the_file(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     (folder / ".env").write_text("PYPI_ASSETS_HOME=in-file\n")
     monkeypatch.setenv("PYPI_ASSETS_HOME", "")
     assert load_settings().home == Path("in-file")
 
 
-def test_a_value_can_name_another_variable(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+def test_value_can_refer_to_another_variable(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setenv("SECRET_OF_TEST", "pw")
     (folder / ".env").write_text("PYPI_ASSETS_DATABASE_URL=postgresql://me:${SECRET_OF_TEST}@host/catalog\n")
     assert load_settings().database_url == "postgresql://me:pw@host/catalog"
 
 
-def test_a_variable_names_another_file(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+def test_env_file_variable_selects_another_file(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     (folder / ".env").write_text("PYPI_ASSETS_HOME=here\n")
     (folder / "other.env").write_text("PYPI_ASSETS_HOME=there\n")
     monkeypatch.setenv("PYPI_ASSETS_ENV_FILE", "other.env")
@@ -91,24 +89,24 @@ def test_a_variable_names_another_file(monkeypatch: pytest.MonkeyPatch, folder: 
     assert load_settings().home == Path(".pypi-assets")
 
 
-def test_a_named_file_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_selected_file_must_exist(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYPI_ASSETS_ENV_FILE", "missing.env")
     with pytest.raises(SettingsError, match=r"PYPI_ASSETS_ENV_FILE.*missing\.env"):
         read_variables()
 
 
-def test_a_file_that_is_no_text_is_refused(folder: Path) -> None:
+def test_binary_file_is_rejected(folder: Path) -> None:
     (folder / ".env").write_bytes(b"PYPI_ASSETS_HOME=\xff\n")
     with pytest.raises(SettingsError, match=r"\.env"):
         load_settings()
 
 
-def test_a_folder_of_that_name_is_no_file(folder: Path) -> None:
+def test_folder_named_env_is_ignored(folder: Path) -> None:
     (folder / ".env").mkdir()
     assert read_variables().file is None
 
 
-def test_a_wrong_value_names_the_file_that_it_is_in(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+def test_invalid_value_error_names_its_file(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     (folder / ".env").write_text("PYPI_ASSETS_CONTACT=me\n")
     with pytest.raises(SettingsError, match=r"PYPI_ASSETS_CONTACT.*\.env"):
         load_settings()
@@ -118,7 +116,7 @@ def test_a_wrong_value_names_the_file_that_it_is_in(monkeypatch: pytest.MonkeyPa
     assert ".env" not in str(caught.value)
 
 
-def test_a_look_up_reads_the_same_file(folder: Path) -> None:
+def test_lookup_reads_the_same_file(folder: Path) -> None:
     (folder / ".env").write_text("PYPI_ASSETS_HOME=~/home\nPYPI_ASSETS_STORAGE_URL=s3://bucket/prefix/\n")
     assert load_locations().resolved_home == load_settings().resolved_home
     assert load_locations().resolved_storage_url == load_settings().resolved_storage_url == "s3://bucket/prefix"
@@ -132,7 +130,7 @@ def test_a_look_up_reads_the_same_file(folder: Path) -> None:
     assert re.search(r"PYPI_ASSETS_STORAGE_URL.*\.env", messages[0])
 
 
-def test_a_misspelled_variable_is_reported_with_the_nearest(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+def test_misspelled_variable_is_reported_with_the_closest_name(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     (folder / ".env").write_text("PYPI_ASSETS_PROJECT=flask\n")
     monkeypatch.setenv("PYPI_ASSETS_STORAGE_ULR", "file:///x")
     monkeypatch.setenv("PYPI_ASSETS_XYZZY", "1")
@@ -145,7 +143,7 @@ def test_a_misspelled_variable_is_reported_with_the_nearest(monkeypatch: pytest.
 
 
 @given(st.sampled_from(sorted(setting_names() - {"home"})), st.data())
-def test_two_swapped_letters_lead_back_to_a_setting(name: str, data: st.DataObject) -> None:
+def test_swapped_letters_are_matched_to_a_setting(name: str, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(name) - 2))
     swapped = name[:at] + name[at + 1] + name[at] + name[at + 2 :]
     if swapped not in setting_names():
@@ -183,13 +181,13 @@ def test_neither_pydantic_nor_dotenv_is_imported_without_a_file() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_a_variable_can_name_a_file_with_the_value(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+def test_file_variable_names_a_file_with_the_value(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     (folder / "url").write_text("postgresql://me:secret@db/catalog\n")
     (folder / "nothing").write_text("\n")
     (folder / ".env").write_text("PYPI_ASSETS_DATABASE_URL=sqlite:///other\nPYPI_ASSETS_NOTIFY_URLS_FILE=url\n")
     monkeypatch.setenv("PYPI_ASSETS_DATABASE_URL_FILE", str(folder / "url"))
     monkeypatch.setenv("PYPI_ASSETS_PROXY_FILE", "nothing")
-    monkeypatch.setenv("PYPI_ASSETS_CA_FILE", "missing.pem")  # a setting of that name, whose value is no file's content
+    monkeypatch.setenv("PYPI_ASSETS_CA_FILE", "missing.pem")  # the setting `ca_file`, not the file of a setting `ca`
     found = read_variables()
     secret = "postgresql://me:secret@db/catalog"
     assert found.texts == {"database_url": secret, "notify_urls": secret, "ca_file": "missing.pem"}
@@ -204,7 +202,7 @@ def test_a_variable_can_name_a_file_with_the_value(monkeypatch: pytest.MonkeyPat
         ({"PROXY": "http://p", "PROXY_FILE": "odd"}, r"PYPI_ASSETS_PROXY_FILE.*PYPI_ASSETS_PROXY\b"),
     ],
 )
-def test_a_file_that_holds_no_value_is_refused(
+def test_file_without_a_value_is_rejected(
     variables: dict[str, str], named: str, monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
     (folder / "odd").write_bytes(b"\xff")
@@ -236,7 +234,7 @@ def resolved(locations: Locations) -> tuple[Path, Path, str]:
     return locations.resolved_home, locations.leveldbs_dir, locations.resolved_storage_url
 
 
-def test_locations_are_those_of_all_settings(subtests: pytest.Subtests) -> None:
+def test_locations_match_the_settings(subtests: pytest.Subtests) -> None:
     for lower in [False, True]:
         for values in VALUES:
             with subtests.test(lower=lower, values=values), pytest.MonkeyPatch.context() as monkeypatch:
@@ -253,7 +251,7 @@ def test_locations_are_those_of_all_settings(subtests: pytest.Subtests) -> None:
 
 
 @pytest.mark.parametrize("url", WRONG_URLS)
-def test_a_wrong_location_has_the_same_text(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_location_has_the_same_error(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"{ENV_PREFIX}STORAGE_URL", url)
     with pytest.raises(SettingsError) as of_all:
         load_settings()
@@ -263,7 +261,7 @@ def test_a_wrong_location_has_the_same_text(url: str, monkeypatch: pytest.Monkey
     assert str(of_locations.value).startswith("PYPI_ASSETS_STORAGE_URL: ")
 
 
-def test_locations_look_at_no_other_setting() -> None:
+def test_locations_ignore_other_settings() -> None:
     environment = {"PYPI_ASSETS_MAX_CONNECTIONS": "none", "PYPI_ASSETS_HOME": "/data"}
     assert load_locations(environment) == Locations(Path("/data"))
 

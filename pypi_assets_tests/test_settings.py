@@ -1,4 +1,4 @@
-"""The settings: what each variable accepts, and the message for a value that it does not accept."""
+"""The values that each setting accepts, and the error message for other values."""
 
 import os
 import re
@@ -121,7 +121,7 @@ def wrong_values() -> Iterator[tuple[str, str]]:
 
 
 def right_values() -> Iterator[tuple[str, str, object]]:
-    """Yield each setting with a text and its value; numbers have their least and their largest value."""
+    """Yield each setting with a text and its value. Numbers have their smallest and largest value."""
     yield from ((name, text, value) for name, (text, value) in RIGHT.items())
     for name, (kind, field) in NUMBERS.items():
         if kind is bool:
@@ -146,9 +146,9 @@ def refusal(monkeypatch: pytest.MonkeyPatch, field: str, value: str) -> str:
     return str(caught.value)
 
 
-def test_every_variable_is_tried_here() -> None:
+def test_every_setting_has_values_in_this_test() -> None:
     assert RIGHT.keys() == Settings.model_fields.keys() - NUMBERS.keys()
-    assert WRONG.keys() == RIGHT.keys() - {"home"}  # any text is a path
+    assert WRONG.keys() == RIGHT.keys() - {"home"}  # any text is a valid path
 
 
 def test_every_number_has_a_least_value() -> None:
@@ -167,7 +167,7 @@ def test_descriptions_of_numbers_name_the_declared_limits() -> None:
     assert described > 10
 
 
-def test_a_wrong_value_names_the_variable_and_what_it_accepts(subtests: pytest.Subtests) -> None:
+def test_invalid_value_error_names_variable_and_description(subtests: pytest.Subtests) -> None:
     for field, value in wrong_values():
         with subtests.test(field=field, value=value), pytest.MonkeyPatch.context() as monkeypatch:
             message = refusal(monkeypatch, field, value)
@@ -186,20 +186,20 @@ def test_every_variable_is_read(subtests: pytest.Subtests) -> None:
             assert getattr(load_settings(), field) == value
 
 
-def test_all_wrong_values_are_reported_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_invalid_values_are_reported_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYPI_ASSETS_MAX_MEMBERS", "none")
     lines = refusal(monkeypatch, "contact", "me").splitlines()
     named = [re.findall(r"PYPI_ASSETS_\w+", line)[0] for line in lines]
     assert named == ["PYPI_ASSETS_CONTACT", "PYPI_ASSETS_MAX_MEMBERS"]
 
 
-def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     for field in Settings.model_fields:
         monkeypatch.setenv(f"{ENV_PREFIX}{field.upper()}", "")
     assert load_settings() == Settings()
 
 
-def test_without_any_variable_it_is_pypi_and_a_folder_here(tmp_path: Path) -> None:
+def test_defaults_are_pypi_and_a_local_folder(tmp_path: Path) -> None:
     settings = load_settings()
     home = tmp_path / ".pypi-assets"
     assert settings.index_url == PYPI_SIMPLE_ENDPOINT
@@ -209,8 +209,8 @@ def test_without_any_variable_it_is_pypi_and_a_folder_here(tmp_path: Path) -> No
     assert settings.projects == ()
 
 
-def test_pypi_simple_is_imported_only_where_no_index_is_given() -> None:
-    """Its import takes 0.2 s, which every command would wait for."""
+def test_pypi_simple_is_imported_only_without_an_index_url() -> None:
+    """The import takes 0.2 s, which would delay every command."""
     program = (
         "import sys, pypi_assets.cli\n"
         "from pypi_assets.settings import load_settings\n"
@@ -223,7 +223,7 @@ def test_pypi_simple_is_imported_only_where_no_index_is_given() -> None:
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
 
 
-def test_overrides_come_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overrides_precede_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYPI_ASSETS_MAX_CONNECTIONS", "3")
     assert load_settings(max_connections=5).max_connections == 5
     assert load_settings(projects=("B", "a")).projects == ("a", "b")
@@ -238,18 +238,18 @@ def test_overrides_come_before_the_environment(monkeypatch: pytest.MonkeyPatch) 
         ("https://me:pw@index.example.org/simple/", "https://me:pw@index.example.org/pypi"),
     ],
 )
-def test_the_changelog_is_next_to_the_simple_api(index_url: str, changelog_url: str) -> None:
+def test_default_changelog_url_is_next_to_the_simple_api(index_url: str, changelog_url: str) -> None:
     assert load_settings(index_url=index_url).resolved_changelog_url == changelog_url
 
 
-def test_hosts_of_files_are_trusted_on_first_use_unless_they_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_hosts_are_trusted_on_first_use_unless_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_settings().allowed_file_hosts == "auto"
     for text, value in (("AUTO", "auto"), ("[]", ()), ('["a.example.org"]', ("a.example.org",))):
         monkeypatch.setenv("PYPI_ASSETS_ALLOWED_FILE_HOSTS", text)
         assert load_settings().allowed_file_hosts == value
 
 
-def test_the_changelog_can_be_elsewhere() -> None:
+def test_changelog_url_can_be_set() -> None:
     settings = load_settings(changelog_url="https://changelog.example.org/RPC2")
     assert settings.resolved_changelog_url == "https://changelog.example.org/RPC2"
 
@@ -260,14 +260,14 @@ def test_postgresql_is_used_through_psycopg_3(scheme: str) -> None:
     assert settings.resolved_database_url == "postgresql+psycopg://me:pw@db.example.org:5433/catalog?sslmode=require"
 
 
-def test_a_home_with_any_characters_leads_to_its_files(tmp_path: Path) -> None:
+def test_home_with_special_characters_leads_to_its_files(tmp_path: Path) -> None:
     home = tmp_path / "a b?c#d%20"
     settings = load_settings(home=home)
     assert make_url(settings.resolved_database_url).database == str(home / "catalog.sqlite")
     assert unquote(urlsplit(settings.resolved_storage_url).path) == str(home / "storage")
 
 
-def test_projects_can_be_listed_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_projects_are_read_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / "projects"
     file.write_text("# what we follow\nRequests\nzope.interface  # for others\n\nattrs, PyYAML\n")
     for value in (str(file), "projects"):
@@ -275,19 +275,19 @@ def test_projects_can_be_listed_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_p
         assert load_settings().projects == ("attrs", "pyyaml", "requests", "zope-interface")
 
 
-def test_a_long_list_of_projects_is_not_taken_for_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_list_of_projects_is_not_read_as_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"project-{number}" for number in range(500)]
     monkeypatch.setenv("PYPI_ASSETS_PROJECTS", ",".join(names))
     assert load_settings().projects == tuple(sorted(names))
 
 
-def test_a_file_of_projects_that_is_no_text_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_binary_file_of_projects_is_rejected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "projects.txt").write_bytes(b"\xff\xfe\x00")
     assert "PYPI_ASSETS_PROJECTS" in refusal(monkeypatch, "projects", "projects.txt")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "[::1]", "localhost", "dev.localhost"])
-def test_an_index_on_loopback_needs_no_contact(host: str) -> None:
+def test_index_on_loopback_needs_no_contact(host: str) -> None:
     load_settings(index_url=f"http://{host}:8137/simple/").require_contact()
 
 
@@ -300,13 +300,13 @@ def test_an_index_on_loopback_needs_no_contact(host: str) -> None:
         {},
     ],
 )
-def test_any_other_index_is_refused_without_a_contact(urls: dict[str, str]) -> None:
+def test_other_index_without_contact_is_rejected(urls: dict[str, str]) -> None:
     with pytest.raises(SettingsError, match="PYPI_ASSETS_CONTACT"):
         load_settings(**urls).require_contact()
     load_settings(contact="me@example.org", **urls).require_contact()
 
 
-def test_what_is_loopback() -> None:
+def test_is_loopback() -> None:
     assert [is_loopback(host) for host in (None, "::1", "127.0.0.1", "0.0.0.0", "localhost.example.org")] == [
         False,
         True,

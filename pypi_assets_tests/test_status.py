@@ -1,4 +1,4 @@
-"""What `status` has to do: it lets an index that never rests be, and tells what is too late, too much or unknown."""
+"""The `to_do` lines of `status` report a lag, failures and unknown states, but not the normal lag of a busy index."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ StatusAt = Callable[[float], Status]
 
 @pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ServedIndex]:
-    """An index with one wheel that has come to the LevelDB versions."""
+    """Serve an index with one wheel that is already in the LevelDB versions."""
     with followed_index(tmp_path, monkeypatch) as served:
         served.wheel("demo", "1.0")
         for command in ("crawl full", "dump full --shards 1", "leveldb update"):
@@ -39,7 +39,7 @@ def done(command: str) -> None:
 
 @pytest.fixture
 def status_at(index: ServedIndex) -> Iterator[StatusAt]:
-    """How things stand when the catalog's clock tells a time (unix seconds)."""
+    """Return a function that returns the status for a time of the catalog's clock (unix seconds)."""
     now = 0.0
     settings = load_settings()
     catalog = open_catalog(settings.resolved_database_url, lambda: now)
@@ -53,8 +53,8 @@ def status_at(index: ServedIndex) -> Iterator[StatusAt]:
     catalog.close()
 
 
-def test_a_stage_lags_once_it_lacks_an_old_event(index: ServedIndex, status_at: StatusAt) -> None:
-    assert status_at(2e9).to_do() == []  # however old the last event is, nothing is missing
+def test_stage_lags_if_an_old_event_is_missing(index: ServedIndex, status_at: StatusAt) -> None:
+    assert status_at(2e9).to_do() == []  # an old last event causes a lag only if something is missing
     index.wheel("demo", "2.0")
     event_at = status_at(0).lag.lagging_since
     assert event_at is not None
@@ -70,7 +70,7 @@ def test_a_stage_lags_once_it_lacks_an_old_event(index: ServedIndex, status_at: 
     assert status_at(event_at + LAG_WARN_S).to_do() == []
 
 
-def test_ranges_that_are_running_are_let_be_and_looked_at(index: ServedIndex, status_at: StatusAt) -> None:
+def test_running_ranges_are_not_repeated_but_shown(index: ServedIndex, status_at: StatusAt) -> None:
     status = status_at(0)
     lag = replace(status.lag, index_serial=index.serial + 1, lagging_since=1_000.0, measured_at=1_000.0 + LAG_WARN_S)
     running = replace(status, lag=lag, catalog=replace(status.catalog, open_ranges=1, running_ranges=1))
@@ -78,7 +78,7 @@ def test_ranges_that_are_running_are_let_be_and_looked_at(index: ServedIndex, st
     assert replace(running, lag=replace(lag, measured_at=lag.measured_at - 1)).to_do() == []
 
 
-def test_an_unknown_lag_is_not_well(index: ServedIndex, status_at: StatusAt) -> None:
+def test_unknown_lag_is_reported(index: ServedIndex, status_at: StatusAt) -> None:
     index.faults = lambda request: Response(status_code=503)
     unknown = status_at(0)
     assert unknown.lag.seconds is None
@@ -94,17 +94,15 @@ def test_an_unknown_lag_is_not_well(index: ServedIndex, status_at: StatusAt) -> 
 @pytest.mark.parametrize(
     ("kinds", "is_shown"), [({"transient": 3, "visit": 1}, False), ({"transient": 4, "visit": 1}, True), ({}, False)]
 )
-def test_few_exhausted_reads_are_no_matter(status_at: StatusAt, kinds: dict[str, int], is_shown: bool) -> None:
+def test_few_exhausted_reads_are_ignored(status_at: StatusAt, kinds: dict[str, int], is_shown: bool) -> None:
     status = status_at(0)
-    exhausted = ExhaustedWork(kinds, known=1_000)  # 0.5 per cent are 5
+    exhausted = ExhaustedWork(kinds, known=1_000)  # the limit of 0.5 per cent is 5
     lines = replace(status, catalog=replace(status.catalog, exhausted=exhausted)).to_do()
     assert commands_in(" ".join(lines)) == (["failures list"] if is_shown else [])
     assert [re.findall(r"\d+", line) for line in lines] == ([["5"]] if is_shown else [])
 
 
-def test_readers_that_this_system_cannot_contain_are_shown(
-    index: ServedIndex, status_at: StatusAt, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_containment_is_shown(index: ServedIndex, status_at: StatusAt, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pypi_assets.distributions.containment.kernel.version", lambda: 2)
     status = status_at(0)
     in_json = status_to_json(status, running_since=[], expected_end=None, last_full_crawl=None, longest_unvisited=None)

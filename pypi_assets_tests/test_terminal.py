@@ -1,4 +1,4 @@
-"""Printing: every value is a plain line, whatever an index or a file contains."""
+"""Every value is printed as a plain line, whatever an index or a file contains."""
 
 import csv
 import io
@@ -40,13 +40,13 @@ LINES = [
 ]
 
 
-def test_every_value_is_one_harmless_line(subtests: pytest.Subtests) -> None:
+def test_values_are_printed_as_one_inert_line(subtests: pytest.Subtests) -> None:
     for value, line in LINES:
         with subtests.test(value=value, line=line):
             assert plain(value) == line
 
 
-def test_rows_are_counted_as_they_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_printed_rows_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     assert print_table(("a", "b"), iter([(1, "x\ty"), (None, "z")])) == 2
     assert capsys.readouterr().out == "1\tx y\n-\tz\n"
     for rows in ([], [{"a": "\u00e9"}], [{"a": 1}, {"a": 2}]):
@@ -56,7 +56,7 @@ def test_rows_are_counted_as_they_are_printed(capsys: pytest.CaptureFixture[str]
         assert json.loads(printed) == rows
 
 
-def test_csv_is_what_a_reader_of_csv_reads_and_no_formula(capsys: pytest.CaptureFixture[str]) -> None:
+def test_csv_is_parsed_as_printed_and_has_no_formulas(capsys: pytest.CaptureFixture[str]) -> None:
     texts = [
         "=1+1",
         "+1",
@@ -88,7 +88,7 @@ def test_csv_is_what_a_reader_of_csv_reads_and_no_formula(capsys: pytest.Capture
     assert capsys.readouterr().out == ""
 
 
-def test_a_header_comes_first_and_is_no_row(capsys: pytest.CaptureFixture[str]) -> None:
+def test_header_is_printed_first_and_not_counted(capsys: pytest.CaptureFixture[str]) -> None:
     header = Output(header=True)
     assert print_rows(("a", "b"), [{"b": 2, "a": 1, "c": 3}], header) == 1
     assert capsys.readouterr().out == "a\tb\n1\t2\n"
@@ -98,7 +98,7 @@ def test_a_header_comes_first_and_is_no_row(capsys: pytest.CaptureFixture[str]) 
     assert json.loads(capsys.readouterr().out) == [{"a": [1], "b": 2}]
 
 
-def test_requirements_are_one_to_a_line_on_a_terminal(
+def test_requirements_are_on_separate_lines_on_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
@@ -109,7 +109,7 @@ def test_requirements_are_one_to_a_line_on_a_terminal(
     assert "1.0, 2.0" in "".join(lines[-2])
 
 
-def test_lists_stand_beneath_the_rows_that_have_them(
+def test_lists_are_printed_below_their_rows(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows: list[dict[str, object]] = [
@@ -123,7 +123,7 @@ def test_lists_stand_beneath_the_rows_that_have_them(
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     assert print_rows(columns, iter(rows), Output(), beneath="needs") == 4
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert max(map(len, lines[1:])) <= 60  # but for the header, which is bold
+    assert max(map(len, lines[1:])) <= 60  # except the header, which is bold
     assert "".join(line[:52] for line in lines[1:3]).strip() == "a" * 90
     assert [line for line in lines if line.startswith("    ")] == [
         "    x>1; python_version < '3'",
@@ -140,7 +140,7 @@ def test_lists_stand_beneath_the_rows_that_have_them(
     assert capsys.readouterr().out == "b\tx>1; python_version < '3', y\tyes\n"
 
 
-def test_facts_are_wrapped_into_the_column_of_values_on_a_terminal(
+def test_facts_are_wrapped_in_their_column_on_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts = [("needs", ["first; with two conditions", "second\x1b"]), ("hash", ["ab" * 32])]
@@ -156,11 +156,13 @@ def test_facts_are_wrapped_into_the_column_of_values_on_a_terminal(
         "needs           first; with two",
         "                  conditions",
         "                second\ufffd",
-        f"hash            {'ab' * 32}",  # whole, so that it can be copied
+        f"hash            {'ab' * 32}",  # not wrapped, so that it can be copied
     ]
 
 
-def test_plain_progress_is_a_line_at_a_stage_s_end_and_one_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plain_progress_prints_at_intervals_and_at_the_end(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     seconds = count()
     show = PlainProgress(clock=lambda: float(next(seconds)))
     for done in range(11):
@@ -178,7 +180,7 @@ def test_plain_progress_is_a_line_at_a_stage_s_end_and_one_now_and_then(capsys: 
     ]
 
 
-def test_times_are_local_and_iso() -> None:
+def test_local_time_is_in_iso_format() -> None:
     assert local_time(None) is None
     text = local_time(1_700_000_000.6)
     assert text is not None
@@ -186,12 +188,12 @@ def test_times_are_local_and_iso() -> None:
     assert len(text) == len("2023-11-14T22:13:20+00:00")
 
 
-def test_counts_have_their_nouns() -> None:
+def test_counted_uses_singular_and_plural() -> None:
     assert [counted(count, "file") for count in (0, 1, 2)] == ["0 files", "1 file", "2 files"]
     assert [counted(count, "file", ",") for count in (1, 2_000)] == ["1 file", "2,000 files"]
 
 
-def test_projects_by_depth_are_summed_up_from_some_depth_on() -> None:
+def test_by_depth_sums_up_deep_projects() -> None:
     assert by_depth({}) == ""
     assert by_depth({0: 1, 1: 4}) == "1 at depth 0, 4 at depth 1"
     for most in (10, 11, 500):
@@ -200,7 +202,7 @@ def test_projects_by_depth_are_summed_up_from_some_depth_on() -> None:
         assert (unnamed(text, 2 * (most - 10), most) == []) == (most > 10)
 
 
-def test_no_command_counts_one_of_several() -> None:
+def test_commands_use_counted_for_plurals() -> None:
     nouns = "files|projects|rows|records|events|requests|segments|packs|visits|reads"
     plural = re.compile(r"\{[^{}]+\} (?:[a-z]+ )?(?:" + nouns + r")\b")
     commands = Path(terminal.__file__).parent / "cli"
@@ -209,7 +211,9 @@ def test_no_command_counts_one_of_several() -> None:
     assert [one for one in found if one not in allowed and "{counted(" not in one] == []
 
 
-def test_a_terminal_breaks_long_facts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_long_facts_are_wrapped_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     fact = ("to do", "run this, then that; " * 20)
     monkeypatch.setenv("COLUMNS", "200")
     print_facts([fact])

@@ -1,4 +1,4 @@
-"""A quick run takes all quick tests, those of changed packages and a share of the others; durations are added up."""
+"""A quick run takes quick tests, tests of changed packages and a share of the others. Durations are added up."""
 
 import importlib
 import json
@@ -32,7 +32,7 @@ def commit(root: Path, path: str) -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A clone whose main is what was cloned."""
+    """Create a clone whose main branch equals its origin."""
     origin = tmp_path / "origin"
     origin.mkdir()
     git(origin, "init", "--quiet")
@@ -52,7 +52,7 @@ def test_package_of_path_is_its_folder() -> None:
         assert package_of(path) == package, path
 
 
-def test_changed_packages_are_those_of_code() -> None:
+def test_changed_packages_ignore_docs_and_helpers() -> None:
     paths = ["pypi_assets/crawl/x.py", "pypi_assets_tests/journal/test_kafka.py", "pypi_assets/settings.py"]
     ignored = [
         "README.md",
@@ -64,17 +64,17 @@ def test_changed_packages_are_those_of_code() -> None:
     assert changed_packages(paths + ignored) == {"crawl", "journal", TOP}
 
 
-def test_draw_takes_one_in_share_and_others_with_the_next_commit() -> None:
+def test_draw_takes_one_in_share_and_differs_by_commit() -> None:
     draws = [Draw(f"{number:040}", "", frozenset()) for number in range(30)]
     taken = [{group for group in GROUPS if one.takes(group)} for one in draws]
     for groups in taken:
         assert 0.5 < len(groups) * SHARE / len(GROUPS) < 1.5
     assert len({frozenset(groups) for groups in taken}) == len(draws)
     counts = Counter(group for groups in taken for group in groups)
-    assert len(counts) > 0.9 * len(GROUPS)  # 30 commits take nearly all
+    assert len(counts) > 0.9 * len(GROUPS)  # 30 commits together take nearly all groups
 
 
-def test_draw_takes_all_of_a_changed_package() -> None:
+def test_draw_takes_all_tests_of_a_changed_package() -> None:
     drawn = Draw("0" * 40, "origin/main", frozenset({"crawl"}))
     assert all(drawn.takes(group) for group in GROUPS)
     assert not all(drawn.takes(group.replace("crawl", "dumps")) for group in GROUPS)
@@ -103,10 +103,9 @@ def test_draw_without_history_changes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("value", [1, 2])
-def test_of_several_parameters(request: pytest.FixtureRequest, value: int) -> None:
-    """Nightly tests are chosen with all of their parameters, and quick ones always."""
+def test_nightly_test_is_chosen_with_all_parameters(request: pytest.FixtureRequest, value: int) -> None:
     items = request.session.items
-    assert group_of(request.node) == "test_tiers.py::test_of_several_parameters"
+    assert group_of(request.node) == "test_tiers.py::test_nightly_test_is_chosen_with_all_parameters"
     nothing = Draw("", "", frozenset({"no such package"}))
     selected, deselected, taken = choose(items, nothing)
     assert len(selected) + len(deselected) == len(items)
@@ -114,7 +113,7 @@ def test_of_several_parameters(request: pytest.FixtureRequest, value: int) -> No
     assert not taken & {group_of(item) for item in deselected}
 
 
-def test_order_keeps_all_tests_and_begins_each_part_with_nightly_ones(request: pytest.FixtureRequest) -> None:
+def test_order_keeps_all_tests(request: pytest.FixtureRequest) -> None:
     items = list(request.session.items)
     for workers in (1, 3):
         ordered = list(items)
@@ -122,7 +121,7 @@ def test_order_keeps_all_tests_and_begins_each_part_with_nightly_ones(request: p
         assert sorted(map(id, ordered)) == sorted(map(id, items))
 
 
-def test_tables_add_up_the_files_of_all_workers(tmp_path: Path) -> None:
+def test_duration_tables_add_up_the_files_of_all_workers(tmp_path: Path) -> None:
     rows = {
         "gw0": [
             ("pypi_assets_tests/crawl/test_a.py::test_x[1]", 1.5, 0.5),
@@ -145,7 +144,7 @@ def test_folder_without_durations_is_an_error(tmp_path: Path) -> None:
         Durations.read(tmp_path)
 
 
-def test_all_modules_are_imported_from_the_share_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_modules_are_imported_from_the_share_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     names = ["a", "b", "c", "d"]
     (tmp_path / "tests").mkdir()
     for name in names:
@@ -174,10 +173,10 @@ def add_up_pairs(count: int) -> int:
     return sum(number for number in range(count) for _ in range(count))
 
 
-def test_the_same_work_takes_the_same_steps():
+def test_steps_of_same_work_are_equal():
     assert steps_of(lambda: add_up(100)) == steps_of(lambda: add_up(100)) > 100
 
 
-def test_linear_work_grows_with_the_size_and_other_work_faster():
+def test_growth_is_linear_for_linear_work_and_higher_for_quadratic():
     assert 3.5 < growth(add_up, 100) < 4.5
     assert growth(add_up_pairs, 100) > 12

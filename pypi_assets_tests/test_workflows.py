@@ -1,4 +1,4 @@
-"""The workflows in .github/: pinned actions, least permissions, and make targets that exist."""
+"""The workflows in .github/ use pinned actions, minimal permissions, and existing make targets."""
 
 import re
 import shutil
@@ -24,7 +24,7 @@ def values_of_steps(key: str) -> list[str]:
     return [step[key] for path in WORKFLOWS for job in jobs(path).values() for step in job["steps"] if key in step]
 
 
-def test_each_action_is_pinned_by_its_commit() -> None:
+def test_actions_are_pinned_by_commit() -> None:
     used = [
         step["uses"] for path in WORKFLOWS for job in jobs(path).values() for step in job["steps"] if "uses" in step
     ]
@@ -32,7 +32,7 @@ def test_each_action_is_pinned_by_its_commit() -> None:
     assert [action for action in used if not PINNED.fullmatch(action)] == []
 
 
-def test_permissions_are_given_to_jobs_alone() -> None:
+def test_permissions_are_granted_per_job() -> None:
     for path in WORKFLOWS:
         assert yaml.safe_load(path.read_text())["permissions"] == {}, path.name
         for name, job in jobs(path).items():
@@ -40,7 +40,7 @@ def test_permissions_are_given_to_jobs_alone() -> None:
             assert job["timeout-minutes"] < 360, f"{path.name}: {name}"
 
 
-def test_each_make_target_of_a_workflow_exists() -> None:
+def test_make_targets_of_workflows_exist() -> None:
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     called = {target for command in values_of_steps("run") for target in re.findall(r"\bmake ([\w-]+)", command)}
     assert called >= {"docs", "nightly", "test", "rebuild-release"}

@@ -1,4 +1,4 @@
-"""Dagster loads the default index as before there were several, and each other one as a location of its own."""
+"""Dagster loads the default index under its original name, and each other index as a separate location."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from pypi_assets.workspace import CodeLocation, code_location, name_in_dagster, 
 ROOT = Path(__file__).parent.parent
 
 
-def test_the_default_index_is_what_the_workspace_of_the_root_has() -> None:
+def test_workspace_of_default_index_matches_the_repository() -> None:
     indexes = read_indexes(Path(__file__).parent / "data" / "indexes.toml", setting_names())
     of_default = workspace_yaml([indexes.default])
     assert yaml.safe_load(of_default) == yaml.safe_load((ROOT / "workspace.yaml").read_text())
