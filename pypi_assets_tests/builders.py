@@ -1,4 +1,4 @@
-"""Builds small real wheels, sdists and eggs for tests. The same arguments always give the same bytes."""
+"""Build small but real wheels, sdists and eggs for tests. The same arguments always produce the same bytes."""
 
 import base64
 import bz2
@@ -27,7 +27,7 @@ def as_bytes(content: Content) -> bytes:
 
 
 def filename_name(name: str) -> str:
-    """A project's name as PEP 427 and PEP 625 write it in filenames."""
+    """Return a project's name as PEP 427 and PEP 625 write it in filenames."""
     return name.replace("-", "_").replace(".", "_").lower()
 
 
@@ -43,7 +43,7 @@ def core_metadata(
     extra_headers: Iterable[tuple[str, str]] = (),
     description: str = "",
 ) -> str:
-    """Returns the text of a METADATA or PKG-INFO file."""
+    """Return the text of a METADATA or PKG-INFO file."""
     headers = [("Metadata-Version", metadata_version), ("Name", name), ("Version", version)]
     if summary is not None:
         headers.append(("Summary", summary))
@@ -56,7 +56,7 @@ def core_metadata(
 
 
 def zip_bytes(members: Mapping[str, Content], *, compression: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """A zip of `members` in their order; a name ending in / is a folder."""
+    """Return a zip archive of `members` in the given order. A name that ends in `/` is a folder."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", compression) as archive:
         for name, content in members.items():
@@ -68,7 +68,10 @@ def zip_bytes(members: Mapping[str, Content], *, compression: int = zipfile.ZIP_
 
 
 def tar_bytes(members: Mapping[str, Content], *, format: str = "tar.gz") -> bytes:  # noqa: A002 - tarfile's own word
-    """A tar of `members` in their order, compressed as its suffix `format` requires; a name ending in / is a folder."""
+    """Return a tar archive of `members` in the given order, compressed as the suffix `format` requires.
+
+    A name that ends in `/` is a folder.
+    """
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name, content in members.items():
@@ -100,9 +103,9 @@ def make_wheel(
     extra_headers: Iterable[tuple[str, str]] = (),
     filename: str | None = None,
 ) -> Path:
-    """Writes a wheel into `folder` and returns its path; without `files` it holds one module named like the project.
+    """Write a wheel into `folder` and return its path. Without `files`, it contains one module named like the project.
 
-    `metadata` replaces the generated METADATA, `filename` the generated name.
+    `metadata` replaces the generated METADATA, and `filename` the generated filename.
     """
     stem = f"{filename_name(name)}-{version}"
     dist_info = f"{stem}.dist-info"
@@ -152,10 +155,10 @@ def make_sdist(
     top: str | None = None,
     filename: str | None = None,
 ) -> Path:
-    """Writes an sdist into `folder` and returns its path; without `files` it holds one module named like the project.
+    """Write an sdist into `folder` and return its path. Without `files`, it contains one module named like the project.
 
-    `pkg_info` is True for a generated PKG-INFO, False for none, or its content. `top` is the folder in front of every
-    member, `{name}-{version}` by default.
+    `pkg_info` is True for a generated PKG-INFO, False for no PKG-INFO, or the content of the file. `top` is the folder
+    that contains all members, `{name}-{version}` by default.
     """
     stem = f"{filename_name(name)}-{version}"
     top = stem if top is None else top
@@ -192,7 +195,7 @@ def make_egg(
     platform: str | None = None,
     filename: str | None = None,
 ) -> Path:
-    """Writes a zipped egg into `folder` and returns its path; `requires` is the text of its requires.txt."""
+    """Write a zipped egg into `folder` and return its path. `requires` is the text of its requires.txt."""
     escaped = name.replace("-", "_")
     members = dict(files) if files is not None else {f"{filename_name(name)}.py": f'VERSION = "{version}"\n'}
     members["EGG-INFO/PKG-INFO"] = (

@@ -1,4 +1,4 @@
-"""Which tests run, and fixtures for all of them: a catalog on SQLite and on a real PostgreSQL."""
+"""Select the tests of a run, and define shared fixtures such as a catalog on SQLite and on a real PostgreSQL."""
 
 import gc
 import os
@@ -27,8 +27,8 @@ from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 from pypi_assets_tests.tiers import Draw, choose, draw, order
 from pypi_assets_tests.waiting_transactions import WaitingTransactions, watched_transactions
 
-# CI draws the same examples each time, so that its failures can be repeated; elsewhere they are new each time.
-# The check for slow examples would measure how busy the machine is: drawing the first text reads all of Unicode once.
+# CI draws the same examples in every run, so that failures are reproducible. Other runs draw new examples.
+# The health check for slow examples would measure the load of the machine: the first text drawn reads all of Unicode.
 hypothesis_settings.register_profile(
     "suite",
     max_examples=examples(100),
@@ -59,7 +59,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the folder of the run; draw the nightly tests once, for all workers."""
+    """Make the folder of the run, and draw the nightly tests once for all workers."""
     if folder := config.option.record_durations:
         config.pluginmanager.register(DurationRecorder(Path(folder)))
     if hasattr(config, "workerinput"):
@@ -71,7 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Hand the draw to a worker."""
+    """Send the draw to a worker."""
     node.workerinput["draw"] = asdict(node.config.stash[_DRAW])
 
 
@@ -80,7 +80,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Import the tests, each worker from another one on, so that no two workers compile the same file."""
+    """Import the test modules. Each worker begins at a different one, so that no two workers compile the same file."""
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):
         share = int(worker.removeprefix("gw")) / int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
         import_tests([Path(arg.partition("::")[0]) for arg in session.config.args], share)
@@ -97,7 +97,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Take over what a worker has chosen."""
+    """Store the nightly groups that a worker has selected."""
     if taken := getattr(node, "workeroutput", {}).get("taken"):
         node.config.stash[_TAKEN] = set(taken)
 
@@ -109,34 +109,36 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Name the nightly tests that were taken, in one line."""
+    """Print the selected nightly tests in one line."""
     if taken := config.stash.get(_TAKEN, None):
         names = ", ".join(sorted(group.partition("::")[2] for group in taken))
         terminalreporter.write_line(f"nightly tests taken ({len(taken)}): {names}")
 
 
 def pytest_collection_finish() -> None:
-    """Leave the thousands of tests out of each garbage collection."""
+    """Exclude the thousands of collected tests from garbage collection."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two workers a core, since tests wait for other processes about as long as they compute."""
+    """Return two workers per core, because tests wait for other processes about as long as they compute."""
     return 2 * (os.cpu_count() or 1)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _restore_sigint() -> None:
-    """Undoes that a shell ignores SIGINT for background processes, which the processes of the tests would inherit."""
+    """Restore the default SIGINT handler. A shell ignores SIGINT for background processes, and child processes of the
+    tests would inherit that.
+    """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    """A PostgreSQL server that runs until the tests end, shared by all workers."""
+    """Start a PostgreSQL server that all workers share and that runs until the tests end."""
     with running_server() as url:
         yield url
 
@@ -150,7 +152,7 @@ def _statements_are_compiled_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _the_clock_ends_no_pack() -> Iterator[None]:
-    """Commits reads by their number and bytes alone: on a busy machine the clock would cut them into more packs."""
+    """Commit reads by count and bytes only. On a busy machine, the time limit would split them into more packs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pypi_assets.crawl.reading._COMMIT_EVERY_S", 3_600.0)
         yield
@@ -158,14 +160,14 @@ def _the_clock_ends_no_pack() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def lock_order() -> Iterator[LockOrder]:
-    """What watches the transactions of all tests."""
+    """Watch the transactions of all tests."""
     with watched_lock_order() as order:
         yield order
 
 
 @pytest.fixture(autouse=True)
 def _locks_are_taken_in_order(lock_order: LockOrder) -> Iterator[None]:
-    """Fails each test in which a transaction locks tables in another order than all others."""
+    """Fail each test in which a transaction locks tables in the wrong order."""
     lock_order.breaches.clear()
     yield
     if lock_order.breaches:
@@ -174,14 +176,14 @@ def _locks_are_taken_in_order(lock_order: LockOrder) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def waiting_transactions() -> Iterator[WaitingTransactions]:
-    """What watches the requests of all tests."""
+    """Watch the HTTP requests of all tests."""
     with watched_transactions() as waiting:
         yield waiting
 
 
 @pytest.fixture(autouse=True)
 def _no_transaction_waits_for_a_network(waiting_transactions: WaitingTransactions) -> Iterator[None]:
-    """Fails each test in which a request is sent within a transaction."""
+    """Fail each test in which a request is sent within a transaction."""
     waiting_transactions.forget()
     yield
     if waiting_transactions.requests:
@@ -190,21 +192,21 @@ def _no_transaction_waits_for_a_network(waiting_transactions: WaitingTransaction
 
 @pytest.fixture
 def postgres_database_url(postgres_url: str) -> Iterator[str]:
-    """A new database on that server, with the catalog's tables, all empty."""
+    """Create a database with the catalog's tables, all empty, on the shared PostgreSQL server."""
     with new_database(postgres_url, MIGRATED) as url:
         yield url
 
 
 @pytest.fixture
 def empty_postgres_database_url(postgres_url: str) -> Iterator[str]:
-    """A new database on that server, without tables."""
+    """Create a database without tables on the shared PostgreSQL server."""
     with new_database(postgres_url, EMPTY) as url:
         yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A database with the catalog's tables, all empty; the test runs once on SQLite and once on PostgreSQL."""
+    """Return the URL of a database with empty catalog tables. The test runs once on SQLite and once on PostgreSQL."""
     if request.param == "sqlite":
         return sqlite_database(tmp_path / "catalog" / "catalog.sqlite")
     url: str = request.getfixturevalue("postgres_database_url")
@@ -213,7 +215,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def catalog(database_url: str) -> Iterator[Catalog]:
-    """An empty catalog."""
+    """Open an empty catalog."""
     opened = open_catalog(database_url)
     yield opened
     opened.close()
@@ -221,7 +223,7 @@ def catalog(database_url: str) -> Iterator[Catalog]:
 
 @pytest.fixture
 def sqlite_catalog(tmp_path: Path) -> Iterator[Catalog]:
-    """An empty catalog on SQLite, for what does not depend on the database."""
+    """Open an empty catalog on SQLite, for tests that do not depend on the database."""
     opened = open_catalog(sqlite_database(tmp_path / "catalog" / "catalog.sqlite"))
     yield opened
     opened.close()
@@ -229,7 +231,7 @@ def sqlite_catalog(tmp_path: Path) -> Iterator[Catalog]:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[SmallCatalog]:
-    """An empty catalog on SQLite that tests add files to."""
+    """Open an empty catalog on SQLite to which tests add files."""
     small = small_catalog(tmp_path)
     yield small
     small.catalog.close()
@@ -237,19 +239,19 @@ def small(tmp_path: Path) -> Iterator[SmallCatalog]:
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Storage:
-    """An empty storage in a folder."""
+    """Open an empty storage in a folder."""
     return open_storage((tmp_path / "storage").as_uri())
 
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[ServedIndex]:
-    """An empty index, served on loopback."""
+    """Serve an empty index on loopback."""
     with served_index(tmp_path / "served") as served:
         yield served
 
 
 @pytest.fixture
 def dagster_postgres(monkeypatch: pytest.MonkeyPatch, empty_postgres_database_url: str) -> str:
-    """The URL of an empty database that Dagster's instance uses."""
+    """Return the URL of an empty database that Dagster's instance uses."""
     monkeypatch.setenv("DAGSTER_POSTGRES_URL", empty_postgres_database_url.replace("+psycopg:", "+psycopg2:"))
     return empty_postgres_database_url.replace("+psycopg:", ":")

@@ -1,4 +1,4 @@
-"""How much work something takes, counted and not timed: the same on each run, however busy the machine is."""
+"""Measure work by counting Python instructions. The count is the same in each run, however busy the machine is."""
 
 import sys
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def steps_of(work: Callable[[], object]) -> int:
-    """How many instructions of Python are executed while `work` is done. What one of them does in C is not counted."""
+    """Return the number of Python instructions that `work` executes. Work inside a C function is not counted."""
     steps = 0
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
@@ -17,7 +17,7 @@ def steps_of(work: Callable[[], object]) -> int:
         return trace
 
     before = sys.gettrace()
-    sys._getframe().f_trace_opcodes = True  # Python 3.12 counts none where no frame had it before
+    sys._getframe().f_trace_opcodes = True  # else Python 3.12 counts nothing
     sys.settrace(trace)
     try:
         work()
@@ -28,9 +28,9 @@ def steps_of(work: Callable[[], object]) -> int:
 
 
 def growth(work: Callable[[int], object], size: int, times: int = 4) -> float:
-    """By how much the work for a size grows where the size is `times` as large: by `times` where it is linear.
+    """Return the factor by which the work grows from `size` to `times * size`. Linear work grows by `times`.
 
-    It is done once before, so that what is kept from the first time is not counted.
+    The work runs once beforehand, so that filling caches is not counted.
     """
     work(size)
     return steps_of(lambda: work(times * size)) / steps_of(lambda: work(size))

@@ -1,6 +1,7 @@
-"""SQLite databases with the catalog's tables, and a shared cache of compiled statements.
+"""Create SQLite databases with the catalog's tables, and share one cache of compiled statements.
 
-Most catalogs of tests are small and short-lived: creating tables and compiling statements would take most of the time.
+Most catalogs in tests are small and short-lived, so creating tables and compiling statements would take most of the
+time.
 """
 
 import os
@@ -20,7 +21,7 @@ from pypi_assets.catalog.database import open_catalog
 
 
 def sqlite_database(path: Path) -> str:
-    """Creates an SQLite database with the catalog's tables, all empty; returns its URL."""
+    """Create an SQLite database with the catalog's tables, all empty, and return its URL."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(_empty_database())
     return f"sqlite:///{path}"
@@ -30,13 +31,13 @@ def sqlite_database(path: Path) -> str:
 def _empty_database() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "catalog.sqlite"
-        path.touch()  # so that it is no copy
+        path.touch()  # an existing file is not replaced by a copy of the empty database
         open_catalog(f"sqlite:///{path}").close()
         return path.read_bytes()
 
 
 def _copy_empty_database(path: Path) -> None:
-    """Processes and threads that open one file at the same time find all of it."""
+    """Write the copy and link it to `path`, so that simultaneous users of the file find it whole."""
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name) as whole:
         whole.write(_empty_database())
         whole.flush()
@@ -45,15 +46,17 @@ def _copy_empty_database(path: Path) -> None:
 
 
 def prepare_catalogs(patch: pytest.MonkeyPatch) -> None:
-    """Makes all catalogs on one kind of database share one cache of compiled statements, and a catalog in a file that
-    is not there yet a copy of an empty one."""
+    """Make all catalogs on the same kind of database share one cache of compiled statements.
+
+    A new SQLite catalog file is copied from an empty one.
+    """
     dialects: dict[str, Dialect] = {}
     compiled: dict[str, dict[Any, Any]] = {}
 
     def create_engine(url: str, **options: Any) -> Engine:
         engine = sqlalchemy.create_engine(url, **options)
         shared = dialects.get(engine.name)
-        if shared is None or shared.server_version_info is None:  # its engine has never connected
+        if shared is None or shared.server_version_info is None:  # the engine of this dialect has never connected
             shared = dialects[engine.name] = engine.dialect
         engine.dialect = shared
         engine.update_execution_options(compiled_cache=compiled.setdefault(engine.name, {}))

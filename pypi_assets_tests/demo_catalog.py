@@ -1,4 +1,4 @@
-"""A catalog of three files, complete up to serial 100, and ranges after it with their dumps."""
+"""Build a catalog of three files, complete up to serial 100, and ranges after it with their dumps."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 
 def demo_catalog(folder: Path) -> SmallCatalog:
-    """Two projects: one with a wheel and an sdist, one with an sdist that could not be read."""
+    """Create a catalog of two projects: one with a wheel and an sdist, one with an unreadable sdist."""
     small = small_catalog(folder)
     small.add(1, "Demo.Pkg", "1.0", "demo_pkg-1.0.tar.gz", modules=("demo", "demo.a"), requires_dist=("other>=1",))
     small.add(2, "Demo.Pkg", "1.0", "demo_pkg-1.0-py3-none-any.whl")
@@ -29,14 +29,17 @@ def small(tmp_path: Path) -> Iterator[SmallCatalog]:
 
 
 def dumped_storage(small: SmallCatalog, folder: Path, shards: int = 1) -> Storage:
-    """A storage in a folder below `folder`, with a full dump of what is complete."""
+    """Return a storage in a folder below `folder`, with a full dump of all complete serials."""
     storage = open_storage((folder / "storage").as_uri())
     full_dump(small.catalog, storage, shards)
     return storage
 
 
 def add_range(small: SmallCatalog, storage: Storage, start: int, *, serials: int = 50) -> str:
-    """Dumps the `serials` serials after `start`: a new file, and one added and removed; returns the directory."""
+    """Dump the `serials` serials after `start`, in which one file is added and another added and removed.
+
+    Return the directory of the dump.
+    """
     small.add(start + 1, "new", f"{start}", f"new-{start}.tar.gz")
     small.add(start + 2, "new", f"{start}", f"new-{start}.zip")
     small.remove(start + 3, f"new-{start}.zip")

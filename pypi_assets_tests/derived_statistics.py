@@ -1,4 +1,4 @@
-"""The statistics of visits as they follow from all visits and their statuses, and as the catalog keeps them."""
+"""Derive visit statistics from all visits, and read the statistics that the catalog stores, to compare them."""
 
 from dataclasses import dataclass, fields
 
@@ -10,7 +10,7 @@ from pypi_assets.catalog.tables import visit_statistics, visit_statuses, visits
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What the ended visits of a project come to; times are unix seconds."""
+    """Statistics of a project's ended visits. Times are unix seconds."""
 
     last_visited_at: float
     last_successful_at: float | None
@@ -20,7 +20,7 @@ class Derived:
 
 @dataclass(frozen=True, slots=True)
 class VisitStatistics:
-    """What is known of the visits of one project. Times are unix seconds, None where it never happened."""
+    """Statistics of one project's visits. Times are unix seconds, or None for an event that never happened."""
 
     last_seen_at: float | None
     last_visited_at: float | None
@@ -31,7 +31,9 @@ class VisitStatistics:
 
 
 def derived_statistics(connection: Connection) -> dict[int, Derived]:
-    """Of each project that has an ended visit, by its id: the latest status of a visit is how it ended."""
+    """Return statistics by project ID for each project with an ended visit. The latest status of a visit is its
+    outcome.
+    """
     latest: dict[int, tuple[int, int, float, str]] = {}
     statuses = (
         select(visits.c.id, visits.c.project_id, visit_statuses.c.id, visit_statuses.c.at, visit_statuses.c.status)
@@ -52,7 +54,7 @@ def derived_statistics(connection: Connection) -> dict[int, Derived]:
 
 
 def kept_statistics(connection: Connection) -> dict[int, Derived]:
-    """The same as the catalog keeps it."""
+    """Return the statistics that the catalog stores, in the same form."""
     kept = visit_statistics.c
     columns = (kept.last_visited_at, kept.last_successful_at, kept.last_outcome, kept.successive_outcomes)
     rows = connection.execute(select(kept.project_id, *columns).where(kept.last_visited_at.is_not(None)))
@@ -60,7 +62,7 @@ def kept_statistics(connection: Connection) -> dict[int, Derived]:
 
 
 def find_visit_statistics(connection: Connection, project_id: int) -> VisitStatistics | None:
-    """The statistics of a project; None where neither the index nor a visit ever named it."""
+    """Return the statistics of a project, or None if neither the index nor a visit ever named it."""
     columns = (visit_statistics.c[field.name] for field in fields(VisitStatistics))
     row = connection.execute(select(*columns).where(visit_statistics.c.project_id == project_id)).first()
     return None if row is None else VisitStatistics(*row)

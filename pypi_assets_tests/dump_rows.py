@@ -1,4 +1,4 @@
-"""Rows of dumps, and dumps of them, as tests make them."""
+"""Make rows of dumps, and dumps of such rows, for tests."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,7 +15,7 @@ from pypi_assets.storage.store import Storage
 
 
 def dump_row(normalized: str, version: str, filename: str, **columns: object) -> Row:
-    """A row of a live file, with sensible values where `columns` names none."""
+    """Return the row of a live file, with plausible values for all columns that `columns` does not name."""
     row: Row = dict.fromkeys(COLUMNS)
     return row | {
         "project": normalized,
@@ -44,7 +44,7 @@ def tombstone_of(row: Row) -> Row:
 
 
 def in_order(rows: list[Row]) -> list[Row]:
-    """As they stand in a dump file."""
+    """Sort rows as in a dump file."""
     return sorted(rows, key=lambda row: (str(row["normalized"]), str(row["version"]), str(row["filename"])))
 
 
@@ -55,9 +55,11 @@ def histories(
     row_of: Callable[[tuple[str, str, str], int], st.SearchStrategy[Row]],
     most: int,
 ) -> tuple[list[list[Row]], list[Row]]:
-    """A full dump and ranges after it, of up to `most` rows each, and the rows that are live at their end.
+    """Draw a full dump and later ranges of up to `most` rows each. Also return the rows that are live after the last
+    range.
 
-    They are of `files`: (normalized name, version, filename). `row_of` draws the row of one at a serial.
+    The rows describe the given `files`: (normalized name, version, filename). `row_of` draws the row of a file at a
+    serial.
     """
     live: dict[str, Row] = {}
     dumps: list[list[Row]] = []
@@ -68,7 +70,7 @@ def histories(
             if serial == 0 or draw(st.booleans()):
                 live[file[2]] = row
                 dump.append(row)
-            else:  # also of what was not live before
+            else:  # a tombstone may name a file that was not live
                 live.pop(file[2], None)
                 dump.append(tombstone_of(row))
         dumps.append(dump)
@@ -76,7 +78,7 @@ def histories(
 
 
 def write_dump(storage: Storage, serials: SerialRange, rows: list[Row], *, shards: int = 1) -> DumpManifest:
-    """Commits a dump of `rows`, a full one where the range begins at 0. `restore_index` enters it into a catalog."""
+    """Commit a dump of `rows`. It is a full dump if the range begins at 0. `restore_index` enters it into a catalog."""
     files = []
     for shard in range(shards):
         found = in_order([row for row in rows if shard_of(str(row["normalized"]), shards) == shard])

@@ -1,8 +1,8 @@
-"""Record the time of each test, and make the table of benchmarks/README.md from it.
+"""Record the duration of each test, and generate the table of benchmarks/README.md from the records.
 
-`pytest --record-durations=FOLDER` writes a file for each worker. `python -m pypi_assets_tests.durations FOLDER` prints
-the packages and the longest tests, and puts the packages into the page with `--write`. Processor time includes child
-processes.
+`pytest --record-durations=FOLDER` writes one file per worker. `python -m pypi_assets_tests.durations FOLDER` prints the
+packages and the longest tests. With `--write`, it also updates the table of packages in the page. Processor time
+includes child processes.
 """
 
 import argparse
@@ -25,7 +25,7 @@ _ROOT = "pypi_assets_tests/"
 
 
 class DurationRecorder:
-    """A pytest plugin that writes a line of JSON for each test: its name, wall seconds, processor seconds."""
+    """A pytest plugin that writes one line of JSON per test: name, wall seconds and processor seconds."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ class DurationRecorder:
 
 @dataclass
 class Total:
-    """What some tests took together; seconds."""
+    """The total duration of a group of tests, in seconds."""
 
     tests: int = 0
     wall_s: float = 0.0
@@ -67,7 +67,7 @@ class Durations:
 
     @classmethod
     def read(cls, folder: Path) -> "Durations":
-        """Read the files of all workers. Raises FileNotFoundError if there is none."""
+        """Read the files of all workers. Raise FileNotFoundError if the folder has none."""
         durations = cls()
         files = sorted(folder.glob("*.jsonl"))
         if not files:
@@ -81,7 +81,7 @@ class Durations:
         return durations
 
     def tables(self, longest: int = 25) -> str:
-        """Return two tables in Markdown: packages, and the groups that took the most processor time."""
+        """Return two tables in Markdown: all packages, and the groups that took the most processor time."""
         whole = Total(
             sum(one.tests for one in self.packages.values()),
             sum(one.wall_s for one in self.packages.values()),

@@ -1,4 +1,4 @@
-"""Removes the settings of the person who runs the tests from the environment."""
+"""Remove the developer's own settings from the environment of a test."""
 
 import os
 
@@ -8,7 +8,7 @@ from pypi_assets.settings import ENV_PREFIX
 
 
 def clear_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also of their file `.env`."""
+    """Delete all variables of settings, and disable the developer's `.env` file."""
     for name in list(os.environ):
         if name.upper().startswith(ENV_PREFIX):
             monkeypatch.delenv(name)

@@ -1,4 +1,4 @@
-"""Dumps as an earlier release would have written them, without columns that came later."""
+"""Rewrite dumps as an earlier release would have written them, without the columns added later."""
 
 import json
 from dataclasses import replace
@@ -16,11 +16,11 @@ from pypi_assets.dumps.dump_writer import put_file
 from pypi_assets.storage.store import Storage
 
 FEWER_COLUMNS = tuple(name for name in COLUMNS if name not in {"summary", "console_scripts", "gui_scripts", "notes"})
-"""All that datasets need, except `commands` and `simple`."""
+"""The columns that all datasets need, except `commands` and `simple`."""
 
 
 def cut_dumps(catalog: Catalog, storage: Storage, *directories: str) -> None:
-    """Turn these committed dumps into dumps of fewer columns: files, manifests, and the catalog's rows of them."""
+    """Remove the later columns from committed dumps: from their files, manifests and catalog rows."""
     for directory in directories:
         manifest = read_manifest(storage, directory)
         files = []

@@ -18,14 +18,14 @@ def is_sidecar(request: Request) -> bool:
 
 
 def ignores_ranges(request: Request) -> None:
-    """Serves the whole file, with status 200."""
+    """Serve the whole file with status 200, although the request names a byte range."""
     request.scope["headers"] = [(name, value) for name, value in request.scope["headers"] if name != b"range"]
 
 
 def answers_ranges(
     content: bytes, status: int = 206, total: int | None = None, cut: int = 0, more: bytes = b""
 ) -> Faults:
-    """Serves byte ranges of `content` with another `status` or `total`, `cut` bytes short, or with `more` appended."""
+    """Serve byte ranges of `content`, with another `status` or `total`, `cut` bytes short, or with `more` appended."""
 
     def fault(request: Request) -> Response | None:
         byte_range = re.fullmatch(r"bytes=(\d+)-(\d+)", request.headers.get("range", ""))
@@ -48,13 +48,13 @@ def answers_sidecars(status: int, content: bytes = b"") -> Faults:
 
 
 def redirects_files(to: Callable[[Request], str]) -> Faults:
-    """Redirects files to the URL that `to` returns, with `?moved` appended; those requests are served."""
+    """Redirect requests for files to the URL that `to` returns, with `?moved` appended, and serve those."""
     return lambda request: (
         RedirectResponse(f"{to(request)}?moved") if is_file(request) and not request.url.query else None
     )
 
 
 def at_first(fault: Faults, times: int = 1) -> Faults:
-    """Applies the fault to the first `times` requests of files."""
+    """Apply a fault only to the first `times` requests for files."""
     left = [fault] * times
     return lambda request: left.pop()(request) if left and request.url.path.startswith("/packages/") else None

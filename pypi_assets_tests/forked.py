@@ -1,8 +1,8 @@
-"""Starts programs as forks of one process that has loaded pypi_assets: in milliseconds, where Python takes a second.
+"""Start programs as forks of one process that has already imported pypi_assets.
 
-A program is the text that `python -c` would run. Each of `pypi_assets` and Dagster that it imports is loaded already,
-but for `pypi_assets.definitions`, which reads settings when it is loaded. Tests of what a new process loads, warns of
-or prints before its first line start one with `subprocess`.
+A fork starts in milliseconds, a new Python process in a second. A program is the text that `python -c` would run. All
+modules of `pypi_assets` and Dagster that it imports are already loaded, except for `pypi_assets.definitions`, which
+reads settings on import. Tests of what a new process imports, warns or prints at startup must use `subprocess`.
 """
 
 import multiprocessing
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 processes = multiprocessing.get_context("forkserver")
-"""Starts functions in the same way: `processes.Process(target=...)`."""
+"""Starts functions as forks of the same process: `processes.Process(target=...)`."""
 processes.set_forkserver_preload(
     [
         "pypi_assets.components",
@@ -42,10 +42,10 @@ COMMAND_LINE = "from pypi_assets.cli import main; main()"
 
 
 class ForkedProgram:
-    """A running program; what `subprocess.Popen` does with `python -c PROGRAM ARGUMENTS`.
+    """A running program, with the interface of `subprocess.Popen` for `python -c PROGRAM ARGUMENTS`.
 
-    Standard input is empty unless it is PIPE. Output goes to this process's own unless it is PIPE, DEVNULL or a file.
-    Warnings are errors if `strict`.
+    Standard input is empty unless it is PIPE. Output is inherited from this process unless it is PIPE, DEVNULL or a
+    file. If `strict`, warnings are errors.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class ForkedProgram:
     def _close(self) -> None:
         for stream in (self.stdin, self.stdout, self.stderr):
             if stream is not None:
-                with suppress(BrokenPipeError):  # it ended without reading
+                with suppress(BrokenPipeError):  # the program ended without reading its input
                     stream.close()
 
     @property
@@ -106,21 +106,24 @@ class ForkedProgram:
 
     @property
     def returncode(self) -> int | None:
-        """The exit code; the negative number of the signal that ended it; None while it runs."""
+        """Return the exit code, the negative signal number if a signal ended the program, or None while it runs."""
         return self._process.exitcode
 
     def poll(self) -> int | None:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end. Raises subprocess.TimeoutExpired."""
+        """Wait until the program ends. Raise subprocess.TimeoutExpired."""
         self._process.join(timeout)
         if self.returncode is None:
             raise subprocess.TimeoutExpired(self._process.name, timeout or 0)
         return self.returncode
 
     def communicate(self, timeout: float | None = None) -> tuple[str | None, str | None]:
-        """Close its input, and return what it prints until its end: less than a pipe holds, if both are pipes."""
+        """Close standard input, and return the output until the program ends.
+
+        If stdout and stderr are both pipes, each must be smaller than the buffer of a pipe.
+        """
         if self.stdin is not None:
             self.stdin.close()
         printed = [None if stream is None else stream.read() for stream in (self.stdout, self.stderr)]
@@ -142,7 +145,7 @@ class ForkedProgram:
 def run_forked(
     program: str, *arguments: object, check: bool = False, timeout: float = 120, **options: Any
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end, and return its exit code and what it printed."""
+    """Run a program until it ends, and return its exit code and output."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         with ForkedProgram(program, *arguments, stdout=out, stderr=err, **options) as started:
             try:
@@ -158,7 +161,7 @@ def run_forked(
 
 
 def _connection(number: int, target: int | IO[Any] | None) -> Connection:
-    """Return a file descriptor as what a process can be given."""
+    """Return the standard stream of a child process for a file descriptor."""
     if number == 0 or target == subprocess.DEVNULL:
         descriptor = os.open(os.devnull, os.O_RDWR)
     elif target is None:

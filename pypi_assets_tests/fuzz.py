@@ -1,11 +1,11 @@
-"""Fuzzes the reading of distributions, and of an index's answers: `python -m pypi_assets_tests.fuzz --minutes 60`.
-Minutes are of processor time.
+"""Fuzz the readers of distributions and of index responses: `python -m pypi_assets_tests.fuzz --minutes 60`.
 
-Coverage guides it if atheris is installed (`pip install atheris`); otherwise inputs are mutated at random. An input
-that breaks a rule of a fuzz_targets.py is written to the folder of findings, once per place in the code.
+Minutes are processor time. If atheris is installed (`pip install atheris`), coverage guides the inputs. Otherwise
+inputs are mutated at random. An input that breaks a rule of one of the fuzz_targets.py files is written to the folder
+of findings, once per place in the code.
 
-With `--apart`, each target has a process of its own, one after the other, with bounded memory, and `--minutes` each. So
-a native crash is a finding too: the input that it had is kept.
+With `--apart`, each target runs in a separate process with bounded memory, for `--minutes` each, one after the other. A
+native crash is then reported as a finding too, together with its input.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from random import Random
 from types import ModuleType
 from typing import Any
 
-# ruff: noqa: T201 - it prints what it finds
+# ruff: noqa: T201 - findings are printed
 
 TARGETS_MODULES = ("pypi_assets_tests.distributions.fuzz_targets", "pypi_assets_tests.index.fuzz_targets")
 MAX_MEMORY_BYTES = 1024**3
@@ -56,14 +56,14 @@ class Fuzzing:
         return self.elapsed_s > self._seconds
 
     def run(self, content: bytes) -> None:
-        """Checks one input, whose first byte chooses the target."""
+        """Check one input. The first byte selects the target."""
         target = self.targets[content[0] % len(self.targets)] if content else self.targets[0]
         self.executions[target.name] += 1
         if self.current is not None:
             self.current.write_bytes(content[1:])
         try:
             target.check(content[1:])
-        except Exception as error:  # noqa: BLE001 - whatever a check raises is a finding
+        except Exception as error:  # noqa: BLE001 - any exception of a check is a finding
             self._keep(target.name, content[1:], error)
         if self.elapsed_s - self._reported > REPORT_EVERY_S:
             self.report()
@@ -95,7 +95,7 @@ class Fuzzing:
 
 
 def mutate_any(targets: Sequence[Any], content: bytes, random: Random, mutate: Any) -> bytes:
-    """Returns one more input for the same target."""
+    """Return a mutated input for the same target."""
     if not content:
         return bytes([random.randrange(len(targets))])
     target = targets[content[0] % len(targets)]
@@ -111,7 +111,7 @@ def seeds(targets: Sequence[Any], real: Mapping[str, list[bytes]]) -> list[bytes
 
 
 def fuzz_by_chance(module: ModuleType, fuzzing: Fuzzing, corpus: list[bytes], random: Random) -> None:
-    """Mutates seeds and earlier mutations; a full corpus drops members at random."""
+    """Mutate seeds and earlier mutations. A full corpus drops random members."""
     first = len(corpus)
     by_target: dict[int, list[bytes]] = {}
     for seed in corpus:
@@ -128,7 +128,7 @@ def fuzz_by_chance(module: ModuleType, fuzzing: Fuzzing, corpus: list[bytes], ra
 
 
 def fuzz_by_coverage(fuzzing: Fuzzing, first: list[bytes], corpus: Path, seed: int) -> None:
-    """Lets libFuzzer choose what to mutate; ends the process."""
+    """Let libFuzzer choose what to mutate. This ends the process."""
     atheris = importlib.import_module("atheris")
     corpus.mkdir(parents=True, exist_ok=True)
     for content in first:
@@ -153,7 +153,7 @@ def fuzz_by_coverage(fuzzing: Fuzzing, first: list[bytes], corpus: Path, seed: i
 
 
 def load_targets(*, instrumented: bool) -> tuple[ModuleType, list[Any]]:
-    """Imports the targets; under atheris, which counts coverage only in modules that it imports itself."""
+    """Import the targets. Under atheris, import them with instrumentation, which is required to measure coverage."""
     if not instrumented:
         modules = [importlib.import_module(name) for name in TARGETS_MODULES]
     else:
@@ -164,7 +164,7 @@ def load_targets(*, instrumented: bool) -> tuple[ModuleType, list[Any]]:
 
 
 def fuzz_apart(names: Sequence[str], findings: Path, minutes: float, seed: int) -> int:
-    """Fuzzes each target in a process of its own, and returns how many of them crashed."""
+    """Fuzz each target in a separate process, and return the number of targets that crashed."""
     crashed = 0
     findings.mkdir(parents=True, exist_ok=True)
     for number, name in enumerate(names):

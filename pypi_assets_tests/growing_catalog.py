@@ -1,7 +1,8 @@
-"""A catalog that ages by ranges which are all alike, from the index to their dumps.
+"""A catalog that ages by identical ranges, from the index to their dumps.
 
-Each range has the same events, of a project that is released in every range and of one that is released now and then.
-What is live stays as large as it was, since each release removes the one before. Clean-ups keep the dumps few.
+Every range has the same events: a project that is released in every range, and one of several projects that are
+released now and then. The number of live files stays constant, because each release removes an older one. Cleanup keeps
+the number of dumps small.
 """
 
 import time
@@ -23,7 +24,7 @@ from pypi_assets_tests.scoped_index import ScopedFollower, ScopedIndex
 
 DAILY = "daily"
 SELDOM = 16
-"""How many projects take turns."""
+"""The number of projects that are released in turn."""
 HOUR_S = 3_600.0
 LIBRARIES = tuple(f"library{number}" for number in range(20))
 TURNS = 8
@@ -31,8 +32,10 @@ TURNS = 8
 
 @dataclass
 class GrowingCatalog:
-    """`age` is the number of ranges since the full crawl. Time passes with them: they are an hour apart. Without a
-    catalog that it fills, `into`, it makes one in SQLite."""
+    """A catalog that is `age` ranges old, counted from the full crawl. Ranges are one hour apart.
+
+    Without a catalog to fill (`into`), it creates one in SQLite.
+    """
 
     folder: Path
     into: Catalog | None = None
@@ -57,7 +60,7 @@ class GrowingCatalog:
         return Follower(SilentIndex(), catalog, now=now)
 
     def begin(self) -> None:
-        """Brings the catalog up to where its ranges begin."""
+        """Crawl the index up to the serial before the first range."""
         crawl_full(self.follower.crawler)
 
     @property
@@ -65,7 +68,7 @@ class GrowingCatalog:
         return self.follower.crawler.catalog
 
     def happen(self) -> None:
-        """What happens on the index in each range."""
+        """Apply to the index the events of one range."""
         index, version, seldom = self.follower.index, self.age + 2, f"seldom{self.age % SELDOM}"
         for project in (DAILY, seldom):
             add(index, project, f"{version}.0")
@@ -76,12 +79,12 @@ class GrowingCatalog:
         self.follower.now += HOUR_S
 
     def crawl(self, *, revisit_share: float = 0.0) -> None:
-        """Follows the index, and dumps the range."""
+        """Follow the index, and dump the range."""
         crawl_incremental(replace(self.follower.crawler, revisit_share=revisit_share))
         assert list(write_missing_ranges(self.catalog, self.storage))
 
     def grow(self, age: int) -> None:
-        """Brings the catalog to `age`, and publishes a full dump, after which dumps of ranges are deleted."""
+        """Bring the catalog to `age`, and publish a full dump, after which the range dumps are deleted."""
         while self.age < age:
             self.happen()
             self.crawl(revisit_share=100.0 if self.age == age else 0.0)
@@ -92,9 +95,10 @@ class GrowingCatalog:
 
 
 class GrowingScope(GrowingCatalog):
-    """The same, where a scope decides what is followed.
+    """A growing catalog that follows a scope.
 
-    All releases require some libraries. Each of the daily project requires one of `TURNS` others as well, in turn.
+    All releases require the same libraries. Each release of the daily project also requires one of `TURNS` other
+    projects, in turn.
     """
 
     def make_follower(self, catalog: Catalog, now: float) -> ScopedFollower:

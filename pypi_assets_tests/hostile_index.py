@@ -1,7 +1,8 @@
-"""An index whose texts would do something wherever they are shown, and what finds that one of them still can.
+"""An index with hostile texts, and functions that detect hostile text in output.
 
-Each text that an index or a file may choose is hostile here: names, versions, actions, reasons, errors, requirements,
-entry points, modules. `live_in_*` return why a text that was shown is not inert; an empty list is what tests expect.
+Every text that an index or a file may choose is hostile here: names, versions, actions, reasons, errors, requirements,
+entry points, modules. The `live_in_*` functions return the reasons why displayed text is not inert; tests expect an
+empty list.
 """
 
 import json
@@ -21,34 +22,34 @@ from pypi_assets_tests.builders import core_metadata, zip_bytes
 from pypi_assets_tests.served_index import JSON, ServedIndex
 
 BEACON = "beacon.invalid"
-"""The host in each address of the hostile texts."""
+"""The host of all URLs in the hostile texts."""
 CONTROLS = "\x1b[31m\x00\x07\x9b2J\u202e\u2066\u200b"
 PRINTABLE = (
     f"=cmd<img src={BEACON}><script>![i]({BEACON})[l](javascript:x){{x=1}}\"';DROP TABLE projects;--"
     f"&#x41;`a`|\\|![p]({BEACON})www.{BEACON} me@{BEACON} $(id)"
 )
-"""What a filename may have: no slash, no backslash apart from those that are taken out of it, no control character."""
+"""Hostile text for filenames, without control characters. `FILENAME` also removes slashes and backslashes."""
 HOSTILE = f"{PRINTABLE} {CONTROLS}http://{BEACON}/a\\|![q](//{BEACON}/b.png)\r\n# h\n=1+1\t@SUM(1)\n* x"
 FILENAME = f"evil-1.0-{PRINTABLE.replace(chr(92), '').replace('/', '')}.zip"
 XML_TEXT = re.sub(r"[\x00-\x08\x0b-\x1f]", "", HOSTILE)
-"""The same where it is in XML, which has no other characters."""
+"""The hostile text without the characters that XML cannot represent."""
 FAULT = f"the index: {HOSTILE}"
 PROJECT, FIELDS, BROKEN, RENAMED = "evil", "fields", "broken", "renamed"
-"""The last one is `XML_TEXT` by its name wherever the index has a name."""
+"""Project names. The index displays the last project under the name `XML_TEXT`."""
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 _BLOCKS = {"inline", "paragraph_open", "paragraph_close"}
 _INERT = {"text", "code_inline", "text_special", "softbreak"}
 _AUTOLINKED = re.compile(r"://|www\.|\S@\S", re.IGNORECASE)
 _FORMULA = re.compile(r"\s*[=+@\uff1d\uff0b\uff0d\uff20]|\s*-(?![0-9.]+$|$)")
-_CELL = re.compile(r"(?:\\[\\|]|[^|])*")  # as micromark divides rows, which Dagster's UI uses
-_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")  # colours, of which Dagster's own lines have some
+_CELL = re.compile(r"(?:\\[\\|]|[^|])*")  # splits rows as micromark does, which Dagster's UI uses
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")  # colours, which Dagster's log lines contain
 
 
 def upload(index: ServedIndex) -> None:
-    """Uploads files whose content is hostile; `hostile_answers` makes the answers about them hostile."""
+    """Upload files with hostile content. `HostileAnswers` makes the responses about them hostile."""
     plain, text = index.wheel(PROJECT, "1.0"), HOSTILE.replace("\r", "").replace("\n", " ")
-    path = text.replace("\0", "")  # where Python's zipfile ends a name
+    path = text.replace("\0", "")  # Python's zipfile ends a name at NUL
     headers = [(name, text) for name in ("Summary", "Author", "Author-email", "License", "Keywords", "Classifier")]
     metadata = core_metadata(
         FIELDS, "1.0", requires_dist=[text, f"demo; extra == '{text}'", "demo"], extra_headers=headers
@@ -77,7 +78,7 @@ def upload(index: ServedIndex) -> None:
 
 
 def upload_broken(index: ServedIndex, version: str) -> None:
-    """One more file that cannot be read."""
+    """Upload another unreadable file."""
     text = HOSTILE.replace("\r", "").replace("\n", " ")
     path = index.folder / "built" / f"{BROKEN}-{version}-py3-none-any.whl"
     path.write_bytes(zip_bytes({f"{text}.dist-info/METADATA": text}))
@@ -95,7 +96,7 @@ def _refused_zip(text: str) -> bytes:
 
 
 class HostileAnswers:
-    """A fault of a served index: its own answers with hostile texts, and with `fails` only faults and errors."""
+    """A fault of a served index that adds hostile texts to responses. If `fails`, it returns only faults and errors."""
 
     def __init__(self, index: ServedIndex) -> None:
         self.fails = False
@@ -113,7 +114,7 @@ class HostileAnswers:
             return changed(_hostile_changelog)
         if path == "/simple/":
             return changed(_hostile_list)
-        if BEACON.replace(".", "-") in path:  # as names are normalized
+        if BEACON.replace(".", "-") in path:  # as in a normalized name
             return Response(_renamed_page(self._index.page(RENAMED)), media_type=JSON)
         return None
 
@@ -156,22 +157,22 @@ def _hostile_changelog(answer: BufferedAnswer) -> BufferedAnswer:
 
 
 def live_in_line(shown: str) -> list[str]:
-    """Control characters, and what changes the direction of text, in what is one line or several."""
+    """Return control characters and characters that change the direction of text, in text of one or several lines."""
     return [f"{char!r} in {shown[:200]!r}" for char in dict.fromkeys(shown) if not char.isprintable() and char != "\n"]
 
 
 def live_in_terminal(printed: str) -> list[str]:
-    """The same for output, of which tabs, and colours of the program itself, are a part."""
+    """Return such characters in terminal output, which may also contain tabs and the program's own colours."""
     return live_in_line(_ESCAPES.sub("", printed).replace("\t", " "))
 
 
 def live_in_csv(cells: Iterator[str]) -> list[str]:
-    """Cells that a spreadsheet takes for formulas."""
+    """Return the cells that a spreadsheet would interpret as formulas."""
     return [cell for cell in cells if _FORMULA.match(cell) or live_in_line(cell)]
 
 
 def live_in_markdown(text: str) -> list[str]:
-    """Images, links, HTML and other markup that Dagster's UI makes of Markdown, but code and tables."""
+    """Return the images, links, HTML and other markup that Dagster's UI would render, except code and tables."""
     lines = text.splitlines()
     if len(lines) < 2 or set(lines[1]) - set("| -"):
         return live_in_line(text) + [found for line in lines for found in _live_tokens(_MARKDOWN.parse(line), line)]

@@ -1,4 +1,4 @@
-"""Imports tests before they are collected, so that workers that start together share the work of compiling them."""
+"""Import test modules before collection, so that workers that start together share the work of compiling them."""
 
 import importlib
 from collections.abc import Iterable
@@ -9,10 +9,10 @@ from pypi_assets_tests.tiers import ROOT
 
 
 def import_tests(paths: Iterable[Path], share: float) -> None:
-    """Import the test modules in some folders, beginning at a share of their list, from 0 to 1.
+    """Import the test modules in the given folders, starting at a position in their list from 0 to 1.
 
-    pytest compiles each on its first import and keeps the result for all later ones. What cannot be imported is left to
-    the collection, which reports it.
+    pytest compiles each module on its first import and caches the result. Import errors are ignored here, because
+    collection reports them.
     """
     files = [file for path in paths if path.is_dir() for file in sorted(path.resolve().rglob("test_*.py"))]
     begin = int(share * len(files))

@@ -1,7 +1,8 @@
-"""Lists the modules of an installed tree from the file system, to compare the reader of archives with.
+"""List the modules of an installed tree from the file system, as a reference for the archive reader.
 
-It shares the reader's definition of a module (pypi_assets/distributions/module_names.py) and no code: pkgutil and the
-suffixes of the import system find modules and packages, the file system finds namespace packages. It imports none.
+This shares the reader's definition of a module (pypi_assets/distributions/module_names.py), but no code. pkgutil and
+the suffixes of the import system find modules and packages, and the file system finds namespace packages. Nothing is
+imported.
 """
 
 import csv
@@ -14,10 +15,10 @@ from pathlib import Path
 
 
 def install(wheels: Iterable[Path], target: Path) -> None:
-    """Installs the wheels into the folder `target` with pip, without what they require and without compiling.
+    """Install the wheels into the folder `target` with pip, without their dependencies and without compiling.
 
-    Afterwards `target` has the contents of site-packages alone: scripts, headers and data, whose paths in RECORD lead
-    out of site-packages, are deleted.
+    Afterwards `target` contains only the contents of site-packages. Scripts, headers and data, whose paths in RECORD
+    lead outside site-packages, are deleted.
     """
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-index"]
     command = [*pip, "--no-compile", "--target", str(target), *map(str, wheels)]
@@ -30,7 +31,7 @@ def install(wheels: Iterable[Path], target: Path) -> None:
 
 
 def installed_modules(root: Path) -> set[str]:
-    """The dotted names of all modules below `root`, as `import` would find them with `root` on sys.path."""
+    """Return the dotted names of all modules below `root`, as `import` would find them with `root` on sys.path."""
     return set(_walk(root, "")) - {"__main__"}
 
 

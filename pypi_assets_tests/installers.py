@@ -1,4 +1,4 @@
-"""What real pip and uv choose from an index: the pins, or that there is no solution."""
+"""Resolve requirements with the real pip and uv: they return pins, or report an unsolvable set of requirements."""
 
 import json
 import os
@@ -20,7 +20,7 @@ _TIMEOUT_S = 120
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The version of each normalized name, None where the installer failed, and what it printed."""
+    """An installer's result: the version by normalized name, or None if it failed, and its output."""
 
     pins: Mapping[str, str] | None
     printed: str
@@ -28,14 +28,17 @@ class Answer:
 
     @property
     def has_no_solution(self) -> bool:
-        """Whether the installer reports that there is none; without pins, it failed otherwise."""
+        """Check whether the installer reports unsolvable requirements. Without pins, anything else is a failure."""
         return self.pins is None and any(text in self.printed for text in _NO_SOLUTION[self.installer])
 
 
 def resolve_by_uv(
     index_url: str, requirements: Sequence[str], folder: Path, options: Sequence[str] = (), *, builds: bool = False
 ) -> Answer:
-    """Return what `uv pip compile` resolves for the running Python or that of `options`: sdists only if it `builds`."""
+    """Return the result of `uv pip compile` for the running Python, or for the Python in `options`.
+
+    Sdists are used only if `builds` is set.
+    """
     command = [str(UV), "pip", "compile", "-", f"--index-url={index_url}", "--no-config", "--no-header"]
     command += ["--no-annotate", f"--python={sys.executable}", *options, *([] if builds else ["--no-build"])]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "PIP_"))}
@@ -46,7 +49,7 @@ def resolve_by_uv(
         text=True,
         timeout=_TIMEOUT_S,
         check=False,
-        # uv takes macOS 13 for a platform without a version
+        # uv assumes macOS 13 for a platform without a version
         env={**kept, "NO_PROXY": "*", "MACOSX_DEPLOYMENT_TARGET": "14.0"},
         cwd=folder,
     )
@@ -60,7 +63,7 @@ def resolve_by_uv(
 def resolve_by_pip(
     pip: ForkedPip, index_url: str, requirements: Sequence[str], folder: Path, options: Sequence[str]
 ) -> Answer:
-    """What `pip install` would install in the running Python; `folder / "report.json"` has its report."""
+    """Return what `pip install` would install in the running Python. Write its report to `folder / "report.json"`."""
     report, wanted = folder / "report.json", folder / "requirements.txt"
     report.unlink(missing_ok=True)
     wanted.write_text("\n".join(requirements) + "\n")

@@ -1,4 +1,4 @@
-"""Runs a function again and again, with SIGINT each time one step later."""
+"""Run a function repeatedly, and raise SIGINT one step later in each run."""
 
 import signal
 import sys
@@ -9,10 +9,10 @@ from typing import Any
 
 
 def interrupted_steps(work: Callable[[], object]) -> Iterator[KeyboardInterrupt]:
-    """Yields what each run ends with, while its traceback lives. Ends with the first run that is over before its step.
+    """Yield the interrupt of each run while its traceback is alive. Stop at the first run that ends before its step.
 
-    A step is where Python looks for signals: as a function begins, and after the call of one in C. One that Python
-    itself calls as it frees an object, and whose errors it ignores, is none.
+    A step is a moment at which Python handles signals: when a function begins, and after a call of a C function. Calls
+    that Python makes while it frees an object, and whose errors it ignores, are not steps.
     """
     for step in count():
         interrupt, is_over = _interrupted_at(step, work)
@@ -24,7 +24,7 @@ def interrupted_steps(work: Callable[[], object]) -> Iterator[KeyboardInterrupt]
 
 
 def _interrupted_at(step: int, work: Callable[[], object]) -> tuple[KeyboardInterrupt | None, bool]:
-    """What the run ended with, and whether it was over before its step."""
+    """Return the interrupt that ended the run, and whether the run ended before the step."""
     left = step
 
     def profile(_frame: FrameType, event: str, _argument: Any) -> None:

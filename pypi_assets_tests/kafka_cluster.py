@@ -1,4 +1,4 @@
-"""A mock cluster of librdkafka whose brokers can go down and come back, with what they hold."""
+"""A mock cluster of librdkafka whose brokers can go down and come back with their data."""
 
 import ctypes
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _ERROR_BYTES = 512
 
 
 class MockCluster:
-    """Brokers of a client of their own, by the C interface of the library that Python's client brings."""
+    """Mock brokers of a dedicated client, controlled by the C interface of the library that Python's client ships."""
 
     def __init__(self) -> None:
         [library] = (Path(confluent_kafka.__file__).parents[1] / "confluent_kafka.libs").glob("librdkafka*")
@@ -39,7 +39,7 @@ class MockCluster:
 
     @contextmanager
     def down(self, *brokers: int) -> Iterator[None]:
-        """End the connections of these brokers, of 1 to 3, or of all, and accept none until the block ends."""
+        """Disconnect the given brokers (1 to 3), or all of them, and reject connections until the block ends."""
         named = brokers or range(1, _BROKERS + 1)
         for broker in named:
             self._c.rd_kafka_mock_broker_set_down(self._cluster, broker)

@@ -1,4 +1,4 @@
-"""That the counts which are kept equal those of the rows."""
+"""Check that the stored counts equal the counts of the rows."""
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.reports.catalog_status import count_differences

@@ -1,7 +1,7 @@
-"""Kills work at a chosen moment: another process by SIGKILL, or work in this process by an error that nothing catches.
+"""Kill work at a chosen step: another process by SIGKILL, or work in this process by an error that nothing catches.
 
-The moments are before and after calls of certain functions, the puts to the storage unless others are given. Between
-two moments all kills have the same effect.
+The steps are before and after each call of certain functions, by default the puts to the storage. Between two steps,
+all kills have the same effect.
 
     assert run_and_kill(build, catalog, storage, 3) == "before modules/00001/CURRENT"
     with killed_at(4, (Storage, "put"), (Storage, "delete")) as reached:
@@ -28,20 +28,21 @@ from pypi_assets_tests.forked import processes
 
 Work = Callable[[Catalog, Storage], object]
 Counted = tuple[object, str]
-"""An object, and the name of a function of it."""
+"""An object or module, and the name of its function."""
 PUTS: Sequence[Counted] = ((Storage, "put"),)
 BOTH = ("before", "after")
 DONE = "done"
 
 
 class KilledError(BaseException):
-    """Ends work in this process. It is not an Exception, so that no handler catches it."""
+    """Raised to end work in this process. It is not an Exception, so that no handler catches it."""
 
 
 def run_and_kill(work: Work, catalog: Catalog, storage: Storage, step: int, *counted: Counted) -> str:
-    """Run the work in a process of its own, and kill it at the step. Return `before PATH` or `after PATH`, or DONE.
+    """Run the work in a separate process, and kill it at the step. Return `before PATH` or `after PATH`, or DONE.
 
-    `work` is a function of a module, since the process imports it. Each call of a counted function has two steps.
+    `work` must be a module-level function, because the process imports it. Each call of a counted function has two
+    steps.
     """
     reader, writer = processes.Pipe(duplex=False)
     url = catalog.engine.url.render_as_string(hide_password=False)
@@ -62,7 +63,7 @@ def run_and_kill(work: Work, catalog: Catalog, storage: Storage, step: int, *cou
 def _run(work: Work, url: str, storage_url: str, step: int, counted: Sequence[Counted], reached: Connection) -> None:
     def wait(moment: str, argument: object) -> None:
         reached.send(f"{moment} {argument}")
-        signal.pause()  # until it is killed
+        signal.pause()  # waits until the process is killed
 
     counted = [(import_module(one) if isinstance(one, str) else one, name) for one, name in counted]
     with _counted(step, counted, BOTH, wait):
@@ -72,7 +73,7 @@ def _run(work: Work, url: str, storage_url: str, step: int, counted: Sequence[Co
 
 @contextmanager
 def killed_at(step: int, *counted: Counted, moments: Sequence[str] = BOTH) -> Iterator[list[str]]:
-    """End the block with a KilledError at the step, and go on after it. Yield what was reached, as above."""
+    """End the block with a KilledError at the step, and continue after the block. Yield the list of reached steps."""
     reached: list[str] = []
 
     def end(moment: str, argument: object) -> None:
@@ -87,7 +88,7 @@ def killed_at(step: int, *counted: Counted, moments: Sequence[str] = BOTH) -> It
 def _counted(
     step: int, counted: Sequence[Counted], moments: Sequence[str], at_step: Callable[[str, object], None]
 ) -> Iterator[None]:
-    """Call `at_step` with the moment and the first text among the arguments at step number `step` of all moments."""
+    """Call `at_step` at step number `step`, with its moment and the first string among the call's arguments."""
     steps = count(1)
 
     def stepped(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -110,6 +111,6 @@ def _counted(
 
 
 def forget_leases(catalog: Catalog) -> None:
-    """Delete the leases of killed processes, which would end by themselves in time."""
+    """Delete the leases of killed processes, so that tests do not wait until they expire."""
     with catalog.write() as connection:
         connection.execute(leases.delete())

@@ -1,4 +1,4 @@
-"""The fixture `binding` runs a test with each installed binding of LevelDB, while the others cannot be imported."""
+"""Define a fixture that runs a test with each installed LevelDB binding, while the others cannot be imported."""
 
 import sys
 from importlib import import_module
@@ -20,7 +20,7 @@ def hide_bindings(monkeypatch: pytest.MonkeyPatch, *, but: str | None = None) ->
 
 @pytest.fixture(params=INSTALLED)
 def binding(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return the module, which is the only one that can be imported."""
+    """Return the only binding that can be imported."""
     module = import_module(request.param)
     hide_bindings(monkeypatch, but=request.param)
     return module

@@ -1,9 +1,9 @@
-"""Watches in which order transactions lock rows: two that lock in two orders can wait for each other for ever.
+"""Check the order in which transactions lock rows. Two transactions that lock in different orders can deadlock.
 
-The order is that of docs/design.md, *The order of locks*. A transaction locks each table for the first time in this
-order; later statements may touch again what it has locked or inserted. What waits for nothing is not watched: plain
-inserts, locks that skip what others have locked, and SQLite, which has one writer at a time. Only what goes through
-`Catalog.transact` is watched, since tests prepare what they need in any order.
+docs/design.md defines the order in *The order of locks*. A transaction must lock each table for the first time in this
+order. Later statements may lock rows of the same tables again. Operations that never wait are ignored: plain inserts,
+SKIP LOCKED, and SQLite, which has one writer at a time. Only transactions of `Catalog.transact` are checked, because
+tests may prepare data in any order.
 """
 
 import threading
@@ -71,18 +71,19 @@ LOCK_ORDER = (
     "rates",
 )
 GUARDED = frozenset({"sightings", "checkpoints", "dumps", "dump_files", "leveldb_builds", "leveldb_versions"})
-"""Tables whose rows only the holder of the lock on the project, or of the state's exclusive lock, touches together with
-others: he waits for nothing."""
+"""Tables that need no place in the order. Only the holder of the lock on the project, or of the exclusive lock on the
+state, touches their rows together with other transactions, so nothing waits for them.
+"""
 
 
 def locked_tables(statement: Any) -> list[str]:
-    """The entries of LOCK_ORDER whose rows the statement locks, and for which it may wait."""
+    """Return the entries of LOCK_ORDER whose rows the statement locks, and for which it may wait."""
     found = [name for part in visitors.iterate(statement) for name in _locked_by(part)]
     return list(dict.fromkeys(found))
 
 
 def owned_tables(statement: Any) -> set[str]:
-    """The tables of which the statement locks rows without waiting: new ones, or what others have not locked."""
+    """Return the tables whose rows the statement locks without waiting: new or not locked by others."""
     if isinstance(statement, Insert):
         return set() if locked_tables(statement) else {statement.table.name}
     if isinstance(statement, Select) and (locking := statement._for_update_arg) is not None and locking.skip_locked:
@@ -107,7 +108,7 @@ def _locked_by(part: Any) -> list[str]:
 
 
 class LockOrder:
-    """What the transactions of all catalogs have locked so far, and each breach of the order."""
+    """The locks that the transactions of all catalogs have taken so far, and each breach of the order."""
 
     def __init__(self) -> None:
         self.breaches: list[str] = []
@@ -152,7 +153,7 @@ class LockOrder:
 
 @contextmanager
 def watched_lock_order() -> Iterator[LockOrder]:
-    """Watches all transactions of this process until the block ends."""
+    """Watch all transactions of this process until the block ends."""
     order = LockOrder()
     event.listen(Engine, "begin", order.begin)
     event.listen(Engine, "before_execute", order.note)

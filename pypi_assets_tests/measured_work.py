@@ -1,6 +1,7 @@
-"""What a piece of work costs a catalog: statements, steps of SQLite's virtual machine, and the rows that it adds.
+"""Measure the cost of work for a catalog: statements, steps of SQLite's virtual machine, and added rows.
 
-These counts do not depend on how busy the machine is. A step is one instruction: a scan takes some for each row.
+The counts do not depend on the load of the machine. A step is one virtual machine instruction; a scan takes several per
+row.
 """
 
 import re
@@ -18,8 +19,7 @@ from pypi_assets.catalog.tables import metadata
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """`added` has the count of rows by table, without tables to which none was added, and `by_statement` the steps of
-    each statement."""
+    """The measured cost. `added` has the number of added rows by table, `by_statement` the steps of each statement."""
 
     statements: int
     steps: int
@@ -29,7 +29,7 @@ class Work:
 
 @contextmanager
 def statements(catalog: Catalog) -> Iterator[dict[str, object]]:
-    """The statements executed meanwhile, each with the parameters of its first execution."""
+    """Collect the statements executed in the block, each with the parameters of its first execution."""
     found: dict[str, object] = {}
 
     def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
@@ -44,7 +44,7 @@ def statements(catalog: Catalog) -> Iterator[dict[str, object]]:
 
 
 def measure(catalog: Catalog, do: Callable[[], object]) -> Work:
-    """The work of `do` on a catalog in SQLite."""
+    """Measure the work of `do` on a catalog in SQLite."""
     executed = 0
     current = ""
     steps: Counter[str] = Counter()

@@ -1,6 +1,6 @@
-"""An index in this process, with many projects, which keeps what it showed at each serial, and which can misbehave.
+"""A faulty in-process index of many projects that records what it showed at each serial.
 
-It stands in for the client of an index: it answers a crawl at once, without HTTP and without bytes.
+It replaces the client of an index: it answers a crawl immediately, without HTTP and without real files.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,14 +36,14 @@ from pypi_assets_tests.model_truth import ShownBySerial, ShownFile, Truth
 URL = "https://index.example.org/simple/"
 AT = "2026-01-01T00:00:00.000000Z"
 REFRESH_S = 86_400.0
-"""For how long a page can stay as it is after an event that does not refresh it, in seconds."""
+"""How long a page may stay unchanged after an event that does not refresh it, in seconds."""
 _HAS_VERSIONS = "versions" in {field.name for field in fields(ProjectPage)}
 RACING_FILES = ("-cp39-none-any.whl", "-cp310-none-any.whl", "-cp311-none-any.whl", "-cp312-none-any.whl")
 
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A project's page from `since` on: its files, None where there is no page."""
+    """A project's page from serial `since` on. `files` is None if the page does not exist."""
 
     since: int
     serial: int
@@ -54,7 +54,7 @@ class _Page:
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """How the list of projects shows a project from `since` on; `serial` is None where it does not."""
+    """A project's entry on the project list from serial `since` on. `serial` is None if the project is not listed."""
 
     since: int
     name: str
@@ -63,17 +63,25 @@ class _Listed:
 
 @dataclass
 class ModelIndex:
-    """The index as it is, as it was at each serial, and the troubles that it makes.
+    """The current index, its state at each serial, and the faults that it injects.
 
-    Before each answer `before_answer` is called. `failing` is how often, of all requests, one fails. `stale` names the
-    projects whose pages are older than they should be, `absent` those whose page is missing, each once only, since
-    a 404 that is there again at the deadline is believed; `withdrawn` those that are neither listed nor have a page.
-    `is_cached`: the list of projects may be old, `forgets` that what is not shown cannot be downloaded. `racing` is how
-    often a page has content that is newer than its serial. `odd_rows` are rows of the changelog that break the
-    protocol, by serial.
+    Attributes that configure faults:
 
-    `fetched` is what was; `delivered` are the files of all pages that were answered, `delivered_late` those of stale
-    pages alone; `hidden_since` has the serial of the quarantine during which a file came.
+    - `before_answer` is called before each response.
+    - `failing` is the share of requests that fail.
+    - `stale` names projects whose pages may be old.
+    - `absent` names projects whose page is missing once. A 404 that is repeated at the deadline would be believed.
+    - `withdrawn` names projects that are not listed and have no page.
+    - `is_cached` means that the project list may be old.
+    - `forgets` means that files that are not shown cannot be downloaded.
+    - `racing` is the share of pages whose content is newer than their serial.
+    - `odd_rows` maps serials to changelog rows that break the protocol.
+
+    Attributes that record what happened:
+
+    - `fetched` has the URLs of downloaded files.
+    - `delivered` has the filenames on all current pages that were returned, `delivered_late` those only on stale pages.
+    - `hidden_since` maps a file that was uploaded during a quarantine to the serial of that quarantine.
     """
 
     state: IndexState = field(default_factory=IndexState)
@@ -109,13 +117,13 @@ class ModelIndex:
 
     @property
     def shown(self) -> ShownBySerial:
-        """What pages show at each serial."""
+        """Return the shown files by serial."""
         return ShownBySerial(self.truth)
 
     def do(
         self, kind: str, project: str, version: str | None = None, filename: str | None = None, **options: bool
     ) -> bool:
-        """Does an operation of devindex; returns False, and nothing happens, where it makes no sense now."""
+        """Apply a devindex operation. Return False, without any effect, if it is impossible in the current state."""
         if not self._apply(kind, project, version, filename, **options):
             return False
         self._remember(project)
@@ -142,7 +150,7 @@ class ModelIndex:
         return True
 
     def add_many(self, project: str, version: str, count: int) -> None:
-        """Uploads `count` files of one release, each in an event of its own."""
+        """Upload `count` files of one release, each with a separate event."""
         normalized = canonicalize_name(project)
         first = len(self.state.files)
         for number in range(first, first + count):
@@ -154,8 +162,10 @@ class ModelIndex:
         self._remember(project)
 
     def record_event(self, project: str, version: str | None, action: str, *, refreshes: bool = True) -> None:
-        """An event that changes nothing, such as those of roles or of former times. Without `refreshes` the project's
-        page stays as it is for a day."""
+        """Record an event that changes no file, such as a change of roles.
+
+        Without `refreshes`, the project's page stays unchanged for a day.
+        """
         known = self.state.project(project)
         if known is None:
             return
@@ -164,7 +174,7 @@ class ModelIndex:
         self._remember(project, refreshes=refreshes)
 
     def record_odd_row(self, project: str, shape: str) -> None:
-        """An event that changes nothing, and whose row breaks the protocol."""
+        """Record an event that changes no file and whose changelog row breaks the protocol."""
         if self.state.project(project) is not None:
             self.record_event(project, None, "an odd row")
             name, _, timestamp, action, serial = astuple(self.state.changelog[-1])
@@ -177,12 +187,12 @@ class ModelIndex:
             }[shape]
 
     def remove_with_its_user(self, project: str) -> None:
-        """Removes a project; its page stays for a day."""
+        """Remove a project whose page stays for a day."""
         if self._apply("remove-project", project, None, None):
             self._remember(project, refreshes=False)
 
     def respell(self, project: str) -> None:
-        """Displays the project as `project` from now on, without an event."""
+        """Change the display name of the project to `project`, without an event."""
         known = self.state.project(project)
         if known is not None:
             known.name = project
@@ -192,12 +202,12 @@ class ModelIndex:
         return self._pages[normalized][-1].serial
 
     def set_serial(self, normalized: str, serial: int) -> None:
-        """Shows the project at `serial`, on its page and on the list, without an event."""
+        """Set the serial of the project to `serial` on its page and on the project list, without an event."""
         self._pages[normalized].append(replace(self._pages[normalized][-1], serial=serial))
         self._listed[normalized].append(replace(self._listed[normalized][-1], serial=serial))
 
     def drift(self, project: str, version: str, filename: str) -> None:
-        """Shows the file where it was not shown, and hides it where it was, both without an event."""
+        """Add the file to the page if it was not shown, or remove it if it was, both without an event."""
         normalized = canonicalize_name(project)
         known = self.state.projects.get(normalized)
         release = known.find_release(version) if known else None
@@ -218,7 +228,7 @@ class ModelIndex:
         self._remember(project, is_event=False)
 
     def _remember(self, name: str, *, refreshes: bool = True, is_event: bool = True) -> None:
-        """Keeps what the index shows now; before the last event of an operation it showed what it did before."""
+        """Record the current pages and list, as shown from the last event of an operation on."""
         normalized = canonicalize_name(name)
         project = self.state.projects.get(normalized)
         files = {
@@ -237,7 +247,7 @@ class ModelIndex:
             self._refreshes.setdefault(normalized, self.clock() + REFRESH_S)
 
     def _refresh(self, normalized: str, project: IndexProject | None, *, is_event: bool = True) -> None:
-        """Renders the page of a project again."""
+        """Render the page of a project."""
         pages = self._pages.setdefault(normalized, [])
         if project is None:
             pages.append(_Page(self.serial, 0, "", None))
@@ -254,12 +264,12 @@ class ModelIndex:
             found = self._index_files[file.filename, yanked] = _index_file(file, yanked=yanked)
         return found
 
-    # What a crawl requests
+    # Methods that a crawl calls
 
     is_observed = False
 
     def observe(self, report: Report, *, everything: bool = False, with_list: bool = True) -> Observation:
-        """Nothing: it has serials."""
+        """Return an empty observation, because this index has serials."""
         return Observation()
 
     def last_serial(self) -> int:
@@ -319,7 +329,7 @@ class ModelIndex:
         return ProjectPage(normalized, page.serial, page.status, page.files, **versions)
 
     def _raced_page(self, normalized: str, before: _Page) -> _Page:
-        """The page whose serial was read before up to three changes of its files, and its files after them."""
+        """Return a page with the serial from before, and the files from after, up to three changes."""
         if before.files is None or self._is_spelled_twice_unseen(normalized):
             return before
         for _ in range(self.random.randint(1, 3)):
@@ -330,15 +340,17 @@ class ModelIndex:
         return page
 
     def _is_spelled_twice_unseen(self, normalized: str) -> bool:
-        """Whether the project has two spellings of one version, and files that no page has shown: once these are gone,
-        no follower can know which of the two the events meant."""
+        """Check whether the project has two spellings of one version and files that no page has shown.
+
+        Once such files are deleted, no follower can know to which spelling the events refer.
+        """
         releases = self.state.projects[normalized].releases if normalized in self.state.projects else {}
         if len({canonicalize_version(version) for version in releases}) == len(releases):
             return False
         return not self.delivered.issuperset(filename for one in releases.values() for filename in one.files)
 
     def _change_files(self, normalized: str) -> None:
-        """One change of the project's files, by an event."""
+        """Apply one change of the project's files, with an event."""
         project = self.state.projects.get(normalized)
         if project is None or not project.releases:
             return
@@ -386,7 +398,7 @@ class ModelIndex:
 
 @dataclass
 class EmptyRanges:
-    """A file that is opened in parts and has no bytes, since readers make its content up."""
+    """A file opened for range requests. It has no bytes, because readers invent its content."""
 
     fetched: FetchedBytes = field(default_factory=lambda: FetchedBytes(0, 1, 0.0))
 
@@ -395,7 +407,7 @@ class EmptyRanges:
 
 
 class ModelReaders:
-    """Readers that make up a file's content from its filename."""
+    """Readers that derive a file's content from its filename."""
 
     limits = ReadLimits()
 

@@ -1,18 +1,18 @@
-"""What an index showed at each serial, file by file, for comparison with a catalog."""
+"""Record the files that an index showed at each serial, for comparison with a catalog."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 Shown = frozenset[tuple[str, bool]]
-"""What pages show: (filename, yanked)."""
+"""Shown files: (filename, is yanked)."""
 Spans = list[tuple[int, int]]
-"""Serials, from the first of each up to, and not including, the second; in order."""
+"""Ordered spans of serials. The first serial is included, the second is not."""
 FOREVER = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class ShownFile:
-    """A file on a page: whether it is yanked, and the release (its own text) that it is in."""
+    """A file on a page: whether it is yanked, and its release in the spelling of the index."""
 
     yanked: bool
     version: str
@@ -29,8 +29,8 @@ class _Span:
 class Truth:
     """The files that were shown at each serial.
 
-    `doubtful` has the serials at which no follower can know of a file whether it was shown: it came or vanished without
-    an event, and no visit has looked since.
+    `doubtful` has the serials at which no follower can know whether a file was shown: the file appeared or disappeared
+    without an event, and no visit has taken place since.
     """
 
     serial: int = 0
@@ -39,7 +39,7 @@ class Truth:
     _now: dict[str, dict[str, ShownFile]] = field(default_factory=dict)
 
     def note(self, serial: int, project: str, files: Mapping[str, ShownFile]) -> None:
-        """From `serial` on the page of `project` shows `files`."""
+        """Record that the page of `project` shows exactly `files` from `serial` on."""
         self.serial = max(self.serial, serial)
         before = self._now.get(project, {})
         for filename in before.keys() - files.keys():
@@ -53,33 +53,35 @@ class Truth:
         self._now[project] = dict(files)
 
     def note_added(self, serial: int, project: str, filename: str, file: ShownFile) -> None:
-        """From `serial` on the page of `project` shows one file more."""
+        """Record that the page of `project` shows an additional file from `serial` on."""
         self.serial = max(self.serial, serial)
         self._now.setdefault(project, {})[filename] = file
         self._spans.setdefault(filename, []).append(_Span(serial, FOREVER, file))
 
     def doubt(self, filename: str, since: int) -> None:
-        """The file came or vanished without an event: it need not be known from `since` on, until it is seen."""
+        """Record that the file appeared or disappeared without an event. It may be unknown from `since` on, until a
+        visit.
+        """
         known = self.doubtful.get(filename, (since, FOREVER))
         self.doubtful[filename] = (min(known[0], since), FOREVER)
 
     def is_seen(self, serial: int) -> None:
-        """All that came and vanished has been seen: from `serial` on nothing is doubtful."""
+        """Record that visits have seen all such changes. From `serial` on, nothing is doubtful."""
         self.doubtful = {name: (since, min(end, serial)) for name, (since, end) in self.doubtful.items()}
 
     def now(self) -> dict[str, ShownFile]:
-        """The files that all pages show now."""
+        """Return the files that all pages show now."""
         return {filename: file for files in self._now.values() for filename, file in files.items()}
 
     def of_project(self, project: str) -> Mapping[str, ShownFile]:
         return self._now.get(project, {})
 
     def filenames(self) -> set[str]:
-        """All files that were ever shown."""
+        """Return all files that were ever shown."""
         return set(self._spans)
 
     def at(self, serial: int) -> Shown:
-        """The files that all pages showed at a serial."""
+        """Return the files that all pages showed at a serial."""
         return frozenset(
             (filename, span.file.yanked)
             for filename, spans in self._spans.items()
@@ -96,7 +98,7 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class ShownBySerial:
-    """`shown[serial]` is what the index showed then; iterating gives each serial from 0 on."""
+    """The shown files by serial: `shown[serial]` returns them, and iteration yields all serials from 0."""
 
     truth: Truth
 
@@ -108,7 +110,7 @@ class ShownBySerial:
 
 
 def joined(spans: Iterable[tuple[int, int]]) -> Spans:
-    """The same serials in as few spans as possible."""
+    """Merge adjacent and overlapping spans."""
     found: Spans = []
     for start, end in sorted(spans):
         if start == end:
@@ -121,7 +123,7 @@ def joined(spans: Iterable[tuple[int, int]]) -> Spans:
 
 
 def within(spans: Iterable[tuple[int, int]], first: int, last: int, *, without: tuple[int, int] | None = None) -> Spans:
-    """The serials of `spans` from `first` to `last`, except those of the span `without`."""
+    """Return the parts of `spans` from serial `first` to `last`, except for the span `without`."""
     cut = [(max(start, first), min(end, last + 1)) for start, end in spans]
     if without is not None:
         cut = [part for start, end in cut for part in ((start, min(end, without[0])), (max(start, without[1]), end))]

@@ -1,10 +1,10 @@
-"""A pattern for `pytest.raises(match=...)` that leaves the words of a message free."""
+"""Build patterns for `pytest.raises(match=...)` that check the values in a message, but not its words."""
 
 import re
 
 
 def naming(*values: object) -> str:
-    """Return a pattern for messages that name all values, in any order and with any other words.
+    """Return a pattern for messages that contain all values, in any order and with any other words.
 
     Without values, any message matches that is not empty.
 
@@ -24,5 +24,5 @@ def _whole(text: str) -> str:
 
 
 def mentions(text: str, *values: object) -> bool:
-    """Return whether a text names all values, in any order and with any other words."""
+    """Check whether a text contains all values, in any order and with any other words."""
     return re.search(naming(*values), text) is not None

@@ -10,7 +10,7 @@ from typing import Any
 
 @contextmanager
 def receiving(status: int = 200) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Yields the Apprise URL of a server that answers with `status`, and the list of the JSON that it receives."""
+    """Yield the Apprise URL of a server that responds with `status`, and the list of JSON bodies that it receives."""
     received: list[dict[str, Any]] = []
 
     class Receiver(BaseHTTPRequestHandler):

@@ -14,10 +14,10 @@ import pytest
 from pypi_assets.catalog.database import open_catalog
 
 MIGRATED, EMPTY = "migrated", "template1"
-"""Templates of new databases: with the catalog's tables, all empty, and without any."""
+"""Templates of new databases: one with the catalog's tables, all empty, and one without tables."""
 
 _SETTINGS = {
-    "fsync": "off",  # no data outlives the tests
+    "fsync": "off",  # the data does not have to survive a crash
     "full_page_writes": "off",
     "synchronous_commit": "off",
     "max_connections": "400",
@@ -27,13 +27,13 @@ _numbers = itertools.count()
 
 @contextmanager
 def running_server(name: str = "postgres") -> Iterator[str]:
-    """Start the server of that name, or share it if another worker of this run has started it; yield its URL.
+    """Start the named server, or share it if another worker of this run has started it. Yield its URL.
 
-    The last process that leaves stops it.
+    The last process that leaves the block stops it.
     """
     folder = Path(tempfile.gettempdir(), name)
-    # the binding's lock file is in a folder that it chooses when it is imported; in the default one, the first user of
-    # the machine would lock out the others
+    # the binding chooses the folder of its lock file when it is imported; in the default folder, the first user of the
+    # machine would lock out all other users
     runtime = folder / "runtime"
     folder.mkdir(exist_ok=True)
     runtime.mkdir(mode=0o700, exist_ok=True)
@@ -63,10 +63,10 @@ def running_server(name: str = "postgres") -> Iterator[str]:
 
 @contextmanager
 def new_database(server_url: str, template: str) -> Iterator[str]:
-    """Create a database from a template; yield its URL, and drop it at the end."""
+    """Create a database from a template, and yield its URL. Drop it afterwards."""
     name = f"test_{os.getpid()}_{next(_numbers)}"
     with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")  # a third of the time
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")  # faster than WAL_LOG
     yield _named(server_url, name)
     with psycopg.connect(server_url, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")

@@ -1,4 +1,4 @@
-"""What tests begin with: dumps and LevelDB versions of a catalog, in a storage. The fixtures are in `conftest.py`."""
+"""Prepare dumps and LevelDB versions of a catalog in a storage. The fixtures are in `conftest.py`."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from pypi_assets.storage.store import Storage, open_storage
 
 
 def publish(catalog: Catalog, storage: Storage, *datasets: str) -> None:
-    """Dump what is complete, and build a version of each dataset, or of those that are named."""
+    """Dump all complete serials, and build a version of each dataset, or only of the named ones."""
     full_dump(catalog, storage, 1)
     for dataset in datasets or DATASETS:
         build_version(dataset, storage=storage, catalog=catalog)

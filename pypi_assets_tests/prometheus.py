@@ -1,4 +1,4 @@
-"""Reads metrics as Prometheus does."""
+"""Parse metrics as Prometheus does."""
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -6,7 +6,7 @@ Samples = dict[tuple[str, ...], float]
 
 
 def samples(text: str) -> Samples:
-    """Each value by its name and the values of its labels, as Prometheus' own reader finds them."""
+    """Return each value by its name and label values, as parsed by the Prometheus client."""
     return {
         (sample.name.removeprefix("pypi_assets_"), *sample.labels.values()): sample.value
         for family in text_string_to_metric_families(text)

@@ -1,4 +1,4 @@
-"""Texts that make a regular expression slow, built of its own literals, classes and repeated parts."""
+"""Generate texts that could make a regular expression slow, from its own literals, classes and repeated parts."""
 
 import re
 import signal
@@ -26,7 +26,7 @@ _SUFFIXES = ("\x01", "")
 
 @dataclass(frozen=True)
 class Pump:
-    """A prefix, and what is repeated behind it; `suffix` makes a match fail, or is empty."""
+    """A prefix and a unit to repeat after it. `suffix` makes a match fail, or is empty."""
 
     prefix: str
     unit: str
@@ -37,7 +37,7 @@ class Pump:
 
 
 def pumps(pattern: re.Pattern[Any]) -> list[Pump]:
-    """All that are worth a try."""
+    """Return all pumps to try for a pattern."""
     flags = pattern.flags & ~re.UNICODE if isinstance(pattern.pattern, bytes) else pattern.flags
     tree = parser.parse(pattern.pattern, flags)
     atoms: set[str] = set()
@@ -52,7 +52,7 @@ def pumps(pattern: re.Pattern[Any]) -> list[Pump]:
 
 
 def _members(items: Iterable[tuple[Any, Any]]) -> set[str]:
-    """Characters of a class, or some that are not in it where it is negated."""
+    """Return characters of a class. For a negated class, return some characters that are not in it."""
     is_negated = False
     found: set[str] = set()
     for code, value in items:
@@ -80,7 +80,7 @@ def _parts(code: Any, value: Any) -> list[Any]:
 
 
 def _collect_atoms(tree: Any, atoms: set[str]) -> None:
-    """Runs of literals, each of their characters, and characters of each class."""
+    """Collect runs of literals, their single characters, and characters of each class."""
     run = ""
     for code, value in [*tree, (None, None)]:
         if code is codes.LITERAL:
@@ -99,7 +99,9 @@ def _collect_atoms(tree: Any, atoms: set[str]) -> None:
 
 
 def _samples(tree: Any, repeated: set[tuple[str, str]], before: list[str]) -> list[str]:
-    """Some texts that `tree` matches, mostly. Repeats in it go to `repeated`, with what can stand before them."""
+    """Return some texts that `tree` mostly matches. Add its repeated parts to `repeated`, with what may precede
+    them.
+    """
     now = [""]
     for code, value in tree:
         here = [first + last for first in before[:2] for last in now[:2]]
@@ -130,7 +132,7 @@ class _LateError(BaseException):
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Ends the block after `seconds` of processor time; regular expressions look for signals now and then."""
+    """End the block after `seconds` of processor time. Regular expressions check for signals from time to time."""
 
     def ring(*_: object) -> None:
         raise _LateError
@@ -147,7 +149,7 @@ def _limited(seconds: float) -> Iterator[None]:
 
 
 def seconds_of(pattern: re.Pattern[Any], method: str, text: str, limit_s: float) -> float:
-    """The processor time of `method` on `text`, hardly more than `limit_s`."""
+    """Return the processor time of `method` on `text`, at most slightly above `limit_s`."""
     subject: Any = text.encode("utf-8", "replace") if isinstance(pattern.pattern, bytes) else text
     call = getattr(pattern, method)
     with _limited(limit_s):
@@ -158,9 +160,9 @@ def seconds_of(pattern: re.Pattern[Any], method: str, text: str, limit_s: float)
 
 
 def slowest(pattern: re.Pattern[Any], method: str, size: int, limit_s: float) -> tuple[float, Pump]:
-    """The longest time that a text of `size` takes, up to `limit_s`, and how that is built.
+    """Return the longest time for a text of `size`, up to `limit_s`, and the pump of that text.
 
-    All pumps are tried with small texts first, and only the slowest of them with more.
+    All pumps are tried with small texts first, and only the slowest ones with longer texts.
     """
     tried = pumps(pattern)
     for part, kept in ((size // 512, 24), (size // 64, 6), (size // 8, 2), (size, 1)):

@@ -1,6 +1,7 @@
-"""Servers of the forms that package registries of several languages give a Simple index, on loopback.
+"""Serve Simple indexes on loopback in the forms that multi-language package registries give them.
 
-They follow the products' documentation and pages that users of the products show. The products cannot run in tests.
+The forms follow the products' documentation and pages that users of the products have published. The products
+themselves cannot run in tests.
 """
 
 import base64
@@ -23,12 +24,12 @@ NOT_FOUND = Answer(404, b'{"error":"404 Not Found"}', {"Content-Type": "applicat
 
 @dataclass(frozen=True)
 class Form:
-    """The pages of a registry below `base`, a path on its server.
+    """The pages of a registry below the server path `base`.
 
-    `list_link` makes a project's address in the list from the registry's URL and the project's name. `file_link` makes
-    a file's address from the URL, the project's name, the filename and the sha256. `hash_name` is the algorithm of the
-    fragment, empty without one. `missing` answers for a project that is not there. Links have normalized names if the
-    form `is_normalized`.
+    `list_link` makes a project's address on the project list from the registry's URL and the project's name.
+    `file_link` makes a file's address from the URL, the project's name, the filename and the SHA-256. `hash_name` is
+    the algorithm of the URL fragment, or empty for no fragment. `missing` returns the response for an unknown project.
+    If `is_normalized`, links contain normalized names.
     """
 
     product: str
@@ -84,7 +85,7 @@ FORMS = (
 
 @dataclass
 class Registry:
-    """A registry of `form` at `url`, which demands LOGIN. Files are by project, in the spelling of its metadata."""
+    """A registry of the given form at `url` that requires LOGIN. `files` is by project, spelled as in its metadata."""
 
     form: Form
     url: str = ""

@@ -1,4 +1,4 @@
-"""The folder of a test run: in memory where there is enough, and gone with all servers in it, however the run ends."""
+"""The folder of a test run: in memory if there is enough, and always deleted at the end, together with its servers."""
 
 import fcntl
 import os
@@ -20,20 +20,21 @@ for file in "$1"/postgres*/data/postmaster.pid; do
 done
 rm -rf "$1"
 """
-"""Its input ends when the process ends that holds the other end of the pipe."""
+"""Its input ends when the process that holds the other end of the pipe ends."""
 
 
 def make_run_folder() -> Path:
-    """Make a folder for the temporary files of this process and those that it starts.
+    """Make a folder for the temporary files of this process and its child processes.
 
-    It is removed, and the database servers in it end, when this process ends, even if it is killed.
+    When this process ends, even if it is killed, the database servers in the folder are stopped and the folder is
+    deleted.
     """
     parent = Path(tempfile.gettempdir())
     if "TMPDIR" not in os.environ and _has_room(_MEMORY):
         parent = _MEMORY
     remove_orphans(parent)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-    lock = os.open(folder / _LOCK, os.O_CREAT | os.O_WRONLY)  # both ends are held until this process ends
+    lock = os.open(folder / _LOCK, os.O_CREAT | os.O_WRONLY)  # the lock and the pipe are held until this process ends
     fcntl.flock(lock, fcntl.LOCK_EX)
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
     ending, _ = os.pipe()
@@ -44,7 +45,7 @@ def make_run_folder() -> Path:
 
 
 def remove_orphans(parent: Path) -> None:
-    """Remove the folders of runs that ended together with what should have removed them."""
+    """Remove folders of ended runs whose clean-up process was killed too."""
     for folder in parent.glob(f"{_PREFIX}*"):
         with suppress(OSError), (folder / _LOCK).open("r+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

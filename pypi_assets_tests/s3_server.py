@@ -1,4 +1,4 @@
-"""An S3 server on loopback with one empty bucket, for tests."""
+"""Run an S3 server on loopback with one empty bucket."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,13 +13,13 @@ BUCKET = "assets"
 
 @contextmanager
 def s3_server(environment: pytest.MonkeyPatch) -> Iterator[str]:
-    """Runs the server, points the AWS_... variables of `environment` to it, and yields its URL."""
+    """Run the server, set the AWS_... variables of `environment` for it, and yield its URL."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:
         host, port = server.get_host_and_port()
         url = f"http://{host}:{port}"
-        with urlopen(Request(f"{url}/moto-api/reset", method="POST")):  # servers of one process share their objects
+        with urlopen(Request(f"{url}/moto-api/reset", method="POST")):  # all servers in one process share their objects
             pass
         for name, value in {
             "AWS_ENDPOINT_URL": url,

@@ -1,4 +1,4 @@
-"""An index in this process whose files are lists of requirements, and a catalog that follows scopes of it."""
+"""An in-process index whose files are lists of requirements, and a catalog that follows scopes of it."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -29,8 +29,11 @@ WHEEL, SDIST = "-py3-none-any.whl", ".tar.gz"
 
 @dataclass
 class ScopedIndex(SilentIndex):
-    """`requirements` has what each file requires, by filename. `unreadable` files cannot be downloaded for now. Each
-    request for a page is in `visited`; the list of projects is never requested, unless `is_listed`."""
+    """An index of files that contain only requirements.
+
+    `requirements` has the requirements of each file, by filename. `unreadable` files cannot be downloaded for now.
+    Every page request is recorded in `visited`. Requesting the project list is an error unless `is_listed`.
+    """
 
     requirements: dict[str, tuple[str, ...]] = field(default_factory=dict)
     unreadable: set[str] = field(default_factory=set)
@@ -39,7 +42,7 @@ class ScopedIndex(SilentIndex):
     has_shown_pages: bool = False
 
     def upload(self, project: str, version: str, *requires: str, ending: str = WHEEL) -> str:
-        """Uploads a file with these requirements; returns its filename."""
+        """Upload a file with these requirements, and return its filename."""
         filename = file_of(project, version, ending)
         self.requirements[filename] = requires
         assert self.do("add", project, version, filename)
@@ -47,12 +50,12 @@ class ScopedIndex(SilentIndex):
 
     @contextmanager
     def iter_listing(self) -> Iterator[tuple[int | None, Iterator[ListedProject]]]:
-        is_first_answer = not self.has_shown_pages  # else nothing shows that the index answers
+        is_first_answer = not self.has_shown_pages  # until then, only the list shows that the index responds
         assert self.is_listed or is_first_answer, "the list of projects was requested"
         with super().iter_listing() as listing:
             yield listing
 
-    def project_page(self, project: str, *, etag: str | None = None):  # type: ignore[no-untyped-def] # as it is above
+    def project_page(self, project: str, *, etag: str | None = None):  # type: ignore[no-untyped-def] # like the overridden method
         self.visited.append(project)
         page = super().project_page(project, etag=etag)
         self.has_shown_pages = True
@@ -66,7 +69,7 @@ class ScopedIndex(SilentIndex):
 
 @dataclass
 class RequiringReaders(ModelReaders):
-    """Readers that make up a file's content of its requirements."""
+    """Readers that derive a file's content from its requirements."""
 
     requirements: Mapping[str, tuple[str, ...]]
 
@@ -107,12 +110,12 @@ class ScopedFollower(Follower):
             return run_scope(self.crawler, name)
 
     def start(self, *roots: str, name: str = "mine", **options: object) -> ScopeResult:
-        """Creates a scope and runs it."""
+        """Create a scope and run it."""
         self.create(*roots, name=name, **options)
         return self.run(name)
 
     def crawl(self) -> list[RangeResult]:
-        """Follows the index up to its last serial."""
+        """Follow the index up to its last serial."""
         with draining_in_place():
             return crawl_incremental(self.crawler)
 
@@ -126,11 +129,11 @@ class ScopedFollower(Follower):
             add_ruleset(connection, scope, rules, self.now)
 
     def depths(self, name: str = "mine") -> dict[str, int]:
-        """The projects of a scope, each with its depth."""
+        """Return the depth of each project in a scope."""
         return {project: depth for project, (depth, is_beyond, *_) in self.members(name).items() if not is_beyond}
 
     def members(self, name: str = "mine") -> dict[str, tuple[int, bool, int, bool]]:
-        """What is stored of the projects that a scope leads to: (depth, is beyond it, first serial, is late)."""
+        """Return the stored rows of a scope by project: (depth, is beyond the scope, first serial, is late)."""
         of = scope_projects.c
         query = select(projects.c.normalized, of.depth, of.is_beyond, of.first_serial, of.is_late)
         query = query.join(scope_projects, of.project_id == projects.c.id).where(of.scope_id == self.scope(name).id)
@@ -138,21 +141,21 @@ class ScopedFollower(Follower):
             return {project: tuple(found) for project, *found in connection.execute(query)}  # type: ignore[misc]
 
     def outcomes(self) -> dict[str, str]:
-        """The outcome of reading each file."""
+        """Return the outcome of reading each file."""
         query = select(distributions.c.filename, distribution_data.c.outcome)
         query = query.join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
         with self.catalog.read() as connection:
             return {filename: outcome for filename, outcome in connection.execute(query)}
 
     def queued(self, workload: str) -> set[str]:
-        """The projects that a workload has left to visit."""
+        """Return the projects that a workload has yet to visit."""
         of = visit_queue.c
         query = select(projects.c.normalized).join(visit_queue, of.project_id == projects.c.id)
         with self.catalog.read() as connection:
             return set(connection.scalars(query.where(of.workload == workload, of.state == "todo")))
 
     def names(self, serial: int | None = None) -> set[str]:
-        """The files that answers show."""
+        """Return the names of the live files."""
         return {name for name, _ in self.live(serial)}
 
 

@@ -1,4 +1,4 @@
-"""Dagster's webserver, daemon and code server as processes, and the actions of its UI, by GraphQL."""
+"""Run Dagster's webserver, daemon and code server as processes, and use the UI's actions through GraphQL."""
 
 import os
 import shutil
@@ -25,14 +25,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ServedDagster:
-    """Dagster while it runs in `folder`, its DAGSTER_HOME; `process` is the id of the one that started the others."""
+    """A running Dagster with `folder` as DAGSTER_HOME. `process` is the ID of the parent process of all others."""
 
     folder: Path
     url: str
     process: int
 
     def until(self, look: Callable[[], T | None], seconds: float) -> T:
-        """Calls `look` until it returns something, for at most `seconds`. Raises TimeoutError."""
+        """Call `look` until it returns a value, for at most `seconds`. Raise TimeoutError."""
         pause = threading.Event()
         deadline = time.monotonic() + seconds
         while (found := look()) is None:
@@ -43,7 +43,7 @@ class ServedDagster:
         return found
 
     def try_query(self, query: str, **variables: object) -> dict[str, Any] | None:
-        """Returns the data of a GraphQL answer; None while the webserver is not up."""
+        """Return the data of a GraphQL response, or None until the webserver is up."""
         try:
             answer = requests.post(self.url, json={"query": query, "variables": variables}, timeout=120).json()
         except (requests.ConnectionError, requests.exceptions.JSONDecodeError):
@@ -53,13 +53,13 @@ class ServedDagster:
         return data
 
     def query(self, query: str, **variables: object) -> dict[str, Any]:
-        """Returns the data of a GraphQL answer; the webserver must be up."""
+        """Return the data of a GraphQL response. The webserver must be up."""
         data = self.try_query(query, **variables)
         assert data is not None
         return data
 
     def backfill(self, assets: Sequence[str], keys: Sequence[str]) -> str:
-        """Backfills these partitions, as the UI does; returns the backfill's id."""
+        """Backfill these partitions as the UI does, and return the backfill's ID."""
         launched = self.query(
             "mutation ($params: LaunchBackfillParams!) {launchPartitionBackfill(backfillParams: $params)"
             " {... on LaunchBackfillSuccess {backfillId}}}",
@@ -68,7 +68,9 @@ class ServedDagster:
         return str(launched["launchPartitionBackfill"]["backfillId"])
 
     def backfill_from_failure(self, backfill: str) -> str:
-        """Backfills what failed in another backfill, as the UI's "Re-execute from failure" does; returns its id."""
+        """Backfill the failed partitions of a backfill, as the UI's "Re-execute from failure" does. Return the new
+        ID.
+        """
         launched = self.query(
             "mutation ($params: ReexecutionParams!) {reexecutePartitionBackfill(reexecutionParams: $params)"
             " {... on LaunchBackfillSuccess {backfillId}}}",
@@ -77,7 +79,7 @@ class ServedDagster:
         return str(launched["reexecutePartitionBackfill"]["backfillId"])
 
     def backfill_ended(self, backfill: str) -> str | None:
-        """Returns how a backfill ended; None while it is running."""
+        """Return the final status of a backfill, or None while it is running."""
         answer = self.try_query(
             "query ($id: String!) {partitionBackfillOrError(backfillId: $id) {... on PartitionBackfill {status}}}",
             id=backfill,
@@ -86,7 +88,7 @@ class ServedDagster:
         return status if status and (status.startswith("COMPLETED") or status in {"FAILED", "CANCELED"}) else None
 
     def add_range(self, key: str) -> None:
-        """Adds a partition to the assets of ranges, as the UI does."""
+        """Add a partition to the assets of ranges, as the UI does."""
         self.query(
             "mutation ($selector: RepositorySelector!, $key: String!) {addDynamicPartition("
             'repositorySelector: $selector, partitionsDefName: "serial_ranges", partitionKey: $key) {__typename}}',
@@ -95,7 +97,7 @@ class ServedDagster:
         )
 
     def failed_partitions(self, asset: str) -> list[str]:
-        """The partitions of an asset that the UI shows as failed."""
+        """Return the partitions of an asset that the UI shows as failed."""
         node = self.query(
             "query ($path: [String!]!) {assetNodeOrError(assetKey: {path: $path}) {... on AssetNode"
             " {assetPartitionStatuses {... on DefaultPartitionStatuses {failedPartitions}}}}}",
@@ -108,7 +110,7 @@ class ServedDagster:
 def served_dagster(
     folder: Path, settings: dict[str, str], workspace: Path = ROOT / "workspace.yaml"
 ) -> Iterator[ServedDagster]:
-    """Runs all of them for this repository until the end of the block, with `dagster.yaml` and `settings`."""
+    """Run all processes for this repository until the block ends, with `dagster.yaml` and `settings`."""
     shutil.copy(ROOT / "dagster.yaml", folder)
     port = free_port()
     command = [Path(sys.executable).with_name("dagster"), "dev", "--workspace", workspace]

@@ -1,4 +1,4 @@
-"""A package index over real small files, served on loopback, and a crawler that follows it into a catalog."""
+"""Serve a package index of small real files on loopback, with a crawler that follows it into a catalog."""
 
 import atexit
 import math
@@ -42,13 +42,13 @@ _USUAL_LIMITS = ReadLimits()
 
 @dataclass(frozen=True)
 class Held:
-    """Requests that an index does not answer yet."""
+    """Requests that an index has not answered yet."""
 
     reached: Event = field(default_factory=Event)
     released: Event = field(default_factory=Event)
 
     def wait(self) -> None:
-        """Wait until one is held."""
+        """Wait until a request is held."""
         assert self.reached.wait(300)
 
     def release(self) -> None:
@@ -57,7 +57,7 @@ class Held:
 
 @dataclass
 class ServedIndex:
-    """A devindex while it is served. `faults` can answer a request in place of the index."""
+    """A served devindex. `faults` can answer a request instead of the index."""
 
     folder: Path
     url: str = ""
@@ -71,8 +71,10 @@ class ServedIndex:
         (self.folder / "built").mkdir(parents=True)
 
     def wheel(self, name: str, version: str, *, at: datetime | None = None, **options: object) -> str:
-        """Uploads a wheel with one package, `{name}_module` by default; returns its filename. `at` is the time of that,
-        by default now."""
+        """Upload a wheel with one package, by default `{name}_module`, and return its filename.
+
+        `at` is the upload time, by default the current time.
+        """
         options.setdefault("files", {f"{name.replace('-', '_').replace('.', '_').lower()}_module/__init__.py": ""})
         path = make_wheel(self.folder / "built", name, version, **options)  # type: ignore[arg-type]
         self.history.add(path, at=at)
@@ -85,7 +87,7 @@ class ServedIndex:
         return path.name
 
     def raw(self, filename: str, content: bytes) -> str:
-        """Uploads a file with this content."""
+        """Upload a file with this content."""
         path = self.folder / "built" / filename
         path.write_bytes(content)
         self.history.add(path)
@@ -96,7 +98,7 @@ class ServedIndex:
         return self.history.state().last_serial or 0
 
     def shown(self) -> set[tuple[str, bool]]:
-        """The files of all pages as of now: (filename, yanked)."""
+        """Return the files on all current pages: (filename, is yanked)."""
         return {
             (filename, release.yanked)
             for project in self.history.state().projects.values()
@@ -105,20 +107,20 @@ class ServedIndex:
         }
 
     def page(self, project: str) -> bytes:
-        """Returns the project's page as it is served now, in JSON."""
+        """Return the project's current page in JSON."""
         with requests.get(f"{self.url}{project}/", headers={"Accept": JSON}, timeout=60) as response:
             assert response.json()["name"] == project
             return response.content
 
     def serve_page(self, project: str, page: bytes) -> None:
-        """Serves `page` as the project's page from now on, in place of any other fault."""
+        """Serve `page` as the project's page from now on, instead of any other fault."""
         self.faults = lambda request: (
             Response(page, media_type=JSON) if request.url.path == f"/simple/{project}/" else None
         )
 
     @contextmanager
     def holding(self, path: str, number: int = 1, user_agent: str = "") -> Iterator["Held"]:
-        """Hold requests whose path contains `path` from the given number on, until the block or `release` ends that."""
+        """Hold requests whose path contains `path`, from request `number` on, until the block ends or `release`."""
         held, numbers = Held(), count(1)
 
         def hold(request: Request) -> None:
@@ -134,7 +136,7 @@ class ServedIndex:
             self.faults = None
 
     def client(self, **options: object) -> IndexClient:
-        """A client without pauses, so that tests need not wait."""
+        """Return a client without pauses, so that tests need not wait."""
         settings: dict[str, object] = {
             "changelog_url": self.url.replace("/simple/", "/pypi"),
             "rates": Rates(RateLimit(math.inf), RateLimit(math.inf)),
@@ -158,20 +160,21 @@ class ServedIndex:
 
 class _KeptReaders(ReaderPool):
     def close(self) -> None:
-        """They stay for the next test; `atexit` closes them."""
+        """Keep the processes for the next test. `atexit` closes them."""
 
 
 @cache
 def shared_readers(limits: ReadLimits = _USUAL_LIMITS, *, must_contain: bool = False) -> ReaderPool:
-    """Reader processes for all tests of this process, since each takes some tenths of a second to start."""
+    """Return reader processes shared by all tests of this process, since each takes some tenths of a second to
+    start.
+    """
     pool = _KeptReaders(limits, size=4, must_contain=must_contain)
     atexit.register(ReaderPool.close, pool)
     return pool
 
 
 def keep_readers(patch: pytest.MonkeyPatch) -> None:
-    """Makes commands that run in this process use those readers, and not start their own, unless the test has changed
-    the program that readers are."""
+    """Make commands in this process share reader processes, unless the test has replaced the reader program."""
 
     def kept(limits: ReadLimits, *, size: int, must_contain: bool = False) -> ReaderPool:
         if reader_pool.READER_PROGRAM != READER_PROGRAM:
@@ -191,7 +194,7 @@ def served_index(folder: Path) -> Iterator[ServedIndex]:
 
 @contextmanager
 def followed_index(folder: Path, environment: pytest.MonkeyPatch) -> Iterator[ServedIndex]:
-    """Serves an index and sets `environment` for commands that follow it: its URL, a new home and no other setting."""
+    """Serve an index, and set `environment` for commands that follow it: its URL, a new home and no other settings."""
     clear_settings(environment)
     keep_readers(environment)
     with served_index(folder / "served") as index:
@@ -201,12 +204,12 @@ def followed_index(folder: Path, environment: pytest.MonkeyPatch) -> Iterator[Se
 
 
 def live(catalog: Catalog, serial: int | None = None) -> set[tuple[str, bool]]:
-    """The live files of the catalog: (filename, yanked)."""
+    """Return the live files of the catalog: (filename, is yanked)."""
     return {(file.filename, file.yanked) for file in live_files(catalog, serial)}
 
 
 def logged_changes(catalog: Catalog, project: str) -> list[tuple[str, int, str]]:
-    """The logged changes of a project: (filename, serial, cause), in order of serial."""
+    """Return the logged changes of a project, in order of serial: (filename, serial, cause)."""
     with catalog.read() as connection:
         rows = connection.execute(
             select(distributions.c.filename, changes.c.serial, changes.c.cause)

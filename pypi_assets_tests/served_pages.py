@@ -1,4 +1,4 @@
-"""An index without changelog and serials, served on loopback: pages in HTML or JSON, over real files in a folder."""
+"""Serve an index without changelog and serials on loopback: pages in HTML or JSON, over real files in a folder."""
 
 import hashlib
 import html
@@ -22,7 +22,7 @@ Answer = tuple[int, dict[str, str], bytes]
 
 @dataclass
 class Upload:
-    """A file of the index: its bytes, and whether it is yanked, with the reason."""
+    """A file of the index: its content, and the reason if it is yanked."""
 
     content: bytes
     yanked: str | None = None
@@ -30,10 +30,10 @@ class Upload:
 
 @dataclass
 class ServedPages:
-    """The index as it is now. `answers` gives an answer in place of the index's own, by path.
+    """The current index. `answers` may return another response than the index's own, by path.
 
-    Pages can be JSON if it `speaks_json`; they have hashes if it `has_hashes`, md5 alone if these are `weak_hashes`.
-    `requests` are the paths that were requested.
+    If `speaks_json`, pages can be JSON. If `has_hashes`, files have hashes, which are only MD5 with `weak_hashes`.
+    `requests` has the requested paths.
     """
 
     folder: Path
@@ -47,7 +47,7 @@ class ServedPages:
     requests: list[str] = field(default_factory=list)
 
     def wheel(self, name: str, version: str, **options: object) -> str:
-        """Uploads a wheel, also in place of one of the same name; returns its filename."""
+        """Upload a wheel, which may replace one of the same name. Return its filename."""
         return self._upload(name, make_wheel(self._built(), name, version, **options))  # type: ignore[arg-type]
 
     def sdist(self, name: str, version: str, **options: object) -> str:
@@ -62,11 +62,11 @@ class ServedPages:
         return path.name
 
     def shown(self) -> set[tuple[str, bool]]:
-        """The files of all pages as of now: (filename, yanked)."""
+        """Return the files on all current pages: (filename, is yanked)."""
         return {(name, upload.yanked is not None) for files in self.projects.values() for name, upload in files.items()}
 
     def answer(self, path: str, accept: str) -> Answer:
-        """What the index answers to a GET of `path`."""
+        """Return the index's response to a GET of `path`."""
         if (given := self.answers(path)) is not None:
             return given
         parts = [unquote(part) for part in path.strip("/").split("/")]
@@ -112,7 +112,7 @@ class ServedPages:
 
 @contextmanager
 def served_pages(folder: Path) -> Iterator[ServedPages]:
-    """Serves an index until the block ends. Its pages have ETags and answer conditional requests."""
+    """Serve an index until the block ends. Its pages have ETags and answer conditional requests."""
     index = ServedPages(folder)
 
     class Handler(BaseHTTPRequestHandler):
@@ -133,7 +133,7 @@ def served_pages(folder: Path) -> Iterator[ServedPages]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Nothing is printed."""
+            """Print nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     index.url = f"http://127.0.0.1:{server.server_address[1]}/simple/"

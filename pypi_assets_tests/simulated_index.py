@@ -1,4 +1,4 @@
-"""An index in memory for random operations. It records what was true at each serial."""
+"""An in-memory index of one project for random operations. It records what was true at each serial."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,13 +33,13 @@ operation_names = st.sampled_from(
 
 @dataclass
 class SimulatedIndex:
-    """One project, `Demo`. `shown` holds what its page showed after each event, by serial."""
+    """An index of the project `Demo`. `shown` has the files on its page after each event, by serial."""
 
     state: IndexState = field(default_factory=IndexState)
     shown: dict[int, Mapping[str, bool]] = field(default_factory=lambda: {0: {}})
 
     def do(self, kind: str, version: str | None, filename: str | None) -> None:
-        """Does the operation, unless the index refuses it now."""
+        """Apply the operation, unless the index rejects it in its current state."""
         file = None if kind != "add" or filename is None else _stored_file(filename)
         before = self.state.last_serial or 0
         try:
@@ -52,7 +52,7 @@ class SimulatedIndex:
             self.shown[serial] = self._shown_now(serial)
 
     def record_event(self, action: str) -> None:
-        """An event that changes no file, such as those of roles."""
+        """Record an event that changes no file, such as a change of roles."""
         project = self.state.project("Demo")
         if project is not None:
             serial = (self.state.last_serial or 0) + 1
@@ -61,7 +61,9 @@ class SimulatedIndex:
             self.shown[serial] = self.shown[serial - 1]
 
     def _shown_now(self, serial: int) -> Mapping[str, bool]:
-        """What the page shows, at the last of the serials that one operation wrote; before it, what it showed then."""
+        """Return the files on the page at a serial. Of several events in an operation, only the last changes the
+        page.
+        """
         if serial != self.state.last_serial:
             return self.shown[serial - 1]
         project = self.state.project("Demo")
@@ -73,7 +75,7 @@ class SimulatedIndex:
         return list(self.state.changelog)
 
     def page(self, serial: int) -> Sighting:
-        """What a visit saw of the page of `serial`, with the events stored up to there."""
+        """Return the sighting of a visit of the page at `serial`, with the events stored up to that serial."""
         return Sighting(serial, serial, self.shown[serial], is_page=True)
 
 

@@ -1,4 +1,4 @@
-"""Slices of a long table of inputs: each slice is one test, so that parallel workers share the table."""
+"""Split a long table of inputs into slices, one per test, so that parallel workers share the table."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -7,7 +7,7 @@ Row = TypeVar("Row")
 
 
 def slices(rows: Sequence[Row], count: int) -> list[list[Row]]:
-    """Return all rows in `count` lists; neighbours, which tend to cost alike, are in different lists.
+    """Return all rows in `count` lists. Neighbouring rows, which tend to take equally long, are in different lists.
 
     >>> slices("abcde", 2)
     [['a', 'c', 'e'], ['b', 'd']]

@@ -41,11 +41,11 @@ class SmallCatalog:
 
     @property
     def filenames(self) -> list[str]:
-        """All files that were ever added."""
+        """Return all files that were ever added."""
         return list(self._files)
 
     def complete(self, end: int) -> SerialRange:
-        """Allocates the next range and completes it up to `end`."""
+        """Allocate the next range and complete it up to `end`."""
         with self.catalog.write() as connection:
             serials = allocate_range(connection, end, 0.0)
             assert serials is not None
@@ -118,11 +118,11 @@ class SmallCatalog:
             self._log(connection, serial, filename, "add file")
 
     def remove(self, serial: int, *filenames: str) -> None:
-        """Ends the live intervals of the files, as a removal or a quarantine does."""
+        """End the live intervals of the files, as a removal or a quarantine does."""
         self._end(live_intervals, serial, filenames, "remove file")
 
     def show_again(self, serial: int, *filenames: str) -> None:
-        """Makes removed files live again, as clearing a quarantine does."""
+        """Make removed files live again, as clearing a quarantine does."""
         self._begin(live_intervals, serial, filenames, "clear quarantine")
 
     def yank(self, serial: int, filename: str) -> None:
@@ -132,13 +132,13 @@ class SmallCatalog:
         self._end(yanked_intervals, serial, [filename], "unyank release")
 
     def store(self, records: Iterable[DistributionRecord]) -> None:
-        """Stores these records as reads of their files, in one transaction."""
+        """Store these records as reads of their files, in one transaction."""
         reads = [FinishedRead(self._files[record.filename], ReadOutcome.DATA, record) for record in records]
         with self.catalog.write() as connection:
             store_reads(connection, reads, 0.0)
 
     def read(self, filename: str, modules: tuple[str, ...] | None, requires_dist: tuple[str, ...] | None) -> int:
-        """Reads the file after its change was logged. Returns the serial that the read is published at."""
+        """Read the file after its change was logged. Return the serial at which the read is published."""
         record = DistributionRecord(
             filename,
             DistributionKind.SDIST,
@@ -155,7 +155,7 @@ class SmallCatalog:
             return int(connection.scalar(logged) or 0)
 
     def reprocess(self, filename: str, modules: tuple[str, ...] | None, requires_dist: tuple[str, ...] | None) -> None:
-        """Replaces what was read of the file. That is no change, and nothing is logged."""
+        """Replace the data read from the file. This is not a change, and nothing is logged."""
         with self.catalog.write() as connection:
             connection.execute(
                 update(distribution_data)
@@ -183,7 +183,7 @@ class SmallCatalog:
 
 
 def _entry_points(modules: tuple[str, ...] | None) -> dict[str, dict[str, str]]:
-    """Each module is also installed as a command of its name."""
+    """Return console scripts: a command for each module, with the module's name."""
     return {"console_scripts": {module: f"{module}:main" for module in modules}} if modules else {}
 
 
@@ -216,7 +216,7 @@ def _lists(
 
 
 def small_catalog(folder: Path, url: str | None = None, clock: Callable[[], float] = time.time) -> SmallCatalog:
-    """Creates an empty catalog below `folder`, or in the database at `url`; `.catalog.close()` closes it."""
+    """Create an empty catalog below `folder`, or in the database at `url`. `.catalog.close()` closes it."""
     catalog = open_catalog(url or sqlite_database(folder / "catalog.sqlite"), clock)
     with catalog.write() as connection:
         connection.execute(
@@ -233,7 +233,7 @@ def small_catalog(folder: Path, url: str | None = None, clock: Callable[[], floa
 
 
 def continued(catalog: Catalog) -> SmallCatalog:
-    """Wraps a catalog that `small_catalog` created and that already has files."""
+    """Wrap a catalog that `small_catalog` created and that already has files."""
     with catalog.read() as connection:
         ids = [connection.scalar(select(func.max(table.c.id))) or 0 for table in (projects, releases, distributions)]
         files = connection.execute(select(distributions.c.filename, distributions.c.id))

@@ -1,8 +1,9 @@
-"""Chooses the tests of a run: `--tier=quick` takes those that are quick, and a share of the others.
+"""Select the tests of a run: `--tier=quick` runs all quick tests and a share of the others.
 
-A test that takes long is marked `nightly`; in `crawl/`, so is each test on PostgreSQL whose twin runs on SQLite. Of
-these, a quick run takes one in SHARE, drawn by the hash of the test's name and the commit, so that another commit draws
-others; and all of the packages that the working tree changes. Without the option, and by `make nightly`, all are taken.
+Slow tests are marked `nightly`. In `crawl/`, each test on PostgreSQL that also runs on SQLite counts as nightly. A
+quick run takes one in SHARE of the nightly tests, drawn by the hash of the test's name and the commit, so that each
+commit draws different tests. It also takes all nightly tests of packages that the working tree changes. Without the
+option, and in `make nightly`, all tests run.
 """
 
 import hashlib
@@ -16,7 +17,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SHARE = 12
 TOP = "."
-"""What the modules at the top of a package tree are in."""
+"""The package of modules at the top of a package tree."""
 
 _PRODUCT, _TESTS = "pypi_assets", "pypi_assets_tests"
 _TWINS = "crawl"
@@ -24,16 +25,16 @@ _TWINS = "crawl"
 
 @dataclass(frozen=True)
 class Draw:
-    """What decides which nightly tests a quick run takes."""
+    """The state of the checkout that decides which nightly tests a quick run takes."""
 
     commit: str
     base: str
-    """What the working tree is compared with: a name or a commit; empty if there is no history."""
+    """The name or commit that the working tree is compared with. Empty if there is no history."""
     changed: frozenset[str]
-    """The packages that differ from it: `crawl`, `defs`; TOP for modules at the top."""
+    """The packages that differ from `base`, such as `crawl` and `defs`. TOP stands for modules at the top."""
 
     def takes(self, group: str) -> bool:
-        """Return whether to run a test, given without its parameters, as `crawl/test_kill.py::test_x`."""
+        """Return whether to run a nightly test, given without its parameters, as `crawl/test_kill.py::test_x`."""
         return package_of(group) in self.changed or _number(group, self.commit) % SHARE == 0
 
     def __str__(self) -> str:
@@ -50,9 +51,9 @@ def package_of(path: str) -> str:
 
 
 def changed_packages(paths: Iterable[str]) -> frozenset[str]:
-    """Return the packages of changed files: {"crawl"} of ["pypi_assets/crawl/x.py", "README.md"].
+    """Return the packages of changed files: {"crawl"} for ["pypi_assets/crawl/x.py", "README.md"].
 
-    Helpers of tests belong to no package: what a change of them breaks shows in quick tests too.
+    Test helpers belong to no package, because quick tests also fail if a change of them breaks something.
     """
     split = [path.partition("/") for path in paths]
     return frozenset(
@@ -63,11 +64,11 @@ def changed_packages(paths: Iterable[str]) -> frozenset[str]:
 
 
 def draw(root: Path = ROOT) -> Draw:
-    """Return what the state of the checkout draws. Elsewhere than in a checkout, the empty commit draws."""
+    """Return the draw for the state of the checkout. Outside a checkout, the commit is empty."""
     commit = _git(root, "rev-parse", "HEAD")
     base = _git(root, "merge-base", "HEAD", "origin/main")
     name = "origin/main"
-    if base in {"", commit}:  # on main itself, the last commit is what is new
+    if base in {"", commit}:  # on main itself, only the last commit is new
         base = name = "HEAD~1" if _git(root, "rev-parse", "--verify", "HEAD~1") else ""
     paths = _git(root, "diff", "--name-only", base).splitlines() if base else []
     paths += _git(root, "ls-files", "--others", "--exclude-standard").splitlines()
@@ -86,7 +87,7 @@ def group_of(item: pytest.Item) -> str | None:
 
 
 def choose(items: Collection[pytest.Item], drawn: Draw) -> tuple[list[pytest.Item], list[pytest.Item], set[str]]:
-    """Return the tests to run, the tests to deselect, and the nightly groups that are taken."""
+    """Return the tests to run, the tests to deselect, and the selected nightly groups."""
     groups = {item: group_of(item) for item in items}
     taken = {group for group in groups.values() if group is not None and drawn.takes(group)}
     selected = [item for item, group in groups.items() if group is None or group in taken]
@@ -94,7 +95,9 @@ def choose(items: Collection[pytest.Item], drawn: Draw) -> tuple[list[pytest.Ite
 
 
 def order(items: list[pytest.Item], workers: int) -> None:
-    """Put the nightly tests where each worker begins: a worker gets one part of the list, and the others' rest."""
+    """Sort the tests so that each worker begins with nightly tests. A worker gets one part of the list, and later takes
+    from the parts of the others.
+    """
     nightly = [item for item in items if group_of(item) is not None]
     quick = [item for item in items if group_of(item) is None]
     ends = [len(quick) * number // workers for number in range(workers + 1)]

@@ -1,5 +1,7 @@
-"""Watches that nobody waits for a network within a transaction: its locks, and on SQLite the one write lock, would last
-as long as a server likes."""
+"""Detect HTTP requests that are sent within a transaction.
+
+Such a transaction would hold its locks, on SQLite the single write lock, for as long as a server takes to respond.
+"""
 
 import threading
 import traceback
@@ -13,14 +15,14 @@ from urllib3 import HTTPConnectionPool
 
 
 class WaitingTransactions:
-    """The requests that were sent by threads with an open transaction, and from where."""
+    """The requests that were sent by threads with an open transaction, with the calling functions."""
 
     def __init__(self) -> None:
         self.requests: list[str] = []
         self._thread = threading.local()
 
     def forget(self) -> None:
-        """Begins again; a transaction of this thread whose end was interrupted counts no more."""
+        """Reset the recorded requests, and the state of a transaction of this thread whose end was interrupted."""
         self.requests.clear()
         self._thread.open = 0
 
@@ -39,7 +41,7 @@ class WaitingTransactions:
 
 @contextmanager
 def watched_transactions() -> Iterator[WaitingTransactions]:
-    """Watches all threads of this process until the block ends."""
+    """Watch all threads of this process until the block ends."""
     waiting = WaitingTransactions()
     original = HTTPConnectionPool.urlopen
 

@@ -1,7 +1,7 @@
-"""Workers on one catalog that run one at a time, in a drawn order, and that can be killed at any step.
+"""Run workers on one catalog one at a time, in a drawn order. Each can be killed at any step.
 
-A step ends before each transaction and after each commit. So the same draws lead to the same result, however busy the
-machine is. A killed worker never touches the catalog again, like a process that is gone.
+A step ends before each transaction and after each commit, so the same draws lead to the same result, however busy the
+machine is. A killed worker never touches the catalog again, like a terminated process.
 """
 
 import threading
@@ -16,7 +16,9 @@ from pypi_assets_tests.kills import KilledError
 
 
 class Worker:
-    """Does `work` in its own thread, one step at a time; is killed after `lifetime` steps unless that is None."""
+    """A worker that does `work` in a thread, one step at a time. If `lifetime` is given, it is killed after that
+    many.
+    """
 
     def __init__(self, work: Callable[["Worker"], object], lifetime: int | None) -> None:
         self._work = work
@@ -35,17 +37,17 @@ class Worker:
         self._has_stopped.acquire()
 
     def go_on(self) -> None:
-        """Lets the worker do one step; returns when it is done."""
+        """Let the worker do one step, and wait for it."""
         self._may_go.release()
         self._has_stopped.acquire()
 
     def go_on_alone(self) -> None:
-        """Lets the worker do all its steps, since it is the last; returns when it has ended."""
+        """Let the last worker do all its remaining steps, and wait until it has ended."""
         self._is_alone = True
         self.go_on()
 
     def step(self) -> None:
-        """Called by the work, in any of its threads, wherever another worker can run in between."""
+        """End a step. The work calls this, in any of its threads, whenever another worker can run."""
         with self._one_at_a_time:
             if not (self.is_dead or self._is_alone):
                 self._has_stopped.release()
@@ -60,7 +62,7 @@ class Worker:
         try:
             self.step()
             self._work(self)
-        except BaseException as error:  # noqa: BLE001 - it is raised again in the thread that waits
+        except BaseException as error:  # noqa: BLE001 - it is raised again in the waiting thread
             self.error = error
         self.has_ended = True
         self._has_stopped.release()
@@ -68,7 +70,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class SteppedCatalog(Catalog):
-    """A catalog as one worker uses it."""
+    """A catalog as used by one worker."""
 
     step: Callable[[], None] = lambda: None
 
@@ -87,9 +89,9 @@ class SteppedCatalog(Catalog):
 
 
 def run_in_step(workers: Sequence[Worker], order: Sequence[int], expected: tuple[type[Exception], ...] = ()) -> None:
-    """Runs all workers to their ends: `order` picks the next one; when it is used up they take turns.
+    """Run all workers until they end. `order` selects the next worker; when it is exhausted, they take turns.
 
-    Raises the error that ended a worker, unless the worker was killed or the error is `expected`.
+    Raise the error that ended a worker, unless the worker was killed or the error is `expected`.
     """
     for worker in workers:
         worker.start()
