@@ -26,7 +26,7 @@ LARGEST = 8_000_000
 
 @pytest.fixture(scope="session")
 def wheels() -> dict[str, Path]:
-    """More than 200 real wheels, by their names."""
+    """Return more than 200 real wheels, by filename."""
     paths = sorted(path for part in ("closure", "pairs") for path in (CORPORA / part).glob("*.whl"))
     found = {path.name: path for path in paths if path.stat().st_size < LARGEST}
     if len(found) <= 200:
@@ -36,20 +36,20 @@ def wheels() -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    """A PostgreSQL server for each worker, since deployments name their databases alike."""
+    """Start a PostgreSQL server for each worker, because all deployments use the same database names."""
     with running_server(f"postgres-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}") as url:
         yield url
 
 
 @pytest.fixture
 def index_faults() -> Faults | None:
-    """What the index does to its requests; tests of faults have their own."""
+    """Return the faults of the index. Tests of faults override this fixture."""
     return None
 
 
 @pytest.fixture
 def address() -> str:
-    """Where the index, the store and Redis are; tests with another machine have their own."""
+    """Return the address of the index, the store and Redis. Tests with a second machine override this fixture."""
     return LOOPBACK
 
 
@@ -57,8 +57,11 @@ def address() -> str:
 def deploy(
     tmp_path: Path, postgres_url: str, index_faults: Faults | None, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., Deployment]]:
-    """Starts the services of the Compose files that it is given, over an empty store, two empty databases and the index
-    of `tmp_path / "index"`; keyword arguments replace variables of the services."""
+    """Return a function that starts the services of the given Compose files.
+
+    They begin with an empty store, two empty databases and the index of `tmp_path / "index"`. Keyword arguments replace
+    variables of the services.
+    """
     clear_settings(monkeypatch)
     with ExitStack() as on_end:
         index_url = on_end.enter_context(running(tmp_path / "index", host=address, faults=index_faults))
@@ -66,7 +69,7 @@ def deploy(
         environment = local_environment(index_url, postgres_url, secrets, address)
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret(environment, "aws_secret_access_key"))
         for name, value in environment.items():
-            monkeypatch.setenv(name, value)  # for reading the store from this process
+            monkeypatch.setenv(name, value)  # the test process reads the store too
         monkeypatch.setenv("PYPI_ASSETS_HOME", str(tmp_path / "reader"))
 
         def start(*files: str, **variables: str) -> Deployment:

@@ -1,4 +1,4 @@
-"""The services of deploy/compose.yaml as processes of this machine, with the same commands and the same files."""
+"""Run the services of deploy/compose.yaml as processes on this machine, with the same commands and files."""
 
 import os
 import re
@@ -25,7 +25,7 @@ VARIABLE_PREFIXES = ("PYPI_ASSETS_", "DAGSTER_", "AWS_", "CELERY_", "RCLONE_", "
 START_WITHIN_S = 120
 LOOPBACK = "127.0.0.1"
 ENTRY_POINTS = {"redis": [], "s3": [str(DEPLOY / "with_secrets"), "rclone"]}
-"""Of the services that are not of our image; its own commands are links to `with_secrets`."""
+"""Entry points of the services with foreign images. Commands of our image are links to `with_secrets`."""
 LISTENS = {
     "redis": "REDIS_PORT",
     "s3": "S3_ADDRESS",
@@ -35,11 +35,11 @@ LISTENS = {
     "metrics": "METRICS_PORT",
     "worker": None,
 }
-"""The services but PostgreSQL, in order, and the variable with the address of each."""
+"""All services except PostgreSQL, in starting order, and the variable with the address of each."""
 
 OURS = [str(DEPLOY / "with_secrets")]
 IMAGE = os.environ.get("DEPLOY_IMAGE")
-"""The root of an image's file system, from which our services are started; None: from this checkout."""
+"""The root of an image's file system from which our services are started, or None for this checkout."""
 _IN_IMAGE = """
 set -e
 mount -t tmpfs none /mnt
@@ -59,7 +59,7 @@ def _put_in(text: str, values: Mapping[str, str]) -> str:
 
 
 def read_environment(path: Path, others: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The variables of an environment file, as Compose and a shell read it; those of `others` take precedence."""
+    """Return the variables of an environment file, as Compose and a shell read it. `others` take precedence."""
     values: dict[str, str] = {}
     for line in path.read_text().splitlines():
         if line and not line.startswith("#"):
@@ -69,10 +69,10 @@ def read_environment(path: Path, others: Mapping[str, str] | None = None) -> dic
 
 
 def local_environment(index_url: str, postgres_url: str, secrets: Path, address: str = LOOPBACK) -> dict[str, str]:
-    """The variables of `env.example`, for an index and a PostgreSQL server of this machine, on free ports.
+    """Return the variables of `env.example`, for an index and a PostgreSQL server on this machine, with free ports.
 
-    At `address` are the store and Redis, which workers on other machines use. `make_secrets` makes the folder
-    `secrets`, except for the URLs of those databases.
+    The store and Redis listen at `address`, where workers on other machines reach them. The folder `secrets` is written
+    by `make_secrets`, except for the URLs of the databases.
     """
     s3, code, webserver, metrics, redis = free_ports(5)
     secrets.mkdir(parents=True)
@@ -104,12 +104,12 @@ def local_environment(index_url: str, postgres_url: str, secrets: Path, address:
 
 
 def secret(environment: Mapping[str, str], name: str) -> str:
-    """The content of a file of the folder of secrets."""
+    """Return the content of a file in the folder of secrets."""
     return Path(environment["SECRETS_DIR"], name).read_text()
 
 
 def compose_services(environment: Mapping[str, str], *paths: Path) -> dict[str, Any]:
-    """The services of Compose files, of which later ones go over earlier ones, with the variables in their commands."""
+    """Return the services of Compose files, with variables replaced in commands. Later files override earlier ones."""
     services: dict[str, Any] = {}
     for path in paths:
         for name, service in yaml.safe_load(path.read_text())["services"].items():
@@ -120,20 +120,20 @@ def compose_services(environment: Mapping[str, str], *paths: Path) -> dict[str, 
 
 
 def instance_file(launcher: Path | str = "run_launcher.yaml") -> str:
-    """Dagster's instance with one of the launchers, joined as the image joins them."""
+    """Return the configuration of Dagster's instance with one of the launchers, joined as in the image."""
     return (DEPLOY / "dagster.yaml").read_text() + (DEPLOY / launcher).read_text()
 
 
 @dataclass(frozen=True)
 class Network:
-    """A network namespace. A command after `enter` is run in it, and reaches this machine at `address` alone."""
+    """A network namespace. A command after `enter` runs in it, and reaches this machine only at `address`."""
 
     enter: Sequence[str]
     address: str
 
 
 def _delete_abandoned_networks() -> None:
-    """Deletes the network namespaces of tests that were killed."""
+    """Delete the network namespaces of tests that were killed."""
     listed = subprocess.run(["ip", "netns", "list"], check=False, capture_output=True, text=True).stdout
     for name in re.findall(r"^elsewhere\d+", listed, re.MULTILINE):
         if not Path("/proc", name.removeprefix("elsewhere")).exists():
@@ -142,9 +142,9 @@ def _delete_abandoned_networks() -> None:
 
 @contextmanager
 def own_network() -> Iterator[Network | None]:
-    """A network namespace that is joined to this machine by one cable; None where this process may not create one."""
+    """Create a network namespace with one link to this machine. Yield None if this process may not create one."""
     name = f"elsewhere{os.getpid()}"
-    # no two of them have the same address: a second cable with it would take what is meant for the first
+    # the addresses must be unique: a second link with the same address would receive the packets of the first
     third, fourth = divmod(os.getpid() % (256 * 64), 64)
     here, there = f"10.231.{third}.{4 * fourth + 1}", f"10.231.{third}.{4 * fourth + 2}"
     within = ("ip", "netns", "exec", name)
@@ -171,9 +171,9 @@ def own_network() -> Iterator[Network | None]:
 
 @dataclass
 class Deployment:
-    """The services of Compose files but PostgreSQL, with the variables of `environment`.
+    """The services of Compose files except PostgreSQL, with the variables of `environment`.
 
-    To all of them, `root` is what the root of its file system is to a container. Their output is in `logs`.
+    `root` stands for the root of a container's file system. Output is written to `logs`.
     """
 
     root: Path
@@ -196,12 +196,12 @@ class Deployment:
 
     @property
     def home(self) -> Path:
-        """Where the image has Dagster's files, and its processes begin."""
+        """The folder of Dagster's files in the image, which is the working directory of its processes."""
         return self._within("/var/lib/pypi-assets")
 
     @property
     def bucket(self) -> Path:
-        """Where the volume `store` is mounted."""
+        """The folder at which the volume `store` is mounted."""
         return self._within(f"/srv/buckets/{self.environment['DAGSTER_S3_BUCKET']}")
 
     @property
@@ -209,7 +209,7 @@ class Deployment:
         return f"http://{LOOPBACK}:{self.environment['DAGSTER_WEBSERVER_PORT']}/graphql"
 
     def start(self, *names: str) -> None:
-        """Starts those that are named, or all that are not running, in the order in which they wait for each other."""
+        """Start the named services, or all that are not running, in the order of their dependencies."""
         for name, listens in LISTENS.items():
             if name in (names or self.services) and name not in self.running:
                 self._start(name, name)
@@ -217,18 +217,20 @@ class Deployment:
                     self._await_port(name, self.environment[listens])
 
     def start_another(self, name: str, called: str, network: Network | None = None, *options: str) -> None:
-        """Starts one more of a service, as `--scale` does; in a network of its own, as on another machine. `options`
-        come after those of its command."""
+        """Start another instance of a service, as `--scale` does. With a `network`, it runs as on another machine.
+
+        `options` are appended to its command.
+        """
         self._start(name, called, network, options)
 
     def kill(self, called: str) -> None:
-        """Kills a service and all that it has started, at once."""
+        """Kill a service and all its child processes immediately."""
         killed = self.running.pop(called)
         os.killpg(killed.pid, signal.SIGKILL)
         killed.wait()
 
     def kill_runs(self) -> int:
-        """kill -9 of the process of each run, and how many these were; what they have started, they leave behind."""
+        """Kill the process of each run with SIGKILL, but not its child processes. Return the number of killed runs."""
         of_code = psutil.Process(self.running["code"].pid).children()
         of_runs = [one for one in of_code if "spawn_main" in " ".join(one.cmdline())]
         for one in of_runs:
@@ -236,7 +238,7 @@ class Deployment:
         return len(of_runs)
 
     def stop(self) -> None:
-        """Ends all, with the runs that they have started, and returns when they are gone."""
+        """Stop all services and the runs that they started, and wait until they have ended."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             for process in self.running.values():
                 with suppress(ProcessLookupError):
@@ -247,7 +249,7 @@ class Deployment:
         self.running.clear()
 
     def run(self, *command: str) -> str:
-        """What `docker compose run` prints: a command in the environment of the services."""
+        """Run a command in the environment of the services, as `docker compose run` does, and return its output."""
         done = subprocess.run(
             self._of_image(command), cwd=self.home, env=self.variables, stdout=subprocess.PIPE, check=True
         )
@@ -257,7 +259,7 @@ class Deployment:
         return (self.root / "logs" / name).read_text(errors="replace")
 
     def last_logs(self) -> str:
-        """The end of each process's output."""
+        """Return the end of each process's output."""
         return "\n".join(f"--- {log.name}\n{self.log_of(log.name)[-2000:]}" for log in (self.root / "logs").iterdir())
 
     def _of_image(self, command: Sequence[str]) -> list[str]:
@@ -296,7 +298,7 @@ class Deployment:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of this machine on which no process listens."""
+    """Return ports of this machine on which no process listens."""
     with ExitStack() as opened:
         probes = [opened.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:
@@ -310,14 +312,16 @@ def free_port() -> int:
 
 
 def in_image(image: str, command: Sequence[str]) -> list[str]:
-    """Runs a command in the file system of an image, which it cannot change, with the folders for temporary files of
-    this machine; the network is this machine's too. Takes root."""
+    """Return a command that runs in the read-only file system of an image. This requires root.
+
+    It shares this machine's network and folders for temporary files.
+    """
     return ["unshare", "--mount", "sh", "-c", _IN_IMAGE, "sh", image, *command]
 
 
 @contextmanager
 def own_disk(folder: Path, size_bytes: int) -> Iterator[bool]:
-    """Make the folder, with a file system of its own; yield whether this process may mount one."""
+    """Make the folder, with a separate small file system. Yield whether this process may mount one."""
     folder.mkdir(parents=True)
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size_bytes}", "tmpfs", str(folder)]
     if os.geteuid() or subprocess.run(mount, check=False, capture_output=True).returncode:
@@ -330,7 +334,7 @@ def own_disk(folder: Path, size_bytes: int) -> Iterator[bool]:
 
 
 def fill_disk(folder: Path) -> Path:
-    """Write a file that takes all that is left, and return its path."""
+    """Write a file that takes all free space, and return its path."""
     path = folder / "filling"
     with path.open("wb", buffering=0) as file:
         for size in (1024**2, 4096):

@@ -1,7 +1,7 @@
-"""Dagster's UI over an index with hostile texts, in a real browser: it requests nothing but this machine, and no script
-of them runs.
+"""Dagster's UI over an index with hostile texts, in a real browser: it requests only this machine, and runs no script
+of the texts.
 
-Needs selenium, chromium and chromedriver. With SCREENS, a folder, a picture of each page is left there.
+Needs selenium, chromium and chromedriver. If SCREENS names a folder, a picture of each page is saved there.
 """
 
 import json
@@ -34,16 +34,16 @@ return [...document.querySelectorAll('[src], [srcset], [poster], [background], a
     .filter(one => !one.matches('a') || /^\\s*(javascript|data|vbscript):/i.test(one.getAttribute('href')))
     .map(one => one.outerHTML).filter(html => html.includes(arguments[0]));
 """
-"""Elements that fetch or run what a hostile text names. Links of the logs lead where they show: SECURITY.md."""
+"""Elements that fetch or run content named by a hostile text. Links in logs show their URLs: see SECURITY.md."""
 SHOW_MARKDOWN = """
 const buttons = [...document.querySelectorAll('*')]
     .filter(one => !one.children.length && one.textContent.trim() == '[Show Markdown]');
 buttons[arguments[0]]?.click();
 return buttons.length;
 """
-"""Opens one of the dialogs with Markdown, and returns how many there are."""
+"""Opens one of the dialogs with Markdown, and returns their number."""
 QUIET_S = 1.0
-"""A page is whole once it has requested nothing for so long."""
+"""A page is complete when it has sent no request for this many seconds."""
 PATIENCE_S = 60
 
 
@@ -56,12 +56,12 @@ class Browser:
     errors: list[str] = field(default_factory=list)
 
     def open(self, url: str) -> str:
-        """The text of the page, once it is whole."""
+        """Return the text of the page, once it is complete."""
         self.driver.get(url)
         return self.settled()
 
     def dialogs(self) -> Iterator[str]:
-        """The text of the page with each dialog of Markdown that it has."""
+        """Return the text of the page with each of its Markdown dialogs opened."""
         for number in range(self.driver.execute_script(SHOW_MARKDOWN, -1)):
             self.driver.execute_script(SHOW_MARKDOWN, number)
             yield self.settled()
@@ -84,7 +84,7 @@ class Browser:
 
     @property
     def elsewhere(self) -> list[str]:
-        """What was requested of other machines."""
+        """Return the requests to other machines."""
         parts = [(url, urlsplit(url)) for url in sorted(self.requested)]
         return [url for url, each in parts if each.scheme not in {"data", "blob"} and each.hostname != "127.0.0.1"]
 
@@ -95,7 +95,7 @@ def opened_browser() -> Iterator[Browser]:
     options = webdriver.ChromeOptions()
     for option in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server"):
         options.add_argument(option)
-    options.add_argument("--window-size=1600,6000")  # or a log has only the rows in sight
+    options.add_argument("--window-size=1600,6000")  # otherwise, a log contains only its visible rows
     options.set_capability("goog:loggingPrefs", {"performance": "ALL"})
     options.binary_location = CHROMIUM
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
@@ -107,7 +107,7 @@ def opened_browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def dagster(tmp_path: Path) -> Iterator[ServedDagster]:
-    """Dagster after all its jobs have run over a hostile index, which only fails by now."""
+    """Run Dagster after all jobs have run over a hostile index, which by then returns only errors."""
     folder = tmp_path / "dagster"
     folder.mkdir()
     with served_index(tmp_path / "served") as index:
@@ -129,7 +129,7 @@ def dagster(tmp_path: Path) -> Iterator[ServedDagster]:
 
 
 def pages(dagster: ServedDagster) -> Iterator[str]:
-    """The addresses of each run, check and sensor, and of the events of each asset."""
+    """Return the URLs of each run, check and sensor, and of the events of each asset."""
     found = dagster.query(
         "{runsOrError {... on Runs {results {runId}}}"
         " assetNodes {assetKey {path} assetChecksOrError {... on AssetChecks {checks {name}}}}"
@@ -149,14 +149,14 @@ def pages(dagster: ServedDagster) -> Iterator[str]:
 
 
 def has_ticks(dagster: ServedDagster) -> bool | None:
-    """Whether a sensor has ticked; None where not yet."""
+    """Return True if a sensor has ticked, and None until then."""
     found = dagster.query("{instigationStatesOrError: repositoriesOrError {... on RepositoryConnection {nodes"
                           " {sensors {sensorState {ticks(limit: 1) {status skipReason}}}}}}}")  # fmt: skip
     nodes = found["instigationStatesOrError"]["nodes"]
     return any(sensor["sensorState"]["ticks"] for node in nodes for sensor in node["sensors"]) or None
 
 
-def test_no_page_of_dagster_requests_what_an_index_names(dagster: ServedDagster) -> None:
+def test_dagster_pages_send_no_request_to_other_hosts(dagster: ServedDagster) -> None:
     dagster.until(lambda: has_ticks(dagster), 120)
     shown, live = 0, []
     screens = Path(os.environ["SCREENS"]) if "SCREENS" in os.environ else None

@@ -1,5 +1,7 @@
-"""Runs on workers of Celery, over a real Redis: a full crawl that they share ends exact, though one of them is killed
-with all that it was at. The other one is in a network of its own, where Linux lets the tests make one."""
+"""Celery workers over a real Redis share a full crawl, whose result is exact although one worker is killed at work.
+
+The second worker runs in a separate network namespace, if Linux allows the tests to create one.
+"""
 
 import json
 import sys
@@ -21,14 +23,14 @@ pytestmark = pytest.mark.deploy
 CRAWL = ("crawled_projects", "crawled_distribution_data")
 WORKERS = 2
 PROJECTS = 20
-"""Of each scope."""
+"""The number of projects in each scope."""
 AT_ONCE = 2
-"""How many runs each of them takes."""
+"""The number of runs that each worker executes at the same time."""
 
 
 @pytest.fixture
 def elsewhere() -> Iterator[Network | None]:
-    """The network of another machine, where this one can have it."""
+    """Create the network of another machine, if this process may."""
     with own_network() as network:
         yield network
 
@@ -39,21 +41,21 @@ def address(elsewhere: Network | None) -> str:
 
 
 def reads(deployment: Deployment) -> int:
-    """How many distributions were read so far."""
+    """Return the number of distributions read so far."""
     with psycopg.connect(secret(deployment.environment, "database_url")) as connection:
         [count] = connection.execute("SELECT count(*) FROM read_attempts").fetchone() or [0]
         return int(count)
 
 
 def is_reading(deployment: Deployment, worker: str) -> bool:
-    """Whether a run of shards is under way on that worker, whose log names it, and something was read."""
+    """Check whether the worker's log has a run of shards that is in progress, and something was read."""
     under_way = [run["runId"] for run in run_details(deployment, "STARTED") if run["jobName"] == "__ASSET_JOB"]
     log = deployment.log_of(worker)
     return reads(deployment) > 0 and any(run in log for run in under_way)
 
 
 @pytest.mark.nightly
-def test_a_full_crawl_that_workers_share_ends_exact_though_one_is_killed(
+def test_full_crawl_shared_by_workers_is_exact_after_one_is_killed(
     deploy: Callable[..., Deployment], wheels: dict[str, Path], elsewhere: Network | None, tmp_path: Path
 ):
     history = History(tmp_path / "index")
@@ -64,7 +66,7 @@ def test_a_full_crawl_that_workers_share_ends_exact_though_one_is_killed(
     deployment = deploy(
         "compose.yaml",
         "compose.celery.yaml",
-        PYPI_ASSETS_REQUESTS_PER_SECOND="8",  # so that there is a mid-run
+        PYPI_ASSETS_REQUESTS_PER_SECOND="8",  # slow enough to kill a worker in the middle of a run
         CELERY_RUNS_AT_ONCE=str(AT_ONCE),
     )
     deployment.start_another("worker", "another worker", elsewhere)
@@ -78,7 +80,7 @@ def test_a_full_crawl_that_workers_share_ends_exact_though_one_is_killed(
     killed = time.monotonic()
     assert reads(deployment) < len(wheels)
 
-    until(deployment, lambda: providers("yaml") and filenames("requests"))  # by the sensors
+    until(deployment, lambda: providers("yaml") and filenames("requests"))  # the sensors start these runs
     sys.stdout.write(f"kill -9 of a worker: all was known after {time.monotonic() - killed:.0f} s\n")
     assert {project: filenames(project) for project in expected} == expected
     status = json.loads(deployment.run("pypi-assets", "status", "--json"))
@@ -90,12 +92,12 @@ def test_a_full_crawl_that_workers_share_ends_exact_though_one_is_killed(
 
 
 def states(deployment: Deployment) -> dict[str, str]:
-    """The state of each scope."""
+    """Return the state of each scope."""
     return {one["scope"]: one["state"] for one in json.loads(deployment.run("pypi-assets", "scope", "list", "--json"))}
 
 
 @pytest.mark.nightly
-def test_workers_take_the_scopes_of_their_tags_and_a_killed_one_loses_nothing(
+def test_workers_run_the_scopes_of_their_tags_and_recover_from_a_kill(
     deploy: Callable[..., Deployment], tmp_path: Path
 ):
     history = History(tmp_path / "index")
@@ -107,7 +109,7 @@ def test_workers_take_the_scopes_of_their_tags_and_a_killed_one_loses_nothing(
     deployment = deploy(
         "compose.yaml",
         "compose.celery.yaml",
-        PYPI_ASSETS_REQUESTS_PER_SECOND="4",  # so that there is a mid-run
+        PYPI_ASSETS_REQUESTS_PER_SECOND="4",  # slow enough to kill a worker in the middle of a run
         CELERY_RUNS_AT_ONCE="1",
     )
     for tag in ("right", "left"):

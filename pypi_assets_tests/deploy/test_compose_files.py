@@ -1,7 +1,7 @@
-"""`docker compose up` takes the files of deploy/ as they are, once `make_secrets` has run.
+"""`docker compose up` accepts the files of deploy/ once `make_secrets` has run.
 
-That is tested without an engine: `data/compose-spec.json` is the schema of the Compose specification, and
-`docker-compose config` merges files and puts in variables.
+This is tested without a container engine: `data/compose-spec.json` is the schema of the Compose specification, and
+`docker-compose config` merges files and replaces variables.
 """
 
 import json
@@ -27,7 +27,7 @@ needs_compose = pytest.mark.skipif(
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A copy of deploy/ in which `make_secrets` has run, and nothing else."""
+    """Copy deploy/ and run `make_secrets` in the copy."""
     copy = tmp_path / "checkout" / "deploy"
     shutil.copytree(DEPLOY, copy, ignore=shutil.ignore_patterns(".env", "secrets", "certificates"))
     assert make_secrets(copy, "me@example.org").returncode == 0
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def config(folder: Path, *files: str) -> "subprocess.CompletedProcess[str]":
-    """Run `docker-compose config`, which is an older program on Debian 12: it does not know the key `name`."""
+    """Run `docker-compose config`. On Debian 12, it is an old program that does not know the key `name`."""
     version = subprocess.check_output(["docker-compose", "version", "--short"], text=True)
     if version.removeprefix("v").startswith("1."):
         text = (folder / "compose.yaml").read_text()
@@ -61,7 +61,7 @@ def test_compose_files_follow_the_specification():
         assert not validator.is_valid(content)
 
 
-def test_one_service_builds_the_image_and_none_pulls_it():
+def test_image_is_built_by_one_service_and_pulled_by_none():
     services = [
         (name, service)
         for file in COMPOSE
@@ -117,7 +117,7 @@ def test_compose_adds_the_secrets_of_celery_to_those_of_each_service(folder: Pat
 
 @pytest.mark.deploy
 @needs_compose
-def test_without_an_environment_compose_names_the_command_that_makes_it(folder: Path):
+def test_compose_without_environment_file_names_make_secrets(folder: Path):
     (folder / ".env").unlink()
     done = config(folder, COMPOSE[0])
     assert done.returncode != 0

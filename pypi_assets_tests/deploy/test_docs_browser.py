@@ -1,4 +1,4 @@
-"""The page of the API in a real browser: an operation is tried, and nothing is loaded from elsewhere.
+"""The API page in a real browser: an operation can be tried, and all resources are from this service.
 
 Needs the same programs as `test_pages_browser.py`.
 """
@@ -24,7 +24,7 @@ VIOLATIONS = """
 const done = arguments[0];
 axe.run({exclude: ["#api"]}).then(found => done(found.violations.map(one => one.id)));
 """
-"""Of the page around Swagger UI, whose own elements are not ours to change."""
+"""Violations on the page around Swagger UI, whose own elements we cannot change."""
 
 
 def open_page(client: Client, driver: Any, anchor: str = "") -> None:
@@ -34,11 +34,11 @@ def open_page(client: Client, driver: Any, anchor: str = "") -> None:
 
 
 def logged(driver: Any) -> list[str]:
-    """Return what the browser has reported: errors, and breaches of the page's policy."""
+    """Return the errors that the browser has logged, and violations of the page's content security policy."""
     return [one["message"] for one in driver.get_log("browser")]
 
 
-def test_an_operation_is_tried_and_shows_its_answer(client: Client, driver: Any) -> None:
+def test_tried_operation_shows_its_response(client: Client, driver: Any) -> None:
     open_page(client, driver)
     expected = client.get("/v1/modules/yaml").json()
     block = "[id^=operations-lookup][id*='modules'] "
@@ -52,7 +52,7 @@ def test_an_operation_is_tried_and_shows_its_answer(client: Client, driver: Any)
     assert logged(driver) == []
 
 
-def test_all_that_is_loaded_is_of_this_service(client: Client, driver: Any) -> None:
+def test_page_loads_only_resources_of_this_service(client: Client, driver: Any) -> None:
     driver.get_log("performance")
     open_page(client, driver)
     messages = [json.loads(one["message"])["message"] for one in driver.get_log("performance")]
@@ -63,7 +63,7 @@ def test_all_that_is_loaded_is_of_this_service(client: Client, driver: Any) -> N
     assert logged(driver) == []
 
 
-def test_a_problem_has_its_anchor_also_without_scripts(client: Client, driver: Any) -> None:
+def test_problem_anchors_work_without_scripts(client: Client, driver: Any) -> None:
     open_page(client, driver, "#not-exact")
     assert find(driver, "#not-exact").is_displayed()
     driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
@@ -75,7 +75,7 @@ def test_a_problem_has_its_anchor_also_without_scripts(client: Client, driver: A
         driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
-def test_it_fits_a_phone_and_axe_finds_nothing_around_it(client: Client, driver: Any, tmp_path: Path) -> None:
+def test_page_fits_a_phone_and_has_no_axe_violations(client: Client, driver: Any, tmp_path: Path) -> None:
     axe = installed_axe(tmp_path)
     for scheme, screen in screens(driver):
         open_page(client, driver)

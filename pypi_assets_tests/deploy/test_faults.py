@@ -1,7 +1,7 @@
-"""What deploy/ starts, with its processes killed, its database restarted, its store and its index gone for a while, and
-its disk full. Each time it ends exact, and the only repair is to restart what has ended, as Compose does.
+"""The deployment recovers from killed processes, a restarted database, an unavailable store and index, and a full disk.
 
-FAULTS_INDEX_DOWN_S is how many seconds the index is down. `make test-faults` prints the table of what was seen.
+Each time, the result is exact, and the only repair is to restart ended processes, as Compose does. FAULTS_INDEX_DOWN_S
+is the number of seconds that the index is down. `make test-faults` prints the table of results.
 """
 
 import json
@@ -47,7 +47,7 @@ SERVICES = ("daemon", "webserver", "code")
 
 @dataclass
 class Troubles:
-    """What the index does to its requests: it takes its time, or hangs up on all of them."""
+    """Faults of the index: it delays its responses, or resets all connections."""
 
     down: bool = False
     slow_s: float = 0.0
@@ -68,7 +68,7 @@ def index_faults() -> Troubles:
 
 @dataclass
 class Site:
-    """A deployment that follows an index, and what was uploaded there: its files, by project."""
+    """A deployment that follows an index, and the files uploaded to the index, by project."""
 
     deployment: Deployment
     history: History
@@ -83,7 +83,7 @@ class Site:
         self.uploaded.setdefault(project, set()).add(wheel.name)
 
     def answers(self, *projects: str) -> bool:
-        """Whether the newest LevelDBs have everything that was uploaded to these projects."""
+        """Check whether the newest LevelDBs have everything that was uploaded to these projects."""
         storage = storage_from(load_settings())
         try:
             with open_latest("modules", storage) as modules, open_latest("depgraph", storage) as depgraph:
@@ -96,19 +96,19 @@ class Site:
             return False
 
     def await_run(self, job: str) -> None:
-        """Waits until a run of the job is under way, and has sent a request to the index."""
+        """Wait until a run of the job is in progress and has sent a request to the index."""
         until(self.deployment, lambda: job in runs(self.deployment, "STARTED"))
         received = self.troubles.received
         until(self.deployment, lambda: self.troubles.received > received)
         assert job in runs(self.deployment, "STARTED"), "the index was too quick for this machine"
 
     def failures(self) -> dict[str, str]:
-        """The failed runs, and what the UI shows of each."""
+        """Return the failed runs, with the error that the UI shows for each."""
         found = run_details(self.deployment, "FAILURE")
         return {run["runId"]: f"{run['jobName']}: {self._reason(run['runId'])}" for run in found}
 
     def _reason(self, run: str) -> str:
-        """The error of its last failed step; where none has failed, Dagster's error of the run itself."""
+        """Return the error of the last failed step or, if none has failed, Dagster's error of the run itself."""
         query = """query ($id: ID!, $after: String) {runOrError(runId: $id) {... on Run {
             eventConnection(afterCursor: $after) {cursor hasMore events {__typename ... on EngineEvent {message}
             ... on RunFailureEvent {message} ... on ExecutionStepFailureEvent {error {message}}}}}}}"""
@@ -126,7 +126,7 @@ class Site:
         return next(messages[kind] for kind in kinds if kind in messages)
 
     def is_shown(self) -> bool:
-        """Whether the UI answers; it does not while its database restarts."""
+        """Check whether the UI responds. It does not while its database restarts."""
         try:
             self.failures()
         except AssertionError:
@@ -135,7 +135,7 @@ class Site:
 
     @contextmanager
     def recovers(self, fault: str, *projects: str) -> Iterator[None]:
-        """What the block does, the deployment gets over: in the end it knows what these projects have."""
+        """Cause a fault in the block, and wait until the deployment knows all files of these projects again."""
         failed = set(self.failures())
         begun = time.monotonic()
         yield
@@ -146,7 +146,7 @@ class Site:
 
 
 def kill_and_restart(site: Site, name: str) -> None:
-    """kill -9 of a service's process alone, after which Compose restarts it."""
+    """Kill only the process of a service with SIGKILL, and restart it as Compose does."""
     process = site.deployment.running.pop(name)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -154,7 +154,7 @@ def kill_and_restart(site: Site, name: str) -> None:
 
 
 def restart_postgres(url: str) -> None:
-    """At once: all its connections break."""
+    """Restart the server immediately, which breaks all its connections."""
     with psycopg.connect(url) as connection:
         row = connection.execute("SHOW data_directory").fetchone()
     assert row is not None
@@ -181,13 +181,13 @@ def restart_postgres(url: str) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path | None]:
-    """A file system of its own for the store, where one can be mounted."""
+    """Create a small file system for the store, if one can be mounted."""
     folder = tmp_path / "deployment" / "srv" / "buckets"
     with own_disk(folder, STORE_BYTES) as is_mounted:
         yield folder if is_mounted else None
 
 
-def test_whatever_is_killed_or_goes_away_it_ends_exact_without_manual_repair(
+def test_deployment_is_exact_after_each_fault_without_manual_repair(
     small_disk: Path | None,
     deploy: Callable[..., Deployment],
     index_faults: Troubles,
@@ -211,7 +211,7 @@ def test_whatever_is_killed_or_goes_away_it_ends_exact_without_manual_repair(
     numbers = iter(range(1000))
 
     def uploaded() -> str:
-        """One more project, whose range is being crawled."""
+        """Upload another project, and wait until its range is being crawled."""
         index_faults.slow_s = SLOW_S
         project = f"newcomer{next(numbers)}"
         site.upload(project)

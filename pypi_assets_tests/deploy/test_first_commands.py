@@ -1,6 +1,6 @@
-"""An index that others wrote is followed as documented: `init URL`, `follow --once`, a question. Later changes follow.
+"""Foreign index servers are followed as documented: `init URL`, `follow --once`, a question. Later changes follow.
 
-No setting but the pace of the polls is given: what the index is, and where its list is, `init` finds out.
+The only setting given is the interval of polls. `init` detects the kind of index and the URL of its project list.
 """
 
 import hashlib
@@ -62,7 +62,7 @@ def built(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_three_commands_lead_to_an_answer_and_changes_follow(
+def test_three_commands_give_an_answer_and_follow_changes(
     name: str, commands: Commands, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     serve, endings = SERVERS[name]
@@ -77,7 +77,7 @@ def test_three_commands_lead_to_an_answer_and_changes_follow(
         assert [one["project"] for one in commands.json("lookup", "module", "beta_module")] == ["beta-pkg"]
 
         server.upload(make_wheel(built, "alpha", "2.0", files={"newer_module.py": ""}))
-        not_due = commands.json("crawl", "incremental")  # by the usual pace
+        not_due = commands.json("crawl", "incremental")  # at the default interval
         assert (not_due["ranges"], not_due["observed"]["looked_at"], not_due["observed"]["projects"]) == ([], 0, 2)
         assert unnamed(commands.done("crawl", "incremental").stdout, "--now", 0, 2) == []
         commands.done("follow", "--once", "--now")
@@ -98,7 +98,7 @@ def test_three_commands_lead_to_an_answer_and_changes_follow(
 
         assert server.delete is not None
         server.delete("beta-pkg", "1.0")
-        waiting = commands.json("crawl", "incremental", "--now")  # by the usual time, which has not passed
+        waiting = commands.json("crawl", "incremental", "--now")  # the default interval has not passed
         assert (waiting["ranges"], waiting["observed"]["unconfirmed"]) == ([], 1)
         assert waiting["observed"]["confirmed_from"] is not None
         assert unnamed(commands.done("crawl", "incremental", "--now").stdout, "beta-pkg") == []
@@ -145,7 +145,7 @@ def own_service(commands: Commands, log: Path) -> Iterator[str]:
         yield url
 
 
-def test_a_service_of_our_own_is_an_index_too(
+def test_own_service_is_followed_as_an_index(
     commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with served_index(tmp_path / "served") as index:
@@ -164,7 +164,7 @@ def test_a_service_of_our_own_is_an_index_too(
             assert [one["project"] for one in commands.json("lookup", "module", "other_module")] == ["other"]
 
 
-def test_a_login_is_used_and_kept_out_of_the_settings(commands: Commands, built: Path, tmp_path: Path) -> None:
+def test_credentials_are_used_but_not_written_to_the_settings(commands: Commands, built: Path, tmp_path: Path) -> None:
     with static_pages(tmp_path) as server:
         server.upload(make_wheel(built, "alpha", "1.0", files={"alpha_module.py": ""}))
         wanted = "Basic bWU6aHVzaA=="

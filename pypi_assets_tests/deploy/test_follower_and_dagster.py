@@ -1,5 +1,7 @@
-"""A follower and Dagster's sensors at once over one catalog, while files are uploaded and both are killed: each range
-is done once, and the UI shows all of them."""
+"""A follower and Dagster's sensors work on one catalog, while files are uploaded and both processes are killed.
+
+Each range is done once, and the UI shows all ranges.
+"""
 
 import threading
 import time
@@ -32,7 +34,7 @@ SLOW_S = 0.3
 
 @pytest.fixture
 def index_faults() -> Faults:
-    """Each file takes its time, so that what is killed is at work."""
+    """Delay each file, so that processes are killed at work."""
 
     def slow(request: Request) -> Response | None:
         if request.url.path.endswith(".whl"):
@@ -44,7 +46,7 @@ def index_faults() -> Faults:
 
 @contextmanager
 def uploading(history: History, folder: Path) -> Iterator[None]:
-    """Uploads and yanks within the block, at an even pace."""
+    """Upload and yank files during the block, at regular intervals."""
     stopping, drawn = threading.Event(), Random(1)
 
     def upload() -> None:
@@ -70,12 +72,12 @@ def follow(deployment: Deployment) -> None:
 
 
 def steps(deployment: Deployment) -> int:
-    """How many ranges the follower has dumped, all of its processes together."""
+    """Return the number of ranges that all processes of the follower together have dumped."""
     return deployment.log_of("follower").count('"step": "dump"')
 
 
 def shown(deployment: Deployment, asset: str) -> list[SerialRange]:
-    """The partitions of the asset that the UI shows as materialized, in order."""
+    """Return the partitions of the asset that the UI shows as materialized, in order."""
     query = """query ($key: AssetKeyInput!) {assetNodeOrError(assetKey: $key) {... on AssetNode {
         assetPartitionStatuses {... on DefaultPartitionStatuses {materializedPartitions}}}}}"""
     found = query_ui(deployment, query, key={"path": [asset]})["assetNodeOrError"]["assetPartitionStatuses"]
@@ -83,12 +85,12 @@ def shown(deployment: Deployment, asset: str) -> list[SerialRange]:
 
 
 def is_whole(ranges: list[SerialRange], start: int, end: int) -> bool:
-    """Whether the ranges lead from `start` to `end` without a gap, and no serial is in two of them."""
+    """Check whether the ranges lead from `start` to `end` without gaps or overlaps."""
     edges = [start, *(edge for one in ranges for edge in (one.start, one.end)), end]
     return edges[::2] == edges[1::2]
 
 
-def test_a_follower_and_dagster_under_load_and_kills_do_each_range_once_and_the_ui_shows_all(
+def test_follower_and_dagster_do_each_range_once_despite_load_and_kills(
     deploy: Callable[..., Deployment], tmp_path: Path
 ) -> None:
     deployment = deploy("compose.yaml", PYPI_ASSETS_FOLLOW_INTERVAL_S="1")
@@ -104,10 +106,10 @@ def test_a_follower_and_dagster_under_load_and_kills_do_each_range_once_and_the_
         follow(deployment)
         until(deployment, lambda: steps(deployment) >= 2)
         for turn in range(TURNS):
-            deployment.kill("follower")  # the sensors take over
+            deployment.kill("follower")  # the sensors continue its work
             until(deployment, lambda: "incremental_crawl" in runs(deployment, "STARTED"))
             done = steps(deployment)
-            follow(deployment)  # while that run is at work
+            follow(deployment)  # while that run is in progress
             if turn % 2:
                 deployment.kill_runs()
             until(deployment, lambda done=done: steps(deployment) >= done + 2)

@@ -1,6 +1,6 @@
-"""Servers that others wrote, without changelog and serials: after each poll the catalog equals what their pages show.
+"""Foreign servers without changelog and serials: after each poll, the catalog equals their pages.
 
-Each server runs from its own package, on loopback. What its pages show is read by pypi-simple, and not by our code.
+Each server runs from its released package, on loopback. pypi-simple reads the pages for comparison, not our code.
 """
 
 import base64
@@ -45,8 +45,11 @@ _RUN += "[found] = e(group='console_scripts', name=sys.argv.pop(1)); sys.exit(fo
 
 @dataclass
 class Server:
-    """A server at `url`, its list of projects. `upload` takes a path; the other functions are None where the server has
-    no such thing: `delete` takes a project and a version, `yank` a project, a filename and whether it is yanked."""
+    """A server with its project list at `url`.
+
+    `upload` takes a path. The other functions are None if the server does not support them: `delete` takes a project
+    and a version, `yank` a project, a filename and whether it is yanked.
+    """
 
     url: str
     upload: Callable[[Path], None]
@@ -57,7 +60,7 @@ class Server:
     pause_s: float = 0.0
     accept: str = ACCEPT_JSON_PREFERRED
     leads_away: bool = False
-    """Pages of projects that it does not have lead to another host."""
+    """Whether pages of unknown projects redirect to another host."""
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +70,7 @@ def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def process(command: list[object], url: str, log: Path) -> Iterator[None]:
-    """Runs `command` until the block ends; it has started once `url` answers."""
+    """Run `command` until the block ends. It has started once `url` responds."""
     with log.open("wb") as output:
         started = subprocess.Popen([str(part) for part in command], stdout=output, stderr=output)
         try:
@@ -87,7 +90,7 @@ def process(command: list[object], url: str, log: Path) -> Iterator[None]:
 
 
 def script(name: str) -> list[object]:
-    """The command of an installed package, wherever its scripts are."""
+    """Return the command of an installed package, in whichever folder its scripts are."""
     return [sys.executable, "-c", _RUN, name]
 
 
@@ -100,7 +103,7 @@ def twine(repository: str, user: str, password: str, path: Path) -> None:
 
 @dataclass
 class Devpi:
-    """A devpi-server with a user `me`, who has no password that anybody must not know."""
+    """A devpi-server with a user `me`, whose password is not a secret."""
 
     url: str
     headers: dict[str, str] = field(default_factory=dict)
@@ -148,7 +151,7 @@ def devpi_server(folder: Path, *, accept: str) -> Iterator[Server]:
 
 @contextmanager
 def pypiserver(folder: Path, *options: str) -> Iterator[Server]:
-    """With its defaults, which lead to the public index for what it lacks; but deletions need no password."""
+    """Run pypiserver with its defaults: missing projects redirect to the public index. Deletion needs no password."""
     packages, port = folder / "packages", free_port()
     packages.mkdir()
     url = f"http://127.0.0.1:{port}"
@@ -168,7 +171,7 @@ def pypiserver(folder: Path, *options: str) -> Iterator[Server]:
 
 @contextmanager
 def nginx(folder: Path) -> Iterator[str]:
-    """Serves `folder / "www"` with lists of its folders; where there is no nginx, Python's own server does."""
+    """Serve `folder / "www"` with directory listings, by nginx or, if it is not installed, by Python's own server."""
     (folder / "www" / "simple").mkdir(parents=True)
     port = free_port()
     url = f"http://127.0.0.1:{port}"
@@ -196,7 +199,7 @@ def nginx(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def static_folder(folder: Path) -> Iterator[Server]:
-    """Files in folders, as somebody copies them there."""
+    """Serve files in folders, as if copied there by hand."""
     with nginx(folder) as url:
         root = folder / "www" / "simple"
 
@@ -214,7 +217,7 @@ def static_folder(folder: Path) -> Iterator[Server]:
 
 @contextmanager
 def static_pages(folder: Path) -> Iterator[Server]:
-    """Pages of PEP 503 that a script writes, over files in a folder next to them."""
+    """Serve PEP 503 pages written by a script, over files in an adjacent folder."""
     with nginx(folder) as url:
         root, packages = folder / "www" / "simple", folder / "www" / "packages"
         packages.mkdir()
@@ -247,16 +250,16 @@ def static_pages(folder: Path) -> Iterator[Server]:
             write()
 
         write()
-        yield Server(f"{url}/simple/", upload, delete=delete, yank=yank, most_polls=5)  # a yank taken back is a doubt
+        yield Server(f"{url}/simple/", upload, delete=delete, yank=yank, most_polls=5)  # confirms withdrawn yanks
 
 
 @contextmanager
 def devpi_mirror(
     folder: Path, mirrored: Callable[[Path], AbstractContextManager[Server]], *, accept: str = ACCEPT_JSON_PREFERRED
 ) -> Iterator[Server]:
-    """A mirror of devpi in front of another server: its pages are some seconds old, its files are on another host.
+    """Run a devpi mirror of another server: its pages are some seconds old, and its files are on another host.
 
-    It shows the yanks of the other server. A stage of devpi itself has none (devpi-server 6.20).
+    It shows the yanks of the other server. Devpi's own stages have none (devpi-server 6.20).
     """
     with mirrored(folder) as behind, running_devpi(folder) as devpi:
         mirror = {"mirror_url": behind.url, "mirror_cache_expiry": 2, "mirror_use_external_urls": True}
@@ -289,7 +292,7 @@ SERVERS = {
 
 
 def shown(server: Server) -> dict[str, tuple[bool, str | None]]:
-    """What the server's pages show now: by filename whether it is yanked, and its sha256."""
+    """Return the content of the server's pages by filename: whether the file is yanked, and its SHA-256."""
     found = {}
     with PyPISimple(server.url, accept=server.accept) as client:
         listed = (
@@ -308,9 +311,7 @@ def shown(server: Server) -> dict[str, tuple[bool, str | None]]:
 @pytest.mark.parametrize(
     "name", [pytest.param(one, marks=pytest.mark.nightly) if one.startswith("devpi-of-") else one for one in SERVERS]
 )
-def test_the_catalog_equals_the_pages_after_each_poll(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_catalog_equals_the_pages_after_each_poll(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built = tmp_path / "built"
     built.mkdir()
     with SERVERS[name](tmp_path) as server:
@@ -333,7 +334,7 @@ def test_the_catalog_equals_the_pages_after_each_poll(
             assert first.reads.data == 3
 
             def followed(what: str) -> None:
-                """Polls until nothing is left to confirm; then the catalog equals the pages."""
+                """Poll until nothing is left to confirm, and check that the catalog equals the pages."""
                 for _ in range(server.most_polls):
                     time.sleep(server.pause_s)
                     ranges = crawl_incremental(crawler)
@@ -373,7 +374,7 @@ def test_the_catalog_equals_the_pages_after_each_poll(
 
 
 def _overwrite(server: Server, built: Path, followed: Callable[[str], None]) -> None:
-    """Other bytes under a name that is there; the hashes of the catalog are then those of the pages."""
+    """Replace the content of an existing file. The catalog's hashes must then be those on the pages."""
     path = make_wheel(built, "beta-pkg", "1.0", files={"other_module.py": ""})
     server.upload(path)
     followed("an overwritten file")

@@ -1,4 +1,4 @@
-"""The objects that `kubectl apply --kustomize deploy/kubernetes` sends: they follow the schemas of Kubernetes."""
+"""The objects of `kubectl apply --kustomize deploy/kubernetes` conform to the schemas of Kubernetes."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ from pypi_assets_tests.deploy.services import DEPLOY
 KUBERNETES = DEPLOY / "kubernetes"
 FOLDERS = (".", "service")
 FIRST_WITH_COMPONENTS = 21
-"""The minor version of kubectl 1 since which `kubectl kustomize` knows components."""
+"""The first minor version of kubectl 1 whose `kubectl kustomize` supports components."""
 
 
 def has_kubectl() -> bool:
@@ -38,7 +38,7 @@ def images(objects: list[dict[str, Any]]) -> list[str]:
     return [container["image"] for pod in pods for container in pod["containers"]]
 
 
-def test_each_file_belongs_to_one_kustomization():
+def test_files_belong_to_one_kustomization_each():
     listed = []
     for folder in FOLDERS:
         kustomization = yaml.safe_load((KUBERNETES / folder / "kustomization.yaml").read_text())
@@ -51,7 +51,7 @@ def test_each_file_belongs_to_one_kustomization():
 
 @pytest.mark.deploy
 @needs_kubectl
-def test_each_pod_has_the_image_that_the_chart_has():
+def test_pods_have_the_image_of_the_chart():
     image = yaml.safe_load((DEPLOY / "values.yaml").read_text())["dagsterWebserver"]["image"]
     for folder, count in zip(FOLDERS, (2, 1), strict=True):
         assert images(built(KUBERNETES / folder)) == [f"{image['repository']}:{image['tag']}"] * count

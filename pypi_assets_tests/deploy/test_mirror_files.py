@@ -1,4 +1,4 @@
-"""Mirrors behind nginx with the configuration of docs/journal.md: what it gives and keeps back, and a chain of them."""
+"""Mirrors behind nginx with the configuration of docs/journal.md: which files it serves, and a chain of mirrors."""
 
 import os
 import re
@@ -40,7 +40,7 @@ FOLDERS = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
 
 def documented(home: Path) -> str:
-    """The location of docs/journal.md, for this home."""
+    """Return the location block of docs/journal.md, for this home."""
     [block] = re.findall(r"```nginx\n(.*?)```", (DEPLOY.parent / "docs" / "journal.md").read_text(), re.DOTALL)
     assert "/srv/pypi-assets" in block
     return str(block).replace("/srv/pypi-assets", str(home))
@@ -48,7 +48,7 @@ def documented(home: Path) -> str:
 
 @contextmanager
 def behind_nginx(folder: Path, home: Path) -> Iterator[str]:
-    """Serves the storage of a home; yields its URL."""
+    """Serve the storage of a home by nginx, and yield its URL."""
     folder.mkdir()
     port = free_port()
     folders = "".join(f"{name}_temp_path {folder / name};" for name in FOLDERS)
@@ -78,7 +78,7 @@ def run_mirror(url: str, home: Path, *options: str) -> None:
         assert process.wait(120) == 0
 
 
-def test_nginx_gives_what_is_published_and_nothing_else(origin: Origin, tmp_path: Path) -> None:
+def test_nginx_serves_only_published_files(origin: Origin, tmp_path: Path) -> None:
     home = origin.published.home
     (home / "storage" / ".private").mkdir(exist_ok=True)
     (home / "storage" / ".private" / "secret").write_text("hush")
@@ -90,9 +90,7 @@ def test_nginx_gives_what_is_published_and_nothing_else(origin: Origin, tmp_path
         assert published.headers["Cache-Control"] == "no-cache"
 
 
-def test_a_chain_of_three_answers_as_the_first_one_after_the_middle_was_killed_and_wiped(
-    origin: Origin, tmp_path: Path
-) -> None:
+def test_chain_of_three_mirrors_answers_alike_after_the_middle_one_is_lost(origin: Origin, tmp_path: Path) -> None:
     middle, last = tmp_path / "middle", tmp_path / "last"
     for home in (middle, last):
         (home / "storage").mkdir(parents=True)
@@ -123,7 +121,7 @@ def test_a_chain_of_three_answers_as_the_first_one_after_the_middle_was_killed_a
 
 
 def without_own(text: str, url: str) -> str:
-    """Return the text of a page without what belongs to the machine: its address, and when it published the answer."""
+    """Return the text of a page without its address and the time at which the answer was published."""
     parts = urlsplit(url)
     text = text.replace(f"{parts.scheme}://{parts.netloc}", "ADDRESS")
     published = re.search(r'data-age="ago">([^<]*)<|(\S+) \([^)]* ago\)', text)
@@ -133,7 +131,7 @@ def without_own(text: str, url: str) -> str:
 
 
 def assert_shown_alike(driver: Any, *urls: str) -> None:
-    """A person sees the same there, and the browser has nothing to complain of."""
+    """Check that the pages show the same text, and that the browser logs no errors."""
     shown = []
     for url in urls:
         driver.get(url)

@@ -1,4 +1,4 @@
-"""Prometheus itself takes the files of `deploy/monitoring/`, and sees a catalog that lags and a silent index."""
+"""Prometheus itself accepts the files of `deploy/monitoring/`, and detects a lag and an unreachable index."""
 
 import re
 import shutil
@@ -29,7 +29,7 @@ pytestmark = [
 ]
 
 
-def test_the_files_are_valid_and_each_alert_fires_in_its_example_alone() -> None:
+def test_files_are_valid_and_alerts_fire_only_in_their_examples() -> None:
     for arguments in (
         ("check", "config", "prometheus.yml"),
         ("check", "rules", "alerts.yml"),
@@ -65,13 +65,13 @@ class Prometheus:
         return [rule for group in self._get("rules")["groups"] for rule in group["rules"]]
 
     def raised(self) -> dict[str, list[dict[str, Any]]]:
-        """Return what each rule has found whose expression is true; it fires once that has lasted."""
+        """Return the series found by each rule whose expression is true. An alert fires only after a further delay."""
         return {rule["name"]: rule["alerts"] for rule in self.rules() if rule["alerts"]}
 
 
 @contextmanager
 def serving_metrics() -> Iterator[str]:
-    """`pypi-assets admin metrics`, as a process that measures each second; yields HOST:PORT."""
+    """Run `pypi-assets admin metrics` as a process that measures each second, and yield HOST:PORT."""
     command = [*PROCESS, "admin", "metrics", "--every", "1", "--listen", "127.0.0.1:0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as serving:
         try:
@@ -100,10 +100,10 @@ def watching(folder: Path, target: str) -> Iterator[Prometheus]:
 
 @dg.job
 def wrong() -> None:
-    """A run of it is reported as failed."""
+    """A job whose runs fail."""
 
 
-def test_alerts_of_a_failed_run_and_of_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_alerts_for_a_failed_run_and_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with own_disk(tmp_path / "home", HOME_BYTES) as has_disk, followed_index(tmp_path, monkeypatch) as index:
         fill(index, tmp_path, monkeypatch)
         with serving_metrics() as target, watching(tmp_path / "prometheus", target) as prometheus:
@@ -125,14 +125,14 @@ def test_alerts_of_a_failed_run_and_of_a_full_disk(tmp_path: Path, monkeypatch: 
             until(lambda: "PypiAssetsDiskFull" not in prometheus.raised())
 
 
-def test_alerts_of_a_real_catalog_follow_its_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_alerts_for_a_real_catalog_follow_its_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with ExitStack() as index_runs:
         index = index_runs.enter_context(followed_index(tmp_path, monkeypatch))
         fill(index, tmp_path, monkeypatch)
         with serving_metrics() as target, watching(tmp_path / "prometheus", target) as prometheus:
             until(lambda: len(prometheus.query("pypi_assets_info")) == 1)
             until(lambda: {rule["health"] for rule in prometheus.rules()} == {"ok"})
-            # before the first scrape there is no target; a scope is to be run; the disk is that of the machine
+            # the target is missing until the first scrape; a scope is due; the disk is the machine's
             until(lambda: prometheus.raised().keys() <= {"PypiAssetsWorkToDo", "PypiAssetsDiskFull"})
             until(lambda: len(prometheus.query("rate(pypi_assets_visits_total[10m])")) == 1)  # after two scrapes
             for expression, _ in queries():

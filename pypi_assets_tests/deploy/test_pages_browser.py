@@ -1,6 +1,6 @@
-"""The pages of the service in a real browser: from search to answer, as of a serial, with keys alone, on a phone.
+"""The service's pages in a real browser: from search to answer, at a serial, with the keyboard only, and on a phone.
 
-Needs selenium, chromium and chromedriver. axe-core, which looks for what keeps people out, is taken by npm.
+Needs selenium, chromium and chromedriver. axe-core, which checks accessibility, is installed by npm.
 """
 
 import subprocess
@@ -65,7 +65,7 @@ def find(driver: Any, selector: str) -> Any:
 
 
 def waiting(driver: Any) -> Any:
-    """Waits up to 10 seconds, also while one page takes the place of another."""
+    """Return a waiter of up to 10 seconds that also works while one page replaces another."""
     pytest.importorskip("selenium")
     from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
     from selenium.webdriver.support.ui import WebDriverWait
@@ -74,11 +74,11 @@ def waiting(driver: Any) -> Any:
 
 
 def require_heading(driver: Any, text: str) -> None:
-    """Wait for the page with this heading. Raises TimeoutException."""
+    """Wait for the page with this heading. Raise TimeoutException."""
     waiting(driver).until(lambda _: find(driver, "h1").text == text)
 
 
-def test_from_search_to_answer_and_to_what_was_before_a_yank_with_keys_alone(client: Client, driver: Any) -> None:
+def test_keyboard_leads_from_search_to_the_answer_before_a_yank(client: Client, driver: Any) -> None:
     driver.get(client.url)
     driver.switch_to.active_element.send_keys("demo\n")
     waiting(driver).until(lambda _: driver.find_element("xpath", "//li[p='project']//a")).send_keys("\n")
@@ -94,7 +94,7 @@ def test_from_search_to_answer_and_to_what_was_before_a_yank_with_keys_alone(cli
     assert find(driver, ".facts").text.split() == ["1.0"]
 
 
-def test_the_first_page_leads_to_what_was_before_a_yank(client: Client, driver: Any) -> None:
+def test_first_page_leads_to_the_answer_before_a_yank(client: Client, driver: Any) -> None:
     driver.get(client.url)
     driver.find_element("xpath", "//li[contains(., 'release 2.0 yanked')]//a[contains(., 'before')]").click()
     assert find(driver, ".moment").text
@@ -102,7 +102,7 @@ def test_the_first_page_leads_to_what_was_before_a_yank(client: Client, driver: 
     assert driver.find_elements("css selector", ".badge.warn") == []
 
 
-def test_the_tree_of_requirements_opens(client: Client, driver: Any) -> None:
+def test_tree_of_requirements_opens(client: Client, driver: Any) -> None:
     driver.get(f"{client.url}project/top/")
     summary, inner = find(driver, ".tree summary"), find(driver, ".tree ul .leaf")
     assert not inner.is_displayed()
@@ -111,7 +111,7 @@ def test_the_tree_of_requirements_opens(client: Client, driver: Any) -> None:
     assert inner.text.startswith("PyYAML")
 
 
-def test_from_a_loss_to_its_event_and_to_its_resolution_with_keys_alone(client: Client, driver: Any) -> None:
+def test_keyboard_leads_from_a_loss_to_its_event_and_resolution(client: Client, driver: Any) -> None:
     driver.get(f"{client.url}solvability/")
     find(driver, "details summary").send_keys("\n")
     assert find(driver, "details table").is_displayed()
@@ -123,7 +123,7 @@ def test_from_a_loss_to_its_event_and_to_its_resolution_with_keys_alone(client: 
     assert find(driver, "a[rel=next]").text == "2026-03-02"
 
 
-def test_no_page_is_wider_than_a_phone_or_logs_an_error(client: Client, driver: Any) -> None:
+def test_pages_fit_a_phone_and_log_no_errors(client: Client, driver: Any) -> None:
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
     try:
         for path in PAGES:
@@ -136,7 +136,7 @@ def test_no_page_is_wider_than_a_phone_or_logs_an_error(client: Client, driver: 
 
 
 def suggestions(driver: Any, count: int) -> list[Any]:
-    """The options of the search box, once there are `count`."""
+    """Return the options of the search box, once there are `count`."""
     waiting(driver).until(lambda _: len(options(driver)) == count)
     return options(driver)
 
@@ -146,7 +146,7 @@ def options(driver: Any) -> list[Any]:
     return [one for one in found if one.is_displayed()]
 
 
-def test_the_search_box_is_a_combobox_for_keys_alone(client: Client, driver: Any) -> None:
+def test_search_box_works_with_the_keyboard(client: Client, driver: Any) -> None:
     driver.get(client.url)
     box = find(driver, "[role=combobox]")
     assert (box.get_attribute("aria-expanded"), options(driver)) == ("false", [])
@@ -158,7 +158,7 @@ def test_the_search_box_is_a_combobox_for_keys_alone(client: Client, driver: Any
     box.send_keys("\ue015\ue015")  # down twice
     assert box.get_attribute("aria-activedescendant") == found[1].get_attribute("id")
     assert [one.get_attribute("aria-selected") for one in found] == ["false", "true", "false"]
-    box.send_keys("\ue013\ue013")  # up, back to the text itself
+    box.send_keys("\ue013\ue013")  # up, back to the input text
     assert (box.get_attribute("aria-activedescendant"), box.get_attribute("value")) == (None, "dem")
     box.send_keys("\ue00c")  # escape
     assert (box.get_attribute("aria-expanded"), box.get_attribute("value")) == ("false", "dem")
@@ -168,7 +168,7 @@ def test_the_search_box_is_a_combobox_for_keys_alone(client: Client, driver: Any
     require_heading(driver, "demo")
 
 
-def test_a_suggestion_is_chosen_by_the_mouse_and_stays_at_the_serial(client: Client, driver: Any) -> None:
+def test_suggestion_chosen_by_mouse_keeps_the_serial(client: Client, driver: Any) -> None:
     driver.get(f"{client.url}at/20.20/project/demo/")
     box = find(driver, "[role=combobox]")
     box.clear()
@@ -178,7 +178,7 @@ def test_a_suggestion_is_chosen_by_the_mouse_and_stays_at_the_serial(client: Cli
     waiting(driver).until(lambda _: driver.current_url == f"{client.url}at/20.20/project/pyyaml/")
 
 
-def test_a_command_has_the_address_of_the_browser_and_is_copied(client: Client, driver: Any) -> None:
+def test_copied_command_has_the_url_of_the_browser(client: Client, driver: Any) -> None:
     url = client.url.replace("127.0.0.1", "localhost")
     driver.execute_cdp_cmd(
         "Browser.grantPermissions", {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
@@ -192,7 +192,7 @@ def test_a_command_has_the_address_of_the_browser_and_is_copied(client: Client, 
     assert driver.execute_async_script(read) == code.text
 
 
-def test_the_latest_pages_show_how_old_they_are(client: Client, driver: Any) -> None:
+def test_latest_pages_show_their_age(client: Client, driver: Any) -> None:
     driver.get(f"{client.url}project/demo/")
     assert find(driver, ".moment .age").text.split()[-1] == "ago)"
     driver.get(f"{client.url}at/20.20/project/demo/")
@@ -219,7 +219,7 @@ def installed_axe(folder: Path) -> str:
 
 
 def screens(driver: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the colour schemes with the screens that the browser has in turn."""
+    """Yield each colour scheme and screen size after applying it to the browser."""
     for scheme, screen in (("light", DESKTOP), ("dark", DESKTOP), ("light", PHONE)):
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
@@ -227,7 +227,7 @@ def screens(driver: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         yield scheme, screen
 
 
-def test_axe_finds_nothing(client: Client, driver: Any, tmp_path: Path) -> None:
+def test_pages_have_no_axe_violations(client: Client, driver: Any, tmp_path: Path) -> None:
     axe = installed_axe(tmp_path)
     for scheme, screen in screens(driver):
         for path in PAGES:

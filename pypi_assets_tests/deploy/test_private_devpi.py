@@ -1,5 +1,6 @@
-"""A devpi-server as the private index next to a public one: a name that others put on the public one is found, fails
-the check, and a notice of it is sent."""
+"""A devpi-server as a private index together with a public one: a private name that is uploaded to the public index is
+found, fails the check, and causes a notice.
+"""
 
 from pathlib import Path
 
@@ -33,7 +34,7 @@ default = true
 """
 
 
-def test_a_name_of_devpi_that_becomes_public_is_found_checked_and_notified(
+def test_private_name_that_becomes_public_fails_the_check_and_is_notified(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clear_settings(monkeypatch)
@@ -85,7 +86,7 @@ def test_a_name_of_devpi_that_becomes_public_is_found_checked_and_notified(
         assert "acme-tools" in notice["message"]
 
         devpi.request("DELETE", "/me/dev/acme-tools/1.0")
-        for _ in range(3):  # what is gone counts once it is confirmed
+        for _ in range(3):  # a deletion counts once it is confirmed
             commands.done("crawl", "incremental", "--index", "company")
         assert commands.json("lookup", "confusion") == []
         assert check().passed

@@ -1,4 +1,4 @@
-"""The proxy of nginx.conf in front of the service: what it passes on, keeps, limits, and does not let through."""
+"""The nginx.conf proxy in front of the service: what it forwards, caches, limits and rejects."""
 
 import json
 import os
@@ -34,7 +34,7 @@ SMUGGLED = b"GET /v1/status HTTP/1.1\r\n" + HOST + b"\r\n"
 
 @dataclass(frozen=True)
 class Proxy:
-    """An nginx in front of the service at `behind`. `ca` is the file of the CA that its certificate is of."""
+    """An nginx in front of the service at `behind`. `ca` is the file of the CA that signed its certificate."""
 
     port: int
     plain_port: int
@@ -57,7 +57,7 @@ class Proxy:
             return session.get(self.url + path, headers=headers, timeout=30)
 
     def sent(self, content: bytes) -> bytes:
-        """All that is answered to these bytes, until the server ends the connection or is quiet for two seconds."""
+        """Return all responses to these bytes, until the server closes the connection or is silent for two seconds."""
         context = ssl.create_default_context(cafile=str(self.ca))
         with (
             socket.create_connection(("localhost", self.port), timeout=10) as plain,
@@ -85,7 +85,9 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
 
 @contextmanager
 def proxied(folder: Path, published: Published, times: Mapping[str, str] | None = None) -> Iterator[tuple[Proxy, int]]:
-    """The service as a process behind nginx, with other `times`; yields the process id of the service too."""
+    """Run the service as a process behind nginx, with the given `times` replaced. Yield the proxy and the process
+    ID.
+    """
     with served(published.home, index_url=published.index.url) as (behind, pid):
         proxy = Proxy(*free_ports(2), folder / "ca.pem", behind, published.index.serial)
         config = folder / "nginx.conf"
@@ -108,7 +110,7 @@ def proxied(folder: Path, published: Published, times: Mapping[str, str] | None 
 
 
 def here(text: str, folder: Path, proxy: Proxy, times: Mapping[str, str]) -> str:
-    """The configuration with the ports, addresses, folders and times of the test, and nothing else replaced."""
+    """Return the configuration with the test's ports, addresses, folders and times, and no other changes."""
     places = {
         **times,
         "pid /run/nginx.pid;": f"pid {folder}/nginx.pid;",
@@ -145,11 +147,11 @@ def proxy(published: Published, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture(autouse=True)
 def pause() -> None:
-    """Lets the allowance of requests at once grow again."""
+    """Wait until the burst limit has recovered."""
     time.sleep(1)
 
 
-def test_answers_pass_with_all_that_the_service_gives_them(proxy: Proxy):
+def test_proxy_forwards_responses_with_their_headers(proxy: Proxy):
     direct = requests.get(proxy.behind + PATH, timeout=30)
     answer = proxy.get(PATH)
     assert answer.content == direct.content
@@ -167,7 +169,7 @@ def test_answers_pass_with_all_that_the_service_gives_them(proxy: Proxy):
     assert [json.loads(line)["normalized"] for line in lines] == ["demo", "other-app"]
 
 
-def test_requests_have_ids_also_if_the_answer_is_kept(proxy: Proxy):
+def test_proxy_sets_request_ids_for_cached_responses_too(proxy: Proxy):
     for path in (PATH, f"at/{proxy.serial}.{proxy.serial}/{PATH}", "nowhere"):
         taken = proxy.get(path, **{"X-Request-ID": "4f7a-1"})
         assert taken.headers["x-request-id"] == "4f7a-1"
@@ -178,7 +180,7 @@ def test_requests_have_ids_also_if_the_answer_is_kept(proxy: Proxy):
     assert made[0].json()["request_id"] == made[0].headers["x-request-id"]
 
 
-def test_plain_http_leads_to_tls_and_metrics_are_for_the_inside(proxy: Proxy):
+def test_proxy_redirects_http_and_hides_metrics(proxy: Proxy):
     plain = requests.get(f"http://localhost:{proxy.plain_port}/{PATH}?limit=1", timeout=30, allow_redirects=False)
     assert plain.status_code == 308
     assert plain.headers["location"] == f"https://localhost/{PATH}?limit=1"
@@ -205,7 +207,7 @@ def test_plain_http_leads_to_tls_and_metrics_are_for_the_inside(proxy: Proxy):
         pytest.param(b"GET /v1/modules/%00 HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n", id="NUL in the path"),
     ],
 )
-def test_what_servers_could_read_in_different_ways_is_refused_and_ends_the_connection(proxy: Proxy, attempt: bytes):
+def test_proxy_rejects_ambiguous_requests_and_closes_the_connection(proxy: Proxy, attempt: bytes):
     answer = proxy.sent(attempt + SMUGGLED)
     statuses = re.findall(rb"HTTP/1\.1 (\d{3})", answer)
     assert len(statuses) == 1, answer
@@ -214,14 +216,14 @@ def test_what_servers_could_read_in_different_ways_is_refused_and_ends_the_conne
     assert proxy.get(PATH).json()["results"]
 
 
-def test_a_body_that_is_too_large_is_a_problem_and_the_next_request_is_answered(proxy: Proxy):
+def test_proxy_rejects_large_body_and_answers_the_next_request(proxy: Proxy):
     with proxy.session() as session:
         answer = session.post(f"{proxy.url}v1/hashes", data=b"[" + b" " * 9 * 1024**2, timeout=30)
         check_problem(answer, 413, "too-large")
         assert session.get(proxy.url + PATH, timeout=30).status_code == 200
 
 
-def test_a_client_that_sends_too_much_at_once_is_refused_for_a_while(proxy: Proxy):
+def test_proxy_rejects_bursts_for_a_while(proxy: Proxy):
     def send(_: int) -> list[requests.Response]:
         with proxy.session() as session:
             return [session.get(proxy.url + PATH, timeout=30) for _ in range(150)]
@@ -238,7 +240,7 @@ def test_a_client_that_sends_too_much_at_once_is_refused_for_a_while(proxy: Prox
     assert proxy.get(PATH).status_code == 200
 
 
-def test_a_client_that_sends_slowly_or_too_much_does_not_reach_the_service(published: Published, tmp_path: Path):
+def test_proxy_forwards_no_slow_or_oversized_requests(published: Published, tmp_path: Path):
     head = b"GET /" + PATH.encode() + b" HTTP/1.1\r\n" + HOST
     times = {
         "client_header_timeout 10s;": "client_header_timeout 1s;",
@@ -260,13 +262,13 @@ def test_a_client_that_sends_slowly_or_too_much_does_not_reach_the_service(publi
 
 
 def answered(proxy: Proxy) -> float:
-    """Return how many requests the service has answered, besides those for its metrics."""
+    """Return the number of requests that the service has answered, except those for its metrics."""
     lines = requests.get(proxy.behind + "metrics", timeout=30).text.splitlines()
     counts = [line for line in lines if line.startswith("pypi_assets_service_requests_total") and "metrics" not in line]
     return sum(float(line.rpartition(" ")[2]) for line in counts)
 
 
-def test_what_is_immutable_is_kept_and_a_service_that_is_gone_is_a_problem(published: Published, tmp_path: Path):
+def test_proxy_caches_immutable_responses_and_reports_a_missing_service(published: Published, tmp_path: Path):
     with proxied(tmp_path, published) as (proxy, pid):
         at = proxy.get(f"at/{proxy.serial}/{PATH}")
         assert [one.status_code for one in at.history] == [307]

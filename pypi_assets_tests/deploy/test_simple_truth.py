@@ -1,4 +1,4 @@
-"""60 random requirements by each installer, against the pages of a serial and against the index of then."""
+"""Installers find the same pins for 60 random requirements from pages at a serial and from the index of that time."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.deploy
 
 
 @pytest.mark.nightly
-def test_pip_and_uv_find_the_same_pins_as_by_the_index_of_then(tmp_path: Path) -> None:
+def test_installers_find_the_same_pins_as_from_the_index_of_that_time(tmp_path: Path) -> None:
     with resolvable(tmp_path, 300, seed=1) as truth:
         assert truth.index.files >= 300
         seen = resolve_pairs(truth, 60, seed=1)

@@ -1,4 +1,4 @@
-"""A store and a database elsewhere are reached over TLS, with a certificate of one's own CA, and not without it."""
+"""A remote store and a remote database are reached over TLS if their CA is configured, and rejected otherwise."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ from pypi_assets.storage.store import StorageError, open_storage
 pytestmark = pytest.mark.deploy
 BUCKET = "assets"
 SERVERS = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
-"""Debian's. The one that pip brings has no TLS."""
+"""PostgreSQL servers of Debian. The one installed by pip does not support TLS."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def certificates(tmp_path: Path) -> Certificates:
 
 @pytest.fixture
 def store(certificates: Certificates, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A store over TLS, which the variables of the environment name as `deploy/.env` does."""
+    """Run a store over TLS, and name it in the environment as `deploy/.env` does."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificates.server)
     application = DomainDispatcherApplication(create_backend_app)
@@ -70,9 +70,9 @@ def store(certificates: Certificates, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 
 @pytest.mark.usefixtures("store")
-def test_a_store_is_trusted_by_the_file_of_its_ca(certificates: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_is_verified_by_its_ca_file(certificates: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
     trust(certificates.ca, monkeypatch)
-    boto3.client("s3").create_bucket(Bucket=BUCKET)  # as Dagster's logs of runs reach it
+    boto3.client("s3").create_bucket(Bucket=BUCKET)  # as Dagster writes logs of runs to it
     open_storage(f"s3://{BUCKET}/root").put("name", b"content")
     assert open_storage(f"s3://{BUCKET}/root").get("name") == b"content"
     trust(certificates.other, monkeypatch)
@@ -89,8 +89,8 @@ def trust(ca: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def database(certificates: Certificates, tmp_path: Path) -> Iterator[str]:
-    """The address of a PostgreSQL that takes connections over TLS alone, without parameters."""
-    user = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}  # it refuses to run as root
+    """Return the URL, without parameters, of a PostgreSQL that accepts only connections over TLS."""
+    user = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}  # PostgreSQL does not run as root
     folder = Path(f"/tmp/pypi-assets-tls-{os.getpid()}")
     folder.mkdir(0o755)
     run: dict[str, Any] = {
@@ -127,10 +127,10 @@ def database(certificates: Certificates, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.skipif(not SERVERS or sys.platform != "linux", reason="there is no PostgreSQL of the system's packages")
-def test_a_database_is_trusted_by_the_file_of_its_ca(certificates: Certificates, database: str) -> None:
+def test_database_is_verified_by_its_ca_file(certificates: Certificates, database: str) -> None:
     url = f"{database}?sslmode=verify-full&sslrootcert={certificates.ca}"
     open_catalog(url).close()
-    psycopg2.connect(url).close()  # as Dagster reaches its own
+    psycopg2.connect(url).close()  # as Dagster connects to its database
     wrong = f"{database}?sslmode=verify-full&sslrootcert={certificates.other}"
     with pytest.raises(CatalogError, match="certificate verify failed"):
         open_catalog(wrong)

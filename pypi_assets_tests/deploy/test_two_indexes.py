@@ -1,4 +1,4 @@
-"""Dagster's own processes with two indexes: two code locations load, and a job of each follows its own index."""
+"""Dagster with two indexes loads two code locations, and a job of each follows its own index."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ LAUNCH = """mutation ($params: ExecutionParams!) {launchRun(executionParams: $pa
 
 
 def locations(dagster: ServedDagster) -> dict[str, set[str]] | None:
-    """The asset keys of each code location; None while one of them is loading."""
+    """Return the asset keys of each code location, or None while one of them is loading."""
     found: dict[str, set[str]] = {}
     for entry in dagster.query(LOCATIONS)["workspaceOrError"]["locationEntries"]:
         loaded = entry["locationOrLoadError"]
@@ -53,7 +53,7 @@ def names(path: Path) -> set[str]:
 
 
 @pytest.mark.nightly
-def test_each_of_two_locations_follows_its_own_index(tmp_path: Path) -> None:
+def test_two_locations_follow_their_own_indexes(tmp_path: Path) -> None:
     with served_index(tmp_path / "public") as public, served_index(tmp_path / "company") as company:
         public.wheel("of-all", "1.0")
         company.wheel("of-us", "1.0")

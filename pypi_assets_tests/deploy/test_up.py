@@ -1,4 +1,4 @@
-"""`pypi-assets up` over an index of 200 projects: the first answer, and a kill of each process, which loses nothing."""
+"""`pypi-assets up` over an index of 200 projects: the first answer, and each process killed without loss."""
 
 import json
 import os
@@ -32,12 +32,12 @@ FIRST_ANSWER_WITHIN_S = 90
 BACK_WITHIN_S = 180
 PROGRAM = str(Path(sys.executable).with_name("pypi-assets"))
 MADE_AT_ONCE = "WARNING:root:Retrying failed database creation"
-"""Dagster's line, before its logs are set up, where two processes make its tables at the same time."""
+"""Dagster's line if two processes create its tables at the same time, logged before logging is configured."""
 
 
 @dataclass
 class Up:
-    """The command `up` in a folder, with a `.env` there, over an index of PROJECTS projects that require each other."""
+    """The command `up` in a folder with a `.env`, over an index of PROJECTS projects that require each other."""
 
     folder: Path
     history: History
@@ -66,13 +66,13 @@ class Up:
             )
 
     def signal(self, number: signal.Signals) -> int:
-        """Sends a signal to `up` itself, and returns its exit code."""
+        """Send a signal to `up` itself, and return its exit code."""
         assert self.process is not None
         self.process.send_signal(number)
         return self.process.wait(BACK_WITHIN_S)
 
     def rows(self) -> list[dict[str, Any]]:
-        """What `up --status` shows; nothing while there is no stack."""
+        """Return the rows of `up --status`, or none if no stack is running."""
         done = self.run("up", "--status", "--json")
         return json.loads(done.stdout) if done.stdout else []
 
@@ -83,12 +83,12 @@ class Up:
         return self.run("up", "--status").returncode == 0
 
     def answer(self, *question: str) -> Any:
-        """The rows of a look-up; None without an answer."""
+        """Return the rows of a lookup, or None if it fails."""
         done = self.run("lookup", *question, "--json")
         return None if done.returncode else json.loads(done.stdout)
 
     def until(self, condition: Callable[[], object], within_s: float = BACK_WITHIN_S) -> float:
-        """Waits, and returns for how long."""
+        """Wait for the condition, and return the duration."""
         begun, pause = time.monotonic(), threading.Event()
         while not condition():
             if time.monotonic() - begun > within_s:
@@ -104,7 +104,7 @@ class Up:
         return self.folder / ".pypi-assets"
 
     def script(self, name: str, backup: Path) -> None:
-        """Run deploy/backup or deploy/restore as docs/operations.md describes; the environment has rclone."""
+        """Run deploy/backup or deploy/restore as docs/operations.md describes, with rclone on the PATH."""
         path = os.pathsep.join([str(self.home / "stack" / "programs"), str(Path(PROGRAM).parent), os.environ["PATH"]])
         given = {"PATH": path, "STORE": str(self.home / "storage")}
         given["CATALOG_URL"] = (self.home / "catalog_url").read_text().strip()
@@ -125,7 +125,7 @@ class Up:
 
 @contextmanager
 def operated(folder: Path, projects: int) -> Iterator[Up]:
-    """Serve an index of that many projects, each of which requires the next one, and stop the stack at the end."""
+    """Serve an index of `projects` projects, each of which requires the next one. Stop the stack at the end."""
     history = History(folder / "index")
     for number in range(projects):
         requires = [f"project{number + 1}"] if number + 1 < projects else []
@@ -155,7 +155,7 @@ def up(tmp_path: Path) -> Iterator[Up]:
 
 
 def answers(stack: Up) -> dict[str, Any]:
-    """The answers of all kinds that must not change."""
+    """Return answers of all kinds that must not change."""
     return {
         "module": stack.answer("module", "module7"),
         "dependents": stack.answer("dependents", "project199", "--transitive"),
@@ -164,7 +164,7 @@ def answers(stack: Up) -> dict[str, Any]:
 
 
 @pytest.mark.nightly
-def test_up_answers_and_a_kill_of_each_process_loses_nothing(up: Up):
+def test_up_answers_and_recovers_from_a_kill_of_each_process(up: Up):
     up.start()
     up.seen.append(("first answer", up.until(lambda: up.answer("module", "module7"), FIRST_ANSWER_WITHIN_S)))
     up.until(up.is_well)
@@ -208,13 +208,13 @@ def test_up_answers_and_a_kill_of_each_process_loses_nothing(up: Up):
     sys.stdout.write("".join(f"{what}: {seconds:.0f} s\n" for what, seconds in up.seen))
 
 
-def test_up_everything_lost_comes_back_from_a_backup(tmp_path: Path):
+def test_up_is_restored_from_a_backup(tmp_path: Path):
     with operated(tmp_path, 3) as up:
         up.start()
         up.until(lambda: up.answer("dependents", "project2"))
         expected = up.answer("dependents", "project2", "--transitive")
         assert len(expected) == 2
-        up.script("backup", tmp_path / "backup")  # while it runs
+        up.script("backup", tmp_path / "backup")  # while the stack runs
         assert up.signal(signal.SIGTERM) == 0
         shutil.rmtree(up.home)
         up.options = ("--only-database",)
@@ -254,7 +254,7 @@ def test_up_with_celery_on_sqlite_the_sensors_follow(up: Up):
 
 
 @pytest.mark.nightly
-def test_up_with_a_bucket_as_storage_keeps_nothing_of_it_in_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_up_with_bucket_storage_keeps_no_dumps_in_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with s3_server(monkeypatch), operated(tmp_path, 3) as up:
         up.environment = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
         up.set(storage_url=f"s3://{BUCKET}/pypi-assets", log_format="json")

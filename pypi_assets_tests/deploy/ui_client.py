@@ -1,4 +1,4 @@
-"""What a person does in Dagster's UI, by its GraphQL, and what a lookup over the store answers."""
+"""Use Dagster's UI through GraphQL, and read lookups over the store."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ from pypi_assets.storage.store import ObjectNotFoundError
 from pypi_assets_tests.deploy.services import LOOPBACK, Deployment
 
 STEP_WITHIN_S = 900
-"""How long any one step may take, on a machine that has other work to do."""
+"""The time limit of any single step, for a busy machine."""
 
 UNDER_WAY = ("QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING")
 """The statuses of runs that have not ended."""
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def until(deployment: Deployment, look: Callable[[], T | None]) -> T:
-    """What `look` finds; it is called again until it finds something."""
+    """Call `look` until it returns a value, and return that."""
     pause = threading.Event()
     deadline = time.monotonic() + STEP_WITHIN_S
     while not (found := look()):
@@ -42,7 +42,7 @@ def query_ui(deployment: Deployment, query: str, **variables: object) -> Any:
 
 
 def launch(deployment: Deployment, job: str, *assets: str) -> str:
-    """Launches a job, or some of its assets, as the UI does; returns the run's id."""
+    """Launch a job, or some of its assets, as the UI does. Return the run's ID."""
     selector: dict[str, Any] = {
         "repositoryName": "__repository__",
         "repositoryLocationName": "pypi-assets",
@@ -59,14 +59,14 @@ def launch(deployment: Deployment, job: str, *assets: str) -> str:
 
 
 def ended(deployment: Deployment, run: str) -> str | None:
-    """How a run ended; None while it is under way."""
+    """Return the final status of a run, or None while it is in progress."""
     found = query_ui(deployment, "query ($id: ID!) {runOrError(runId: $id) {... on Run {status}}}", id=run)
     status = str(found["runOrError"]["status"])
     return status if status in {"SUCCESS", "FAILURE", "CANCELED"} else None
 
 
 def backfill(deployment: Deployment, assets: Sequence[str], keys: Sequence[str]) -> None:
-    """Backfills these partitions, as the UI does."""
+    """Backfill these partitions as the UI does."""
     launched = query_ui(
         deployment,
         "mutation ($params: LaunchBackfillParams!) {launchPartitionBackfill(backfillParams: $params)"
@@ -77,12 +77,14 @@ def backfill(deployment: Deployment, assets: Sequence[str], keys: Sequence[str])
 
 
 def runs(deployment: Deployment, *statuses: str) -> list[str]:
-    """The jobs of the runs with one of these statuses."""
+    """Return the jobs of the runs with one of these statuses."""
     return [str(run["jobName"]) for run in run_details(deployment, *statuses)]
 
 
 def run_details(deployment: Deployment, *statuses: str) -> list[dict[str, Any]]:
-    """The runs with one of these statuses: `jobName`, `runId`, `parentRunId` of a retry, `startTime`, `endTime`."""
+    """Return the runs with one of these statuses: `jobName`, `runId`, `parentRunId` of a retry, `startTime`,
+    `endTime`.
+    """
     query = (
         "query ($filter: RunsFilter!) {runsOrError(filter: $filter)"
         " {... on Runs {results {jobName runId parentRunId startTime endTime}}}}"
@@ -92,7 +94,7 @@ def run_details(deployment: Deployment, *statuses: str) -> list[dict[str, Any]]:
 
 
 def metrics(deployment: Deployment, name: str) -> dict[str, float]:
-    """What Prometheus finds of a metric, by the value of its one label."""
+    """Return the values of a metric as parsed by Prometheus, by the value of its only label."""
     url = f"http://{LOOPBACK}:{deployment.environment['METRICS_PORT']}/metrics"
     families = text_string_to_metric_families(requests.get(url, timeout=STEP_WITHIN_S).text)
     return {
@@ -104,7 +106,7 @@ def metrics(deployment: Deployment, name: str) -> dict[str, float]:
 
 
 def filenames(project: str) -> set[str] | None:
-    """The files of `project` in the newest version of `depgraph`; None while there is none."""
+    """Return the files of `project` in the newest version of `depgraph`, or None if there is none."""
     try:
         with open_latest("depgraph", storage_from(load_settings())) as reader:
             return {str(row["filename"]) for row in reader.project(project).results}
@@ -113,7 +115,7 @@ def filenames(project: str) -> set[str] | None:
 
 
 def providers(module: str) -> set[str] | None:
-    """The projects that provide `module` in the newest version of `modules`; None while there is none."""
+    """Return the projects that provide `module` in the newest version of `modules`, or None if there is none."""
     try:
         with open_latest("modules", storage_from(load_settings())) as reader:
             return {str(row["project"]) for row in reader.module(module).results}
