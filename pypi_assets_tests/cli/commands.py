@@ -1,4 +1,4 @@
-"""Runs commands of `pypi-assets` in the environment of a test."""
+"""Run commands of `pypi-assets` in the environment of a test."""
 
 import json
 import re
@@ -18,7 +18,7 @@ PROCESS = [sys.executable, "-W", "error", "-c", "from pypi_assets.cli import mai
 
 @dataclass(frozen=True)
 class Commands:
-    """Runs commands in the environment of the test; they must not end in a traceback."""
+    """Commands that run in the environment of the test. They must not end in a traceback."""
 
     home: Path
 
@@ -37,7 +37,7 @@ class Commands:
         return json.loads(self.done(*arguments, "--json").stdout)
 
     def refused(self, *arguments: object, exit_code: int = 1) -> str:
-        """Runs a command that fails, and returns its one message."""
+        """Run a command that fails, and return its only message."""
         result = self.run(*arguments)
         assert result.exit_code == exit_code, result.output
         assert result.stdout == ""
@@ -45,7 +45,7 @@ class Commands:
         return result.stderr
 
     def build_versions(self) -> None:
-        """Crawls the index for the first time, dumps it and builds the first LevelDB versions."""
+        """Run the first crawl of the index, dump it, and build the first LevelDB versions."""
         self.done("crawl", "full")
         self.done("dump", "full", "--shards", "1")
         self.done("leveldb", "update")

@@ -1,4 +1,4 @@
-"""What the tests of the commands share: their settings, and an index to crawl."""
+"""Fixtures shared by the tests of the commands: their settings, and an index to crawl."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ def commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Commands:
     home = tmp_path / "home"
     for name, value in {
         "HOME": str(home),
-        "INDEX_URL": "http://127.0.0.1:9/simple/",  # where no server listens
+        "INDEX_URL": "http://127.0.0.1:9/simple/",  # no server listens there
         "REQUEST_ATTEMPTS": "1",
         "RETRY_DEADLINE_S": "0",
         "RETRY_PAUSE_S": "0.01",
@@ -47,7 +47,7 @@ def index(commands: Commands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 @pytest.fixture
 def two_visits(commands: Commands, index: ServedIndex) -> TwoVisits:
-    """Between the two visits of `demo` a broken wheel is uploaded and release 1.0 is yanked."""
+    """Visit `demo` twice. Between the visits, a broken wheel is uploaded and release 1.0 is yanked."""
     first = index.wheel("demo", "1.0")
     commands.done("crawl", "full")
     baseline = index.serial

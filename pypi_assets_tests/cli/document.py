@@ -1,4 +1,4 @@
-"""The table of docs/cli.md, made from the commands. Run as a module, it writes the table."""
+"""Generate the table of docs/cli.md from the commands. As a program, this module writes the table."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,11 +13,11 @@ _BEGIN, _END = "<!-- commands -->\n", "<!-- end of commands -->\n"
 OF_ALL = {"--json", "--csv", "--header", "--help"}
 """Options that the page describes once for all commands."""
 ELSEWHERE = {"devindex": "development.md"}
-"""Groups whose commands another page lists."""
+"""Groups whose commands are listed on another page."""
 
 
 def table() -> str:
-    """Return a table of commands for each section of the help, with their options and what they do."""
+    """Return a table of commands for each section of the help, with their options and descriptions."""
     return "\n".join(_lines()) + "\n"
 
 
@@ -55,7 +55,7 @@ def _option(option: click.Option) -> str:
 
 
 def rendered(page: str) -> str:
-    """Return the page with the table of now."""
+    """Return the page with the current table."""
     before, _, rest = page.partition(_BEGIN)
     _, _, after = rest.partition(_END)
     return f"{before}{_BEGIN}\n{table()}\n{_END}{after}"

@@ -1,4 +1,4 @@
-"""`pypi-assets admin ...`: drift, tables, old rows and packs, records made again, and metrics."""
+"""`pypi-assets admin ...`: drift, tables, old rows and packs, rebuilt records, and metrics."""
 
 import re
 import subprocess
@@ -22,7 +22,7 @@ from pypi_assets_tests.prometheus import samples
 from pypi_assets_tests.served_index import ServedIndex
 
 
-def test_an_audit_reports_the_drift_that_it_found(commands: Commands, index: ServedIndex) -> None:
+def test_audit_reports_drift(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.done("crawl", "full")
     assert commands.json("admin", "audit", "--share", 0)["visited"] == 0
@@ -33,14 +33,14 @@ def test_an_audit_reports_the_drift_that_it_found(commands: Commands, index: Ser
     assert (again["drift"], again["share_percent"], again["visits_given_up"]) == ({}, 100, 0)
 
 
-def test_the_tables_of_a_catalog_are_made_and_then_up_to_date(commands: Commands) -> None:
+def test_migrate_creates_tables_and_then_reports_them_current(commands: Commands) -> None:
     commands.done("admin", "migrate")
     migrated = commands.json("admin", "migrate")
     assert migrated["before"] == migrated["after"]
     assert unnamed(commands.done("admin", "migrate").output, migrated["after"]) == []
 
 
-def test_visits_that_were_deleted_are_reported(
+def test_deleted_visits_are_reported(
     commands: Commands, two_visits: TwoVisits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert unnamed(commands.done("admin", "prune", "--dry-run").stdout, "0") == []
@@ -49,7 +49,7 @@ def test_visits_that_were_deleted_are_reported(
     with catalog.write() as connection:
         connection.execute(update(visits).values(started_at=0.0))
     catalog.close()
-    assert commands.json("admin", "prune")["visits"] == 0  # among the first
+    assert commands.json("admin", "prune")["visits"] == 0  # the first visits of a project are kept
     monkeypatch.setattr(pruning, "FIRST_VISITS_KEPT", 0)
     assert unnamed(commands.done("admin", "prune").stdout, "1") == []
     for shown in (commands.done("admin", "visits", "demo"), commands.done("history", "demo")):
@@ -63,27 +63,27 @@ def test_visits_that_were_deleted_are_reported(
     )
 
 
-def test_a_pack_in_use_is_not_deleted(commands: Commands, index: ServedIndex) -> None:
+def test_pack_in_use_is_not_deleted(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.done("crawl", "full")
     assert unnamed(commands.done("admin", "extracts", "clean").stdout, "0", "1") == []
     assert commands.json("admin", "extracts", "clean", "--dry-run") == {"packs": 1, "deleted": [], "size": 0}
 
 
-def test_records_are_made_again_without_the_index(
+def test_records_are_rebuilt_without_the_index(
     commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.wheel("demo", "1.0")
     reads = commands.json("crawl", "full")["reads"]
     assert (reads["data"], reads["errors"], reads["bytes_fetched"] > 100) == (1, 0, True)
-    monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "https://index.example.org/simple/")  # for which a contact is missing
+    monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "https://index.example.org/simple/")  # which requires a contact
     assert commands.json("admin", "reprocess")["looked_at"] == 0
     again = commands.done("admin", "reprocess", "--older-than-version", EXTRACTOR_VERSION + 1, "--project", "Demo")
     assert re.match(r"1\D+\d+\.\d\D+0\D", again.stdout)
     assert unnamed(commands.refused("admin", "reprocess", "--project", "none"), "none") == []
 
 
-def test_files_that_no_extract_supplies_are_named_and_read_again(commands: Commands, index: ServedIndex) -> None:
+def test_files_without_extract_are_named_and_read_again(commands: Commands, index: ServedIndex) -> None:
     filename = index.wheel("demo", "1.0")
     commands.done("crawl", "full")
     with opened_catalog(load_settings()) as catalog, catalog.write() as connection:
@@ -98,9 +98,7 @@ def test_files_that_no_extract_supplies_are_named_and_read_again(commands: Comma
 
 
 @pytest.mark.nightly
-def test_a_file_is_written_whole_again_and_again_and_an_address_answers(
-    commands: Commands, index: ServedIndex, tmp_path: Path
-) -> None:
+def test_metrics_are_written_to_a_file_and_served(commands: Commands, index: ServedIndex, tmp_path: Path) -> None:
     index.wheel("demo", "1.0")
     commands.done("crawl", "full")
     path = tmp_path / "pypi-assets.prom"
@@ -124,5 +122,5 @@ def test_a_file_is_written_whole_again_and_again_and_an_address_answers(
 
 
 @pytest.mark.parametrize("address", ["9464", ":9464", "localhost:", "localhost:none", "localhost:70000"])
-def test_what_is_no_address_is_refused(commands: Commands, address: str) -> None:
+def test_invalid_address_is_rejected(commands: Commands, address: str) -> None:
     assert unnamed(commands.refused("admin", "metrics", "--listen", address, exit_code=2), address, "HOST:PORT") == []

@@ -22,7 +22,7 @@ from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
 
-def test_ranges_are_shown_with_what_is_missing(
+def test_ranges_include_the_missing_range(
     commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.wheel("demo", "1.0")
@@ -46,7 +46,7 @@ def test_ranges_are_shown_with_what_is_missing(
 
 
 @pytest.mark.nightly
-def test_a_range_is_running_until_its_process_is_killed(
+def test_range_of_killed_process_is_interrupted(
     commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYPI_ASSETS_LAG_WARN_S", "0.001")
@@ -94,7 +94,7 @@ def test_visits_are_listed_and_compared(commands: Commands, two_visits: TwoVisit
     assert unnamed(message, "demo", "7", "pypi-assets admin visits demo") == []
 
 
-def test_partitions_follow_from_the_name_and_the_file_has_it(commands: Commands, two_visits: TwoVisits) -> None:
+def test_where_names_partition_and_dump_file_of_a_project(commands: Commands, two_visits: TwoVisits) -> None:
     crawled, dumped = commands.json("admin", "where", "Requests")
     assert (crawled["assets"], crawled["file"]) == ("crawled_projects, crawled_distribution_data", None)
     assert (dumped["assets"], dumped["partition"], dumped["file"]) == ("full_dump", "ec", None)
@@ -102,7 +102,7 @@ def test_partitions_follow_from_the_name_and_the_file_has_it(commands: Commands,
     commands.done("dump", "full", "--shards", 16)
     file = commands.json("admin", "where", "demo")[1]["file"]
     assert Path(file.removeprefix("file://")).is_file()
-    commands.done("dump", "redo")  # in as many files
+    commands.done("dump", "redo")  # with the same number of files
     [again] = [one for one in commands.json("admin", "where", "demo") if one["file"]]
     assert again["file"].rpartition("/")[2] == file.rpartition("/")[2]
     assert again["file"] != file
@@ -110,7 +110,7 @@ def test_partitions_follow_from_the_name_and_the_file_has_it(commands: Commands,
 
 @dataclass
 class Two:
-    """Two indexes of one file, both crawled, dumped and built."""
+    """Two indexes from one file, both crawled, dumped and built."""
 
     commands: Commands
     public: ServedIndex
@@ -125,7 +125,7 @@ def write_indexes(path: Path, public: str, company: str) -> None:
 
 @pytest.fixture
 def file(commands: Commands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A file of two indexes on which no server listens."""
+    """Write a file of two indexes on whose URLs no server listens."""
     monkeypatch.delenv("PYPI_ASSETS_INDEX_URL")
     path = tmp_path / "indexes.toml"
     write_indexes(path, "http://127.0.0.1:9/simple/", "http://me@127.0.0.1:9/b/simple/")
@@ -148,14 +148,14 @@ def two(commands: Commands, file: Path, tmp_path: Path) -> Iterator[Two]:
         yield made
 
 
-def test_a_command_is_for_one_index_wherever_the_option_is(two: Two) -> None:
+def test_index_option_works_in_any_position(two: Two) -> None:
     for arguments in (
         ("--index", "company", "lookup", "files"),
         ("lookup", "files", "--index", "company"),
         ("lookup", "files", "--index=company"),
     ):
         assert two.commands.done(*arguments).stdout.startswith("demo-1.0-py3-none-any.whl\t"), arguments
-    assert {row["version"] for row in two.commands.json("lookup", "files")} == {"1.0", "2.0"}  # of the default index
+    assert {row["version"] for row in two.commands.json("lookup", "files")} == {"1.0", "2.0"}  # from the default index
     [row] = two.commands.json("lookup", "module", "demo_module", "--index", "company")
     assert row["versions"] == ["1.0"]
     home = two.commands.home
@@ -164,11 +164,11 @@ def test_a_command_is_for_one_index_wherever_the_option_is(two: Two) -> None:
     assert (home / "indexes" / "company" / "storage").is_dir()
 
 
-def test_what_follows_two_hyphens_is_an_argument(two: Two) -> None:
+def test_index_option_after_two_hyphens_is_an_argument(two: Two) -> None:
     assert "--index" in two.commands.done("admin", "visits", "--", "--index").stderr
 
 
-def test_a_look_up_in_all_is_one_answer_whose_rows_name_their_index(two: Two) -> None:
+def test_lookup_in_all_indexes_has_rows_that_name_their_index(two: Two) -> None:
     shown = two.commands.done("lookup", "module", "demo_module", "--index", "all")
     assert [line.split("\t")[:3] for line in shown.stdout.splitlines()] == [
         ["public", "demo", "2.0"],
@@ -193,14 +193,14 @@ def test_a_look_up_in_all_is_one_answer_whose_rows_name_their_index(two: Two) ->
     }
 
 
-def test_what_one_of_all_does_not_have_is_no_failure(two: Two) -> None:
+def test_lookup_in_all_indexes_succeeds_if_one_has_no_result(two: Two) -> None:
     shown = two.commands.done("lookup", "module", "other_module", "--index", "all")
     assert shown.stdout.startswith("public\tother\t1.0\n")
     assert "company: " in shown.stderr
     assert two.commands.json("lookup", "module", "nope", "--index", "all") == []
 
 
-def test_names_of_standard_input_are_looked_up_in_all(two: Two) -> None:
+def test_names_from_standard_input_are_looked_up_in_all_indexes(two: Two) -> None:
     found = CliRunner().invoke(
         cli, ["lookup", "module", "-", "--index", "all"], input="demo_module\nother_module\n", catch_exceptions=False
     )
@@ -214,7 +214,7 @@ def test_names_of_standard_input_are_looked_up_in_all(two: Two) -> None:
 
 
 @pytest.mark.nightly
-def test_an_index_that_cannot_answer_fails_the_command_after_the_answers_of_others(two: Two) -> None:
+def test_failing_index_fails_the_command_after_the_other_answers(two: Two) -> None:
     two.file.write_text(two.file.read_text() + '[third]\nurl = "http://127.0.0.1:9/c/simple/"\n')
     result = two.commands.run("lookup", "module", "demo_module", "--index", "all", "--json")
     assert result.exit_code == 1
@@ -239,21 +239,23 @@ def test_an_index_that_cannot_answer_fails_the_command_after_the_answers_of_othe
         (("lookup", "--index", "all", "modul", "x"), "'modul' 'module'"),
     ],
 )
-def test_a_wrong_index_is_wrong_usage(commands: Commands, file: Path, arguments: tuple[str, ...], named: str) -> None:
+def test_invalid_index_option_is_a_usage_error(
+    commands: Commands, file: Path, arguments: tuple[str, ...], named: str
+) -> None:
     assert unnamed(commands.refused(*arguments, exit_code=2), *named.split()) == []
 
 
-def test_without_a_file_there_is_no_index_of_any_name(commands: Commands) -> None:
+def test_index_option_without_a_file_is_rejected(commands: Commands) -> None:
     for name in ("company", "all"):
         assert unnamed(commands.refused("lookup", "files", "--index", name, exit_code=2), "PYPI_ASSETS_INDEXES") == []
 
 
-def test_an_option_of_that_name_is_its_command_s(commands: Commands, tmp_path: Path) -> None:
+def test_index_option_of_init_is_a_url(commands: Commands, tmp_path: Path) -> None:
     commands.done("init", "--index", "http://127.0.0.1:9/simple/", "--yes", "--lister", "auto")
     assert "http://127.0.0.1:9/simple/" in (tmp_path / ".env").read_text()
 
 
-def test_the_indexes_are_listed_with_what_each_has(commands: Commands, file: Path) -> None:
+def test_indexes_are_listed_with_their_settings(commands: Commands, file: Path) -> None:
     assert commands.json("admin", "indexes") == [
         {
             "index": "public",
@@ -280,13 +282,13 @@ def test_the_indexes_are_listed_with_what_each_has(commands: Commands, file: Pat
     assert unnamed(commands.done("admin", "indexes", "--index", "company").stderr, "company") == []
 
 
-def test_without_a_file_the_one_index_is_listed(commands: Commands) -> None:
+def test_single_index_without_a_file_is_listed(commands: Commands) -> None:
     [row] = commands.json("admin", "indexes")
     assert (row["index"], row["default"]) == (None, True)
     assert unnamed(commands.refused("admin", "indexes", "--workspace", exit_code=2), "PYPI_ASSETS_INDEXES") == []
 
 
-def test_dagster_is_to_load_a_location_for_each(commands: Commands, file: Path) -> None:
+def test_workspace_has_a_code_location_for_each_index(commands: Commands, file: Path) -> None:
     written = yaml.safe_load(commands.done("admin", "indexes", "--workspace").stdout)["load_from"]
     assert [one["python_module"] for one in written] == [
         {"module_name": "pypi_assets.definitions", "location_name": "pypi-assets"},
@@ -298,13 +300,13 @@ def test_dagster_is_to_load_a_location_for_each(commands: Commands, file: Path) 
     ]
 
 
-def test_what_is_wrong_in_any_index_is_reported(commands: Commands, file: Path) -> None:
+def test_invalid_setting_of_any_index_is_reported(commands: Commands, file: Path) -> None:
     file.write_text(file.read_text() + 'lister = "telepathy"\n')
     assert unnamed(commands.refused("admin", "indexes", exit_code=2), file, "company", "'telepathy'") == []
     commands.done("lookup", "files", "--help")
 
 
-def test_names_of_indexes_are_completed(commands: Commands, file: Path) -> None:
+def test_index_names_are_completed(commands: Commands, file: Path) -> None:
     option = next(one for one in cli.params if one.name == "index")
     found = option.shell_complete(click.Context(cli), "")
     assert [item.value for item in found] == ["public", "company", "all"]

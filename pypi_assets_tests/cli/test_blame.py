@@ -1,4 +1,4 @@
-"""`pypi-assets blame`: which event changed what requirements resolve to."""
+"""`pypi-assets blame`: the event that changed the resolution of requirements."""
 
 import pytest
 
@@ -11,7 +11,7 @@ WHERE = ("--python", "3.12", "--platform", "linux-x86_64")
 
 @pytest.fixture
 def serials(commands: Commands, index: ServedIndex) -> dict[str, int]:
-    """The serials after which something happened."""
+    """Return the serials after each step of a history."""
     index.wheel("lib", "1.0")
     index.wheel("app", "1.0", requires_dist=["lib>=1"])
     found = {"first": index.serial}
@@ -25,7 +25,7 @@ def serials(commands: Commands, index: ServedIndex) -> dict[str, int]:
     return found
 
 
-def test_it_names_the_upload_that_broke_the_requirements(commands: Commands, serials: dict[str, int]) -> None:
+def test_blame_names_the_upload_that_broke_the_requirements(commands: Commands, serials: dict[str, int]) -> None:
     found = commands.json("blame", "app==1.0", "--good", serials["new lib"], *WHERE)
     [change] = found["changes"]
     assert change["serial"] == serials["rebuilt app"]
@@ -44,7 +44,7 @@ def test_it_names_the_upload_that_broke_the_requirements(commands: Commands, ser
     assert unnamed(result.stderr, "--all") == []
 
 
-def test_all_changes_come_in_order(commands: Commands, serials: dict[str, int]) -> None:
+def test_blame_lists_all_changes_in_order(commands: Commands, serials: dict[str, int]) -> None:
     found = commands.json("blame", "app", "--good", serials["first"], "--all", *WHERE)
     assert [one["serial"] for one in found["changes"]] == [serials["new lib"], serials["rebuilt app"]]
     assert found["changes"][0]["pins"] == [{"normalized": "lib", "before": "1.0", "after": "1.1"}]
@@ -57,7 +57,7 @@ def test_all_changes_come_in_order(commands: Commands, serials: dict[str, int]) 
     assert unnamed(result.stderr, "2") == []
 
 
-def test_equal_outcomes_end_with_1(commands: Commands, serials: dict[str, int]) -> None:
+def test_blame_of_equal_outcomes_exits_with_1(commands: Commands, serials: dict[str, int]) -> None:
     result = commands.run("blame", "lib", "--good", serials["new lib"], *WHERE)
     assert result.exit_code == 1
     assert result.stderr
@@ -74,7 +74,7 @@ def test_equal_outcomes_end_with_1(commands: Commands, serials: dict[str, int]) 
         (("--good", "1"), ()),
     ],
 )
-def test_what_cannot_be_answered_is_refused(commands: Commands, serials: dict[str, int], arguments, named) -> None:
+def test_blame_rejects_invalid_options(commands: Commands, serials: dict[str, int], arguments, named) -> None:
     result = commands.run("blame", *arguments, *WHERE)
     assert result.exit_code in {1, 2}
     assert unnamed(result.stderr, *named) == []

@@ -1,4 +1,4 @@
-"""Homes and storages belong to an index and to a catalog once the index has answered, and from the first byte on."""
+"""A home and a storage belong to one index and one catalog from the first byte on, once the index has responded."""
 
 import json
 import os
@@ -27,7 +27,7 @@ DAY_S = 24 * 3600.0
 
 @pytest.fixture(params=["file", pytest.param("s3", marks=pytest.mark.nightly)])
 def storage(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Storage]:
-    """An empty storage, which the settings name."""
+    """Return an empty storage, and name it in the settings."""
     if request.param == "file":
         url = (tmp_path / "shared").as_uri()
         monkeypatch.setenv("PYPI_ASSETS_STORAGE_URL", url)
@@ -56,7 +56,7 @@ def use_home(monkeypatch: pytest.MonkeyPatch, home: Path, database_url: str | No
 
 @pytest.mark.parametrize("projects", ["", pytest.param("demo, other", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("lister", ["auto", "simple", "xmlrpc", "pages"])
-def test_a_wrong_url_claims_neither_home_nor_storage(
+def test_wrong_url_claims_neither_home_nor_storage(
     lister: str,
     projects: str,
     commands: Commands,
@@ -77,13 +77,13 @@ def test_a_wrong_url_claims_neither_home_nor_storage(
         "mistyped path": index.url.replace("/simple/", "/simpel/"),
         "not an index": index.url.replace("/simple/", "/blog/"),
     }
-    if lister in {"auto", "xmlrpc"}:  # then the changelog can have another URL, which is right
+    if lister in {"auto", "xmlrpc"}:  # then the changelog may have another, correct URL
         monkeypatch.setenv("PYPI_ASSETS_CHANGELOG_URL", index.url.replace("/simple/", "/pypi"))
     for name, url in wrong.items():
         with subtests.test(name):
             monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", url)
             for command in (("crawl", "full"), ("scope", "create", "tools", "demo")):
-                assert commands.run(*command).exit_code in {1, 2}  # 2: it is a wrong setting
+                assert commands.run(*command).exit_code in {1, 2}  # 2: a setting is invalid
             assert contents(storage) == {}
     monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", index.url)
     crawled = commands.json("crawl", "full")
@@ -93,7 +93,7 @@ def test_a_wrong_url_claims_neither_home_nor_storage(
 
 
 @pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)])
-def test_a_second_home_is_refused_and_nothing_is_lost(
+def test_second_home_is_rejected_without_loss(
     database: str,
     commands: Commands,
     index: ServedIndex,
@@ -134,7 +134,7 @@ def test_a_second_home_is_refused_and_nothing_is_lost(
     assert owner(storage) != owner(open_storage((tmp_path / "own").as_uri()))
 
 
-def test_of_two_first_crawls_at_once_one_wins_and_the_other_goes_on_elsewhere(
+def test_one_of_two_simultaneous_first_crawls_is_rejected_and_can_move(
     commands: Commands, index: ServedIndex, storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(3):
@@ -161,7 +161,7 @@ def test_of_two_first_crawls_at_once_one_wins_and_the_other_goes_on_elsewhere(
     assert commands.json("crawl", "full")["reads"]["data"] == 3
 
 
-def test_two_catalogs_that_began_with_scopes_do_not_share_a_storage(
+def test_catalogs_with_scopes_do_not_share_a_storage(
     commands: Commands, index: ServedIndex, storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.wheel("demo", "1.0")
@@ -177,12 +177,12 @@ def test_two_catalogs_that_began_with_scopes_do_not_share_a_storage(
     assert owner(storage) == first
 
 
-def test_a_restored_or_moved_catalog_is_still_the_owner(
+def test_restored_or_moved_catalog_is_still_the_owner(
     commands: Commands, index: ServedIndex, storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.wheel("demo", "1.0")
     commands.done("crawl", "full")
-    with closing(sqlite3.connect(commands.home / "catalog.sqlite")) as connection:  # a backup of its own moment
+    with closing(sqlite3.connect(commands.home / "catalog.sqlite")) as connection:  # a backup of the same moment
         connection.execute("VACUUM INTO ?", (str(tmp_path / "backup.sqlite"),))
     index.wheel("demo", "2.0")
     commands.done("crawl", "incremental")
@@ -198,17 +198,17 @@ def test_a_restored_or_moved_catalog_is_still_the_owner(
     assert commands.run("admin", "inspect", "demo-2.0-py3-none-any.whl", "--from-extract").exit_code == 0
     monkeypatch.setenv("PYPI_ASSETS_STORAGE_URL", (tmp_path / "elsewhere").as_uri())
     index.wheel("demo", "3.0")
-    commands.done("crawl", "incremental")  # into an empty root, which becomes its own as well
+    commands.done("crawl", "incremental")  # into an empty root, which the catalog then owns too
     assert owner(open_storage((tmp_path / "elsewhere").as_uri())) == first
 
 
-def test_an_index_without_any_selected_project_is_one_all_the_same(
+def test_index_without_selected_projects_is_accepted(
     commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.wheel("demo", "1.0")
     monkeypatch.setenv("PYPI_ASSETS_PROJECTS", "missing")
     assert commands.json("crawl", "full")["missing_projects"] == ["missing"]
     index.faults = lambda request: PlainTextResponse("", 404) if request.url.path == "/simple/" else None
-    index.wheel("missing", "1.0")  # the list is requested for the first crawl alone
+    index.wheel("missing", "1.0")  # only the first crawl requests the list
     commands.done("crawl", "incremental")
     assert [file["project"] for file in commands.json("lookup", "files")] == ["missing"]

@@ -33,7 +33,7 @@ CASES = {
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`pypi-assets` is a program on the path, as after an installation."""
+    """Put `pypi-assets` on the PATH, as an installation does."""
     program = tmp_path / "bin" / "pypi-assets"
     program.parent.mkdir()
     program.write_text(f"#!{sys.executable}\nfrom pypi_assets.cli import main\nmain()\n")
@@ -72,7 +72,7 @@ def test_fish_completes(tmp_path: Path, line: str) -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_the_script_of_zsh_is_read_by_compdef() -> None:
+def test_zsh_script_is_read_by_compdef() -> None:
     script = script_for("zsh")
     assert script.startswith("#compdef pypi-assets\n")
     assert "compdef _pypi_assets_completion pypi-assets" in script

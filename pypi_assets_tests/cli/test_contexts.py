@@ -1,4 +1,4 @@
-"""What commands open is closed, also where they fail, and nothing is opened without a contact."""
+"""Commands close everything that they opened, even if they fail, and open nothing without a contact."""
 
 from pathlib import Path
 
@@ -19,14 +19,14 @@ from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
 
-def test_an_index_elsewhere_without_a_contact(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remote_index_without_a_contact_is_rejected(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "https://index.example.org/simple/")
     assert unnamed(commands.refused("crawl", "full", exit_code=2), "PYPI_ASSETS_CONTACT") == []
     assert not commands.home.exists()
     assert unnamed(commands.json("status")["index_error"], "PYPI_ASSETS_CONTACT") == []
 
 
-def test_a_catalog_is_closed_also_where_the_command_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_catalog_is_closed_if_the_command_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     closed: list[Catalog] = []
     close = Catalog.close
     monkeypatch.setattr(Catalog, "close", lambda catalog: (closed.append(catalog), close(catalog)))
@@ -38,7 +38,7 @@ def test_a_catalog_is_closed_also_where_the_command_fails(tmp_path: Path, monkey
     assert closed == [catalog, other]
 
 
-def test_a_crawler_reports_its_progress_and_messages_on_the_terminal(
+def test_crawler_reports_progress_and_messages_on_the_terminal(
     commands: Commands, index: ServedIndex, capsys: pytest.CaptureFixture[str]
 ) -> None:
     index.wheel("demo", "1.0")
@@ -52,9 +52,7 @@ def test_a_crawler_reports_its_progress_and_messages_on_the_terminal(
 
 
 @pytest.mark.skipif(not kernel.IS_LINUX, reason="only Linux has it")
-def test_a_command_is_undumpable_while_it_reads_and_a_program_that_calls_it_is_not(
-    index: ServedIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_process_is_undumpable_only_while_a_command_reads(index: ServedIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[bool] = []
     monkeypatch.setattr(kernel, "set_undumpable", lambda: done.append(True))
     for command in (["crawl", "full"], ["admin", "reprocess"]):
@@ -68,7 +66,7 @@ def test_a_command_is_undumpable_while_it_reads_and_a_program_that_calls_it_is_n
 
 
 @pytest.mark.nightly
-def test_a_second_catalog_does_not_write_to_the_storage_of_the_first(
+def test_second_catalog_does_not_write_to_the_storage_of_the_first(
     commands: Commands, two_visits: TwoVisits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commands.done("dump", "full", "--shards", "1")

@@ -1,4 +1,4 @@
-"""The commands that crawl, and what they print about reads."""
+"""The commands that crawl, and their output about reads."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ from pypi_assets_tests.served_index import ServedIndex
 from pypi_assets_tests.served_pages import served_pages
 
 
-def test_an_index_that_does_not_answer(commands: Commands) -> None:
+def test_crawl_of_unresponsive_index_fails(commands: Commands) -> None:
     status = commands.run("status", "--json")
     assert (status.exit_code, json.loads(status.stdout)["index_serial"]) == (0, None)
     assert status.stderr
@@ -22,14 +22,14 @@ def test_an_index_that_does_not_answer(commands: Commands) -> None:
     assert unnamed(commands.refused("crawl", "full"), "http://127.0.0.1:9/simple/", "PYPI_ASSETS_INDEX_URL") == []
 
 
-def test_a_host_that_does_not_resolve(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crawl_of_unknown_host_fails(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "http://index.invalid/simple/")
     monkeypatch.setenv("PYPI_ASSETS_CONTACT", "me@example.org")
     message = commands.refused("crawl", "full")
     assert unnamed(message, "http://index.invalid/simple/", "PYPI_ASSETS_INDEX_URL") == []
 
 
-def test_a_first_crawl_by_the_wrong_lister_names_the_setting(
+def test_first_crawl_with_wrong_lister_names_the_setting(
     commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with served_pages(tmp_path / "pages") as pages:
@@ -42,7 +42,7 @@ def test_a_first_crawl_by_the_wrong_lister_names_the_setting(
         commands.done("crawl", "full")
 
 
-def test_the_limit_of_a_round_is_named_only_if_it_left_projects_to_the_next_round(
+def test_limit_of_a_round_is_named_only_if_projects_are_left(
     commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with served_pages(tmp_path / "pages") as pages:
@@ -50,7 +50,7 @@ def test_the_limit_of_a_round_is_named_only_if_it_left_projects_to_the_next_roun
             pages.wheel(project, "1.0")
         monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", pages.url)
         commands.done("crawl", "full")
-        monkeypatch.setenv("PYPI_ASSETS_POLL_CONFIRM_S", "0")  # what is to be confirmed is due again at once
+        monkeypatch.setenv("PYPI_ASSETS_POLL_CONFIRM_S", "0")  # changes to confirm are due again immediately
         monkeypatch.setenv("PYPI_ASSETS_POLL_SHORTEST_S", "0")
         del pages.projects["beta"]
         output = commands.done("crawl", "incremental", "--now").stdout
@@ -62,7 +62,9 @@ def test_the_limit_of_a_round_is_named_only_if_it_left_projects_to_the_next_roun
         assert unnamed(commands.done("crawl", "incremental").stdout, "PYPI_ASSETS_POLL_REQUESTS", 1) == []
 
 
-def test_a_catalog_of_another_index(commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crawl_with_catalog_of_another_index_fails(
+    commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
     index.wheel("demo", "1.0")
     commands.done("crawl", "full")
     monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "http://127.0.0.1:9/simple/")
@@ -71,7 +73,7 @@ def test_a_catalog_of_another_index(commands: Commands, index: ServedIndex, monk
     assert unnamed(commands.json("status")["index_error"], index.url) == []
 
 
-def test_selected_projects_that_the_index_lacks_are_reported(
+def test_selected_projects_missing_from_the_index_are_reported(
     commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.wheel("demo", "1.0")
@@ -83,7 +85,7 @@ def test_selected_projects_that_the_index_lacks_are_reported(
     assert [file["project"] for file in commands.json("lookup", "files")] == ["demo"]
 
 
-def test_an_index_without_a_changelog_is_followed_by_its_list(commands: Commands, index: ServedIndex) -> None:
+def test_index_without_a_changelog_is_followed_by_its_list(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.done("crawl", "full")
     baseline = index.serial

@@ -1,4 +1,4 @@
-"""`pypi-assets dump`: the Parquet export, and dumps that the catalog has lost."""
+"""`pypi-assets dump`: the Parquet export, and dumps that are missing from the catalog."""
 
 import sqlite3
 from contextlib import closing
@@ -11,7 +11,7 @@ from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
 
-def test_parquet_is_exported_once_and_then_pointed_to(
+def test_parquet_is_exported_once_and_then_named(
     commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commands.refused("dump", "parquet")
@@ -45,7 +45,7 @@ def test_parquet_is_exported_once_and_then_pointed_to(
     assert commands.json("dump", "parquet")["directory"] == f"{name}.2"
 
 
-def test_dumps_that_the_catalog_has_lost_are_entered_again(commands: Commands, index: ServedIndex) -> None:
+def test_dumps_missing_from_the_catalog_are_restored(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.done("crawl", "full")
     commands.done("dump", "full", "--shards", "1")
@@ -61,7 +61,7 @@ def test_dumps_that_the_catalog_has_lost_are_entered_again(commands: Commands, i
     assert (result.exit_code, f"0-{index.serial}" in result.stderr) == (1, True)
 
 
-def test_the_help_of_compact_has_the_defaults_of_compaction(commands: Commands) -> None:
+def test_compact_help_has_the_defaults_of_compaction(commands: Commands) -> None:
     shown = " ".join(commands.done("dump", "compact", "--help").stdout.split())
     assert unnamed(shown, "1", GROWTH) == []
     assert unnamed(shown, MOST) == []

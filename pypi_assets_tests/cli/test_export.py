@@ -18,7 +18,7 @@ def test_all_top_level_names_are_written(commands: Commands, index: ServedIndex,
     assert "--top-level" in commands.refused("export", "owners", tmp_path / "owners.jsonl", exit_code=2)
 
 
-def test_each_format_is_printed_alone_and_what_it_lacks_is_reported(
+def test_formats_are_printed_without_notes_and_missing_parts_are_reported(
     commands: Commands, index: ServedIndex, tmp_path: Path
 ) -> None:
     index.wheel("PyYAML", "6.0", files={"yaml/__init__.py": "", "yaml/nodes.py": ""})

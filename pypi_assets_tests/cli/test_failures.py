@@ -1,4 +1,4 @@
-"""`pypi-assets failures`: listed by kind, and tried again."""
+"""`pypi-assets failures`: list failures by kind, and retry them."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
 
-def test_failures_are_listed_and_can_be_tried_again(commands: Commands, index: ServedIndex) -> None:
+def test_failures_are_listed_and_retried(commands: Commands, index: ServedIndex) -> None:
     commands.done("admin", "migrate")
     assert commands.done("failures", "list").stderr
     index.wheel("demo", "1.0")
@@ -64,7 +64,7 @@ def test_failures_are_listed_and_can_be_tried_again(commands: Commands, index: S
 
 
 @pytest.mark.nightly
-def test_a_visit_whose_retry_was_killed_is_done_by_the_next_one(commands: Commands, index: ServedIndex) -> None:
+def test_visit_of_killed_retry_is_done_by_the_next_retry(commands: Commands, index: ServedIndex) -> None:
     index.wheel("hidden", "1.0")
     index.faults = lambda request: Response(status_code=503) if "/hidden/" in request.url.path else None
     commands.done("crawl", "full")

@@ -1,4 +1,4 @@
-"""The commands `follow` and `serve`: what they require, print, and how signals end them."""
+"""The commands `follow` and `serve`: requirements, output, and their end on signals."""
 
 import json
 import os
@@ -14,18 +14,18 @@ from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
 
-def test_it_requires_a_catalog(commands: Commands):
+def test_follow_requires_a_catalog(commands: Commands):
     commands.refused("follow")
 
 
 @pytest.mark.parametrize("value", ["0.1", "4000", "soon"])
-def test_a_wrong_interval_is_an_error_of_usage(commands: Commands, monkeypatch: pytest.MonkeyPatch, value: str):
+def test_invalid_interval_is_a_usage_error(commands: Commands, monkeypatch: pytest.MonkeyPatch, value: str):
     monkeypatch.setenv("PYPI_ASSETS_FOLLOW_INTERVAL_S", value)
     assert "PYPI_ASSETS_FOLLOW_INTERVAL_S" in commands.refused("follow", exit_code=2)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_first_signal_requests_a_stop_and_handlers_are_restored(number: signal.Signals):
+def test_first_signal_requests_a_stop_and_handlers_are_restored(number: signal.Signals):
     before = signal.getsignal(number)
     with stop_by_signals() as stopping:
         assert not stopping.is_set()
@@ -34,7 +34,7 @@ def test_the_first_signal_requests_a_stop_and_handlers_are_restored(number: sign
     assert signal.getsignal(number) is before
 
 
-def test_the_second_signal_ends_the_process_at_once():
+def test_second_signal_ends_the_process_immediately():
     program = (
         "import os, signal\n"
         "from pypi_assets.cli.follow import stop_by_signals\n"
@@ -46,14 +46,14 @@ def test_the_second_signal_ends_the_process_at_once():
     assert done.returncode == 128 + signal.SIGTERM
 
 
-def test_it_begins_from_nothing_and_goes_on(commands: Commands, index: ServedIndex):
+def test_follow_starts_from_an_empty_home_and_continues(commands: Commands, index: ServedIndex):
     index.wheel("demo", "1.0")
     with subprocess.Popen([*PROCESS, "follow", "--begin"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         steps = (json.loads(line) for line in process.stdout)
         try:
             assert next(steps)["step"] == "full crawl"
-            for version in ("2.0", "3.0"):  # what begins crawls once more at the end: the second one is the follower's
+            for version in ("2.0", "3.0"):  # the second poll is the follower's
                 index.wheel("demo", version)
                 assert next(one for one in steps if one["step"] == "crawl")["projects"] == 1
             process.terminate()
@@ -63,13 +63,13 @@ def test_it_begins_from_nothing_and_goes_on(commands: Commands, index: ServedInd
     commands.refused("follow", "--begin", "--once", exit_code=2)
 
 
-def test_an_address_that_is_taken_is_an_error_that_names_it(commands: Commands):
+def test_port_in_use_is_named(commands: Commands):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         message = commands.refused("serve", "--port", port)
     assert unnamed(message, f"127.0.0.1:{port}") == []
 
 
-def test_it_takes_a_port_and_a_count_of_workers(commands: Commands):
+def test_serve_accepts_port_and_workers(commands: Commands):
     assert "--port" in commands.refused("serve", "--port", "70000", exit_code=2)
     assert "--workers" in commands.refused("serve", "--workers", "0", exit_code=2)

@@ -1,4 +1,4 @@
-"""Where scopes decide what is followed, no answer about another project looks like "none"."""
+"""If scopes select the followed projects, answers about other projects have a note instead of looking empty."""
 
 import json
 from pathlib import Path
@@ -16,14 +16,14 @@ from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
 NOT_FOLLOWED = ["scope create NAME outside", "scope run NAME"]
-"""The commands that a note on a project names which is not followed."""
+"""Commands named by a note on a project that is not followed."""
 NOT_SEARCHED = ["scope create NAME PROJECT ..."]
-"""The command that a note names where projects that are not followed are not searched."""
+"""Commands named by a note if unfollowed projects were not searched."""
 
 
 @pytest.fixture
 def scoped(commands: Commands, index: ServedIndex) -> ServedIndex:
-    """`app` and `library`, which it requires, are followed and published; `outside` is not followed."""
+    """Follow and publish `app` and its requirement `library`, but not `outside`."""
     hello = "[console_scripts]\nhello = app_module:main\n"
     index.wheel("app", "1.0", requires_dist=["library"], entry_points=hello)
     index.wheel("library", "1.0")
@@ -35,7 +35,7 @@ def scoped(commands: Commands, index: ServedIndex) -> ServedIndex:
     return index
 
 
-def test_lookups_report_among_how_many_projects_and_why_there_is_no_answer(
+def test_lookups_report_number_of_followed_projects_and_reason_of_empty_answer(
     commands: Commands, scoped: ServedIndex, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     serial = scoped.serial
@@ -70,7 +70,7 @@ def test_lookups_report_among_how_many_projects_and_why_there_is_no_answer(
     assert unnamed(mirrored, "outside") == []
 
 
-def test_a_package_url_names_a_project_that_is_not_followed(commands: Commands, scoped: ServedIndex) -> None:
+def test_purl_of_unfollowed_project_has_a_note(commands: Commands, scoped: ServedIndex) -> None:
     for at in ((), ("--at", scoped.serial)):
         [unknown] = commands.json("lookup", "purl", "pkg:pypi/outside@1.0", *at)
         assert (unknown["exists"], unnamed(unknown["error"], "outside", 2)) == (False, [])
@@ -78,7 +78,7 @@ def test_a_package_url_names_a_project_that_is_not_followed(commands: Commands, 
         assert (other_version["exists"], other_version["error"]) == (False, None)
 
 
-def test_commands_over_the_catalog_report_who_is_not_followed(commands: Commands, scoped: ServedIndex) -> None:
+def test_catalog_commands_report_unfollowed_projects(commands: Commands, scoped: ServedIndex) -> None:
     serial = scoped.serial
     files = commands.done("lookup", "files")
     assert len(files.stdout.splitlines()) == 2
@@ -90,7 +90,7 @@ def test_commands_over_the_catalog_report_who_is_not_followed(commands: Commands
 
 
 @pytest.mark.nightly
-def test_a_project_has_answers_from_when_it_is_known_until_it_leaves(commands: Commands, scoped: ServedIndex) -> None:
+def test_project_has_answers_while_it_is_followed(commands: Commands, scoped: ServedIndex) -> None:
     scoped.history.remove_release("outside", "1.0")
     removed = scoped.serial
     scoped.wheel("outside", "2.0")
@@ -104,8 +104,8 @@ def test_a_project_has_answers_from_when_it_is_known_until_it_leaves(commands: C
     known_since = ("outside", removed - 1, removed)
     for command in (("lookup", "files"), ("lookup", "project")):
         assert unnamed(commands.refused(*command, "outside", "--at", removed - 1), *known_since) == []
-    nobody = commands.done("lookup", "dependents", "outside", "--at", removed - 1)  # projects that are followed answer
-    assert (nobody.stdout, unnamed(nobody.stderr, "outside", removed - 1)) == ("", [])
+    dependents = commands.done("lookup", "dependents", "outside", "--at", removed - 1)  # searches followed projects
+    assert (dependents.stdout, unnamed(dependents.stderr, "outside", removed - 1)) == ("", [])
     names = CliRunner().invoke(cli, ["lookup", "project", "-", "--at", str(removed - 1)], input=b"outside\napp\n")
     early, other = map(json.loads, names.stdout.splitlines())
     assert (unnamed(early["error"], *known_since), len(other["results"])) == ([], 1)
@@ -121,6 +121,6 @@ def test_a_project_has_answers_from_when_it_is_known_until_it_leaves(commands: C
     assert commands.json("lookup", "files", "outside", "--at", pruned)
 
 
-def test_where_all_is_followed_nothing_is_added() -> None:
+def test_notes_are_absent_if_all_projects_are_followed() -> None:
     assert among(None) == ""
     assert unnamed(among(1), "1") == []

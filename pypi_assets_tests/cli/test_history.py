@@ -1,4 +1,4 @@
-"""`pypi-assets history`: what happened to one project, by serial."""
+"""`pypi-assets history`: the events and visits of one project, by serial."""
 
 import re
 
@@ -7,7 +7,7 @@ from pypi_assets_tests.cli.conftest import TwoVisits
 from pypi_assets_tests.named import unnamed
 
 
-def test_the_history_of_a_project_has_its_events_and_visits(commands: Commands, two_visits: TwoVisits) -> None:
+def test_history_has_events_and_visits_of_a_project(commands: Commands, two_visits: TwoVisits) -> None:
     first, broken = two_visits.first_file, two_visits.second_file
     baseline, serial = two_visits.baseline, two_visits.serial
     rows = [line.split("\t") for line in commands.done("history", "demo").stdout.splitlines()]

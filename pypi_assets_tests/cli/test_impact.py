@@ -1,4 +1,4 @@
-"""`pypi-assets impact`: what depends on a project or version, published and at a moment."""
+"""`pypi-assets impact`: the dependents of a project or version, in the newest version and at a moment."""
 
 import csv
 import io
@@ -28,7 +28,7 @@ def rows(commands: Commands, *arguments: object) -> list[tuple[int, str]]:
     return [(row["depth"], row["normalized"]) for row in commands.json("impact", *arguments)]
 
 
-def test_a_project_or_a_version_and_what_leads_there(published: Commands) -> None:
+def test_impact_of_a_project_or_version(published: Commands) -> None:
     assert rows(published, "base") == [(1, "mid"), (1, "old")]
     assert rows(published, "Base==2.0") == [(1, "mid")]
     assert rows(published, "base==2", "--transitive") == [(1, "mid"), (2, "top")]
@@ -43,14 +43,14 @@ def test_a_project_or_a_version_and_what_leads_there(published: Commands) -> Non
     assert header == ["depth", "required", "project", "version", "condition", "requirements"]
 
 
-def test_a_version_that_is_gone_is_answered_with_a_note(published: Commands) -> None:
+def test_removed_version_is_answered_with_a_note(published: Commands) -> None:
     result = published.done("impact", "base==1.5")
     assert [line.split("\t")[2] for line in result.stdout.splitlines()] == ["mid", "old"]
     assert unnamed(result.stderr, "base", "1.5") == []
     assert len(published.done("impact", "base==1").stderr.splitlines()) < len(result.stderr.splitlines())
 
 
-def test_what_is_not_there_has_one_answer(published: Commands) -> None:
+def test_unknown_project_has_an_empty_answer_with_a_note(published: Commands) -> None:
     result = published.done("impact", "bsae==1.0")
     assert result.stdout == ""
     assert unnamed(result.stderr, "bsae", "1.0") == []
@@ -68,11 +68,11 @@ def test_what_is_not_there_has_one_answer(published: Commands) -> None:
         (["base", "--at", "soon"], ["'soon'"]),
     ],
 )
-def test_wrong_usage_is_named(commands: Commands, arguments: list[str], named: list[str]) -> None:
+def test_invalid_argument_of_impact_is_named(commands: Commands, arguments: list[str], named: list[str]) -> None:
     assert unnamed(commands.refused("impact", *arguments, exit_code=2), *named) == []
 
 
-def test_at_a_moment_it_is_what_was_there(published: Commands, index: ServedIndex) -> None:
+def test_impact_at_an_earlier_serial(published: Commands, index: ServedIndex) -> None:
     before = index.serial
     latest = published.json("impact", "base==1.0", "--transitive")
     index.wheel("Mid", "2.0", requires_dist=["base>=2"])
@@ -91,7 +91,7 @@ def test_at_a_moment_it_is_what_was_there(published: Commands, index: ServedInde
     published.refused("impact", "base", "--at", "2999-01-01")
 
 
-def test_advisories_find_whose_newest_release_allows_what_is_affected(published: Commands, tmp_path: Path) -> None:
+def test_advisories_find_releases_that_allow_affected_versions(published: Commands, tmp_path: Path) -> None:
     folder = stored(
         tmp_path / "osv",
         GHSA=record("Base", events=[{"introduced": "0"}, {"fixed": "2.0"}]),
@@ -118,11 +118,11 @@ def test_advisories_find_whose_newest_release_allows_what_is_affected(published:
         (["--osv", "none.zip"], ["'none.zip'"]),
     ],
 )
-def test_advisories_stand_in_for_a_project(commands: Commands, arguments: list[str], named: list[str]) -> None:
+def test_advisories_replace_the_project_argument(commands: Commands, arguments: list[str], named: list[str]) -> None:
     assert unnamed(commands.refused("impact", *arguments, exit_code=2), *named) == []
 
 
-def test_what_is_no_file_of_advisories_is_one_message(commands: Commands, tmp_path: Path) -> None:
+def test_invalid_file_of_advisories_is_one_message(commands: Commands, tmp_path: Path) -> None:
     (tmp_path / "all.zip").write_bytes(b"no zip")
     commands.refused("impact", "--osv", tmp_path / "all.zip")
 
@@ -145,7 +145,7 @@ def test_advisories_and_newest_solutions(published: Commands, index: ServedIndex
     assert unnamed(result.stderr, "2") == []
     assert unnamed(result.stderr, "6", "5", "1") == []
     late = published.json("impact", "--osv", osv, *where, "--total-seconds", "1e-9")
-    assert len(late) == 5  # the first one is resolved
+    assert len(late) == 5  # the first one is resolved in time
     assert all("1e-09" in row["undecided"] for row in late)
     text = published.refused("impact", "base", "--solve", exit_code=2)
     assert unnamed(text, "--solve", "--osv") == []

@@ -1,4 +1,4 @@
-"""What starting a command imports: `--version`, help, completion and look-ups wait for nothing that they do not use."""
+"""A command imports only what it uses at startup: `--version`, help, completion and lookups."""
 
 import json
 import os
@@ -14,9 +14,9 @@ from pypi_assets_tests.cli.commands import Commands, every_command
 from pypi_assets_tests.served_index import ServedIndex
 
 START = {"click"}
-"""The libraries that the list of commands needs."""
+"""Libraries that the list of commands needs."""
 LOOKUP = START | {"msgspec", "obstore", "orjson", "packaging", require_binding().__name__, "typing_extensions"}
-"""The libraries that a look-up in a local folder needs. `benchmarks/start_up.py` shows what they cost."""
+"""Libraries that a lookup in a local folder needs. `benchmarks/start_up.py` shows their cost."""
 PARTS_OF_LOOKUP = {
     "cli",
     "distributions",
@@ -32,8 +32,7 @@ PARTS_OF_LOOKUP = {
     "storage",
     "terminal",
 }
-"""The parts of pypi_assets that a look-up needs: neither the catalog nor all settings. Of `distributions` it
-is what a requirement names."""
+"""Parts of pypi_assets that a lookup needs: no catalog and not all settings. `distributions` parses requirements."""
 
 _RUN = """
 import atexit, json, os, sys
@@ -52,9 +51,9 @@ for arguments in commands:
 
 
 def imported_by(commands: Sequence[Sequence[str]], variables: Mapping[str, str] | None = None) -> list[set[str]]:
-    """The names of all modules that each command imports. They must succeed.
+    """Return the names of all modules that each command imports. All commands must succeed.
 
-    Each runs in a fork of one process, which has imported what defines the list of commands.
+    Each command runs in a fork of one process, which has imported the list of commands.
     """
     done = subprocess.run(
         [sys.executable, "-c", _RUN],
@@ -72,12 +71,12 @@ def imported_by(commands: Sequence[Sequence[str]], variables: Mapping[str, str] 
 
 
 def imported(*arguments: str, variables: Mapping[str, str] | None = None) -> set[str]:
-    """The same of one command."""
+    """Return the names of all modules that one command imports."""
     return imported_by([arguments], variables)[0]
 
 
 def libraries(modules: set[str]) -> set[str]:
-    """Those that belong neither to Python nor to this project. Cython's helpers have no file of their own."""
+    """Return the libraries among the modules: neither Python's nor this project's. Cython's helpers have no file."""
     names = {name.partition(".")[0] for name in modules} - {"pypi_assets", "cython_runtime"}
     return {name for name in names - sys.stdlib_module_names if not name.startswith("_")}
 
@@ -87,7 +86,7 @@ def parts(modules: set[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("option", ["--version", "--help"])
-def test_the_list_of_commands_imports_no_command(option: str) -> None:
+def test_help_list_imports_no_command(option: str) -> None:
     found = imported(option)
     assert libraries(found) == START
     assert parts(found) == {"cli", "errors", "progress", "sanitize", "terminal"}
@@ -102,17 +101,17 @@ def test_completion_of_a_command_imports_no_command() -> None:
 
 
 @pytest.mark.nightly
-def test_help_and_completion_of_a_command_import_no_more_than_a_look_up() -> None:
+def test_help_and_completion_import_no_more_than_a_lookup() -> None:
     paths = [path for path, _ in every_command()]
     for path, modules in zip(paths, imported_by([(*path, "--help") for path in paths]), strict=True):
-        allowed = LOOKUP if path[0] in {"leveldb", "lookup", *TOP_LEVEL} else START  # which show what is declared
+        allowed = LOOKUP if path[0] in {"leveldb", "lookup", *TOP_LEVEL} else START  # which show the declared questions
         assert libraries(modules) <= allowed, path
     words = {"COMP_WORDS": "pypi-assets crawl full --", "COMP_CWORD": "3"}
     assert libraries(imported(variables=words | {"_PYPI_ASSETS_COMPLETE": "bash_complete"})) == START
 
 
 @pytest.mark.nightly
-def test_a_look_up_imports_only_what_it_needs(commands: Commands, index: ServedIndex) -> None:
+def test_lookup_imports_only_needed_modules(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0", requires_dist=["other-pkg>=2"])
     commands.build_versions()
     queries = [

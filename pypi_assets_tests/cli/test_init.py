@@ -1,4 +1,4 @@
-"""`init` writes the first settings from options or answers, and what it prints next works."""
+"""`init` writes the first settings from options or answers, and the commands that it suggests work."""
 
 import os
 import pty
@@ -26,7 +26,7 @@ def _reading_the_file(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.delenv(f"PYPI_ASSETS_{name}")
 
 
-def test_options_answer_everything(commands: Commands, tmp_path: Path) -> None:
+def test_options_answer_all_questions(commands: Commands, tmp_path: Path) -> None:
     shown = commands.done("init", *ALL).stdout
     assert unnamed(shown, "https://index.example.org/simple/") == []
     assert unnamed(shown, "follow --once") == []
@@ -35,7 +35,7 @@ def test_options_answer_everything(commands: Commands, tmp_path: Path) -> None:
     assert (tmp_path / ".env").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_file_that_is_there_is_kept_without_force(commands: Commands, tmp_path: Path) -> None:
+def test_existing_file_is_kept_without_force(commands: Commands, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("OTHER=1\n")
     assert unnamed(commands.refused("init", *ALL), "--force") == []
     assert (tmp_path / ".env").read_text() == "OTHER=1\n"
@@ -43,7 +43,7 @@ def test_a_file_that_is_there_is_kept_without_force(commands: Commands, tmp_path
     assert load_settings().contact == "me@example.org"
 
 
-def test_without_a_terminal_the_missing_options_are_named(commands: Commands, tmp_path: Path) -> None:
+def test_missing_options_are_named_without_a_terminal(commands: Commands, tmp_path: Path) -> None:
     message = commands.refused("init", "--projects", "flask", exit_code=2)
     assert unnamed(message, "--index", "--contact", "--yes") == []
     assert not (tmp_path / ".env").exists()
@@ -62,14 +62,14 @@ def test_defaults_follow_a_few_projects_of_pypi(commands: Commands) -> None:
     "options",
     [("--index", "index.example.org"), ("--contact", "me"), ("--projects", "nowhere/names.txt")],
 )
-def test_a_wrong_option_is_refused_and_nothing_is_written(
+def test_invalid_option_is_rejected_and_nothing_is_written(
     commands: Commands, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     assert unnamed(commands.refused("init", *ALL, *options, exit_code=2), options[0]) == []
     assert not (tmp_path / ".env").exists()
 
 
-def test_a_misspelled_index_names_what_is_accepted(commands: Commands) -> None:
+def test_misspelled_index_error_names_accepted_values(commands: Commands) -> None:
     message = commands.refused("init", *ALL, "--index", "pipy", exit_code=2)
     assert unnamed(message, "--index", "PyPI") == []
     assert "PYPI_ASSETS_" not in message
@@ -84,25 +84,25 @@ def test_a_misspelled_index_names_what_is_accepted(commands: Commands) -> None:
         (("--index", "http://127.0.0.1:9/simple/", "--projects", "all"), "follow --once", False),
     ],
 )
-def test_the_advice_follows_the_choice(commands: Commands, options: tuple[str, ...], dump: str, costs: bool) -> None:
+def test_advice_depends_on_the_choice(commands: Commands, options: tuple[str, ...], dump: str, costs: bool) -> None:
     shown = commands.done("init", *ALL, *options).stdout
     assert unnamed(shown, f"pypi-assets {dump}") == []
     assert ("docs/deploy.md" in shown) == costs
 
 
-def test_a_password_is_not_shown(commands: Commands, tmp_path: Path) -> None:
+def test_password_is_not_shown(commands: Commands, tmp_path: Path) -> None:
     result = commands.done("init", *ALL, "--index", "https://me:secret@index.example.org/simple/")
     assert "secret" not in result.output
     assert "secret" not in (tmp_path / ".env").read_text()
     assert "secret" in load_settings().index_url
 
 
-def test_a_variable_that_wins_over_the_file_is_reported(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variable_that_overrides_the_file_is_reported(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYPI_ASSETS_CONTACT", "other@example.org")
     assert unnamed(commands.done("init", *ALL).stderr, "PYPI_ASSETS_CONTACT") == []
 
 
-def test_questions_are_put_again_until_the_answer_is_right(commands: Commands, tmp_path: Path) -> None:
+def test_questions_are_repeated_until_the_answer_is_valid(commands: Commands, tmp_path: Path) -> None:
     main, worker = pty.openpty()
     with subprocess.Popen(
         [*PROCESS, "init", "--lister", "auto"], stdin=worker, stdout=worker, stderr=worker
@@ -128,7 +128,7 @@ def test_questions_are_put_again_until_the_answer_is_right(commands: Commands, t
     )
 
 
-def test_what_is_printed_next_works(commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_suggested_commands_work(commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYPI_ASSETS_INDEX_URL")
     index.wheel("demo", "1.0")
     shown = commands.done("init", index.url.removesuffix("/simple/")).stdout
@@ -138,14 +138,14 @@ def test_what_is_printed_next_works(commands: Commands, index: ServedIndex, monk
 
 
 def run_next(commands: Commands, shown: str) -> None:
-    """Run the commands that `init` has printed, and look the module of `demo` up."""
+    """Run the commands that `init` has printed, and look up the module of `demo`."""
     for line in shown.splitlines():
         if line.startswith("  pypi-assets "):
             commands.done(*line.replace("NAME", "demo_module").split()[1:])
     assert commands.json("lookup", "module", "demo_module")[0]["project"] == "demo"
 
 
-def test_an_index_without_serials_is_observed(commands: Commands, tmp_path: Path) -> None:
+def test_index_without_serials_is_observed(commands: Commands, tmp_path: Path) -> None:
     with served_pages(tmp_path / "pages") as pages:
         pages.wheel("demo", "1.0", files={"demo_module.py": ""})
         shown = commands.done("init", pages.url.removesuffix("simple/")).stdout
@@ -153,7 +153,7 @@ def test_an_index_without_serials_is_observed(commands: Commands, tmp_path: Path
         run_next(commands, shown)
 
 
-def test_auto_finds_the_same_at_the_first_crawl(
+def test_auto_lister_is_detected_at_the_first_crawl(
     commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with served_pages(tmp_path / "pages") as pages:
@@ -175,7 +175,7 @@ def test_auto_finds_the_same_at_the_first_crawl(
         ("index.example.org", ("URL",)),
     ],
 )
-def test_an_index_that_cannot_be_asked_is_an_error_and_nothing_is_written(
+def test_unreachable_index_is_an_error_and_nothing_is_written(
     commands: Commands, tmp_path: Path, url: str, shown: tuple[str, ...]
 ) -> None:
     result = commands.run("init", url)
@@ -184,7 +184,7 @@ def test_an_index_that_cannot_be_asked_is_an_error_and_nothing_is_written(
     assert not (tmp_path / ".env").exists()
 
 
-def test_the_index_is_given_once(commands: Commands) -> None:
+def test_index_is_given_only_once(commands: Commands) -> None:
     assert unnamed(commands.refused("init", "http://127.0.0.1:9/", *ALL, exit_code=2), "--index", "URL") == []
 
 
@@ -225,5 +225,5 @@ def test_registries_of_several_languages_are_followed(
         del registry.files["alpha"]["alpha-1.0-py3-none-any.whl"]
         del registry.files["Beta.Pkg"]
         left = {"alpha-2.0-py3-none-any.whl"}
-        # without a list nothing tells a removed project, which leads to the public index, from an outage
+        # without a list, a removed project redirects to the public index, and cannot be distinguished from an outage
         assert polled(2) == (left if form.has_list else left | {"beta_pkg-1.0-py3-none-any.whl"})

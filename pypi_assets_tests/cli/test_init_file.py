@@ -1,4 +1,4 @@
-"""The file that is written has the answers, can be read again, and belongs to its owner alone."""
+"""The written file has the answers, is read back as written, and is accessible only to its owner."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_settings_are_those_that_were_written(folder: Path) -> None:
+def test_settings_are_read_as_written(folder: Path) -> None:
     CHOSEN.check()
     write_env_file(folder / ".env", CHOSEN.text(), replaces=False)
     loaded = load_settings()
@@ -38,7 +38,7 @@ def test_the_settings_are_those_that_were_written(folder: Path) -> None:
     assert read_variables().warnings() == []
 
 
-def test_a_login_gets_a_file_of_its_own(folder: Path) -> None:
+def test_credentials_are_written_to_a_separate_file(folder: Path) -> None:
     WITH_LOGIN.check()
     write_first_settings(folder / ".env", WITH_LOGIN, replaces=False)
     assert "p'w" not in (folder / ".env").read_text()
@@ -53,7 +53,7 @@ def test_a_login_gets_a_file_of_its_own(folder: Path) -> None:
     assert load_settings().index_url == CHOSEN.index_url
 
 
-def test_all_lines_in_comments_are_settings_too(folder: Path) -> None:
+def test_commented_lines_are_valid_settings(folder: Path) -> None:
     text = CHOSEN.text().replace("\n#PYPI", "\nPYPI").replace("USER:PASSWORD@HOST", "me:pw@host")
     write_env_file(folder / ".env", text, replaces=False)
     load_settings()
@@ -62,14 +62,14 @@ def test_all_lines_in_comments_are_settings_too(folder: Path) -> None:
     assert "lister" not in read_variables().texts
 
 
-def test_a_shell_reads_the_same(folder: Path) -> None:
+def test_shell_reads_the_same_values(folder: Path) -> None:
     write_env_file(folder / ".env", CHOSEN.text(), replaces=False)
     line = 'set -a; . ./.env; printf "%s|%s|%s" "$PYPI_ASSETS_INDEX_URL" "$PYPI_ASSETS_PROJECTS" "$PYPI_ASSETS_CONTACT"'
     shown = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=True).stdout
     assert shown == f"{CHOSEN.index_url}|{CHOSEN.projects}|{CHOSEN.contact}"
 
 
-def test_a_file_that_is_there_stays_unless_it_is_to_be_replaced(folder: Path) -> None:
+def test_existing_file_is_kept_unless_replaced(folder: Path) -> None:
     path = folder / ".env"
     path.write_text("mine")
     path.chmod(0o644)
@@ -95,23 +95,23 @@ def test_a_file_that_is_there_stays_unless_it_is_to_be_replaced(folder: Path) ->
         (FirstSettings("", "", "me@example.org\nPYPI_ASSETS_PROXY=http://evil.example.org"), "CONTACT"),
     ],
 )
-def test_a_wrong_answer_names_its_variable(chosen: FirstSettings, variable: str) -> None:
+def test_invalid_answer_names_its_variable(chosen: FirstSettings, variable: str) -> None:
     with pytest.raises(SettingsError, match=rf"PYPI_ASSETS_{variable}\b"):
         chosen.check()
 
 
-def test_an_index_on_this_machine_needs_no_contact() -> None:
+def test_local_index_needs_no_contact() -> None:
     FirstSettings("http://127.0.0.1:8137/simple/").check()
 
 
-def test_other_settings_that_are_wrong_do_not_matter_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_invalid_settings_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYPI_ASSETS_MAX_MEMBERS", "none")
     check_setting("contact", "me@example.org")
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(max_size=20))
-def test_whatever_is_accepted_is_read_again_as_it_was(folder: Path, contact: str) -> None:
+def test_accepted_answers_are_read_back_unchanged(folder: Path, contact: str) -> None:
     chosen = FirstSettings("http://127.0.0.1/simple/", "", f"{contact}@example.org")
     try:
         chosen.check()

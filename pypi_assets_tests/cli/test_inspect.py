@@ -15,7 +15,7 @@ from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
 
-def test_the_record_of_each_file_is_printed(commands: Commands, tmp_path: Path) -> None:
+def test_records_of_files_are_printed(commands: Commands, tmp_path: Path) -> None:
     files = [
         make_wheel(tmp_path, "demo", "1.0", requires_dist=["a>=1"], requires_python=">=3.8"),
         make_sdist(tmp_path, "demo", "1.0"),
@@ -39,7 +39,7 @@ def test_the_record_of_each_file_is_printed(commands: Commands, tmp_path: Path) 
     assert unnamed(commands.done("admin", "inspect", "--exit-zero", files[-1]).stdout, "corrupt archive") == []
 
 
-def test_entry_points_are_grouped_and_what_is_left_out_is_described(
+def test_entry_points_are_grouped_and_omissions_described(
     commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scripts = "".join(f"run{number} = demo:main\n" for number in range(7))
@@ -75,7 +75,7 @@ def test_entry_points_are_grouped_and_what_is_left_out_is_described(
     assert "m060" not in on_terminal
 
 
-def test_a_file_with_an_error_exits_with_1(commands: Commands, tmp_path: Path) -> None:
+def test_file_with_an_error_exits_with_1(commands: Commands, tmp_path: Path) -> None:
     good, broken = make_wheel(tmp_path, "demo", "1.0"), tmp_path / "broken-1.0-py3-none-any.whl"
     broken.write_bytes(b"no zip")
     assert commands.done("admin", "inspect", good).stderr == ""
@@ -87,7 +87,7 @@ def test_a_file_with_an_error_exits_with_1(commands: Commands, tmp_path: Path) -
     assert commands.done("admin", "inspect", broken, good, "--exit-zero").stderr == result.stderr
 
 
-def test_a_file_that_cannot_be_opened_exits_with_1_in_any_case(
+def test_unreadable_file_always_exits_with_1(
     commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wheel = make_wheel(tmp_path, "demo", "1.0")
@@ -101,11 +101,11 @@ def test_a_file_that_cannot_be_opened_exits_with_1_in_any_case(
     assert unnamed(result.stderr, wheel) == []
 
 
-def test_a_missing_file_is_wrong_usage(commands: Commands, tmp_path: Path) -> None:
+def test_missing_file_is_a_usage_error(commands: Commands, tmp_path: Path) -> None:
     commands.refused("admin", "inspect", tmp_path / "none.whl", exit_code=2)
 
 
-def test_control_characters_of_a_file_never_reach_the_terminal(commands: Commands, tmp_path: Path) -> None:
+def test_control_characters_of_a_file_are_not_printed(commands: Commands, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", "1.0", summary="x", requires_dist=["evil\x1b[2Jname ; broken"])
     shown = commands.done("admin", "inspect", wheel).stdout
     assert "\x1b" not in shown
@@ -117,7 +117,7 @@ def test_stored_extracts_are_read_without_the_index(
 ) -> None:
     wheel = index.wheel("demo", "1.0", requires_dist=["a>=1"])
     commands.done("crawl", "full")
-    monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "https://index.example.org/simple/")  # for which a contact is missing
+    monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", "https://index.example.org/simple/")  # which requires a contact
     [record] = commands.json("admin", "inspect", "--from-extract", wheel)
     assert (record["requires_dist"], record["modules"], record["of_project"]) == (["a>=1"], ["demo_module"], "demo")
     assert record["offset"] > 0
@@ -150,13 +150,13 @@ def test_records_are_compared_with_pip(commands: Commands, tmp_path: Path) -> No
 
 @pytest.fixture
 def misbehaving(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Readers do what the names of files demand."""
+    """Make readers misbehave as the names of files demand."""
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the layers are Linux's")
 @pytest.mark.usefixtures("misbehaving")
-def test_a_file_that_takes_its_reader_over_can_do_nothing(
+def test_file_that_takes_over_its_reader_is_contained(
     commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wheel = make_wheel(tmp_path, "attempts", "1.0")
@@ -174,7 +174,7 @@ def test_a_file_that_takes_its_reader_over_can_do_nothing(
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("misbehaving")
-def test_a_file_that_crashes_its_reader_has_one_error(commands: Commands, tmp_path: Path) -> None:
+def test_file_that_crashes_its_reader_has_one_error(commands: Commands, tmp_path: Path) -> None:
     files = [make_wheel(tmp_path, name, "1.0") for name in ("crash", "demo")]
     result = commands.run("admin", "inspect", *files)
     assert result.exit_code == 1
@@ -185,7 +185,7 @@ def test_a_file_that_crashes_its_reader_has_one_error(commands: Commands, tmp_pa
 
 
 @pytest.mark.usefixtures("misbehaving")
-def test_where_a_layer_is_missing_the_setting_decides(
+def test_setting_decides_if_a_containment_layer_is_missing(
     commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wheel = make_wheel(tmp_path, "demo", "1.0")

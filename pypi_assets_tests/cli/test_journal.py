@@ -18,7 +18,7 @@ from pypi_assets_tests.mirror.static_files import static_files
 from pypi_assets_tests.named import unnamed
 
 
-def test_each_range_is_written_once(commands: Commands, two_visits: TwoVisits) -> None:
+def test_ranges_are_written_once(commands: Commands, two_visits: TwoVisits) -> None:
     written = commands.json("journal", "write")
     assert [one["range"] for one in written] == [
         f"0-{two_visits.baseline}",
@@ -29,7 +29,7 @@ def test_each_range_is_written_once(commands: Commands, two_visits: TwoVisits) -
     assert commands.done("journal", "write").stderr
 
 
-def test_a_stream_is_begun_again(commands: Commands, two_visits: TwoVisits) -> None:
+def test_stream_is_restarted(commands: Commands, two_visits: TwoVisits) -> None:
     commands.done("journal", "write")
     assert unnamed(commands.done("journal", "restart", "observed").stderr, "2", "observed") == []
     again = commands.json("journal", "write")
@@ -37,7 +37,7 @@ def test_a_stream_is_begun_again(commands: Commands, two_visits: TwoVisits) -> N
 
 
 @pytest.mark.usefixtures("index")
-def test_before_a_crawl_the_error_names_what_to_do(commands: Commands) -> None:
+def test_error_before_a_crawl_names_the_first_command(commands: Commands) -> None:
     assert unnamed(commands.refused("journal", "write"), "crawl full") == []
 
 
@@ -54,7 +54,7 @@ def test_old_segments_are_pruned(commands: Commands, two_visits: TwoVisits) -> N
     commands.refused("journal", "tail", "--since", 0)
 
 
-def test_a_catalog_is_made_of_the_journal(commands: Commands, two_visits: TwoVisits, tmp_path: Path) -> None:
+def test_catalog_is_rebuilt_from_the_journal(commands: Commands, two_visits: TwoVisits, tmp_path: Path) -> None:
     commands.done("journal", "write")
     url = f"sqlite:///{tmp_path}/replayed.sqlite"
     done = commands.json("journal", "replay", "--into", url)
@@ -64,7 +64,7 @@ def test_a_catalog_is_made_of_the_journal(commands: Commands, two_visits: TwoVis
     assert unnamed(again, f"{done['exact_from']:,}", f"{two_visits.serial:,}") == []
 
 
-def test_what_cannot_be_replayed_is_refused_by_name(commands: Commands, two_visits: TwoVisits, tmp_path: Path) -> None:
+def test_unreplayable_journal_is_rejected(commands: Commands, two_visits: TwoVisits, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/replayed.sqlite"
     assert unnamed(commands.refused("journal", "replay", "--into", url), "journal write") == []
     commands.done("journal", "write")
@@ -75,8 +75,8 @@ def test_what_cannot_be_replayed_is_refused_by_name(commands: Commands, two_visi
 
 
 @pytest.mark.nightly
-def test_a_web_server_has_the_dump_to_begin_with(commands: Commands, two_visits: TwoVisits, tmp_path: Path) -> None:
-    """It lists nothing: published.json names the dumps that are current."""
+def test_web_server_has_the_base_dump(commands: Commands, two_visits: TwoVisits, tmp_path: Path) -> None:
+    """Without directory listings, published.json names the current dumps."""
     commands.done("journal", "write")
     commands.done("dump", "full")
     url, last = f"sqlite:///{tmp_path}/replayed.sqlite", two_visits.serial
@@ -90,7 +90,7 @@ def test_a_web_server_has_the_dump_to_begin_with(commands: Commands, two_visits:
         assert unnamed(refused, "published.json") == []
 
 
-def test_a_replay_that_ends_before_exact_answers_begin_names_where_they_begin(
+def test_replay_before_exact_answers_names_the_first_exact_serial(
     commands: Commands, two_visits: TwoVisits, tmp_path: Path
 ) -> None:
     commands.done("journal", "write")
@@ -104,7 +104,7 @@ def lines(commands: Commands) -> list[dict]:
     return [json.loads(line) for line in commands.done("journal", "tail", "--json").stdout.splitlines()]
 
 
-def test_records_are_taken_down_and_listed(commands: Commands, two_visits: TwoVisits) -> None:
+def test_records_are_redacted_and_listed(commands: Commands, two_visits: TwoVisits) -> None:
     commands.done("journal", "write")
     name = next(one["normalized"] for one in lines(commands) if one["stream"] == "observed" and one["normalized"])
     assert commands.done("journal", "takedowns").stderr
@@ -127,7 +127,7 @@ def files(commands: Commands, pattern: str) -> list[Path]:
     return sorted(path for path in (commands.home / "storage" / "journal").glob(pattern) if path.is_file())
 
 
-def test_a_journal_is_verified_signed_and_compared(
+def test_journal_is_verified_signed_and_compared(
     commands: Commands, two_visits: TwoVisits, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(publishing, "GRID", 2)
@@ -157,7 +157,7 @@ def test_a_journal_is_verified_signed_and_compared(
     assert unnamed(set_back.stderr, "observed") == []
 
 
-def test_a_flipped_byte_is_named(commands: Commands, two_visits: TwoVisits) -> None:
+def test_flipped_byte_is_reported(commands: Commands, two_visits: TwoVisits) -> None:
     commands.done("journal", "write")
     segment = files(commands, "observed/0001/*.zst")[0]
     flip_a_bit(segment)

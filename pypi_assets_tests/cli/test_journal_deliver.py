@@ -1,4 +1,4 @@
-"""`pypi-assets journal deliver` and `journal letters`: webhooks of the setting get what changes, also after a kill."""
+"""`pypi-assets journal deliver` and `journal letters`: configured webhooks receive all changes, even after a kill."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from pypi_assets_tests.served_index import ServedIndex
 
 @pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
-    """A receiver that is a webhook of the settings, for records of the stream index."""
+    """Run a receiver, and configure it as a webhook for records of the stream index."""
     with receiving() as one:
         hook = {"name": "mine", "url": one.url, "secret": SECRET, "filter": {"stream": "index"}}
         monkeypatch.setenv("PYPI_ASSETS_WEBHOOKS", json.dumps([hook]))
@@ -52,7 +52,7 @@ def execute(commands: Commands, statement: str) -> None:
 
 
 @pytest.mark.nightly
-def test_what_is_published_is_posted(commands: Commands, journal: ServedIndex, receiver: Receiver):
+def test_published_records_are_posted(commands: Commands, journal: ServedIndex, receiver: Receiver):
     assert unnamed(commands.done("journal", "deliver").stderr, "mine", "0") == []
     publish(commands, journal, "2.0")
     assert unnamed(commands.done("journal", "deliver").stderr, "mine", "1", "0") == []
@@ -62,9 +62,7 @@ def test_what_is_published_is_posted(commands: Commands, journal: ServedIndex, r
     assert commands.done("journal", "letters").stderr
 
 
-def test_letters_that_wait_and_dead_ones_are_listed_and_sent_again(
-    commands: Commands, journal: ServedIndex, receiver: Receiver
-):
+def test_waiting_and_dead_letters_are_listed_and_resent(commands: Commands, journal: ServedIndex, receiver: Receiver):
     commands.done("journal", "deliver")
     publish(commands, journal, "2.0")
     receiver.status = lambda _body: 500
@@ -75,7 +73,7 @@ def test_letters_that_wait_and_dead_ones_are_listed_and_sent_again(
     assert unnamed(letter["error"], "500") == []
     assert [one["version"] for one in letter["changes"] if one["kind"] == "add file"] == ["2.0"]
     assert commands.done("journal", "letters", "--dead", "--webhook", "mine").stderr
-    assert commands.json("journal", "letters", "--webhook", "webhook mine") == [letter]  # as it is listed
+    assert commands.json("journal", "letters", "--webhook", "webhook mine") == [letter]  # as printed in the list
     for options in (("--dead",), ("--resend",)):
         refused = commands.refused("journal", "letters", *options, "--webhook", "other", exit_code=2)
         assert unnamed(refused, "'other'", "journal consumers") == []
@@ -93,8 +91,8 @@ def test_letters_that_wait_and_dead_ones_are_listed_and_sent_again(
 
 
 @pytest.mark.nightly
-def test_a_deliverer_that_is_killed_loses_nothing(commands: Commands, journal: ServedIndex, receiver: Receiver):
-    """It is killed while a letter is not answered yet, and once one was."""
+def test_killed_deliverer_loses_nothing(commands: Commands, journal: ServedIndex, receiver: Receiver):
+    """Kill the process once before any delivery was answered, and once after one was."""
     commands.done("journal", "deliver")
     receiver.may_answer.clear()
     for number, has_come in ((2, receiver.arrived), (3, receiver.deliveries)):
@@ -107,13 +105,13 @@ def test_a_deliverer_that_is_killed_loses_nothing(commands: Commands, journal: S
         until(lambda: len(receiver.deliveries) == len(receiver.arrived))
         receiver.deliveries.clear()
         receiver.arrived.clear()
-        execute(commands, "DELETE FROM leases")  # as it ends after a minute
+        execute(commands, "DELETE FROM leases")  # as if a minute had passed
     commands.done("journal", "deliver")
     assert list(dict.fromkeys(files(receiver))) == ["2.0", "3.0"]
 
 
 @pytest.mark.nightly
-def test_it_follows_until_it_is_stopped(commands: Commands, journal: ServedIndex, receiver: Receiver):
+def test_deliver_follows_until_stopped(commands: Commands, journal: ServedIndex, receiver: Receiver):
     commands.done("journal", "deliver")
     started = ForkedProgram(COMMAND_LINE, "journal", "deliver", "--follow", stderr=subprocess.PIPE, strict=True)
     publish(commands, journal, "2.0")
@@ -125,7 +123,7 @@ def test_it_follows_until_it_is_stopped(commands: Commands, journal: ServedIndex
     assert files(receiver) == ["2.0"]
 
 
-def test_without_webhooks_or_a_journal_the_message_names_what_is_missing(
+def test_error_without_webhooks_or_journal_names_what_is_missing(
     commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
 ):
     index.wheel("demo", "1.0")

@@ -1,4 +1,4 @@
-"""`pypi-assets journal publish`: the journal reaches Kafka, once or for as long as it follows."""
+"""`pypi-assets journal publish`: the journal is published to Kafka, once or continuously."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def journal(commands: Commands, index: ServedIndex) -> ServedIndex:
 
 
 @pytest.mark.usefixtures("journal", "brokers")
-def test_it_publishes_what_is_new_and_is_a_consumer(commands: Commands):
+def test_publish_sends_new_records_and_is_a_consumer(commands: Commands):
     every = commands.done("journal", "tail", "--json").stdout.splitlines()
     assert commands.json("journal", "publish") == {"messages": len(every), "consumer": "kafka"}
     assert commands.json("journal", "publish") == {"messages": 0, "consumer": "kafka"}
@@ -43,7 +43,7 @@ def test_it_publishes_what_is_new_and_is_a_consumer(commands: Commands):
 
 
 @pytest.mark.nightly
-def test_it_follows_until_it_is_stopped(commands: Commands, journal: ServedIndex, brokers: str):
+def test_publish_follows_until_stopped(commands: Commands, journal: ServedIndex, brokers: str):
     del brokers
     command = [*PROCESS, "journal", "publish", "--follow", "--json"]
     with subprocess.Popen(command, env=os.environ, stdout=subprocess.PIPE, text=True) as process:
@@ -58,7 +58,7 @@ def test_it_follows_until_it_is_stopped(commands: Commands, journal: ServedIndex
 
 
 @pytest.mark.usefixtures("journal", "brokers")
-def test_wrong_usage_names_what_is_accepted(commands: Commands, monkeypatch: pytest.MonkeyPatch):
+def test_usage_error_names_accepted_values(commands: Commands, monkeypatch: pytest.MonkeyPatch):
     assert "--since" in commands.refused("journal", "publish", "--since", "soon", exit_code=2)
     monkeypatch.setenv("PYPI_ASSETS_KAFKA_PROPERTIES", "missing.properties")
     assert "missing.properties" in commands.refused("journal", "publish", exit_code=2)
@@ -69,7 +69,7 @@ def test_wrong_usage_names_what_is_accepted(commands: Commands, monkeypatch: pyt
 
 @pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed: apt-get install kcat")
 @pytest.mark.usefixtures("journal")
-def test_kcat_sees_the_topics_of_the_prefix(commands: Commands, brokers: str, monkeypatch: pytest.MonkeyPatch):
+def test_kcat_lists_the_topics_with_the_prefix(commands: Commands, brokers: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PYPI_ASSETS_KAFKA_TOPIC_PREFIX", "pypi.changes")
     commands.done("journal", "publish")
     found = subprocess.run(["kcat", "-b", brokers, "-L", "-J"], capture_output=True, check=True, timeout=60)
@@ -79,7 +79,7 @@ def test_kcat_sees_the_topics_of_the_prefix(commands: Commands, brokers: str, mo
 
 
 class Unreached:
-    """A publisher whose brokers are not reached the first time."""
+    """A publisher that cannot reach its brokers the first time."""
 
     def __init__(self, stopping: threading.Event) -> None:
         self.producer, self.stopping, self.calls = "first", stopping, 0
@@ -92,7 +92,7 @@ class Unreached:
         return 7
 
 
-def test_brokers_that_are_not_reached_are_tried_again_by_a_new_client(
+def test_unreachable_brokers_are_retried_by_a_new_client(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(journal_deliver, "_LONGEST_PAUSE_S", 0.01)

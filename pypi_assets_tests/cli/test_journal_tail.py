@@ -1,4 +1,4 @@
-"""`pypi-assets journal tail` and `journal consumers`: every record in order, from any place on, and at least once."""
+"""`pypi-assets journal tail` and `journal consumers`: every record in order, from any position, and at least once."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from pypi_assets_tests.served_index import ServedIndex
 
 @pytest.fixture
 def journal(commands: Commands, index: ServedIndex) -> ServedIndex:
-    """An index with two projects, crawled with its history, and its journal."""
+    """Crawl an index with two projects and its history, and write its journal."""
     index.wheel("demo", "1.0", files={"demo_one/__init__.py": ""})
     index.wheel("other", "1.0", files={"other_one/__init__.py": "", "other_one/below.py": ""})
     index.history.yank("demo", "1.0", "bad\x1b[31m\u202e")
@@ -37,7 +37,7 @@ def lines(commands: Commands, *arguments: object) -> list[dict]:
     return [json.loads(line) for line in commands.done("journal", "tail", "--json", *arguments).stdout.splitlines()]
 
 
-def test_every_record_in_order_and_on_from_each_cursor(commands: Commands, journal: ServedIndex):
+def test_records_are_printed_in_order_from_each_cursor(commands: Commands, journal: ServedIndex):
     every = lines(commands)
     places = [Cursor.parse(one["cursor"]) for one in every]
     assert places == sorted(set(places))
@@ -56,7 +56,7 @@ def test_every_record_in_order_and_on_from_each_cursor(commands: Commands, journ
     assert {one["version"] for one in new} == {"2.0"}
 
 
-def test_a_stream_that_begins_with_the_first_crawl_is_printed_from_there(commands: Commands, index: ServedIndex):
+def test_stream_that_begins_with_the_first_crawl_is_printed_from_there(commands: Commands, index: ServedIndex):
     index.wheel("demo", "1.0")
     commands.done("crawl", "full")
     commands.done("journal", "write")
@@ -69,7 +69,7 @@ def test_a_stream_that_begins_with_the_first_crawl_is_printed_from_there(command
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("at_a_time", [1, 4, 1_000])
-def test_a_limit_ends_with_its_last_record_however_many_are_written_at_a_time(
+def test_limit_is_exact_for_any_batch_size(
     commands: Commands, journal: ServedIndex, monkeypatch: pytest.MonkeyPatch, at_a_time: int
 ):
     every = lines(commands)
@@ -83,7 +83,7 @@ def test_a_limit_ends_with_its_last_record_however_many_are_written_at_a_time(
     assert lines(commands, "--consumer", "mirror") == every[5:]
 
 
-def test_what_is_wanted_is_named_by_options(commands: Commands, journal: ServedIndex):
+def test_options_filter_records(commands: Commands, journal: ServedIndex):
     every = lines(commands)
     assert lines(commands, "--project", "Other") == [one for one in every if one["normalized"] == "other"]
     kinds = lines(commands, "--kind", "file-added", "--kind", "yank_release")
@@ -99,7 +99,7 @@ def test_what_is_wanted_is_named_by_options(commands: Commands, journal: ServedI
     assert [(one["kind"], one["project"]) for one in named] == [("file read", "other")]
 
 
-def test_a_line_for_people_has_the_place_and_is_inert(commands: Commands, journal: ServedIndex):
+def test_readable_line_has_the_cursor_and_is_inert(commands: Commands, journal: ServedIndex):
     printed = commands.done("journal", "tail", "--kind", "file added", "--kind", "new provider").stdout
     rows = [line.split("\t") for line in printed.splitlines()]
     assert [(row[2], row[3], row[4], row[5]) for row in rows] == [
@@ -115,7 +115,7 @@ def test_a_line_for_people_has_the_place_and_is_inert(commands: Commands, journa
 
 
 @pytest.mark.nightly
-def test_a_consumer_goes_on_where_it_stopped(commands: Commands, journal: ServedIndex):
+def test_consumer_continues_from_its_last_position(commands: Commands, journal: ServedIndex):
     every = lines(commands)
     first = lines(commands, "--consumer", "mirror", "--limit", 4)
     rest = lines(commands, "--consumer", "mirror")
@@ -139,9 +139,7 @@ def test_a_consumer_goes_on_where_it_stopped(commands: Commands, journal: Served
 
 
 @pytest.mark.nightly
-def test_a_consumer_that_follows_and_is_killed_gets_each_record_at_least_once(
-    commands: Commands, journal: ServedIndex, tmp_path: Path
-):
+def test_killed_consumer_gets_each_record_at_least_once(commands: Commands, journal: ServedIndex, tmp_path: Path):
     output = tmp_path / "output"
     for version in ("2.0", "3.0", "4.0"):
         with output.open("ab") as out:
@@ -160,7 +158,7 @@ def test_a_consumer_that_follows_and_is_killed_gets_each_record_at_least_once(
     assert list(dict.fromkeys(received)) == [one["cursor"] for one in every]
 
 
-def test_without_a_journal_the_message_names_the_command(commands: Commands, index: ServedIndex):
+def test_error_without_a_journal_names_the_command(commands: Commands, index: ServedIndex):
     index.wheel("demo", "1.0")
     commands.done("crawl", "full")
     assert unnamed(commands.refused("journal", "tail"), "journal write") == []
@@ -176,7 +174,7 @@ def test_without_a_journal_the_message_names_the_command(commands: Commands, ind
         (("--since", "2999-01-01"), ("--since", "2999-01-01")),
     ],
 )
-def test_wrong_options_name_what_they_accept(
+def test_invalid_option_error_names_accepted_values(
     commands: Commands, journal: ServedIndex, arguments: tuple[str, ...], named: tuple[str, ...]
 ):
     assert unnamed(commands.refused("journal", "tail", *arguments, exit_code=2), *named) == []
@@ -184,6 +182,6 @@ def test_wrong_options_name_what_they_accept(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("wrong", ["", "a\nb", "two\nlines"])
-def test_a_consumer_has_a_printable_name(commands: Commands, journal: ServedIndex, wrong: str):
+def test_consumer_name_must_be_printable(commands: Commands, journal: ServedIndex, wrong: str):
     refused = commands.refused("journal", "tail", "--consumer", wrong, exit_code=2)
     assert unnamed(refused, "--consumer", 1, 200) == []

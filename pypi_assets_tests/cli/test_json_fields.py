@@ -1,4 +1,4 @@
-"""The fields of the JSON that commands print: other programs rely on their names."""
+"""The fields of the JSON output of commands keep their names, because other programs rely on them."""
 
 import json
 from pathlib import Path
@@ -16,10 +16,10 @@ from pypi_assets_tests.resolve.test_solvability_files import MADE
 from pypi_assets_tests.served_index import ServedIndex
 
 FIELDS = json.loads((Path(__file__).parent.parent / "data" / "json-fields.json").read_text())
-"""By command, the paths of its fields; `[]` stands for the items of an array. New fields are added here."""
+"""The paths of the fields of each command. `[]` stands for the items of an array. New fields are added here."""
 
 FIELDS_OF_SCOPES = json.loads((Path(__file__).parent.parent / "data" / "json-fields-of-scopes.json").read_text())
-"""The same where scopes decide what is followed."""
+"""The paths of the fields of each command, if scopes decide what is followed."""
 
 
 def fields_of(value: Any, path: str = "") -> set[str]:
@@ -32,7 +32,7 @@ def fields_of(value: Any, path: str = "") -> set[str]:
 
 
 @pytest.mark.nightly
-def test_no_field_of_json_is_renamed_or_removed(
+def test_json_fields_are_unchanged(
     commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     missing = {command: set(fields) for command, fields in FIELDS.items()}
@@ -110,9 +110,7 @@ def test_no_field_of_json_is_renamed_or_removed(
     assert {command: fields for command, fields in missing.items() if fields} == {}
 
 
-def test_no_field_of_json_about_scopes_is_renamed_or_removed(
-    commands: Commands, index: ServedIndex, tmp_path: Path
-) -> None:
+def test_json_fields_with_scopes_are_unchanged(commands: Commands, index: ServedIndex, tmp_path: Path) -> None:
     missing = {command: set(fields) for command, fields in FIELDS_OF_SCOPES.items()}
 
     def run(command: str, *arguments: object) -> None:

@@ -1,4 +1,4 @@
-"""`pypi-assets leveldb`: damage is found, listed and mended."""
+"""`pypi-assets leveldb`: corruption is found, listed and repaired."""
 
 import json
 
@@ -11,7 +11,7 @@ from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
 
-def test_a_damaged_version_fails_to_verify_and_is_listed_as_such(commands: Commands, index: ServedIndex) -> None:
+def test_corrupt_version_fails_verification_and_is_listed(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.build_versions()
     for path in (commands.home / "storage" / "modules" / "leveldbs").rglob("*.ldb"):
@@ -28,7 +28,7 @@ def test_a_damaged_version_fails_to_verify_and_is_listed_as_such(commands: Comma
     assert len(commands.json("lookup", "module", "demo_module")) == 1
 
 
-def test_a_dataset_whose_columns_dumps_lack_is_not_built_yet(commands: Commands, index: ServedIndex) -> None:
+def test_dataset_without_its_columns_in_dumps_is_not_built_yet(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0", entry_points="[console_scripts]\nhello = demo_module:main\n")
     commands.done("crawl", "full")
     [dump] = commands.json("dump", "full", "--shards", "1")
@@ -64,7 +64,7 @@ def test_a_dataset_whose_columns_dumps_lack_is_not_built_yet(commands: Commands,
     assert commands.json("lookup", "command", "hello")[0]["versions"] == ["1.0"]
 
 
-def test_a_dataset_without_a_version_is_not_built_yet_in_every_command(commands: Commands, index: ServedIndex) -> None:
+def test_dataset_without_a_version_is_not_built_yet(commands: Commands, index: ServedIndex) -> None:
     storage = storage_from(load_settings())
 
     def names(text: str, dataset: str, *needed: str) -> bool:

@@ -15,7 +15,7 @@ from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
 
-def test_lookups_go_back_to_a_serial(commands: Commands, index: ServedIndex) -> None:
+def test_lookup_at_an_earlier_serial(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0", requires_dist=["other-pkg>=2"])
     first = index.serial
     commands.done("crawl", "full")
@@ -44,7 +44,7 @@ def test_lookups_go_back_to_a_serial(commands: Commands, index: ServedIndex) -> 
         assert unnamed(message, serial, first, index.serial) == []
 
 
-def test_an_answer_from_two_datasets_is_of_one_serial(commands: Commands, index: ServedIndex) -> None:
+def test_answer_from_two_datasets_has_one_serial(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.build_versions()
     first = index.serial
@@ -61,13 +61,13 @@ def test_an_answer_from_two_datasets_is_of_one_serial(commands: Commands, index:
     assert (owners["serial"], len(owners["candidates"])) == (index.serial, 2)
 
 
-def test_each_question_answers_the_names_of_standard_input(
+def test_questions_accept_names_from_standard_input(
     commands: Commands, index: ServedIndex, subtests: pytest.Subtests
 ) -> None:
     index.wheel("demo", "1.0")
     commands.build_versions()
     for question in all_questions():
-        if question.name == "owners" or question.has_body:  # whose answers are one array, and which read files
+        if question.name == "owners" or question.has_body:  # their answers are single arrays, and they read files
             continue
         with subtests.test(question=question.name):
             result = CliRunner().invoke(cli, [*question.command.split(), "-"], input=b"demo\ndemo==1.0\n\n")
@@ -116,7 +116,7 @@ def test_lookups_by_prefix_and_of_many_names(commands: Commands, index: ServedIn
     assert len(answers("dependents", "-", "--limit", 1, names=b"base")[0]["results"]) == 1
 
     assert unnamed(commands.refused("lookup", "module", "-", "--prefix", exit_code=2), "--prefix") == []
-    for dataset in ("modules", "commands"):  # the catalog has no index of beginnings, nor of commands
+    for dataset in ("modules", "commands"):  # the catalog has no index of prefixes or commands
         question = ("lookup", dataset.removesuffix("s"), "demo")
         assert commands.refused(*question, "--prefix", "--at", serial)
         assert commands.done(*question, "--prefix")
@@ -124,17 +124,17 @@ def test_lookups_by_prefix_and_of_many_names(commands: Commands, index: ServedIn
 
 
 @pytest.mark.parametrize("what", ["module", "project", "dependents"])
-def test_a_lookup_without_a_name_is_wrong_usage(commands: Commands, what: str) -> None:
+def test_lookup_without_a_name_is_a_usage_error(commands: Commands, what: str) -> None:
     for name in ("", " "):
         assert unnamed(commands.refused("lookup", what, name, exit_code=2), "NAME") == []
 
 
 @pytest.mark.parametrize("requirement", ["demo>=1", "demo==", "demo==1,<2", "-demo", "demo[extra]"])
-def test_an_invalid_requirement_is_wrong_usage(commands: Commands, requirement: str) -> None:
+def test_invalid_requirement_is_a_usage_error(commands: Commands, requirement: str) -> None:
     assert "NAME==VERSION" in commands.refused("lookup", "project", "--", requirement, exit_code=2)
 
 
-def test_commands_and_hashes(commands: Commands, index: ServedIndex, tmp_path: Path) -> None:
+def test_lookup_of_commands_and_hashes(commands: Commands, index: ServedIndex, tmp_path: Path) -> None:
     index.wheel("Demo", "1.0", entry_points="[console_scripts]\nhello = demo_module:main\nhelp = demo_module:other\n")
     index.wheel("other", "1.0")
     commands.build_versions()
@@ -170,7 +170,7 @@ def test_commands_and_hashes(commands: Commands, index: ServedIndex, tmp_path: P
     row = f"Demo\t1.0\t{demo['filename']}\t{demo['live_since']}\n"
     assert commands.done("lookup", "hash", "--file", local).stdout == row
     other_row = f"{other['sha256']}\tother\t1.0\t{other['filename']}\t{other['live_since']}\n"
-    for options in ((), ("--at", first)):  # several rows begin with the hash, to be matched to what was given
+    for options in ((), ("--at", first)):  # several rows begin with the hash, so that they can be matched to the input
         several = commands.done("lookup", "hash", other["sha256"], "--file", local, *options)
         assert several.stdout == f"{other_row}{sha256}\t{row}"
     local.write_bytes(b"another file")
@@ -215,7 +215,7 @@ def test_commands_and_hashes(commands: Commands, index: ServedIndex, tmp_path: P
     ]
 
 
-def test_what_may_have_been_meant_is_named_on_standard_error(commands: Commands, index: ServedIndex) -> None:
+def test_suggestions_are_printed_on_standard_error(commands: Commands, index: ServedIndex) -> None:
     index.wheel("Demo-Project", "1.0", files={"importable/__init__.py": ""})
     commands.build_versions()
     serial = index.serial

@@ -1,4 +1,4 @@
-"""All commands together: from an index to answers, help, interrupts, and what is printed when something fails."""
+"""All commands together: from an index to answers, help, interrupts, and output on failure."""
 
 import json
 import os
@@ -25,11 +25,11 @@ from pypi_assets_tests.cli.commands import PROCESS, Commands, commands_in, every
 from pypi_assets_tests.served_index import ServedIndex
 
 FIRST = ["crawl full", "dump full", "leveldb update"]
-"""The first commands, which a message names in this order."""
+"""The first commands, in the order in which messages name them."""
 
 
 @pytest.mark.nightly
-def test_from_an_index_to_answers_and_on_to_new_answers(
+def test_commands_lead_from_an_index_to_answers_and_updates(
     commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYPI_ASSETS_LAG_WARN_S", "0.001")
@@ -116,7 +116,7 @@ def test_from_an_index_to_answers_and_on_to_new_answers(
     assert {"filename", "project", "version", "kind", "sha256", "yanked"} <= set(now[0])
 
 
-def test_a_second_run_reports_that_nothing_is_new(commands: Commands, index: ServedIndex) -> None:
+def test_second_run_reports_no_news(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.build_versions()
     assert re.findall(r"\d+", commands.done("crawl", "incremental").stdout) == [str(index.serial)]
@@ -128,12 +128,12 @@ def test_a_second_run_reports_that_nothing_is_new(commands: Commands, index: Ser
 
 
 DERIVED = {"history"}
-"""The commands that follow from a question alone."""
+"""Commands that are derived from a question."""
 BELOW = {"inspect", "report"}
-"""The commands of `admin` with modules of their own."""
+"""The commands of `admin` with separate modules."""
 
 
-def test_a_command_is_in_the_module_of_its_name(subtests: pytest.Subtests) -> None:
+def test_commands_are_in_the_module_of_their_name(subtests: pytest.Subtests) -> None:
     for name in cli.commands:
         with subtests.test(name=name):
             command = cli.get_command(click.Context(cli), name)
@@ -143,7 +143,7 @@ def test_a_command_is_in_the_module_of_its_name(subtests: pytest.Subtests) -> No
             assert command.callback.__module__ == f"pypi_assets.{module}"
 
 
-def test_the_list_of_commands_has_the_first_sentence_of_each(subtests: pytest.Subtests) -> None:
+def test_help_list_has_the_first_sentence_of_each_command(subtests: pytest.Subtests) -> None:
     for name in list(cli.commands):
         with subtests.test(name=name):
             command = cli.get_command(click.Context(cli), name)
@@ -156,14 +156,14 @@ def test_the_list_of_commands_has_the_first_sentence_of_each(subtests: pytest.Su
             assert first in CliRunner().invoke(cli, ["--help"], terminal_width=150).output
 
 
-def test_each_module_of_a_command_is_in_the_list() -> None:
+def test_command_modules_are_listed() -> None:
     folder = Path(pypi_assets.cli.__file__).parent
     texts = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.py")}
     defined = {name for name, text in texts.items() if f'@command("{name}"' in text or f'@click.group("{name}"' in text}
     assert defined | {"devindex"} | DERIVED == {*cli.commands, *BELOW}
 
 
-def test_without_a_terminal_lines_are_plain(commands: Commands, index: ServedIndex) -> None:
+def test_output_without_a_terminal_is_plain(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0", requires_dist=["a", "b"])
     stages = commands.done("crawl", "full").stderr.splitlines()
     assert [(re.findall(r"\w+", stage)[0], re.findall(r"\d+", stage)) for stage in stages] == [
@@ -180,7 +180,7 @@ def test_without_a_terminal_lines_are_plain(commands: Commands, index: ServedInd
 
 
 @pytest.mark.nightly
-def test_on_a_terminal_there_are_tables_and_bars(commands: Commands, index: ServedIndex) -> None:
+def test_output_on_a_terminal_has_tables_and_bars(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     assert "visits" in on_a_terminal("crawl", "full")
     shown = on_a_terminal("lookup", "files")
@@ -206,7 +206,7 @@ def on_a_terminal(*arguments: str) -> str:
 
 
 @pytest.mark.nightly
-def test_after_ctrl_c_the_same_command_continues(commands: Commands, index: ServedIndex) -> None:
+def test_command_continues_after_ctrl_c(commands: Commands, index: ServedIndex) -> None:
     for number in range(20):
         index.wheel(f"demo{number}", "1.0")
     with (
@@ -228,7 +228,7 @@ def test_after_ctrl_c_the_same_command_continues(commands: Commands, index: Serv
 
 
 @pytest.mark.parametrize("place", ["pypi_assets.cli.cli.make_context", "click.Context.close"])
-def test_ctrl_c_before_and_after_a_command_is_the_same_as_while_it_runs(place: str) -> None:
+def test_ctrl_c_before_or_after_a_command_is_an_interrupt(place: str) -> None:
     program = f"""
 import signal
 from unittest.mock import patch
@@ -245,14 +245,14 @@ with patch({place!r}, lambda *_, **__: signal.raise_signal(signal.SIGINT)):
 
 
 @pytest.mark.nightly
-def test_a_second_ctrl_c_does_not_wait(commands: Commands, index: ServedIndex) -> None:
+def test_second_ctrl_c_does_not_wait(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     with (
         index.holding("/demo/") as held,
         subprocess.Popen([*PROCESS, "crawl", "full"], stderr=subprocess.PIPE, text=True) as process,
     ):
         held.wait()
-        while process.poll() is None:  # a signal that comes on the heels of another can be lost
+        while process.poll() is None:  # a signal that immediately follows another can be lost
             process.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=0.1)
@@ -264,7 +264,7 @@ def test_a_second_ctrl_c_does_not_wait(commands: Commands, index: ServedIndex) -
 
 
 @pytest.mark.nightly
-def test_a_closed_output_pipe_is_no_error(commands: Commands, index: ServedIndex) -> None:
+def test_closed_output_pipe_is_ignored(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.done("crawl", "full")
     with subprocess.Popen(
@@ -276,7 +276,7 @@ def test_a_closed_output_pipe_is_no_error(commands: Commands, index: ServedIndex
         assert process.stderr.read() == b""
 
 
-def test_all_wrong_settings_are_reported(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_invalid_settings_are_reported(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYPI_ASSETS_DATABASE_URL", "mysql://localhost/catalog")
     monkeypatch.setenv("PYPI_ASSETS_MAX_CONNECTIONS", "none")
     message = commands.refused("status", exit_code=2)
@@ -284,7 +284,7 @@ def test_all_wrong_settings_are_reported(commands: Commands, monkeypatch: pytest
     assert "PYPI_ASSETS_MAX_CONNECTIONS" in message
 
 
-def test_a_misspelled_variable_is_one_line_on_standard_error(
+def test_misspelled_variable_is_one_line_on_standard_error(
     commands: Commands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PYPI_ASSETS_STORAGE_ULR", "file:///x")
@@ -310,7 +310,7 @@ BEFORE_A_CRAWL = {
 
 
 @pytest.mark.nightly
-def test_before_a_full_crawl_the_message_names_the_first_command(
+def test_error_before_a_full_crawl_names_the_first_command(
     commands: Commands, index: ServedIndex, subtests: pytest.Subtests
 ) -> None:
     commands.done("admin", "migrate")
@@ -353,7 +353,7 @@ READING = [
 ]
 
 
-def test_commands_that_only_read_create_nothing(commands: Commands, tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_reading_commands_create_nothing(commands: Commands, tmp_path: Path, subtests: pytest.Subtests) -> None:
     for arguments in READING:
         with subtests.test(arguments=arguments):
             before = set(tmp_path.rglob("*"))
@@ -405,7 +405,7 @@ MAKING_A_CATALOG = [
 ]
 
 
-def test_commands_that_write_create_nothing_in_a_wrong_home(
+def test_writing_commands_create_nothing_in_a_wrong_home(
     commands: Commands, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     for arguments in NEEDING_A_CATALOG:
@@ -417,8 +417,8 @@ def test_commands_that_write_create_nothing_in_a_wrong_home(
             assert set(tmp_path.rglob("*")) == before
 
 
-def test_each_command_needs_a_catalog_or_makes_one_or_has_none() -> None:
-    """So a new command is in one of the lists above."""
+def test_every_command_is_in_one_of_the_lists() -> None:
+    """This ensures that a new command is added to one of the lists above."""
     listed = [
         *READING,
         *NEEDING_A_CATALOG,
@@ -427,7 +427,7 @@ def test_each_command_needs_a_catalog_or_makes_one_or_has_none() -> None:
         ("admin", "settings"),
         ("admin", "indexes"),
         ("lookup", "confusion"),
-        *(tuple(question.command.split()) for question in all_questions()),  # which declare it: `needs_catalog`
+        *(tuple(question.command.split()) for question in all_questions()),  # these declare it: `needs_catalog`
         ("serve",),
         ("mcp",),
         ("up",),
@@ -440,7 +440,7 @@ def test_each_command_needs_a_catalog_or_makes_one_or_has_none() -> None:
     assert [path for path in every if not any(one[: len(path)] == path for one in listed)] == []
 
 
-def test_a_database_without_tables_is_no_catalog(
+def test_database_without_tables_is_not_a_catalog(
     commands: Commands, monkeypatch: pytest.MonkeyPatch, empty_postgres_database_url: str
 ) -> None:
     url = empty_postgres_database_url.replace("+psycopg:", ":")
@@ -476,7 +476,7 @@ def test_a_database_without_tables_is_no_catalog(
         ("STORAGE_URL", "file://{file}/below", ("leveldb", "list"), "{file}/below"),
     ],
 )
-def test_a_database_or_a_folder_that_cannot_be_used(
+def test_unusable_database_or_folder_is_named(
     commands: Commands,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -494,7 +494,7 @@ def test_a_database_or_a_folder_that_cannot_be_used(
     assert len(refusal.splitlines()) == 1
 
 
-def test_a_database_that_goes_away_is_one_clear_line(commands: Commands, index: ServedIndex) -> None:
+def test_database_lost_during_a_crawl_is_one_line(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
 
     def spoil(request: Request) -> Response | None:
@@ -508,7 +508,7 @@ def test_a_database_that_goes_away_is_one_clear_line(commands: Commands, index: 
     assert f"sqlite:///{commands.home}/catalog.sqlite" in message
 
 
-def test_an_unknown_name_is_an_empty_answer_with_a_remark(commands: Commands, index: ServedIndex) -> None:
+def test_unknown_name_has_an_empty_answer_with_a_note(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.build_versions()
     serial = str(index.serial)
@@ -528,13 +528,13 @@ def test_an_unknown_name_is_an_empty_answer_with_a_remark(commands: Commands, in
         assert commands.json(*arguments) == []
 
 
-def test_the_garbage_collector_seldom_looks() -> None:
+def test_garbage_collector_runs_rarely() -> None:
     program = "import gc, pypi_assets.cli as of; of.cli = lambda **_: print(gc.get_threshold()[0]); of.main()"
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert int(printed) > 5_000
 
 
-def test_an_unexpected_exception_is_not_hidden(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_exception_is_not_hidden(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> None:
         raise ZeroDivisionError
 

@@ -1,4 +1,4 @@
-"""The commands `mirror ...`, and what answers over a mirror, which has neither a catalog nor an index."""
+"""The commands `mirror ...`, and answers over a mirror, which has neither a catalog nor an index."""
 
 import fcntl
 import json
@@ -43,9 +43,7 @@ def reachable(commands: Commands) -> dict[str, float]:
     return {key[1]: value for key, value in found.items() if key[0] == "reachable"}
 
 
-def test_a_mirror_answers_look_ups_pages_and_the_simple_index_without_a_catalog(
-    commands: Commands, origin: Origin
-) -> None:
+def test_mirror_answers_lookups_pages_and_simple_index_without_a_catalog(commands: Commands, origin: Origin) -> None:
     command = ("mirror", "run", "--from", origin.files.url, "--latest-only")
     message = commands.done(*command).stderr
     assert "files (" in message
@@ -84,9 +82,7 @@ def test_a_mirror_answers_look_ups_pages_and_the_simple_index_without_a_catalog(
             service.close()
 
 
-def test_the_journal_is_replayed_for_earlier_serials_and_nothing_else_writes_there(
-    commands: Commands, origin: Origin
-) -> None:
+def test_journal_replay_is_the_only_write_to_a_mirror(commands: Commands, origin: Origin) -> None:
     message = commands.done("mirror", "run", "--from", origin.storage.url).stderr
     assert unnamed(message, "0", "27") == []
     past = commands.json("lookup", "module", "yaml", "--at", "12")
@@ -99,7 +95,7 @@ def test_the_journal_is_replayed_for_earlier_serials_and_nothing_else_writes_the
     assert reachable(commands) == {"storage": 1, "catalog": 1}
 
 
-def test_without_a_journal_there_is_no_catalog(commands: Commands, origin: Origin, tmp_path: Path) -> None:
+def test_mirror_without_a_journal_has_no_catalog(commands: Commands, origin: Origin, tmp_path: Path) -> None:
     source = tmp_path / "source"
     shutil.copytree(origin.storage.root, source, ignore=shutil.ignore_patterns("journal"))
     published = source / PUBLISHED
@@ -110,7 +106,7 @@ def test_without_a_journal_there_is_no_catalog(commands: Commands, origin: Origi
     assert commands.json("mirror", "status")["past_from"] is None
 
 
-def test_a_source_is_trusted_by_its_key_alone(commands: Commands, origin: Origin, tmp_path: Path) -> None:
+def test_source_is_trusted_only_by_its_key(commands: Commands, origin: Origin, tmp_path: Path) -> None:
     source, private, public = tmp_path / "source", tmp_path / "private.pem", tmp_path / "public.pem"
     shutil.copytree(origin.storage.root, source)
     key = Ed25519PrivateKey.generate()
@@ -132,7 +128,7 @@ def test_a_source_is_trusted_by_its_key_alone(commands: Commands, origin: Origin
     assert only_index.stderr
 
 
-def test_the_status_is_for_people_and_programs(commands: Commands, origin: Origin) -> None:
+def test_status_is_readable_and_json(commands: Commands, origin: Origin) -> None:
     open_storage((commands.home / "storage").as_uri())
     assert unnamed(commands.refused("mirror", "status"), "mirror") == []
     command = ("mirror", "run", "--from", origin.files.url, "--latest-only", "--json")
@@ -147,11 +143,11 @@ def test_the_status_is_for_people_and_programs(commands: Commands, origin: Origi
     assert unnamed(text, "27") == []
 
 
-def test_a_url_that_is_none_and_a_second_run_are_refused(commands: Commands, origin: Origin) -> None:
+def test_invalid_url_and_second_run_are_rejected(commands: Commands, origin: Origin) -> None:
     commands.refused("mirror", "run", "--from", "rsync://x/y")
     missing = commands.refused("mirror", "run", "--from", "file:///none/here")
     assert unnamed(missing, "file:///none/here") == []
-    assert "crawl full" not in missing  # the source is elsewhere, and not made here
+    assert "crawl full" not in missing  # another instance writes the source
     commands.home.mkdir(exist_ok=True)
     with (commands.home / "mirror.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -160,7 +156,7 @@ def test_a_url_that_is_none_and_a_second_run_are_refused(commands: Commands, ori
 
 
 @pytest.mark.nightly
-def test_it_follows_until_it_is_stopped_and_can_be_killed(commands: Commands, origin: Origin) -> None:
+def test_mirror_follows_until_stopped_or_killed(commands: Commands, origin: Origin) -> None:
     storage = open_storage((commands.home / "storage").as_uri())
     command = [*PROCESS, "mirror", "run", "--from", origin.files.url, "--follow", "--interval", "1", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ) as killed:
@@ -180,10 +176,8 @@ def test_it_follows_until_it_is_stopped_and_can_be_killed(commands: Commands, or
 
 
 @pytest.mark.nightly
-def test_the_journal_of_a_mirror_is_verified_and_what_its_source_pruned_is_gone(
-    changing_origin: Origin, commands: Commands
-) -> None:
-    origin = changing_origin  # which clears the settings, so it comes before the commands that have some
+def test_mirrored_journal_is_verified_and_pruned_with_its_source(changing_origin: Origin, commands: Commands) -> None:
+    origin = changing_origin  # this clears the settings, so it comes before the commands that have settings
     begun = read_head(origin.storage, "observed").readable_from
     before = origin.publish()
     last = origin.publish()
@@ -224,8 +218,8 @@ def test_the_journal_of_a_mirror_is_verified_and_what_its_source_pruned_is_gone(
     assert f"journal/content/0001/{segment.name}" in result.stderr
 
 
-def test_copying_imports_nothing_of_the_database(commands: Commands, origin: Origin) -> None:
-    """SQLAlchemy takes half a second to import, and copying what is newest uses no catalog."""
+def test_copying_does_not_import_sqlalchemy(commands: Commands, origin: Origin) -> None:
+    """SQLAlchemy takes half a second to import, and copying the newest files uses no catalog."""
     found = imported("mirror", "run", "--from", origin.storage.url, "--latest-only")
     assert "pypi_assets.mirror.following" in found
     assert not {"sqlalchemy", "alembic", "pandas"} & libraries(found)

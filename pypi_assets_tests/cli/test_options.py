@@ -1,4 +1,4 @@
-"""Options that several commands have: their values, and what these mean."""
+"""Options shared by several commands: their values and meaning."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,7 +26,7 @@ def test_every_command_has_help_with_an_example(subtests: pytest.Subtests) -> No
             assert command.help
 
 
-def test_rows_are_printed_in_one_way() -> None:
+def test_rows_are_printed_by_the_same_function() -> None:
     @click.command()
     @click.argument("name")
     @row_output
@@ -51,11 +51,11 @@ def test_rows_are_printed_in_one_way() -> None:
 @click.command()
 @AT
 def show(at: object) -> None:
-    """Prints what the option gives."""
+    """Print the value of the option."""
     click.echo(repr(at))
 
 
-def test_the_option_takes_serials_and_times():
+def test_at_accepts_serials_and_times():
     for given, expected in (
         ((), None),
         (("--at", "12"), 12),
@@ -65,13 +65,13 @@ def test_the_option_takes_serials_and_times():
 
 
 @pytest.mark.parametrize("wrong", ["", "soon", "-1", "2026-02-30"])
-def test_anything_else_is_wrong_usage(wrong: str):
+def test_at_rejects_other_values(wrong: str):
     result = CliRunner().invoke(show, ["--at", wrong])
     assert result.exit_code == 2
     assert unnamed(result.stderr, "1350", "UTC", "2026-03-03") == []
 
 
-def test_the_catalog_answers_at_exact_serials_alone(commands: Commands, two_visits: TwoVisits):
+def test_catalog_answers_only_at_exact_serials(commands: Commands, two_visits: TwoVisits):
     for at, expected in ((None, two_visits.serial), (two_visits.baseline, two_visits.baseline)):
         with catalog_at(at) as (_, serial):
             assert serial == expected
@@ -79,9 +79,7 @@ def test_the_catalog_answers_at_exact_serials_alone(commands: Commands, two_visi
         pass
 
 
-def test_every_command_about_the_past_takes_a_date_as_it_takes_its_serial(
-    commands: Commands, index: ServedIndex, tmp_path: Path
-) -> None:
+def test_dates_and_serials_give_the_same_answers(commands: Commands, index: ServedIndex, tmp_path: Path) -> None:
     day = datetime(2026, 3, 1, 12, tzinfo=UTC)
     index.wheel("older", "1.0", at=day - timedelta(days=1))
     commands.build_versions()
@@ -120,7 +118,7 @@ def test_every_command_about_the_past_takes_a_date_as_it_takes_its_serial(
         ((), ["r.txt"], 1),
     ],
 )
-def test_a_wrong_lock_or_environment_is_refused_first(
+def test_invalid_lock_or_environment_is_rejected(
     commands: Commands, tmp_path: Path, options: tuple[str, ...], named: list[str], exit_code: int
 ) -> None:
     (tmp_path / "r.txt").write_text("six\n")
@@ -128,5 +126,5 @@ def test_a_wrong_lock_or_environment_is_refused_first(
         assert unnamed(commands.refused(*command, *options, exit_code=exit_code), *named) == []
 
 
-def test_a_lock_that_is_not_there_is_wrong_usage(commands: Commands) -> None:
+def test_missing_lock_is_a_usage_error(commands: Commands) -> None:
     assert "none.txt" in commands.refused("lookup", "collisions", "none.txt", exit_code=2)

@@ -1,4 +1,4 @@
-"""Imports are answered on the command line, from what is published and at an earlier serial."""
+"""Owners of imports are answered on the command line, from published versions and at an earlier serial."""
 
 import json
 from pathlib import Path
@@ -42,7 +42,7 @@ def test_json_has_all_candidates(published: Commands) -> None:
     assert best["candidates"] == yaml["candidates"][:1]
 
 
-def test_an_earlier_serial_is_answered_by_the_catalog(published: Commands) -> None:
+def test_owners_at_an_earlier_serial_come_from_the_catalog(published: Commands) -> None:
     [latest] = published.json("owners", "yaml")
     [past] = published.json("owners", "yaml", "--at", latest["serial"])
     assert past.pop("epoch") >= latest["serial"]
@@ -50,19 +50,19 @@ def test_an_earlier_serial_is_answered_by_the_catalog(published: Commands) -> No
     assert published.done("owners", "yaml", "--at", latest["serial"]).stderr
 
 
-def test_names_come_from_standard_input(published: Commands) -> None:
+def test_names_are_read_from_standard_input(published: Commands) -> None:
     result = CliRunner().invoke(cli, ["owners", "-", "--json"], input="yaml\n\n tests \n")
     assert [one["import"] for one in json.loads(result.stdout)] == ["yaml", "tests"]
 
 
-def test_the_table_names_what_it_leaves_out(published: Commands) -> None:
+def test_table_names_omitted_candidates(published: Commands) -> None:
     result = published.done("owners", "yaml", "--limit", "1")
     assert len(result.stdout.splitlines()) == 1
     assert unnamed(result.stderr, "yaml", "1", "--limit") == []
     assert "--limit" not in published.done("owners", "yaml").stderr
 
 
-def test_wrong_calls_are_refused(commands: Commands) -> None:
+def test_invalid_usage_is_rejected(commands: Commands) -> None:
     commands.refused("owners", exit_code=2)
     commands.refused("owners", "-", "yaml", exit_code=2)
     assert unnamed(commands.refused("owners", " ", exit_code=2), "NAME") == []

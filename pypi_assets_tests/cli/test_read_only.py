@@ -1,4 +1,4 @@
-"""Folders that cannot be written: the error names the path and the setting, and once they can be, work goes on."""
+"""Errors about read-only folders name the path and the setting, and work continues once the folder is writable."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ from pypi_assets_tests.served_index import ServedIndex
 
 @contextmanager
 def file_system(folder: Path) -> Iterator[None]:
-    """Mounts a file system of its own at a folder, since permissions do not bind root."""
+    """Mount a separate file system at a folder, since permissions do not restrict root."""
     folder.mkdir(parents=True, exist_ok=True)
     mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder)]
     if os.geteuid() or subprocess.run(mount, check=False, capture_output=True).returncode:
@@ -31,7 +31,7 @@ def file_system(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
-    """The mounted folder cannot be written until the block ends."""
+    """Make the mounted folder read-only until the block ends."""
     subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
     try:
         yield
@@ -47,7 +47,7 @@ WRITERS = (("crawl", "incremental"), ("dump", "full"), ("leveldb", "update"), ("
 
 
 def advance(commands: Commands, index: ServedIndex, version: str) -> None:
-    """Something is new, and all stages publish it."""
+    """Upload a new version, and publish it through all stages."""
     index.wheel("demo", version)
     commands.done("crawl", "incremental")
     commands.done("dump", "full", "--shards", "1")
@@ -58,10 +58,10 @@ def advance(commands: Commands, index: ServedIndex, version: str) -> None:
 
 @pytest.mark.parametrize("remote", [False, pytest.param(True, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("part", ["home", "storage", "leveldbs"])
-def test_the_error_names_the_folder_and_its_setting(
+def test_error_names_the_folder_and_its_setting(
     part: str, remote: bool, commands: Commands, index: ServedIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a remote storage, LevelDBs are built below the home, else within the storage."""
+    """With a remote storage, LevelDBs are built below the home, otherwise within the storage."""
     folder = {"home": commands.home, "storage": tmp_path / "shared", "leveldbs": commands.home / "leveldbs"}[part]
     if (part == "storage" and remote) or (part == "leveldbs" and not remote):
         pytest.skip("there is no such folder")
@@ -81,7 +81,7 @@ def test_the_error_names_the_folder_and_its_setting(
                     if result.exit_code:
                         failed += 1
                         assert unnamed(result.stderr, str(folder), setting) == [], (command, result.stderr)
-                if remote:  # what a look-up downloads goes into the home as well
+                if remote:  # lookups download into the home as well
                     message = commands.refused("lookup", "module", "demo_module")
                     assert unnamed(message, str(folder), setting) == []
                 else:
@@ -94,7 +94,7 @@ def test_the_error_names_the_folder_and_its_setting(
             assert [file["version"] for file in commands.json("lookup", "files")] == ["1.0", "2.0", "3.0"]
 
 
-def test_a_storage_that_becomes_read_only_during_a_crawl_loses_nothing(
+def test_storage_that_becomes_read_only_during_a_crawl_loses_nothing(
     commands: Commands, index: ServedIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "shared"

@@ -1,4 +1,4 @@
-"""`pypi-assets admin report`: which share of uploads was removed how soon, and what can no longer be installed."""
+"""`pypi-assets admin report`: the share of uploads removed within a time, and requirements that became unsolvable."""
 
 import msgspec
 import pytest
@@ -12,7 +12,7 @@ from pypi_assets_tests.resolve.test_solvability_files import DAY, MADE
 from pypi_assets_tests.served_index import ServedIndex
 
 
-def test_the_share_of_removed_uploads_is_shown(commands: Commands, index: ServedIndex) -> None:
+def test_share_of_removed_uploads_is_shown(commands: Commands, index: ServedIndex) -> None:
     commands.done("crawl", "full")
     assert commands.done("admin", "report", "removals").stderr
     for version in ("1.0", "2.0", "3.0", "4.0"):
@@ -31,11 +31,11 @@ def test_the_share_of_removed_uploads_is_shown(commands: Commands, index: Served
 
 
 @pytest.mark.parametrize("wrong", ["", "0", "1,,3", "-1", "1.5", "soon", "3651", "٣", ",".join(map(str, range(1, 30)))])
-def test_other_windows_are_refused(commands: Commands, wrong: str) -> None:
+def test_invalid_windows_are_rejected(commands: Commands, wrong: str) -> None:
     assert unnamed(commands.refused("admin", "report", "removals", "--within", wrong, exit_code=2), "1", "3650") == []
 
 
-def test_a_day_of_solvability_is_shown_with_what_was_lost_first(commands: Commands, index: ServedIndex) -> None:
+def test_solvability_of_a_day_shows_losses_first(commands: Commands, index: ServedIndex) -> None:
     commands.done("crawl", "full")
     commands.refused("admin", "report", "solvability")
     write_day(storage_from(load_settings()), MADE)
@@ -53,7 +53,7 @@ def test_a_day_of_solvability_is_shown_with_what_was_lost_first(commands: Comman
     assert unnamed(commands.done("admin", "report", "solvability").stderr, "1350") == []
 
 
-def test_other_days_are_refused(commands: Commands, index: ServedIndex) -> None:
+def test_days_without_a_report_are_rejected(commands: Commands, index: ServedIndex) -> None:
     commands.done("crawl", "full")
     write_day(storage_from(load_settings()), MADE)
     assert unnamed(commands.refused("admin", "report", "solvability", "--day", "2026-03-03"), "2026-03-02") == []

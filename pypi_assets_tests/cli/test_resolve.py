@@ -1,4 +1,4 @@
-"""`pypi-assets resolve`: which versions an installer would choose, published and at a moment."""
+"""`pypi-assets resolve`: the versions that an installer would choose, now and at a moment."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ WHERE = ("--python", "3.12", "--platform", "linux-x86_64")
 
 @pytest.fixture
 def serials(commands: Commands, index: ServedIndex) -> dict[str, int]:
-    """What is published, and the serial before the newest release of `lib`."""
+    """Publish an index. Return its serial, and the serial before the newest release of `lib`."""
     index.wheel("lib", "1.0")
     index.wheel("app", "1.0", requires_dist=["Lib>=1", "plain; sys_platform == 'win32'"])
     index.wheel("plain", "1.0")
@@ -31,27 +31,29 @@ def chosen(commands: Commands, *arguments: object) -> dict[str, str]:
     return {one["normalized"]: one["version"] for one in commands.json("resolve", *arguments, *WHERE)["releases"]}
 
 
-def test_now_and_at_a_serial(commands: Commands, serials: dict[str, int]) -> None:
+def test_resolve_now_and_at_a_serial(commands: Commands, serials: dict[str, int]) -> None:
     assert chosen(commands, "app") == {"app": "1.0", "lib": "2.0"}
     assert chosen(commands, "app", "--at", serials["before"]) == {"app": "1.0", "lib": "1.0"}
     found = commands.json("resolve", "app", "--at", serials["before"], *WHERE)
     assert (found["serial"], found["epoch"]) == (serials["before"], serials["before"])
 
 
-def test_a_tree_and_what_it_is_for(commands: Commands, serials: dict[str, int]) -> None:
+def test_resolve_prints_a_tree_for_its_environment(commands: Commands, serials: dict[str, int]) -> None:
     result = commands.done("resolve", "app", *WHERE)
     assert result.stdout.splitlines() == ["app 1.0\tapp", "  lib 2.0\tLib>=1"]
     assert unnamed(result.stderr, "2") == []
     assert unnamed(result.stderr, "3.12", "linux-x86_64") == []
 
 
-def test_files_of_requirements_and_of_constraints(commands: Commands, serials: dict[str, int], tmp_path: Path) -> None:
+def test_resolve_reads_requirements_and_constraints_files(
+    commands: Commands, serials: dict[str, int], tmp_path: Path
+) -> None:
     (tmp_path / "in.txt").write_text("app\n")
     (tmp_path / "limits.txt").write_text("lib<2\n")
     assert chosen(commands, "-r", tmp_path / "in.txt", "-c", tmp_path / "limits.txt") == {"app": "1.0", "lib": "1.0"}
 
 
-def test_options_in_a_file_are_applied_or_named(
+def test_options_in_requirements_files_are_applied_or_named(
     commands: Commands, index: ServedIndex, serials: dict[str, int], tmp_path: Path
 ) -> None:
     options = "--index-url https://user:secret@example.org/simple\n--only-binary :all:\n--pre\n"
@@ -69,7 +71,7 @@ def test_options_in_a_file_are_applied_or_named(
     assert chosen(commands, "-r", tmp_path / "in.txt") == {"lib": "1.0"}
 
 
-def test_locks_for_several_environments(commands: Commands, serials: dict[str, int]) -> None:
+def test_resolve_locks_for_several_environments(commands: Commands, serials: dict[str, int]) -> None:
     options = ("--universal", "--python", "3.12", "--platform", "linux-x86_64", "--platform", "windows-x86_64")
     lock = commands.done("resolve", "app", "plain==1.0", *options, "--format", "requirements").stdout
     assert "plain==1.0 \\" in lock
@@ -79,7 +81,7 @@ def test_locks_for_several_environments(commands: Commands, serials: dict[str, i
     assert "marker = \"sys_platform == 'win32'\"" in lock
 
 
-def test_what_has_no_solution_ends_with_the_proof(commands: Commands, serials: dict[str, int]) -> None:
+def test_unsolvable_requirements_end_with_the_proof(commands: Commands, serials: dict[str, int]) -> None:
     text = commands.refused("resolve", "app", "lib>2", *WHERE)
     assert unnamed(text, "lib", ">2", "2.0") == []
     result = commands.run("resolve", "appp", "--json", *WHERE)
@@ -91,7 +93,7 @@ def test_what_has_no_solution_ends_with_the_proof(commands: Commands, serials: d
     assert any("app" in hint for hint in found["proof"]["hints"])
 
 
-def test_a_cooldown_counts_back_from_the_moment(commands: Commands, serials: dict[str, int]) -> None:
+def test_cooldown_counts_back_from_the_moment(commands: Commands, serials: dict[str, int]) -> None:
     assert unnamed(commands.refused("resolve", "app", "--cooldown", "1d", *WHERE), "app") == []
 
 
@@ -110,7 +112,7 @@ def test_a_cooldown_counts_back_from_the_moment(commands: Commands, serials: dic
         (("app", "--json", "--format", "tree"), ("--json", "--format")),
     ],
 )
-def test_what_cannot_be_answered_is_refused(commands: Commands, serials: dict[str, int], arguments, named) -> None:
+def test_resolve_rejects_invalid_options(commands: Commands, serials: dict[str, int], arguments, named) -> None:
     result = commands.run("resolve", *arguments)
     assert result.exit_code in {1, 2}
     assert unnamed(result.stderr, *named) == []

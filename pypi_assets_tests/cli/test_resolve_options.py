@@ -39,7 +39,7 @@ def question(*arguments: str) -> ResolutionQuestion:
     return given.question(given.target(), MOMENT)
 
 
-def test_the_options_are_the_question(tmp_path: Path):
+def test_options_become_the_question(tmp_path: Path):
     (tmp_path / "in.txt").write_text("six\n-c limits.txt\n")
     (tmp_path / "limits.txt").write_text("six<2\n")
     files = ("-r", str(tmp_path / "in.txt"))
@@ -53,7 +53,7 @@ def test_the_options_are_the_question(tmp_path: Path):
     assert found.environment.variables["sys_platform"] == "darwin"
 
 
-def test_without_options_it_is_as_pip_does_it():
+def test_defaults_resolve_as_pip_does():
     found = question("app")
     assert (found.semantics, found.unknown) == (Semantics.PIP, Unknown.FAIL)
     assert found.uploaded_before is None
@@ -61,19 +61,19 @@ def test_without_options_it_is_as_pip_does_it():
 
 
 @pytest.mark.parametrize(("text", "hours"), [("7d", 168), ("2w", 336), ("0h", 0)])
-def test_a_time_span_is_in_hours_days_or_weeks(text: str, hours: int):
+def test_cooldown_is_in_hours_days_or_weeks(text: str, hours: int):
     _, [given] = run("app", "--cooldown", text)
     assert given.cooldown == timedelta(hours=hours)
 
 
 @pytest.mark.parametrize("text", ["7", "d", "-1d", "99999d", "7 days"])
-def test_other_time_spans_are_refused(text: str):
+def test_invalid_cooldown_is_rejected(text: str):
     result, _ = run("app", "--cooldown", text)
     assert result.exit_code == 2
     assert unnamed(result.output, "7d", "36h", "2w") == []
 
 
-def test_several_environments_are_for_universal_alone():
+def test_several_environments_require_universal():
     _, [given] = run("app", "--python", "3.12", "--python", "3.13", "--platform", "linux")
     with pytest.raises(click.UsageError, match="--universal"):
         given.target()
@@ -114,11 +114,11 @@ def given_solver(*arguments: str) -> Solver:
     return found
 
 
-def test_without_solve_there_is_no_solver():
+def test_solver_is_none_without_solve():
     assert solver() is None
 
 
-def test_the_options_are_the_question_and_its_limits():
+def test_solver_has_the_question_and_limits_of_its_options():
     found = given_solver("--semantics", "uv", "--pre", "--only-binary", "--unknown", "assume-none")
     question = found.question
     assert (question.semantics, question.prereleases.of("six"), question.only_binary) == ("uv", True, True)
@@ -129,7 +129,7 @@ def test_the_options_are_the_question_and_its_limits():
     assert (found.project_seconds, found.allowance.seconds) == (2.0, 30.0)
 
 
-def test_what_came_of_resolutions_is_counted_and_printed(capsys: pytest.CaptureFixture[str]):
+def test_solver_counts_and_prints_outcomes(capsys: pytest.CaptureFixture[str]):
     found = given_solver()
     verdict = verdicts(found)
     assert verdict("fine", "1") is None
@@ -145,7 +145,7 @@ def test_what_came_of_resolutions_is_counted_and_printed(capsys: pytest.CaptureF
     assert unnamed(capsys.readouterr().err, "1") == []
 
 
-def test_a_search_that_is_run_again_is_counted_once():
+def test_repeated_search_is_counted_once():
     found = given_solver()
     for _ in range(2):
         solution = found.solution(INDEX)

@@ -1,4 +1,4 @@
-"""`pypi-assets scope`: follow some projects, and what they require."""
+"""`pypi-assets scope`: follow some projects and their requirements."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from pypi_assets_tests.served_index import ServedIndex
 
 @pytest.fixture
 def tools(index: ServedIndex) -> ServedIndex:
-    """An index with the projects of a scope, and one project that is in none."""
+    """Create an index with the projects of a scope, and one project outside all scopes."""
     index.wheel("app", "1.0", requires_dist=["library>=1", "extra-tool ; extra == 'more'"])
     index.wheel("library", "1.0", requires_dist=["base"])
     for name in ("base", "extra-tool", "other"):
@@ -19,7 +19,7 @@ def tools(index: ServedIndex) -> ServedIndex:
     return index
 
 
-def test_a_scope_is_created_run_shown_changed_and_removed(commands: Commands, tools: ServedIndex) -> None:
+def test_scope_is_created_run_shown_changed_and_removed(commands: Commands, tools: ServedIndex) -> None:
     Path("requirements.txt").write_text("app[more]\n./local\n")
     created = commands.json("scope", "create", "tools", "--roots", "requirements.txt", "--depth", "1", "--nice", 5)
     assert (created["scope"], created["serial"], created["roots"]) == ("tools", tools.serial, ["app"])
@@ -47,7 +47,7 @@ def test_a_scope_is_created_run_shown_changed_and_removed(commands: Commands, to
     assert commands.done("scope", "list").stderr
 
 
-def test_why_prints_the_path_and_exits_with_1_where_there_is_none(commands: Commands, tools: ServedIndex) -> None:
+def test_why_prints_the_path_or_exits_with_1(commands: Commands, tools: ServedIndex) -> None:
     commands.done("scope", "create", "tools", "app")
     commands.done("scope", "run")
     assert unnamed(commands.done("scope", "why", "tools", "Base").stdout, "app", "library", "base") == []
@@ -56,7 +56,7 @@ def test_why_prints_the_path_and_exits_with_1_where_there_is_none(commands: Comm
     assert (result.exit_code, '"is_in": false' in result.stdout) == (1, True)
 
 
-def test_rules_are_shown_and_changed_and_what_left_is_pruned(commands: Commands, tools: ServedIndex) -> None:
+def test_rules_are_changed_and_excluded_projects_are_pruned(commands: Commands, tools: ServedIndex) -> None:
     commands.done("scope", "create", "tools", "app")
     commands.done("scope", "run")
     Path("rules.toml").write_text('[[rule]]\nprojects = ["lib*"]\naccept = false\n')
@@ -73,7 +73,7 @@ def test_rules_are_shown_and_changed_and_what_left_is_pruned(commands: Commands,
     assert unnamed(message, "1", "app") == []
 
 
-def test_an_aborted_scope_rests_until_it_is_resumed(commands: Commands, tools: ServedIndex) -> None:
+def test_aborted_scope_is_paused_until_resumed(commands: Commands, tools: ServedIndex) -> None:
     commands.done("scope", "create", "tools", "app")
     assert unnamed(commands.done("scope", "abort", "tools").stdout, "scope resume", "tools") == []
     message = commands.refused("scope", "run", "tools")
@@ -96,11 +96,13 @@ def test_an_aborted_scope_rests_until_it_is_resumed(commands: Commands, tools: S
         (["show", "tools"], ["PYPI_ASSETS_HOME"]),
     ],
 )
-def test_what_is_wrong_is_named(commands: Commands, index: ServedIndex, arguments: list[str], named: list[str]) -> None:
+def test_invalid_argument_of_scope_is_named(
+    commands: Commands, index: ServedIndex, arguments: list[str], named: list[str]
+) -> None:
     Path("rules.toml").write_text("[[rule]]\nnice = 10000000\n")
     assert unnamed(commands.refused("scope", *arguments), *named) == []
 
 
-def test_set_needs_what_to_change(commands: Commands, index: ServedIndex) -> None:
+def test_set_without_a_change_is_rejected(commands: Commands, index: ServedIndex) -> None:
     commands.refused("scope", "set", "tools", exit_code=2)
     commands.refused("scope", "create", "a", "b", "--depth", "x", exit_code=2)

@@ -1,6 +1,6 @@
-"""All that commands print of an index is inert, in each of their formats, on a terminal and in a pipe.
+"""All output about an index is inert, in every format, on a terminal and in a pipe.
 
-The commands are found, not listed: a new one fails here until it is run, or left out for a reason.
+The commands are discovered, not listed: a new command fails here until it is run, or skipped for a stated reason.
 """
 
 import csv
@@ -43,10 +43,10 @@ ADVISORIES = "osv"
 WHEEL, SDIST, BAD = f"{FIELDS}-1.0-py3-none-any.whl", f"{FIELDS}-1.0.tar.gz", f"{BROKEN}-1.0-py3-none-any.whl"
 PROJECTS = [[PROJECT], [FIELDS], [BROKEN], [XML_TEXT]]
 STORED = HOSTILE.replace("\0", "\ufffd")
-"""The hostile text as a database keeps it, which has no NUL."""
+"""The hostile text as a database stores it, without NUL."""
 
 BY_ARGUMENT = {"PROJECT": PROJECTS, "NAME==VERSION": [[f"{FIELDS}==1.0"], ["good==1"], [XML_TEXT]]}
-"""What a question is asked about, by what its command calls the argument."""
+"""The arguments of questions, by the name of the argument in the command."""
 RUNS: dict[str, list[list[str]]] = {
     "crawl full": [[]],
     "crawl incremental": [[]],
@@ -124,9 +124,9 @@ RUNS: dict[str, list[list[str]]] = {
     "journal takedowns": [[]],
     "journal prune": [["--before", "1"], ["--before", XML_TEXT]],
 }
-"""By command, its arguments; a question needs an entry only for its options.
+"""The arguments of each command. A question needs an entry only for its options.
 
-What is written comes before what is read and before what is deleted.
+Commands that write come before those that read, and before those that delete.
 """
 LEFT_OUT = {
     "admin settings": "lists what does not depend on an index",
@@ -141,15 +141,15 @@ LEFT_OUT = {
     "lookup collisions": "needs a lock: the tests of export/",
 }
 WITH_THE_INDEX = ["crawl full", "crawl incremental", "failures retry", "admin audit", "status", "admin metrics"]
-"""What sends requests, and shows what comes of them."""
+"""Commands that send requests and print the results."""
 A_LINE_EACH = {"journal tail"}
-"""What prints an object of JSON a line."""
+"""Commands that print one JSON object per line."""
 FORMATS = {"as_json": "--json", "as_csv": "--csv"}
 
 
 @pytest.fixture
 def hostile(commands: Commands, index: ServedIndex, tmp_path: Path) -> HostileAnswers:
-    """A crawled index whose texts are hostile; the files of it are in the working folder."""
+    """Crawl an index with hostile texts. Its files are in the working folder."""
     upload(index)
     index.faults = answers = HostileAnswers(index)
     commands.done("crawl", "full")
@@ -163,7 +163,7 @@ def hostile(commands: Commands, index: ServedIndex, tmp_path: Path) -> HostileAn
     return answers
 
 
-def test_each_command_is_run_or_left_out() -> None:
+def test_every_command_is_run_or_skipped() -> None:
     names = {" ".join(path) for path, _ in every_command()}
     assert names == set(RUNS) | {name for name in names if is_left_out(name)}
 
@@ -173,7 +173,7 @@ def is_left_out(name: str) -> bool:
 
 
 @pytest.mark.nightly
-def test_whatever_an_index_names_is_inert_in_the_output(
+def test_names_from_an_index_are_inert_in_the_output(
     commands: Commands, hostile: HostileAnswers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: dict[str, list[str]] = {}
@@ -195,7 +195,7 @@ def test_whatever_an_index_names_is_inert_in_the_output(
 
 
 def results(commands: Commands, names: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Result, str]]:
-    """What each command of `names` prints, in each format that it has, on a terminal and not."""
+    """Yield the output of each named command, in each of its formats, on a terminal and in a pipe."""
     known = {" ".join(path): command for path, command in every_command()}
     for name in names:
         options = ["", *(FORMATS[str(one.name)] for one in known[name].params if one.name in FORMATS)]
@@ -225,7 +225,7 @@ def texts_of(value: Any) -> Iterator[str]:
             yield from texts_of(item)
 
 
-def test_metrics_of_it_are_read_as_prometheus_reads_them(
+def test_metrics_of_hostile_index_are_parsed_by_prometheus(
     commands: Commands, hostile: HostileAnswers, tmp_path: Path
 ) -> None:
     hostile.fails = True
@@ -242,8 +242,8 @@ def test_metrics_of_it_are_read_as_prometheus_reads_them(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("text", [STORED, f"--{STORED}", "-\x1b[31m\u202e"])
-def test_what_someone_names_is_inert_in_the_errors(commands: Commands, text: str) -> None:
-    """A name can come from a pipe, and a file can have any. There is no catalog, so each command ends early."""
+def test_hostile_arguments_are_inert_in_errors(commands: Commands, text: str) -> None:
+    """A name can come from a pipe, and a file can have any name. There is no catalog, so each command ends early."""
     for path, command in every_command():
         if is_left_out(" ".join(path)):
             continue

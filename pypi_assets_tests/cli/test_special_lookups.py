@@ -1,4 +1,4 @@
-"""Commands of `lookup` with own options: files, breaks, collisions, confusion."""
+"""Commands of `lookup` with additional options: files, breaks, collisions, confusion."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
 
-def test_a_serial_without_an_answer_is_refused_with_those_that_have_one(commands: Commands, index: ServedIndex) -> None:
+def test_unanswerable_serial_error_names_the_answerable_serials(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.build_versions()
     serial = index.serial
@@ -29,7 +29,7 @@ def test_a_serial_without_an_answer_is_refused_with_those_that_have_one(commands
         assert unnamed(commands.refused("lookup", "files", "--at", refused), refused, serial) == []
 
 
-def test_the_files_of_a_project_are_those_of_the_list(commands: Commands, index: ServedIndex) -> None:
+def test_files_of_a_project_match_the_full_list(commands: Commands, index: ServedIndex) -> None:
     index.wheel("Demo.Pkg", "1.0")
     index.wheel("Demo.Pkg", "2.0")
     index.wheel("other", "1.0")
@@ -54,7 +54,7 @@ def test_the_files_of_a_project_are_those_of_the_list(commands: Commands, index:
 WHERE = ("--python", "3.12", "--platform", "linux-x86_64")
 
 
-def test_what_excludes_a_version_and_what_requires_that(
+def test_breaks_finds_excluding_projects_and_their_dependents(
     published: Commands,  # noqa: F811
     index: ServedIndex,
 ) -> None:
@@ -84,7 +84,7 @@ def test_what_excludes_a_version_and_what_requires_that(
 
 @pytest.fixture
 def led(published: Commands, index: ServedIndex) -> Commands:  # noqa: F811
-    """`over` needs an old release of `lib`, and that excludes base 2.0."""
+    """Publish `over`, which needs an old release of `lib` that excludes base 2.0."""
     index.wheel("lib", "1.0", requires_dist=["base<2"])
     index.wheel("lib", "2.0", requires_dist=["base"])
     index.wheel("over", "0.9")
@@ -97,7 +97,7 @@ def led(published: Commands, index: ServedIndex) -> Commands:  # noqa: F811
     return published
 
 
-def test_what_has_no_solution_with_a_version(led: Commands, index: ServedIndex) -> None:
+def test_breaks_with_solve_finds_unsolvable_projects(led: Commands, index: ServedIndex) -> None:
     found = led.json("lookup", "breaks", "base==2.0", "--transitive", "--solve", *WHERE)
     assert [(row["depth"], row["normalized"], row["reason"], row["chain"], row["older"]) for row in found] == [
         (1, "dark", "undecided", ["base"], None),
@@ -121,7 +121,7 @@ def test_what_has_no_solution_with_a_version(led: Commands, index: ServedIndex) 
     assert unnamed(result.stderr, "base", "1.0") == []
 
 
-def test_what_is_not_resolved_in_time_is_named(led: Commands) -> None:
+def test_breaks_names_projects_not_resolved_in_time(led: Commands) -> None:
     result = led.done(
         "lookup", "breaks", "base==2.0", "--transitive", "--solve", "--total-seconds", "1e-9", "--json", *WHERE
     )
@@ -134,7 +134,7 @@ def test_what_is_not_resolved_in_time_is_named(led: Commands) -> None:
     assert unnamed(found[-1]["proof"], "1e-09") == []
 
 
-def test_nothing_is_solved_with_a_version_that_is_not_there(led: Commands) -> None:
+def test_breaks_with_solve_rejects_missing_version(led: Commands) -> None:
     text = led.refused("lookup", "breaks", "base==3.0", "--solve", *WHERE)
     assert unnamed(text, "base", "3.0") == []
 
@@ -151,16 +151,14 @@ def test_nothing_is_solved_with_a_version_that_is_not_there(led: Commands) -> No
         (["base==1", "--depth", "1"], ["--depth", "transitive"]),
     ],
 )
-def test_wrong_usage_is_named(commands: Commands, arguments: list[str], named: list[str]) -> None:
+def test_invalid_argument_of_breaks_is_named(commands: Commands, arguments: list[str], named: list[str]) -> None:
     assert unnamed(commands.refused("lookup", "breaks", *arguments, exit_code=2), *named) == []
 
 
 SHARED = {"shared/__init__.py": "", "shared/part.py": ""}
 
 
-def test_collisions_are_found_in_what_is_published_and_at_a_serial(
-    commands: Commands, index: ServedIndex, tmp_path: Path
-) -> None:
+def test_collisions_now_and_at_a_serial(commands: Commands, index: ServedIndex, tmp_path: Path) -> None:
     index.wheel("one", "1.0", files=SHARED)
     index.wheel("two", "1.0", files=SHARED, requires_dist=["one"])
     commands.build_versions()
@@ -188,7 +186,7 @@ FIRST = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 @pytest.fixture
 def indexes(commands: Commands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    """A private index and a public one, both crawled; the private one is first in the file."""
+    """Crawl a private and a public index. The private index is first in the file."""
     monkeypatch.delenv("PYPI_ASSETS_INDEX_URL")
     with served_index(tmp_path / "public") as public, served_index(tmp_path / "company") as company:
         path = tmp_path / "indexes.toml"
@@ -208,7 +206,7 @@ def indexes(commands: Commands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         yield path
 
 
-def test_names_are_shown_with_what_each_installer_takes(commands: Commands, indexes: Path) -> None:
+def test_confusion_shows_the_choice_of_each_installer(commands: Commands, indexes: Path) -> None:
     same, alike, tie = commands.json("lookup", "confusion")
     assert list(same) == ["kind", "names", "indexes", "pip", "pip_indexes", "uv", "uv_index"]
     fields = ["index", "private", "name", "normalized", "newest", "since_serial", "since", "first"]
@@ -243,7 +241,7 @@ def test_names_are_shown_with_what_each_installer_takes(commands: Commands, inde
     ]
 
 
-def test_what_cannot_be_compared_is_named_and_fails_the_command(commands: Commands, indexes: Path) -> None:
+def test_confusion_names_uncomparable_index_and_fails(commands: Commands, indexes: Path) -> None:
     indexes.write_text(indexes.read_text() + '[third]\nurl = "http://127.0.0.1:9/simple/"\nprivate = true\n')
     result = commands.run("lookup", "confusion")
     assert result.exit_code == 1
@@ -252,7 +250,7 @@ def test_what_cannot_be_compared_is_named_and_fails_the_command(commands: Comman
     assert commands.run("lookup", "confusion", "--index", "third").stdout == ""
 
 
-def test_what_is_not_followed_is_not_compared(commands: Commands, indexes: Path) -> None:
+def test_confusion_ignores_index_followed_by_scopes(commands: Commands, indexes: Path) -> None:
     with closing(open_catalog(f"sqlite:///{commands.home}/catalog.sqlite")) as catalog, catalog.write() as connection:
         connection.execute(update(catalog_state).values(follows_all=False))
     result = commands.done("lookup", "confusion")
@@ -260,5 +258,5 @@ def test_what_is_not_followed_is_not_compared(commands: Commands, indexes: Path)
     assert unnamed(result.stderr, "public", "0") == []
 
 
-def test_it_needs_several_indexes(commands: Commands) -> None:
+def test_confusion_requires_several_indexes(commands: Commands) -> None:
     assert unnamed(commands.refused("lookup", "confusion", exit_code=2), "PYPI_ASSETS_INDEXES") == []

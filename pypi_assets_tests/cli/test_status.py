@@ -1,4 +1,4 @@
-"""The command shows how far each stage lags, and whether all is well."""
+"""`status` shows how far each stage lags, and whether all is well."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
 
 
-def test_a_young_lag_is_shown_all_the_same(commands: Commands, index: ServedIndex) -> None:
+def test_recent_lag_is_shown(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.build_versions()
     well = commands.done("status").stdout
@@ -32,7 +32,7 @@ def test_a_young_lag_is_shown_all_the_same(commands: Commands, index: ServedInde
 
 
 @pytest.mark.nightly
-def test_a_running_crawl_is_shown_with_how_far_it_is(commands: Commands, index: ServedIndex) -> None:
+def test_running_crawl_is_shown_with_its_progress(commands: Commands, index: ServedIndex) -> None:
     for number in range(3):
         index.wheel(f"demo{number}", "1.0")
     with (
@@ -59,7 +59,7 @@ def test_a_running_crawl_is_shown_with_how_far_it_is(commands: Commands, index: 
     assert commands.json("status")["to_do"] != []  # nothing is dumped yet
 
 
-def test_a_stopped_crawl_is_not_running(commands: Commands, index: ServedIndex) -> None:
+def test_stopped_crawl_is_not_running(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     index.faults = lambda request: Response(status_code=503) if request.url.path.endswith("/simple/") else None
     commands.refused("crawl", "full")
@@ -67,7 +67,7 @@ def test_a_stopped_crawl_is_not_running(commands: Commands, index: ServedIndex) 
     assert (status["running"], status["open_crawl"]) == ([], None)
 
 
-def test_an_empty_home_is_described_in_plain_words(commands: Commands, index: ServedIndex) -> None:
+def test_empty_home_is_described(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.done("admin", "migrate")
     shown = commands.done("status").stdout
@@ -76,7 +76,7 @@ def test_an_empty_home_is_described_in_plain_words(commands: Commands, index: Se
     assert "visits" not in shown
 
 
-def test_a_script_can_wait_until_nothing_is_to_do(commands: Commands, index: ServedIndex) -> None:
+def test_script_can_wait_until_nothing_is_to_do(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     result = commands.run("status", "--check", "--json")
     assert (result.exit_code, json.loads(result.stdout)["to_do"] != []) == (1, True)

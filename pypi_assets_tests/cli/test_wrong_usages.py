@@ -1,4 +1,4 @@
-"""What people get wrong, in each command and setting: one clear message that names the thing, and never a traceback."""
+"""Common mistakes with each command and setting cause one clear message that names the cause, and never a traceback."""
 
 import os
 import re
@@ -66,7 +66,7 @@ OPTIONS = [
     ("history \udcff\udcfe", "UTF-8 '\\udcff\\udcfe'"),
     ("\udcff", "UTF-8 '\\udcff'"),
 ]
-"""Command lines that are wrong as they stand, and the values that the message names, with spaces between them."""
+"""Command lines that are always invalid, and the values in their message, separated by spaces."""
 
 SETTINGS = [
     ("DATABASE_URL", "mysql://localhost/catalog", "sqlite:/// postgresql://"),
@@ -89,7 +89,7 @@ SETTINGS = [
     ("LEVELDB_VERSIONS_KEPT", "0", "1"),
     ("ENV_FILE", "none.env", "none.env"),
 ]
-"""Settings with a wrong value, and what the message of `status` names next to the variable, in the same way."""
+"""Settings with an invalid value, and the values named next to the variable in the message of `status`."""
 
 PLACES = [
     ("crawl full", {"INDEX_URL": "https://index.example.org/simple/"}, USAGE, "PYPI_ASSETS_CONTACT"),
@@ -111,19 +111,19 @@ PLACES = [
     ("admin inspect --from-extract demo-1.0.tar.gz", {}, FAILURE, "PYPI_ASSETS_HOME"),
     ("devindex yank folder nope 1", {}, FAILURE, "nope"),
 ]
-"""Command lines over an empty home that meet a place or a server that cannot be used, and what the message names."""
+"""Command lines for an empty home with an unusable path or server, and the values in their message."""
 
 AFTER_A_CRAWL = [
     ("lookup files --at 99999999", "99999999"),
     ("lookup module demo_module --at 99999999", "99999999"),
     ("admin visits demo --compare 1 99", "99"),
 ]
-"""Command lines that name what is not there, though the catalog is filled."""
+"""Command lines that name missing things, although the catalog is filled."""
 
 
 @pytest.fixture(autouse=True)
 def places(commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the command lines name, in the current folder; S3 is reached at a port where no server listens."""
+    """Create the paths named by the command lines in the current folder. No server listens at the port of S3."""
     Path("file").write_bytes(b"neither folder nor database" * 100)
     Path("folder").mkdir()
     open_catalog("sqlite:///newer.sqlite").close()
@@ -141,7 +141,7 @@ def places(commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def message(commands: Commands, line: str, exit_code: int) -> str:
-    """What a wrong command line prints, without the lines about usage: one line or two, and no secret."""
+    """Return the message for an invalid command line, without usage lines: one or two lines, and no secret."""
     shown = commands.refused(*line.split(), exit_code=exit_code)
     lines = [one for one in shown.splitlines() if one and not one.startswith(("Usage: ", "Try '"))]
     assert 0 < len(lines) <= MOST_LINES, shown
@@ -152,7 +152,7 @@ def message(commands: Commands, line: str, exit_code: int) -> str:
 
 
 def in_bash(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command as `"$@"` of a script."""
+    """Run a command as `"$@"` of a script."""
     line = ["bash", "-c", script, "bash", *PROCESS, *arguments]
     return subprocess.run(line, capture_output=True, text=True, check=False)
 
@@ -162,13 +162,13 @@ def unnamed(expected: str, shown: str) -> list[str]:
     return [value for value in expected.split(" ") if value not in shown]
 
 
-def test_a_wrong_command_line_names_the_argument(commands: Commands, subtests: pytest.Subtests) -> None:
+def test_invalid_command_line_error_names_the_argument(commands: Commands, subtests: pytest.Subtests) -> None:
     for line, expected in OPTIONS:
         with subtests.test(line=ascii(line)):
             assert unnamed(expected, message(commands, line, USAGE)) == []
 
 
-def test_a_wrong_setting_is_named_with_what_it_accepts(commands: Commands, subtests: pytest.Subtests) -> None:
+def test_invalid_setting_error_names_accepted_values(commands: Commands, subtests: pytest.Subtests) -> None:
     for name, value, expected in SETTINGS:
         with subtests.test(name=name, value=value), pytest.MonkeyPatch.context() as monkeypatch:
             monkeypatch.setenv(f"PYPI_ASSETS_{name}", value)
@@ -177,7 +177,7 @@ def test_a_wrong_setting_is_named_with_what_it_accepts(commands: Commands, subte
             assert unnamed(expected, shown) == []
 
 
-def test_a_place_that_cannot_be_used_is_named(commands: Commands, subtests: pytest.Subtests) -> None:
+def test_unusable_place_is_named(commands: Commands, subtests: pytest.Subtests) -> None:
     for number, (line, settings, exit_code, expected) in enumerate(PLACES):
         with subtests.test(line=line, settings=settings), pytest.MonkeyPatch.context() as monkeypatch:
             monkeypatch.setattr("pypi_assets.storage.store.RETRIES", {"max_retries": 0})
@@ -186,14 +186,14 @@ def test_a_place_that_cannot_be_used_is_named(commands: Commands, subtests: pyte
             assert unnamed(expected, message(commands, line, exit_code)) == []
 
 
-def test_what_is_not_there_is_named(commands: Commands, index: ServedIndex) -> None:
+def test_missing_thing_is_named(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.build_versions()
     for line, expected in AFTER_A_CRAWL:
         assert expected in message(commands, line, FAILURE), line
 
 
-def test_a_misspelled_variable_is_reported_and_the_command_goes_on(
+def test_misspelled_variable_is_reported_and_the_command_continues(
     commands: Commands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYPI_ASSETS_HOMEE", "/data")
@@ -201,7 +201,7 @@ def test_a_misspelled_variable_is_reported_and_the_command_goes_on(
     assert re.findall(r"PYPI_ASSETS_\w+", shown) == ["PYPI_ASSETS_HOMEE", "PYPI_ASSETS_HOME"]
 
 
-def test_a_full_disk_is_one_line(commands: Commands) -> None:
+def test_full_disk_is_reported_in_one_line(commands: Commands) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run([*PROCESS, "--help"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == FAILURE
@@ -209,7 +209,7 @@ def test_a_full_disk_is_one_line(commands: Commands) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_reader_that_stops_early_is_no_error(commands: Commands) -> None:
+def test_reader_that_stops_early_is_ignored(commands: Commands) -> None:
     done = subprocess.run(
         ["bash", "-c", 'set -o pipefail; "$@" | head -1', "bash", *PROCESS, "admin", "settings"],
         capture_output=True,
@@ -220,7 +220,7 @@ def test_a_reader_that_stops_early_is_no_error(commands: Commands) -> None:
     assert done.stderr == ""
 
 
-def test_names_from_a_closed_standard_input_are_none(commands: Commands, index: ServedIndex) -> None:
+def test_closed_standard_input_has_no_names(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.build_versions()
     done = subprocess.run(
@@ -232,7 +232,7 @@ def test_names_from_a_closed_standard_input_are_none(commands: Commands, index: 
     assert "Traceback" not in done.stderr
 
 
-def test_ctrl_c_at_a_look_up_of_names_ends_it(commands: Commands, index: ServedIndex) -> None:
+def test_ctrl_c_ends_a_lookup_of_names(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.build_versions()
     with subprocess.Popen(
@@ -254,14 +254,14 @@ def test_ctrl_c_at_a_look_up_of_names_ends_it(commands: Commands, index: ServedI
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write anything")
-def test_a_home_without_the_right_to_write_is_named(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_without_write_permission_is_named(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("folder").chmod(0o500)
     monkeypatch.setenv("PYPI_ASSETS_HOME", "folder/home")
     assert "folder/home" in message(commands, "crawl full", FAILURE)
 
 
 @pytest.mark.nightly
-def test_every_table_has_the_same_options(commands: Commands, index: ServedIndex) -> None:
+def test_tables_have_the_same_options(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     index.raw("broken-1.0-py3-none-any.whl", b"no zip")
     commands.build_versions()
@@ -289,7 +289,7 @@ def test_every_table_has_the_same_options(commands: Commands, index: ServedIndex
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("line", ["devindex serve folder --port {port}", "admin metrics --listen 127.0.0.1:{port}"])
-def test_a_busy_port_is_named_with_what_to_do(commands: Commands, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+def test_port_in_use_is_named_with_a_remedy(commands: Commands, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     monkeypatch.setenv("PYPI_ASSETS_REQUEST_ATTEMPTS", "1")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
