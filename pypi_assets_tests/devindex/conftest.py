@@ -1,4 +1,4 @@
-"""Histories of small indexes, one of them served, and a session for its pages."""
+"""Histories of small indexes, served indexes, and a session for their pages."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,7 +38,7 @@ def history(tmp_path: Path) -> History:
 
 @pytest.fixture
 def demo(history: History, tmp_path: Path) -> History:
-    """A history with Demo 1.0 as a wheel and an sdist."""
+    """Return a history with Demo 1.0 as a wheel and an sdist."""
     history.add(make_wheel(tmp_path, "Demo", "1.0"))
     history.add(make_sdist(tmp_path, "Demo", "1.0"))
     return history
@@ -46,7 +46,7 @@ def demo(history: History, tmp_path: Path) -> History:
 
 @pytest.fixture
 def two_projects(tmp_path: Path) -> History:
-    """Serials: 1 to 4 the wheel, 5 the sdist, 6 the yank, 7 to 10 another project."""
+    """Return a history with these serials: 1 to 4 the wheel, 5 the sdist, 6 the yank, 7 to 10 another project."""
     history = History(tmp_path / "index")
     history.add(make_wheel(tmp_path, "demo", "1.0", summary="A " * 2_000))
     history.add(make_sdist(tmp_path, "demo", "1.0"))

@@ -1,4 +1,4 @@
-"""An index that is served with faults, and a client that shows what comes of them."""
+"""Serve an index with faults, and query it with a client that exposes them."""
 
 import json
 import xmlrpc.client
@@ -16,7 +16,7 @@ WHEEL, SDIST = "demo-1.0-py3-none-any.whl", "demo-1.0.tar.gz"
 
 
 class Client:
-    """Queries a served index without following redirects or trying again."""
+    """A client of a served index that neither follows redirects nor retries."""
 
     def __init__(self, url: str) -> None:
         self.url = url

@@ -1,4 +1,4 @@
-"""What tests request from a served index."""
+"""Requests of tests to a served index."""
 
 import xmlrpc.client
 

@@ -1,4 +1,4 @@
-"""What an index shows: its events, and the files of a project."""
+"""The events of an index, and the files of a project."""
 
 import orjson
 

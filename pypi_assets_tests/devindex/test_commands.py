@@ -1,4 +1,4 @@
-"""The devindex command, in its own process where signals and exit codes matter."""
+"""The devindex command. It runs in a separate process if signals and exit codes matter."""
 
 import signal
 import subprocess
@@ -26,7 +26,7 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(devindex, [str(argument) for argument in arguments])
 
 
-def test_every_change_has_a_command(folder: Path, tmp_path: Path) -> None:
+def test_changes_have_a_command_each(folder: Path, tmp_path: Path) -> None:
     wheel, sdist = make_wheel(tmp_path, "demo", "1.0"), make_sdist(tmp_path, "demo", "1.0")
     commands = [
         (("add", folder, wheel, sdist), f"added {wheel.name} (serial 4)\nadded {sdist.name} (serial 5)\n"),
@@ -73,13 +73,13 @@ def test_project_and_version_can_be_given(folder: Path, tmp_path: Path) -> None:
     assert History(folder).state().changelog[3].version == "3"
 
 
-def test_a_refusal_is_one_line_and_exit_code_1(folder: Path) -> None:
+def test_rejection_is_one_line_and_exit_code_1(folder: Path) -> None:
     result = run("yank", folder, "demo", "1.0")
     assert (result.exit_code, result.output) == (1, "Error: no project demo on the index; check its name\n")
 
 
 @pytest.mark.parametrize("arguments", [("yank", "folder", "demo"), ("add", "folder", "no-such-file"), ("no-such",)])
-def test_wrong_usage_is_exit_code_2(arguments: tuple[str, ...]) -> None:
+def test_usage_error_is_exit_code_2(arguments: tuple[str, ...]) -> None:
     assert run(*arguments).exit_code == 2
 
 
@@ -129,7 +129,7 @@ def test_serve_with_a_fault_plan(folder: Path, tmp_path: Path) -> None:
     assert (process.returncode, output, errors) == (0, "", "")
 
 
-def test_serve_with_a_plan_that_is_none_is_exit_code_1(folder: Path, tmp_path: Path) -> None:
+def test_serve_with_invalid_plan_is_exit_code_1(folder: Path, tmp_path: Path) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text('[[fault]]\nkind = "status"\nrates = 0.1\n')
     result = run("serve", folder, "--faults", plan)
@@ -137,14 +137,14 @@ def test_serve_with_a_plan_that_is_none_is_exit_code_1(folder: Path, tmp_path: P
     assert mentions(result.output, plan, "fault 1", "status", "rates")
 
 
-def test_serve_on_a_folder_that_cannot_be_made_is_exit_code_1(tmp_path: Path) -> None:
+def test_serve_on_impossible_folder_is_exit_code_1(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     result = run("serve", tmp_path / "file" / "index")
     assert result.exit_code == 1
     assert "Not a directory" in result.output
 
 
-def test_serve_on_a_taken_port_is_exit_code_1(folder: Path) -> None:
+def test_serve_on_port_in_use_is_exit_code_1(folder: Path) -> None:
     command = [sys.executable, "-c", CODE, "serve", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -156,7 +156,7 @@ def test_serve_on_a_taken_port_is_exit_code_1(folder: Path) -> None:
     assert "in use" in result.output
 
 
-def test_the_list_of_commands_cuts_no_sentence() -> None:
+def test_help_list_has_whole_sentences() -> None:
     result = CliRunner().invoke(devindex, ["--help"], terminal_width=78)
     _, listed = result.stdout.split("Commands:\n")
     assert len(listed.splitlines()) == len(devindex.commands)

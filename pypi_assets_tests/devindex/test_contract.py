@@ -1,9 +1,9 @@
-"""devindex against the recorded answers of the server that runs PyPI, for the same history, byte for byte.
+"""devindex returns the recorded responses of the server that runs PyPI, for the same history, byte for byte.
 
-Recorded bodies are translated first: `{index}` and `{files}` are devindex's one address, `packages-archive` (that
-recording's name for it) is `packages`, and files whose bytes were not recorded are rebuilt with the recorded name,
-metadata and size, so that only their digests are replaced. ETag and Content-Length follow from a translated body by
-the rule that the untranslated ones obey.
+Recorded bodies are translated first: `{index}` and `{files}` become devindex's only URL, `packages-archive` (that
+recording's name for it) becomes `packages`, and files whose bytes were not recorded are rebuilt with the recorded name,
+metadata and size, so that only their digests are replaced. ETag and Content-Length are derived from a translated body
+by the rule that the untranslated ones follow.
 """
 
 import base64
@@ -41,7 +41,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Difference:
-    """One deliberate difference: at which exchanges, why, and what makes devindex's answer of the recorded one."""
+    """A deliberate difference: the affected exchanges, the reason, and the function that applies it."""
 
     places: tuple[str, ...]
     reason: str
@@ -95,7 +95,7 @@ def recording() -> dict[str, Any]:
 
 
 def exchanges() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each recorded exchange with its place."""
+    """Yield each recorded exchange with its place."""
     for number, step in enumerate(recording()["steps"]):
         for exchange in step["exchanges"]:
             yield f"steps[{number}] {_subject(exchange['request'])}", exchange
@@ -132,7 +132,7 @@ def md5_etag(body: bytes) -> str:
 
 @cache
 def recorded_files() -> dict[str, dict[str, Any]]:
-    """Each file that a recorded page of the older JSON API shows, by name."""
+    """Return each file on a recorded page of the older JSON API, by name."""
     files = {}
     for place, exchange in exchanges():
         if place.endswith("/json") and exchange["response"]["status"] == 200:
@@ -142,7 +142,7 @@ def recorded_files() -> dict[str, dict[str, Any]]:
 
 
 def build_file(folder: Path, filename: str, project: str, version: str) -> Path:
-    """The recorded bytes of a file, or others of the same size with the same metadata."""
+    """Return the recorded bytes of a file, or others of the same size with the same metadata."""
     path = folder / filename
     for exchange in recording()["files"]:
         if exchange["request"]["path"].endswith(filename):
@@ -172,13 +172,13 @@ def upload(history: History, folder: Path, project: str, version: str, *filename
 
 
 def time_of(serial: int) -> datetime:
-    """When the event of that serial happened, by the recorded changelog."""
+    """Return the time of the event with that serial in the recorded changelog."""
     (rows,), _ = loads(recording()["odd_requests"][7]["response"]["body"])
     return datetime.fromtimestamp(rows[serial - 1][2], UTC)
 
 
 def do_step(number: int, history: History, folder: Path) -> None:
-    """Does to devindex what the recorded step did to the recorded server."""
+    """Repeat on devindex a step that was recorded on the other server."""
     wheel, sdist = "{}-{}-py3-none-any.whl".format, "{}-{}.tar.gz".format
     match number:
         case 1:
@@ -215,7 +215,7 @@ def do_step(number: int, history: History, folder: Path) -> None:
 
 @dataclass
 class Translation:
-    """Recorded text in terms of one devindex."""
+    """Translates recorded text to the URLs and digests of one devindex."""
 
     base: str
     words: dict[str, str] = field(default_factory=dict)
@@ -260,7 +260,9 @@ def request_again(translation: Translation, request: dict[str, Any]) -> Answer:
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Answer, Answer, Answer]]:
-    """By place: the recorded answer in devindex's terms, the same with the listed difference, and devindex's own."""
+    """Return by place: the translated recorded response, the same with the listed difference, and devindex's
+    response.
+    """
     folder = tmp_path_factory.mktemp("contract")
     adaptations = {place: difference.adapt for difference in DIFFERENCES for place in difference.places}
     history = History(folder / "index", owner="crawler")
@@ -284,7 +286,7 @@ ENDPOINTS = ("/simple/", "/pypi/", "/packages/", "XML-RPC")
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_answers_as_recorded(
+def test_responses_match_the_recording(
     answers: dict[str, tuple[Answer, Answer, Answer]], endpoint: str, subtests: pytest.Subtests
 ) -> None:
     places = [place for place, exchange in exchanges() if endpoint_of(exchange["request"]) == endpoint]
@@ -296,7 +298,7 @@ def test_answers_as_recorded(
 
 
 @pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda difference: difference.places[0])
-def test_each_listed_difference_is_one(
+def test_listed_differences_are_needed(
     answers: dict[str, tuple[Answer, Answer, Answer]], difference: Difference
 ) -> None:
     for place in difference.places:
@@ -304,14 +306,14 @@ def test_each_listed_difference_is_one(
         assert answer != recorded, f"{place} is answered as recorded now: take it off the list"
 
 
-def test_the_documentation_lists_the_differences() -> None:
+def test_docs_list_the_differences() -> None:
     listed = re.search(r"## What differs\n(.*?)(\n## |\Z)", DOCS.read_text(encoding="utf-8"), re.DOTALL)
     assert listed
     rows = [line.removeprefix("- ") for line in listed[1].splitlines() if line.startswith("- ")]
     assert rows == [difference.reason for difference in DIFFERENCES]
 
 
-def test_every_exchange_has_a_place_of_its_own() -> None:
+def test_places_of_exchanges_are_unique() -> None:
     steps = sum(len(step["exchanges"]) for step in recording()["steps"])
     assert {endpoint_of(exchange["request"]) for _, exchange in exchanges()} == set(ENDPOINTS)
     total = steps + len(recording()["files"]) + len(recording()["odd_requests"])

@@ -1,4 +1,4 @@
-"""The fault plan: every trouble seen over a real connection, the requests that meet it, and plans that are refused."""
+"""The fault plan: each fault over a real connection, the requests that it affects, and plans that are rejected."""
 
 import hashlib
 import random
@@ -44,7 +44,7 @@ def test_retry_after_as_seconds_and_as_date(two_projects: History) -> None:
     assert timedelta(seconds=80) < due - datetime.now(UTC) < timedelta(seconds=101)
 
 
-def test_xmlrpc_faults_come_with_status_200(two_projects: History) -> None:
+def test_xmlrpc_faults_have_status_200(two_projects: History) -> None:
     plan = fault("xmlrpc-fault", reset=42, requests=[1, 2]) + fault("xmlrpc-fault", code=-32403, requests=[3])
     plan += fault("xmlrpc-fault", code=-32500, text="busy", requests=[4])
     with served(two_projects, plan) as client:
@@ -61,19 +61,19 @@ def test_xmlrpc_faults_come_with_status_200(two_projects: History) -> None:
     assert (raw.status_code, raw.headers["Content-Type"].partition(";")[0]) == (200, "text/xml")
 
 
-def test_a_stale_page_has_its_old_content_and_serials(two_projects: History) -> None:
+def test_stale_page_has_old_content_and_serials(two_projects: History) -> None:
     with served(two_projects, fault("stale", serials=5, on=["page"])) as client:  # as of serial 5: before the yank
         page = client.get("/simple/demo/")
         assert page.headers["X-PyPI-Last-Serial"] == "5"
         assert page.json()["meta"]["_last-serial"] == 5
         assert [file["yanked"] for file in page.json()["files"]] == [False, False]
-        assert client.get("/simple/other/").status_code == 404  # it had not been there: a stale 404
+        assert client.get("/simple/other/").status_code == 404  # the project did not exist: a stale 404
         assert client.call("changelog_last_serial") == 10
-        two_projects.unyank("demo", "1.0")  # the past moves on with the present
+        two_projects.unyank("demo", "1.0")  # the old state moves on with the current one
         assert client.get("/simple/demo/").json()["meta"]["_last-serial"] == 6
 
 
-def test_a_stale_simple_index(two_projects: History) -> None:
+def test_stale_simple_index(two_projects: History) -> None:
     with served(two_projects, fault("stale", serials=4, on=["index"])) as client:
         listing = client.get("/simple/").json()
         assert client.get("/simple/other/").status_code == 200
@@ -81,7 +81,7 @@ def test_a_stale_simple_index(two_projects: History) -> None:
     assert [(project["name"], project["_last-serial"]) for project in listing["projects"]] == [("demo", 6)]
 
 
-def test_a_page_stays_stale_for_a_time(tmp_path: Path) -> None:
+def test_page_stays_stale_for_a_time(tmp_path: Path) -> None:
     two_projects = History(tmp_path / "index")
     two_projects.add(make_wheel(tmp_path, "demo", "1.0"), at=datetime.now(UTC) - timedelta(days=1))
     two_projects.yank("demo", "1.0", at=datetime.now(UTC) - timedelta(minutes=30))
@@ -92,8 +92,8 @@ def test_a_page_stays_stale_for_a_time(tmp_path: Path) -> None:
         assert client.get("/simple/demo/").status_code == 404
 
 
-def test_an_index_that_goes_backwards_does_so_everywhere(two_projects: History) -> None:
-    with served(two_projects, fault("backwards", serials=6)) as client:  # before the sdist came
+def test_index_that_goes_back_does_so_on_all_routes(two_projects: History) -> None:
+    with served(two_projects, fault("backwards", serials=6)) as client:  # before the upload of the sdist
         assert client.call("changelog_last_serial") == 4
         assert client.call("changelog_since_serial", 4) == []
         assert client.get("/simple/").json()["meta"]["_last-serial"] == 4
@@ -103,14 +103,14 @@ def test_an_index_that_goes_backwards_does_so_everywhere(two_projects: History) 
         assert client.get(path_of(two_projects, SDIST)).status_code == 404
 
 
-def test_a_redirect_to_the_same_host_leads_to_the_answer(two_projects: History) -> None:
+def test_redirect_to_the_same_host(two_projects: History) -> None:
     with served(two_projects, fault("redirect", status=301)) as client:
         answer = client.session.get(f"{client.url}demo/", headers={"Accept": V1_JSON}, timeout=60)
     assert [one.status_code for one in answer.history] == [301]
     assert answer.json()["name"] == "demo"
 
 
-def test_a_redirect_loop(two_projects: History) -> None:
+def test_redirect_loop(two_projects: History) -> None:
     with (
         served(two_projects, fault("redirect", to="loop", requests=[1])) as client,
         pytest.raises(requests.TooManyRedirects),
@@ -119,7 +119,7 @@ def test_a_redirect_loop(two_projects: History) -> None:
 
 
 @pytest.mark.parametrize("to", ["https://files.example.org", "http://files.example.org/mirror/", "http://10.0.0.1:81"])
-def test_a_redirect_elsewhere(two_projects: History, to: str) -> None:
+def test_redirect_to_another_host(two_projects: History, to: str) -> None:
     with served(two_projects, fault("redirect", to=to)) as client:
         answer = client.get("/simple/demo/")
     assert (answer.status_code, answer.headers["Location"]) == (302, f"{to.rstrip('/')}/simple/demo/")
@@ -140,7 +140,7 @@ def test_ranges_ignored(two_projects: History) -> None:
     assert (whole.status_code, whole.content) == (200, content_of(two_projects, WHEEL))
 
 
-def test_a_sidecar_that_is_missing_or_wrong(two_projects: History) -> None:
+def test_missing_or_wrong_sidecar(two_projects: History) -> None:
     path, page = path_of(two_projects, WHEEL), "/simple/demo/"
     plan = fault("status", status=404, on=["sidecar"], requests=[1]) + fault(
         "wrong-bytes", on=["sidecar"], requests=[2]
@@ -153,7 +153,7 @@ def test_a_sidecar_that_is_missing_or_wrong(two_projects: History) -> None:
     assert hashlib.sha256(wrong.content).hexdigest() != promised == hashlib.sha256(right.content).hexdigest()
 
 
-def test_which_requests_meet_a_fault(two_projects: History) -> None:
+def test_faults_affect_selected_requests(two_projects: History) -> None:
     plan = fault("status", status=500, on=["page"], requests=[2, 3])
     plan += fault("status", status=501, on=["index", "changelog"], every=2)
     plan += fault("status", status=502, url="/simple/o*")
@@ -167,7 +167,7 @@ def test_which_requests_meet_a_fault(two_projects: History) -> None:
 
 
 class PlainRequest:
-    """A request as a plan sees it, without a server."""
+    """A request as seen by a plan, without a server."""
 
     def __init__(self, path: str) -> None:
         self.method, self.headers, self.query_params = "GET", {}, {}
@@ -176,13 +176,13 @@ class PlainRequest:
 
 
 def met(plan: str, paths: list[str]) -> tuple[list[tuple[str, int]], FaultPlan]:
-    """What each path was answered, sorted; 200 stands for no fault."""
+    """Return the results for each path, sorted. 200 stands for no fault."""
     faults = FaultPlan(plan)
     answers = [(path, faults(PlainRequest(path))) for path in paths]  # type: ignore[arg-type]
     return sorted((path, 200 if answer is None else answer.status_code) for path, answer in answers), faults
 
 
-def test_rates_add_up_and_repeat_in_any_order() -> None:
+def test_rates_add_up_and_are_reproducible_in_any_order() -> None:
     plan = "seed = 7\n" + "".join(fault("status", status=status, rate=0.05) for status in (500, 502, 503, 504))
     paths = [f"/simple/project-{number % 100}/" for number in range(2_000)]
     first, faults = met(plan, paths)
@@ -195,7 +195,7 @@ def test_rates_add_up_and_repeat_in_any_order() -> None:
     assert met(plan.replace("seed = 7", "seed = 8"), paths)[0] != first
 
 
-def test_the_plan_in_the_docs_lets_a_tenth_of_all_requests_fail() -> None:
+def test_documented_plan_fails_a_tenth_of_all_requests() -> None:
     text = (Path(__file__).parents[2] / "docs" / "development.md").read_text()
     [plan] = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     FaultPlan(plan)
@@ -210,7 +210,7 @@ def leaves(fault: type[Fault]) -> list[type[Fault]]:
     return [leaf for one in fault.__subclasses__() for leaf in leaves(one)] or [fault]
 
 
-def test_the_docs_name_every_fault_and_every_key() -> None:
+def test_docs_name_every_fault_and_key() -> None:
     text = (Path(__file__).parents[2] / "docs" / "development.md").read_text()
     rows = {row[0]: row for row in re.findall(r"^\| `([\w-]+)` \|(.*)$", text, re.MULTILINE)}
     for one in leaves(Fault):
@@ -220,7 +220,7 @@ def test_the_docs_name_every_fault_and_every_key() -> None:
     assert all(f"| `{key}` |" in text for key in Fault.model_fields.keys() - {"kind"})
 
 
-def test_a_plan_that_is_none_is_refused_by_its_key(subtests: pytest.Subtests) -> None:
+def test_invalid_plan_error_names_the_key(subtests: pytest.Subtests) -> None:
     cases = [
         ("seed = 'x'", ("seed",)),
         ("sed = 1", ("sed",)),
@@ -250,7 +250,7 @@ def test_a_plan_that_is_none_is_refused_by_its_key(subtests: pytest.Subtests) ->
             FaultPlan(plan)
 
 
-def test_a_plan_on_disk_is_named_in_its_error(tmp_path: Path) -> None:
+def test_invalid_plan_error_names_the_file(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     for content in (b"sed = 1", b"\xff"):
         path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""The history: what operations do to the state, what is refused, and what other processes and kills do to the file."""
+"""The history: how operations change the state, which are rejected, and the effects of other processes and kills."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ from pypi_assets_tests.devindex.shown import WHEEL, actions, shown
 from pypi_assets_tests.naming import naming
 
 
-def test_times_are_kept_as_given_even_backwards(history: History, tmp_path: Path) -> None:
+def test_times_are_stored_as_given(history: History, tmp_path: Path) -> None:
     first = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=timezone(timedelta(hours=2)))
     history.add(make_wheel(tmp_path, "demo", "1.0"), at=first)
     history.yank("demo", "1.0", at=datetime(2020, 1, 1, tzinfo=UTC))
@@ -28,12 +28,12 @@ def test_times_are_kept_as_given_even_backwards(history: History, tmp_path: Path
     assert [file.uploaded_at for file in state.files.values()] == ["2026-03-01T10:00:00.250000Z"]
 
 
-def test_a_time_without_zone_is_an_error(history: History, tmp_path: Path) -> None:
+def test_time_without_zone_is_an_error(history: History, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no time zone"):
-        history.add(make_wheel(tmp_path, "demo", "1.0"), at=datetime(2026, 1, 1))  # noqa: DTZ001 - the wrong value
+        history.add(make_wheel(tmp_path, "demo", "1.0"), at=datetime(2026, 1, 1))  # noqa: DTZ001 - the invalid value under test
 
 
-def test_a_removed_file_stays_downloadable_and_its_name_used(demo: History, tmp_path: Path) -> None:
+def test_removed_file_stays_downloadable_and_its_name_in_use(demo: History, tmp_path: Path) -> None:
     demo.remove_file(WHEEL)
     assert shown(demo) == [("demo-1.0.tar.gz", False)]
     assert actions(demo, 5) == [("Demo", "1.0", f"remove file {WHEEL}")]
@@ -65,7 +65,7 @@ def test_a_removed_file_stays_downloadable_and_its_name_used(demo: History, tmp_
         (lambda h: h.add(h.folder.parent / WHEEL), [WHEEL]),
     ],
 )
-def test_what_makes_no_sense_is_refused_and_changes_nothing(
+def test_impossible_operation_is_rejected_and_changes_nothing(
     demo: History, tmp_path: Path, operate: Callable[[History], int], values: list[object]
 ) -> None:
     demo.yank("demo", "1.0")
@@ -89,7 +89,7 @@ def files_below(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_another_history_sees_only_what_is_new(demo: History, tmp_path: Path) -> None:
+def test_other_history_reads_only_new_operations(demo: History, tmp_path: Path) -> None:
     reader = History(demo.folder)
     state = reader.state()
     assert reader.state() is state
@@ -98,7 +98,7 @@ def test_another_history_sees_only_what_is_new(demo: History, tmp_path: Path) ->
     assert actions(reader) == actions(demo)
 
 
-def test_a_history_that_was_replaced_is_read_from_scratch(demo: History, tmp_path: Path) -> None:
+def test_replaced_history_is_read_from_scratch(demo: History, tmp_path: Path) -> None:
     reader = History(demo.folder)
     reader.state()
     other = History(tmp_path / "other")
@@ -109,7 +109,7 @@ def test_a_history_that_was_replaced_is_read_from_scratch(demo: History, tmp_pat
     assert reader.state().last_serial is None
 
 
-def test_the_state_as_of_an_earlier_serial(demo: History, tmp_path: Path) -> None:
+def test_state_at_an_earlier_serial(demo: History, tmp_path: Path) -> None:
     recorded = {demo.state().last_serial or 0: shown(demo)}
     for change in (demo.yank, demo.quarantine_release, demo.unquarantine_release, demo.unyank):
         serial = change("demo", "1.0")
@@ -129,7 +129,7 @@ def test_the_state_as_of_an_earlier_serial(demo: History, tmp_path: Path) -> Non
     assert reader.state_at(3).projects == {}
 
 
-def test_an_operation_without_a_serial_belongs_to_the_serial_before_it(demo: History) -> None:
+def test_operation_without_a_serial_belongs_to_the_previous_serial(demo: History) -> None:
     demo.archive("demo")
     assert demo.state_at(5) is demo.state()
     demo.unarchive("demo")
@@ -138,7 +138,7 @@ def test_an_operation_without_a_serial_belongs_to_the_serial_before_it(demo: His
     assert [demo.state_at(serial).projects["demo"].status for serial in (5, 6)] == ["active", "archived"]
 
 
-def test_a_torn_last_line_is_ignored_and_cut_off_by_the_next_writer(demo: History) -> None:
+def test_torn_last_line_is_ignored_and_removed_by_the_next_writer(demo: History) -> None:
     path = demo.folder / "history.jsonl"
     whole = path.read_bytes()
     demo.yank("demo", "1.0")
@@ -152,14 +152,14 @@ def test_a_torn_last_line_is_ignored_and_cut_off_by_the_next_writer(demo: Histor
     assert path.read_bytes().startswith(whole)
 
 
-def test_a_broken_line_is_named(demo: History) -> None:
+def test_corrupt_line_is_named(demo: History) -> None:
     path = demo.folder / "history.jsonl"
     path.write_bytes(path.read_bytes() + b'{"kind": "no such thing"}\n')
     with pytest.raises(HistoryError, match=naming("history.jsonl", 3)):
         History(demo.folder).state()
 
 
-def test_a_failed_write_leaves_no_trace(demo: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_leaves_no_trace(demo: History, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
 
     def half(descriptor: int, data: bytes) -> int:
@@ -197,7 +197,7 @@ def test_writers_in_threads_and_processes_take_turns(tmp_path: Path) -> None:
 
 
 def calls_of(work: Callable[[], object]) -> int:
-    """The number of functions, of Python and in C, that are called while `work` is done."""
+    """Return the number of function calls, of Python and C functions, during `work`."""
     calls = 0
 
     def count(_frame: object, event: str, _argument: object) -> None:
@@ -213,8 +213,8 @@ def calls_of(work: Callable[[], object]) -> int:
 
 
 @pytest.mark.nightly
-def test_the_work_of_a_replay_grows_with_the_files_alone(tmp_path: Path) -> None:
-    """How long it takes is measured by `benchmarks/devindex_replay.py`."""
+def test_work_of_a_replay_grows_only_with_the_files(tmp_path: Path) -> None:
+    """`benchmarks/devindex_replay.py` measures the time."""
     calls = {}
     for files in (1_500, 3_000, 6_000):
         write_history(tmp_path / str(files), files)

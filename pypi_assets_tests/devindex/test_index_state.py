@@ -1,4 +1,4 @@
-"""What operations do to an index: its events, releases, files and statuses."""
+"""Operations change an index: its events, releases, files and statuses."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,12 +12,12 @@ from pypi_assets_tests.devindex.shown import WHEEL, actions, shown
 from pypi_assets_tests.naming import naming
 
 
-def test_an_empty_index(history: History) -> None:
+def test_empty_index(history: History) -> None:
     state = history.state()
     assert (state.last_serial, state.changelog, state.projects) == (None, [], {})
 
 
-def test_an_upload_registers_project_and_release_once(demo: History, tmp_path: Path) -> None:
+def test_upload_registers_project_and_release_once(demo: History, tmp_path: Path) -> None:
     serial = demo.add(make_wheel(tmp_path, "demo", "1.1"))
     assert serial == demo.state().last_serial == 7
     assert actions(demo) == [
@@ -31,12 +31,12 @@ def test_an_upload_registers_project_and_release_once(demo: History, tmp_path: P
     ]
 
 
-def test_versions_that_are_equal_are_one_release(demo: History, tmp_path: Path) -> None:
+def test_equal_versions_are_one_release(demo: History, tmp_path: Path) -> None:
     demo.add(make_wheel(tmp_path, "demo", "1.0.0"))
     assert actions(demo, 5) == [("demo", "1.0", "add py3 file demo-1.0.0-py3-none-any.whl")]
 
 
-def test_an_upload_changes_how_its_project_is_displayed(demo: History, tmp_path: Path) -> None:
+def test_upload_changes_the_display_name_of_its_project(demo: History, tmp_path: Path) -> None:
     demo.add(make_wheel(tmp_path, "DEMO", "1.0", tag="py2-none-any"))
     assert actions(demo, 5) == [("DEMO", "1.0", "add py2 file demo-1.0-py2-none-any.whl")]
     demo.yank("demo", "1.0")
@@ -55,7 +55,7 @@ def test_both_spellings_of_a_version_can_have_releases(demo: History, tmp_path: 
 
 
 @pytest.mark.parametrize("what", ["project", "release"])
-def test_a_file_that_comes_during_a_quarantine_is_shown_after_it(what: str, demo: History, tmp_path: Path) -> None:
+def test_file_uploaded_during_a_quarantine_is_shown_afterwards(what: str, demo: History, tmp_path: Path) -> None:
     names = ("demo",) if what == "project" else ("demo", "1.0")
     suffix = "" if what == "project" else "_release"
     getattr(demo, f"quarantine{suffix}")(*names)
@@ -69,14 +69,14 @@ def test_a_file_that_comes_during_a_quarantine_is_shown_after_it(what: str, demo
     assert ("demo-1.0.zip", False) in shown(demo)
 
 
-def test_a_release_without_files_stays_a_release(demo: History, tmp_path: Path) -> None:
+def test_release_without_files_remains(demo: History, tmp_path: Path) -> None:
     demo.remove_file(WHEEL)
     demo.remove_file("demo-1.0.tar.gz")
     demo.add(make_sdist(tmp_path, "demo", "1.0", format="zip"))
     assert actions(demo, 7) == [("demo", "1.0", "add source file demo-1.0.zip")]
 
 
-def test_removing_a_release_is_one_event(demo: History, tmp_path: Path) -> None:
+def test_removal_of_a_release_is_one_event(demo: History, tmp_path: Path) -> None:
     demo.remove_release("DEMO", "1")
     assert actions(demo, 5) == [("Demo", "1.0", "remove release")]
     assert shown(demo) == []
@@ -86,7 +86,7 @@ def test_removing_a_release_is_one_event(demo: History, tmp_path: Path) -> None:
     assert actions(demo, 6)[0] == ("demo", "1.0", "new release")
 
 
-def test_removing_a_project_is_one_event_and_frees_its_name(demo: History, tmp_path: Path) -> None:
+def test_removal_of_a_project_is_one_event_and_frees_its_name(demo: History, tmp_path: Path) -> None:
     demo.remove_project("demo")
     assert actions(demo, 5) == [("Demo", None, "remove project")]
     assert demo.state().project("demo") is None
@@ -97,7 +97,7 @@ def test_removing_a_project_is_one_event_and_frees_its_name(demo: History, tmp_p
     assert shown(demo) == [("demo-2.0-py3-none-any.whl", False)]
 
 
-def test_a_yank_is_on_the_release(demo: History, tmp_path: Path) -> None:
+def test_yank_applies_to_the_release(demo: History, tmp_path: Path) -> None:
     demo.yank("demo", "1.0", "it is broken")
     demo.add(make_sdist(tmp_path, "demo", "1.0", format="zip"))
     assert {yanked for _, yanked in shown(demo)} == {"it is broken"}
@@ -127,7 +127,7 @@ def test_quarantines_hide_files_until_cleared(demo: History, tmp_path: Path) -> 
     ]
 
 
-def test_archiving_moves_no_serial(demo: History) -> None:
+def test_archiving_does_not_change_serials(demo: History) -> None:
     assert demo.archive("demo") == 5
     project = demo.state().project("demo")
     assert project is not None
@@ -136,7 +136,7 @@ def test_archiving_moves_no_serial(demo: History) -> None:
     assert project.status == "active"
 
 
-def test_which_serial_there_was_at_a_time(history: History, tmp_path: Path) -> None:
+def test_serial_at_a_time(history: History, tmp_path: Path) -> None:
     start = datetime(2026, 1, 2, tzinfo=UTC)
     history.add(make_wheel(tmp_path, "demo", "1.0"), at=start)
     history.yank("demo", "1.0", at=start + timedelta(seconds=10))

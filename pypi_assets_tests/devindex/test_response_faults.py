@@ -1,4 +1,4 @@
-"""Answers that are spoiled: cut short, slowed down, kept back or changed, over a real connection."""
+"""Faulty responses over a real connection: truncated, slow, hanging or changed."""
 
 import gzip
 
@@ -9,7 +9,7 @@ from pypi_assets.devindex.history import History
 from pypi_assets_tests.devindex.faulty import WHEEL, content_of, fault, path_of, served
 
 
-def test_a_connection_that_is_reset(two_projects: History) -> None:
+def test_reset_connection(two_projects: History) -> None:
     path, content = path_of(two_projects, WHEEL), content_of(two_projects, WHEEL)
     with served(two_projects, fault("reset", requests=[1]) + fault("reset", sent=0.5, requests=[2])) as client:
         with pytest.raises(requests.ConnectionError, match="reset by peer"):
@@ -21,7 +21,7 @@ def test_a_connection_that_is_reset(two_projects: History) -> None:
         assert client.get(path).content == content
 
 
-def test_a_body_that_is_cut_short(two_projects: History) -> None:
+def test_truncated_body(two_projects: History) -> None:
     with served(two_projects, fault("truncated", sent=0.25, requests=[1]) + fault("truncated", requests=[2])) as client:
         for _ in range(2):
             with pytest.raises(requests.exceptions.RequestException, match=r"IncompleteRead|broken") as caught:
@@ -30,7 +30,7 @@ def test_a_body_that_is_cut_short(two_projects: History) -> None:
     assert f"{length // 2} bytes read" in str(caught.value)
 
 
-def test_a_slow_body_drips_and_is_whole(two_projects: History) -> None:
+def test_slow_body_is_complete(two_projects: History) -> None:
     path, content = path_of(two_projects, WHEEL), content_of(two_projects, WHEEL)
     with served(two_projects, fault("slow", bytes_per_second=len(content) * 2, on=["file"])) as client:
         url = f"{client.url.removesuffix('/simple/')}{path}"
@@ -40,14 +40,14 @@ def test_a_slow_body_drips_and_is_whole(two_projects: History) -> None:
             assert first + answer.raw.read() == content
 
 
-def test_a_slow_body_ends_when_its_client_is_gone(two_projects: History) -> None:
+def test_slow_body_ends_when_its_client_disconnects(two_projects: History) -> None:
     with served(two_projects, fault("slow", bytes_per_second=1, requests=[1])) as client:
         with client.session.get(f"{client.url}demo/", stream=True, timeout=60) as answer:
             assert len(answer.raw.read1(100)) == 1
         assert client.get("/simple/demo/").status_code == 200
 
 
-def test_a_hanging_connection(two_projects: History) -> None:
+def test_hanging_connection(two_projects: History) -> None:
     with served(two_projects, fault("hang", requests=[1]) + fault("hang", seconds=0.01, requests=[2])) as client:
         with pytest.raises(requests.ReadTimeout):
             client.get("/simple/demo/", timeout=0.1)

@@ -13,7 +13,7 @@ from pypi_assets_tests.builders import make_wheel
 from pypi_assets_tests.devindex.requested import JSON, call, file_urls
 
 
-def test_choose(subtests: pytest.Subtests) -> None:
+def test_choose_content_type(subtests: pytest.Subtests) -> None:
     cases = [
         (None, HTML),
         ("*/*", HTML),
@@ -36,7 +36,7 @@ def test_choose(subtests: pytest.Subtests) -> None:
             assert choose(accept) == chosen
 
 
-def test_the_changelog_comes_in_pages(served_history: History) -> None:
+def test_changelog_has_pages(served_history: History) -> None:
     with running(served_history.folder, page_rows=2) as url:
         pages = [call(url, "changelog_since_serial", serial) for serial in (0, 2, 4, 5, 99, -1)]
     serials = [[row[4] for row in page] for page in pages]
@@ -52,7 +52,9 @@ def test_the_changelog_comes_in_pages(served_history: History) -> None:
         ("search", ({},), -32601, "server error; requested method not found"),
     ],
 )
-def test_faults_of_calls(url: str, method: str, arguments: tuple[object, ...], code: int, text: str) -> None:
+def test_xmlrpc_faults_of_invalid_calls(
+    url: str, method: str, arguments: tuple[object, ...], code: int, text: str
+) -> None:
     with pytest.raises(xmlrpc.client.Fault) as caught:
         call(url, method, *arguments)
     assert (caught.value.faultCode, caught.value.faultString) == (code, text)
@@ -61,14 +63,14 @@ def test_faults_of_calls(url: str, method: str, arguments: tuple[object, ...], c
 @pytest.mark.parametrize(
     "body", [b"", b"<nonsense", b"<methodCall/>", b"<methodCall><params><param/></params></methodCall>"]
 )
-def test_a_body_that_is_no_call_is_a_fault(url: str, session: requests.Session, body: bytes) -> None:
+def test_xmlrpc_fault_of_invalid_body(url: str, session: requests.Session, body: bytes) -> None:
     response = session.post(url.replace("simple/", "pypi"), data=body)
     with pytest.raises(xmlrpc.client.Fault):
         xmlrpc.client.loads(response.content)
 
 
 @pytest.mark.parametrize("filename", ["demo-1.0+cpu #1.zip", "demo-2.0%2f?x=y&.zip", "demo-ä3.zip"])
-def test_any_filename_has_a_url_that_works(
+def test_any_filename_has_a_working_url(
     served_history: History, tmp_path: Path, url: str, session: requests.Session, filename: str
 ) -> None:
     (tmp_path / filename).write_bytes(b"odd")
@@ -76,7 +78,7 @@ def test_any_filename_has_a_url_that_works(
     assert session.get(file_urls(session, url)[filename]).content == b"odd"
 
 
-def test_file_urls_are_on_the_host_the_request_came_to(url: str, session: requests.Session) -> None:
+def test_file_urls_have_the_host_of_the_request(url: str, session: requests.Session) -> None:
     page = session.get(f"{url}demo/", headers={**JSON, "Host": "index.example.org:8080"}).json()
     assert page["files"][0]["url"].startswith("http://index.example.org:8080/packages/")
 
@@ -113,7 +115,7 @@ def test_versions_are_sorted_as_versions(
     assert session.get(legacy).json()["info"]["version"] == "1.9"
 
 
-def test_the_older_json_api_has_the_metadata(served_history: History, url: str, session: requests.Session) -> None:
+def test_older_json_api_has_the_metadata(served_history: History, url: str, session: requests.Session) -> None:
     served_history.yank("demo", "1.0", "why not")
     page = session.get(url.replace("simple/", "pypi/Demo/json")).json()
     wanted = ("name", "summary", "requires_dist", "requires_python", "yanked", "yanked_reason")

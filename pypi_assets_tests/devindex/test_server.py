@@ -1,4 +1,4 @@
-"""The server over real connections: what the recording does not hold."""
+"""The server over real connections: cases that the recording does not cover."""
 
 import socket
 import threading
@@ -14,7 +14,9 @@ from pypi_assets.devindex.server import running
 from pypi_assets_tests.devindex.requested import JSON, WHEEL, call, file_urls
 
 
-def test_changes_by_others_are_seen_at_once(served_history: History, url: str, session: requests.Session) -> None:
+def test_changes_by_other_processes_are_visible_immediately(
+    served_history: History, url: str, session: requests.Session
+) -> None:
     for serial, change in enumerate((served_history.yank, served_history.unyank, served_history.yank), 6):
         change("demo", "1.0")
         page = session.get(f"{url}demo/", headers=JSON)
@@ -27,7 +29,9 @@ def test_changes_by_others_are_seen_at_once(served_history: History, url: str, s
     ("wanted", "span"),
     [("bytes=0-9", (0, 10)), ("bytes=10-", (10, None)), ("bytes=-7", (-7, None)), ("bytes=5-99999999", (5, None))],
 )
-def test_ranges(tmp_path: Path, url: str, session: requests.Session, wanted: str, span: tuple[int, int | None]) -> None:
+def test_byte_ranges(
+    tmp_path: Path, url: str, session: requests.Session, wanted: str, span: tuple[int, int | None]
+) -> None:
     content = (tmp_path / WHEEL).read_bytes()
     response = session.get(file_urls(session, url)[WHEEL], headers={"Range": wanted})
     assert (response.status_code, response.content) == (206, content[slice(*span)])
@@ -35,23 +39,23 @@ def test_ranges(tmp_path: Path, url: str, session: requests.Session, wanted: str
     assert response.headers["Content-Range"] == f"bytes {start}-{start + len(response.content) - 1}/{len(content)}"
 
 
-def test_a_range_beyond_the_end_is_416(tmp_path: Path, url: str, session: requests.Session) -> None:
+def test_range_beyond_the_end_is_416(tmp_path: Path, url: str, session: requests.Session) -> None:
     size = (tmp_path / WHEEL).stat().st_size
     response = session.get(file_urls(session, url)[WHEEL], headers={"Range": f"bytes={size}-"})
     assert (response.status_code, response.headers["Content-Range"]) == (416, f"bytes */{size}")
 
 
-def test_a_range_of_another_version_of_the_file_is_not_served(url: str, session: requests.Session) -> None:
+def test_range_with_another_etag_is_not_served(url: str, session: requests.Session) -> None:
     wanted = {"Range": "bytes=0-9", "If-Range": '"another"'}
     assert session.get(file_urls(session, url)[WHEEL], headers=wanted).status_code == 200
 
 
-def test_head(tmp_path: Path, url: str, session: requests.Session) -> None:
+def test_head_request(tmp_path: Path, url: str, session: requests.Session) -> None:
     response = session.head(file_urls(session, url)[WHEEL])
     assert response.headers["Content-Length"] == str((tmp_path / WHEEL).stat().st_size)
 
 
-def test_only_what_was_uploaded_is_served(served_history: History, url: str, session: requests.Session) -> None:
+def test_only_uploaded_files_are_served(served_history: History, url: str, session: requests.Session) -> None:
     wheel, sdist = file_urls(session, url).values()
     assert wheel.endswith(WHEEL)
     assert session.get(wheel + ".metadata").text.startswith("Metadata-Version: ")
@@ -72,7 +76,7 @@ def test_removed_files_stay_downloadable(
     assert session.get(urls[WHEEL] + ".metadata").status_code == 200
 
 
-def test_a_corrupt_wheel_is_served_without_metadata(
+def test_corrupt_wheel_is_served_without_metadata(
     served_history: History, tmp_path: Path, url: str, session: requests.Session
 ) -> None:
     (tmp_path / "bad-1.0-py3-none-any.whl").write_bytes(b"not a zip")
@@ -93,7 +97,7 @@ def test_conditional_requests_change_with_the_page(
     assert session.get(f"{url}demo/", headers=wanted).json()["project-status"] == {"status": "archived"}
 
 
-def test_injected_faults_answer_instead_of_the_index(served_history: History, session: requests.Session) -> None:
+def test_injected_faults_replace_responses(served_history: History, session: requests.Session) -> None:
     seen: list[tuple[str, bytes]] = []
 
     def faults(request: Request) -> Response | None:
@@ -108,7 +112,7 @@ def test_injected_faults_answer_instead_of_the_index(served_history: History, se
     assert b"changelog_last_serial" in seen[2][1]
 
 
-def test_it_stops_cleanly_with_clients_still_connected(served_history: History) -> None:
+def test_server_stops_cleanly_with_connected_clients(served_history: History) -> None:
     before = set(threading.enumerate())
     with requests.Session() as session:
         with running(served_history.folder) as url:
@@ -118,14 +122,14 @@ def test_it_stops_cleanly_with_clients_still_connected(served_history: History) 
             session.get(url)
 
 
-def test_it_stops_after_an_error_in_the_context(served_history: History) -> None:
+def test_server_stops_after_an_error_in_the_context(served_history: History) -> None:
     before = set(threading.enumerate())
     with pytest.raises(LookupError), running(served_history.folder):
         raise LookupError
     assert "devindex" not in {thread.name for thread in set(threading.enumerate()) - before}
 
 
-def test_a_port_in_use_is_an_error(served_history: History) -> None:
+def test_port_in_use_is_an_error(served_history: History) -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
         pytest.raises(OSError, match="in use"),

@@ -1,4 +1,4 @@
-"""What the index keeps of a file: read from the file, else from its name, else as given."""
+"""Metadata of uploaded files comes from the file, otherwise from its name, otherwise from the arguments."""
 
 import hashlib
 from pathlib import Path
@@ -17,7 +17,7 @@ def read(path: Path, project: str | None = None, version: str | None = None) -> 
     return read_upload(path, project=project, version=version, uploaded_at=AT)
 
 
-def test_a_wheel(tmp_path: Path) -> None:
+def test_metadata_of_a_wheel(tmp_path: Path) -> None:
     path = make_wheel(tmp_path, "Demo.Pkg", "1.0", requires_python=">=3.8", tag="cp311-abi3-linux_x86_64", build="2")
     upload = read(path)
     content = path.read_bytes()
@@ -34,21 +34,21 @@ def test_a_wheel(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["tar.gz", "tar.bz2", "tar.xz", "tgz", "zip"])
-def test_an_sdist_has_requires_python_but_no_core_metadata(tmp_path: Path, suffix: str) -> None:
+def test_sdist_has_requires_python_but_no_core_metadata(tmp_path: Path, suffix: str) -> None:
     upload = read(make_sdist(tmp_path, "Demo.Pkg", "1.0", requires_python=">=3.9", format=suffix))
     assert (upload.project, upload.version, upload.core_metadata) == ("Demo.Pkg", "1.0", None)
     assert (upload.file.packagetype, upload.file.python_version) == ("sdist", "source")
     assert (upload.file.requires_python, upload.file.core_metadata_sha256) == (">=3.9", None)
 
 
-def test_an_egg(tmp_path: Path) -> None:
+def test_metadata_of_an_egg(tmp_path: Path) -> None:
     upload = read(make_egg(tmp_path, "demo", "1.0", python="py3.6", requires_python=">=3.6"))
     assert (upload.project, upload.version) == ("demo", "1.0")
     assert (upload.file.packagetype, upload.file.python_version) == ("bdist_egg", "3.6")
     assert (upload.file.requires_python, upload.file.core_metadata_sha256) == (">=3.6", None)
 
 
-def test_a_file_that_cannot_be_read_is_known_by_its_name(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_unreadable_file_gets_metadata_from_its_name(tmp_path: Path, subtests: pytest.Subtests) -> None:
     cases = [
         ("demo_pkg-1.0-py2.py3-none-any.whl", "demo_pkg", "1.0", "bdist_wheel", "py2.py3"),
         ("demo_pkg-1.0-1-py3-none-any.whl", "demo_pkg", "1.0", "bdist_wheel", "py3"),
@@ -71,7 +71,7 @@ def test_a_file_that_cannot_be_read_is_known_by_its_name(tmp_path: Path, subtest
             assert (upload.core_metadata, upload.file.core_metadata_sha256) == (None, None)
 
 
-def test_a_truncated_wheel_has_no_core_metadata(tmp_path: Path) -> None:
+def test_truncated_wheel_has_no_core_metadata(tmp_path: Path) -> None:
     path = make_wheel(tmp_path, "demo", "1.0")
     path.write_bytes(path.read_bytes()[:-40])
     assert read(path).core_metadata is None
@@ -85,24 +85,24 @@ def test_project_and_version_can_be_given(tmp_path: Path) -> None:
     assert read(make_wheel(tmp_path, "demo", "1.0"), "other", "2.0").project == "other"
 
 
-def test_a_file_of_unknown_project_is_refused(tmp_path: Path) -> None:
+def test_file_of_unknown_project_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "odd.whl"
     path.write_bytes(b"odd")
     with pytest.raises(OperationRefusedError, match=naming("odd.whl")):
         read(path)
 
 
-def test_a_name_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_invalid_name_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(OperationRefusedError, match=naming("no name!")):
         read(make_wheel(tmp_path, "demo", "1.0"), "no name!")
 
 
-def test_a_missing_file_is_an_error_of_the_system(tmp_path: Path) -> None:
+def test_missing_file_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read(tmp_path / "demo-1.0.tar.gz")
 
 
-def test_of_two_dist_info_folders_the_one_of_the_filename_counts(tmp_path: Path) -> None:
+def test_dist_info_folder_matching_the_filename_is_used(tmp_path: Path) -> None:
     files = {"other-2.0.dist-info/METADATA": core_metadata("other", "2.0")}
     assert read(make_wheel(tmp_path, "demo", "1.0", files=files)).project == "demo"
 
