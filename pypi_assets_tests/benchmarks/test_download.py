@@ -1,4 +1,4 @@
-"""The list of releases that the reader is measured on."""
+"""The list of releases on which the reader is measured."""
 
 import hashlib
 from pathlib import Path
@@ -12,7 +12,7 @@ from benchmarks.corpora.download import Pair, canonical, listed_pairs, other_fil
 STRATA = {"compiled", "flat", "namespace", "old", "rust", "scientific", "setup.py", "single-file", "src"}
 
 
-def test_each_release_is_listed_once_with_its_stratum_and_its_files() -> None:
+def test_releases_are_listed_once_with_stratum_and_files() -> None:
     pairs = listed_pairs()
     assert len({canonical(pair.release) for pair in pairs}) == len(pairs) > 100
     assert {pair.stratum for pair in pairs} == STRATA
@@ -24,7 +24,7 @@ def test_each_release_is_listed_once_with_its_stratum_and_its_files() -> None:
     assert len(set(hashes)) == len(hashes)
 
 
-def test_a_file_that_is_not_what_is_listed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_with_another_hash_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     digest = hashlib.sha256(b"content").hexdigest()
     monkeypatch.setattr(download, "listed_pairs", lambda: [Pair("demo==1.0", "flat", "chosen", digest, None)])
     for name in ("demo-1.0.tar.gz", "other-1.0.tar.gz", "demo-1.0-py3-none-any.whl"):
@@ -34,14 +34,14 @@ def test_a_file_that_is_not_what_is_listed_is_named(tmp_path: Path, monkeypatch:
     assert other_files(tmp_path) == ["demo-1.0.tar.gz"]
 
 
-def test_sets_that_no_test_needs_lie_in_folders_of_their_own() -> None:
+def test_optional_sets_have_separate_folders() -> None:
     folders = {pair.chosen_as: pair.folder for pair in listed_pairs()}
     assert {folders[name] for name in ("chosen", "known", "drawn-1")} == {"pairs"}
     named = {name: folder for name, folder in folders.items() if name.startswith("named-")}
     assert named == {name: name for name in named} != {}
 
 
-def test_old_releases_come_with_a_wheel_for_an_old_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_release_is_downloaded_as_wheel_for_an_old_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tried = []
 
     def download_for_python_2(folder: Path, *options: str) -> None:

@@ -1,4 +1,4 @@
-"""Generated dumps, catalogs and indexes are the same each time, and have what is measured."""
+"""Generated dumps, catalogs and indexes are reproducible, and contain the measured cases."""
 
 from collections import Counter
 from itertools import pairwise
@@ -33,7 +33,7 @@ from pypi_assets_tests.builders import make_wheel
 ROWS = 2_000
 
 
-def test_a_generated_dump_reads_like_any_other(tmp_path: Path) -> None:
+def test_generated_dump_is_readable(tmp_path: Path) -> None:
     projects = list(generate_projects(ROWS))
     written = []
     for name in ("one", "two"):
@@ -52,13 +52,13 @@ def test_a_generated_dump_reads_like_any_other(tmp_path: Path) -> None:
     assert len(lists) < ROWS / 4
 
 
-def test_more_rows_are_more_projects_and_other_seeds_other_ones() -> None:
+def test_rows_and_seed_change_the_projects() -> None:
     fewer, more = list(generate_projects(ROWS)), list(generate_projects(2 * ROWS))
     assert more[: len(fewer) - 1] == fewer[:-1]
     assert list(generate_projects(ROWS, seed=1)) != fewer
 
 
-def test_a_generated_range_has_new_files_and_tombstones_of_removed_ones(tmp_path: Path) -> None:
+def test_generated_range_has_new_files_and_tombstones(tmp_path: Path) -> None:
     storage = open_storage(tmp_path.as_uri())
     projects = list(generate_projects(ROWS))
     serials = SerialRange(40_000_000, 40_001_000)
@@ -73,7 +73,7 @@ FILLED_ROWS = 1_000
 
 
 @pytest.mark.nightly
-def test_a_full_dump_holds_the_rows_that_the_catalog_was_filled_with(catalog: Catalog, storage: Storage) -> None:
+def test_full_dump_has_the_rows_of_the_filled_catalog(catalog: Catalog, storage: Storage) -> None:
     rows = [as_dumped(row) for project in generate_projects(FILLED_ROWS) for row in project_rows(project)]
     assert fill_catalog(catalog, rows) == FILLED_ROWS
     manifest = full_dump(catalog, storage, 16)
@@ -87,21 +87,21 @@ def test_a_full_dump_holds_the_rows_that_the_catalog_was_filled_with(catalog: Ca
             assert connection.execute(text("PRAGMA foreign_key_check")).all() == []
 
 
-def test_rows_come_as_dumps_have_them() -> None:
+def test_rows_have_the_form_of_dumps() -> None:
     keys = [(str(row["normalized"]), str(row["version"]), str(row["filename"])) for row in rows(60)]
     assert all(one < other for one, other in pairwise(keys))
     assert len({name for name, _, _ in keys} - {BASE}) == 60
 
 
-def test_each_query_finds_projects(tmp_path: Path) -> None:
+def test_queries_find_projects(tmp_path: Path) -> None:
     storage = open_storage(tmp_path.as_uri())
     publish(storage, 60)
     counts = [measure(storage, query)["count"] for query in QUERIES]
-    assert counts[0] == counts[1] + counts[2] == 30  # requirements of the newest release accept or exclude
+    assert counts[0] == counts[1] + counts[2] == 30  # requirements of the newest release accept or exclude it
     assert 30 < counts[4] <= counts[3] <= 60
 
 
-def test_the_truth_is_divided_in_half() -> None:
+def test_truth_is_divided_in_half() -> None:
     truths = read_truths()
     assert len(truths) > 1_000
     assert 0.45 < sum(truth.is_held_out for truth in truths) / len(truths) < 0.55
@@ -113,7 +113,7 @@ def test_the_truth_is_divided_in_half() -> None:
     assert MOST_SHARED < 100
 
 
-def test_an_index_has_owners_rivals_and_leaked_tests() -> None:
+def test_generated_index_has_owners_rivals_and_leaked_tests() -> None:
     truths = read_truths()[:100]
     projects = generate(3_000, known=truths)
     assert projects == generate(3_000, known=truths)
@@ -129,7 +129,7 @@ def test_an_index_has_owners_rivals_and_leaked_tests() -> None:
     assert sum("tests" in row["modules"] for row in rows) > 10
 
 
-def test_owners_are_mostly_found(capsys: pytest.CaptureFixture[str]) -> None:
+def test_most_owners_are_found(capsys: pytest.CaptureFixture[str]) -> None:
     known = [truth for truth in read_truths() if not truth.is_held_out][-100:]
     truths = [*known, *namesakes(100)]
     with built(list(all_rows(generate(1_500, known=known))), 1_000_000) as snapshot:
@@ -142,7 +142,7 @@ def test_owners_are_mostly_found(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown.count("miss: ") == sum(rank != 1 for rank in ranks)
 
 
-def test_wheels_are_an_index_too(tmp_path: Path) -> None:
+def test_index_is_generated_from_wheels(tmp_path: Path) -> None:
     make_wheel(tmp_path, "PyYAML", "6.0", files={"yaml/__init__.py": ""})
     make_wheel(tmp_path, "demo", "1.0", files={"demo/__init__.py": ""}, requires_dist=["pyyaml"])
     (tmp_path / "no-wheel.whl").write_bytes(b"")

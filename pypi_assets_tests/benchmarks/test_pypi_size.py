@@ -1,4 +1,4 @@
-"""The catalog of an index of PyPI's shape is what its events and pages lead to, and each stage can be measured."""
+"""A catalog of the size and shape of PyPI matches its events and pages, and each stage can be measured."""
 
 import json
 import time
@@ -30,10 +30,10 @@ def filled(url: str, folder: Path) -> IndexPlan:
 
 
 @pytest.mark.nightly
-def test_each_stage_runs_on_a_filled_catalog(
+def test_stages_run_on_a_filled_catalog(
     empty_postgres_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(size_measures, "RECOMPUTED", 1_000)  # all, and the stage fails where that changes anything
+    monkeypatch.setattr(size_measures, "RECOMPUTED", 1_000)  # all; the stage fails if any row changes
     for name, few in (
         ("RECOMPUTED_FILES", 1),
         ("REPEATS", 2),
@@ -63,7 +63,7 @@ def test_each_stage_runs_on_a_filled_catalog(
     assert set(figures["status"]["status"]) == {"seconds", "processor_s", "server_s"}
 
 
-def test_a_stage_that_has_figures_is_not_run_again(
+def test_stage_with_figures_is_not_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = []
@@ -83,7 +83,7 @@ def test_a_stage_that_has_figures_is_not_run_again(
     assert f"| full dump | {timed} | {timed} | 1.00 |" in capsys.readouterr().out
 
 
-def test_a_table_with_a_new_column_is_noticed(postgres_database_url: str, tmp_path: Path) -> None:
+def test_new_column_without_values_is_an_error(postgres_database_url: str, tmp_path: Path) -> None:
     fill = BulkFill(postgres_database_url, tmp_path, worker=0)
     with pytest.raises(UnfilledColumnError, match=r"projects needs values of .*shard"):
         fill.table("projects", "id", "normalized", "name")
@@ -91,7 +91,7 @@ def test_a_table_with_a_new_column_is_noticed(postgres_database_url: str, tmp_pa
     fill.close()
 
 
-def test_projects_have_the_skew_of_the_index() -> None:
+def test_projects_have_the_skew_of_pypi() -> None:
     plan = plan_index(0.004)
     shapes = [plan.shape(number) for number in range(plan.projects)]
     assert shapes[0].files == 15_000

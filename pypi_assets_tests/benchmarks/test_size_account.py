@@ -1,4 +1,4 @@
-"""Accounts of sizes, oracles of sdists and lists of releases that figures come from."""
+"""Accounts of sizes, comparisons with sdists and lists of releases behind published figures."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ SCALE = 0.01
 
 
 def account(**added: int) -> dict[str, object]:
-    """Figures of a year that added this many rows to tables, with two bytes each, and one after a REINDEX."""
+    """Return the figures of a year that added this many rows to tables, with two bytes each, also after a REINDEX."""
 
     def sizes(rows: int, indexes: int) -> dict[str, dict[str, int]]:
         return {
@@ -27,7 +27,7 @@ def account(**added: int) -> dict[str, object]:
     return whole | {"before": sizes(0, 0), "after": sizes(1, 1), "reindexed": sizes(1, 0)}
 
 
-def test_what_follows_projects_is_multiplied_and_what_follows_ranges_is_not() -> None:
+def test_year_scales_rows_of_projects_but_not_of_ranges() -> None:
     figures = account(serial_ranges=2_000, visits=1_000)
     visits, ranges = year_of(figures)
     assert (visits.table, visits.rows, visits.size, visits.size_of_indexes) == ("visits", 100_000, 200_000, 100_000)
@@ -35,7 +35,7 @@ def test_what_follows_projects_is_multiplied_and_what_follows_ranges_is_not() ->
     assert [one.size for one in year_of(figures, "reindexed")] == [100_000, 2_000]
 
 
-def test_files_and_events_are_summed_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_and_events_have_separate_sums(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figures = account(visits=30_000, visit_statuses=20_000, read_attempts=10_000, changes=50_000, events=40_000)
     (tmp_path / "account.json").write_text(json.dumps(figures))
     print_account([tmp_path])
@@ -48,7 +48,7 @@ def test_files_and_events_are_summed_apart(tmp_path: Path, capsys: pytest.Captur
     assert reindexed == "From 0.01, after a REINDEX: visits: 3 MB, visit_statuses: 2 MB, read_attempts: 1 MB"
 
 
-def test_the_tables_of_files_and_events_are_tables_of_the_catalog() -> None:
+def test_tables_of_files_and_events_exist_in_the_catalog() -> None:
     assert set(FILES_AND_EVENTS) <= set(metadata.tables)
     assert not {"changes", "snapshots", "sightings", "yanked_intervals", "projects"} & set(FILES_AND_EVENTS)
 
@@ -67,7 +67,7 @@ def test_the_tables_of_files_and_events_are_tables_of_the_catalog() -> None:
         ("not a requirement !", "not a requirement !", True),
     ],
 )
-def test_requirements_are_compared_by_what_they_mean(one, other, is_same):
+def test_requirements_are_compared_by_meaning(one, other, is_same):
     assert (canonical(one) == canonical(other)) is is_same
 
 
@@ -98,5 +98,5 @@ EXACT = pair(("a", "b"), ("a",), ModulesGrade.EXACT)
         ([*[SAME] * 99, EXACT], 0, False),
     ],
 )
-def test_the_goals(pairs, differing, expected):
+def test_goals_for_pairs(pairs, differing, expected):
     assert is_good(pairs, differing) is expected

@@ -1,6 +1,6 @@
-"""Each script of benchmarks/ runs at its smallest size, and benchmarks/README.md names commands that are accepted.
+"""Each script of benchmarks/ runs at its smallest size, and the commands of benchmarks/README.md are valid.
 
-A figure is never compared: a small size says nothing about speed.
+Figures are never compared, because a small size says nothing about speed.
 """
 
 import argparse
@@ -95,13 +95,15 @@ SMOKES = (
     Smoke("workers", "--files 2 --rate 1000 --processes 1"),
 )
 PARTS = {"uncontained_reader": "reader_pool", "corpora.download": "corpora.download"}
-"""Scripts that print no figures, and where they are run: by another script, or in tests of their own."""
+"""Scripts that print no figures, and where they are run: by another script, or in separate tests."""
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small folder like that of `benchmarks.corpora.download`: `closure` has wheels, `pairs` an sdist and a wheel of
-    each release. `some/closure` has two wheels."""
+    """Create a small folder with the layout of `benchmarks.corpora.download`.
+
+    `closure` has wheels, `pairs` has an sdist and a wheel of each release, and `some/closure` has two wheels.
+    """
     folder = tmp_path_factory.mktemp("corpus")
     for path in (folder / "closure", folder / "pairs", folder / "some" / "closure"):
         path.mkdir(parents=True)
@@ -119,13 +121,13 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    """A temporary folder with a short path, which PostgreSQL's socket needs."""
+    """Return a temporary folder with a short path, which PostgreSQL's socket needs."""
     with tempfile.TemporaryDirectory(prefix="smoke-", ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 
 @pytest.mark.parametrize("smoke", SMOKES, ids=str)
-def test_script_at_its_smallest_size_prints_figures(smoke: Smoke, corpus: Path, home: Path) -> None:
+def test_scripts_at_smallest_size_print_figures(smoke: Smoke, corpus: Path, home: Path) -> None:
     if missing := [tool for tool in smoke.tools if not is_there(tool)]:
         pytest.skip(f"needs {', '.join(missing)}")
     arguments = replaced(smoke.arguments, {"CORPUS": corpus, "ROOT": ROOT, "HOME": home})
@@ -135,7 +137,7 @@ def test_script_at_its_smallest_size_prints_figures(smoke: Smoke, corpus: Path, 
     assert rows, stdout
 
 
-def test_figures_are_of_rows_and_not_of_sentences() -> None:
+def test_figures_are_read_from_rows_only() -> None:
     assert figures("| reading | 1,234.5 | 12% | |") == [1234.5, 12.0]
     assert figures("modules          100      0.2      587") == [100.0, 0.2, 587.0]
     assert figures("20\t0.103\t-0.009") == [20.0, 0.103, -0.009]
@@ -162,7 +164,7 @@ def test_every_script_is_run() -> None:
     assert set(PARTS.values()) <= run | {"corpora.download"}
 
 
-def test_commands_of_the_page_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_commands_are_valid(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each command of benchmarks/README.md has a script, which accepts its options."""
     commands = set(re.findall(r"python -m benchmarks\.([\w.]+)([^`\n#]*)", (ROOT / "benchmarks/README.md").read_text()))
     assert len(commands) >= 40
@@ -184,11 +186,11 @@ def test_commands_of_the_page_are_accepted(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 class Parsed(BaseException):
-    """The arguments of a script were accepted."""
+    """Raised once the arguments of a script were accepted."""
 
 
 def run(command: Sequence[str], home: Path) -> tuple[int, str, str]:
-    """Run a command, and return its exit code and what it printed. If it takes too long, its children end with it."""
+    """Run a command, and return its exit code and output. If it takes too long, its child processes are stopped too."""
     pipe = subprocess.PIPE
     with subprocess.Popen(
         command, cwd=ROOT, env=environment(home), stdout=pipe, stderr=pipe, text=True, start_new_session=True
@@ -202,7 +204,7 @@ def run(command: Sequence[str], home: Path) -> tuple[int, str, str]:
 
 
 def figures(line: str) -> list[float]:
-    """Return the numbers of a row of a table: of cells between bars, tabs or several spaces, at least two cells."""
+    """Return the numbers of a table row: of cells between bars, tabs or several spaces, at least two cells."""
     cells = [cell for cell in re.split(r"\s*\|\s*|\t|\s{2,}", line.strip()) if cell]
     if len(cells) < 2:
         return []
@@ -221,12 +223,12 @@ def is_there(tool: str) -> bool:
 
 
 def search_path() -> str:
-    """Return the search path of programs, the interpreter's own folder first."""
+    """Return the search path of programs, with the interpreter's own folder first."""
     return f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
 
 
 def environment(home: Path) -> dict[str, str]:
-    """Return the variables of a script's process: settings of people and of the tests do not reach it."""
+    """Return the variables of a script's process, without settings of the developer or of the tests."""
     of_others = ("PYPI_ASSETS_", "DAGSTER_", "PYTEST_", "COV_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(of_others)}
     folders = dict.fromkeys(("HOME", "TMPDIR", "XDG_RUNTIME_DIR"), str(home))

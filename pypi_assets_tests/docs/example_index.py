@@ -1,7 +1,7 @@
-"""The index that the pages of docs/ speak of: small files under well-known names, with events from 2026-03-01 on.
+"""The example index of docs/: small files under well-known names, with events from 2026-03-01 on.
 
 `python -m pypi_assets_tests.docs.example_index FOLDER` serves it until interrupted, so that you can try a command
-before you write it into a page. It prints the settings to use.
+before you add it to a page. It prints the settings to use.
 """
 
 import json
@@ -16,7 +16,7 @@ from pypi_assets_tests.builders import make_sdist, make_wheel
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
 BEGAN = datetime(2026, 3, 1, 9, tzinfo=UTC)
-"""When the first file was uploaded; each further event is a day later."""
+"""The upload time of the first file. Each further event is a day later."""
 CONSOLE = "[console_scripts]\n"
 
 WHEELS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...], str], ...] = (
@@ -46,7 +46,7 @@ WHEELS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...], str], ...] = (
 
 
 def fill(index: ServedIndex) -> None:
-    """Uploads all files and yanks a release. Then orchard 1.1 has no solution, and the yank of 1.0 breaks its users."""
+    """Upload all files and yank a release. Then orchard 1.1 has no solution, and the yank of 1.0 breaks its users."""
     at = BEGAN
     for name, version, files, requires, scripts in WHEELS:
         options = {"files": dict.fromkeys(files, ""), "requires_dist": requires}
@@ -59,7 +59,7 @@ def fill(index: ServedIndex) -> None:
 
 
 def write_files(folder: Path, index: ServedIndex) -> None:
-    """Writes the files that commands of the pages name into `folder`."""
+    """Write the files that commands on the pages name into `folder`."""
     texts = {
         "requirements.txt": "flask\npyyaml\nrequests\n",
         "requirements.in": "orchard\n",
@@ -83,7 +83,7 @@ def write_files(folder: Path, index: ServedIndex) -> None:
 
 
 def write_advisories(path: Path, advisories: Iterable[tuple[str, tuple[str, list[str]]]]) -> None:
-    """Writes advisories as OSV publishes them: a zip with a file of JSON for each."""
+    """Write advisories as OSV publishes them: a zip with a JSON file for each."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, (project, versions) in advisories:
             affected = [{"package": {"ecosystem": "PyPI", "name": project}, "versions": versions}]

@@ -1,8 +1,8 @@
-"""The commands that the pages of docs/ show, each run in a fresh home over the example index.
+"""Run the commands shown on the pages of docs/, each in a fresh home over the example index.
 
-`python -m pypi_assets_tests.docs.shown PAGE...` writes what they print into the pages, in place of what stands there.
-A page is README.md, or a file of docs/. In a block of `console`, the lines that begin with `$ ` are commands, and the
-lines below are what a terminal shows: standard output, then standard error. A line of `...` stands for any lines.
+`python -m pypi_assets_tests.docs.shown PAGE...` replaces the outputs on the pages with the current ones. A page is
+README.md, or a file of docs/. In a block of `console`, lines that begin with `$ ` are commands, and the lines below are
+their output on a terminal: standard output, then standard error. A line of `...` stands for any lines.
 """
 
 import os
@@ -26,9 +26,9 @@ SERVICE = "127.0.0.1:8642"
 """Where pages show a service."""
 MAIN = "from pypi_assets.cli import main; main()"
 EMPTY_HOME = "<!-- an empty home -->"
-"""From this line of a page on, commands find an empty home. Before, it was crawled, dumped and published."""
+"""From this line of a page on, commands find an empty home. Before, the home is crawled, dumped and published."""
 PROGRESS = re.compile(r"(?:history|listing|visits|reads|shards): \d+ of \d+(?:, .*)?")
-"""Lines that are a bar on a terminal."""
+"""Lines that are progress bars on a terminal."""
 TRIED = re.compile(
     r"(?:[A-Z_]+=\S+ )*(?:pypi-assets|export PYPI_ASSETS|curl|openssl|uv pip|pip (?:install|download)) ?"
 )
@@ -36,7 +36,7 @@ LASTING = re.compile(
     r"pypi-assets (?:serve|mcp|devindex serve|follow(?!.*--(?:once|help)))\b"
     r"|--follow\b|admin metrics.*--(?:listen|every)"
 )
-"""Commands that go on until they are stopped."""
+"""Commands that run until they are stopped."""
 LASTING_S = 4.0
 LONGEST_S = 300.0
 """How long any other command may take."""
@@ -78,7 +78,7 @@ class Command:
 
     @property
     def untried(self) -> str:
-        """Why it is not run; empty if it is run."""
+        """Return the reason for not running the command, or an empty string."""
         if not TRIED.match(self.text):
             return "it is a command of another program"
         return next((reason for pattern, reason in UNTRIED.items() if re.search(pattern, self.text)), "")
@@ -113,7 +113,7 @@ def _uncommented(line: str) -> str:
 
 @dataclass
 class Printed:
-    """What a command has printed, and how it ended."""
+    """The output and exit code of a command."""
 
     text: str
     exit_code: int
@@ -123,7 +123,7 @@ class Printed:
 class Shell:
     """A folder with the files that pages name, a home, and the environment of a shell that knows `pypi-assets`.
 
-    `replaced` has the addresses that the servers really have, by those that pages show.
+    `replaced` maps the URLs on the pages to the real URLs of the servers.
     """
 
     folder: Path
@@ -176,7 +176,7 @@ class Shell:
         shutil.rmtree(self.folder / ".pypi-assets", ignore_errors=True)
 
     def _run_for_a_while(self, command: str) -> Printed:
-        """Run a command until it has gone on for some seconds, and then as if Ctrl-C were pressed."""
+        """Run a command for some seconds, and then stop it as Ctrl-C does."""
         if command.startswith("pypi-assets serve"):
             command = f"{re.sub(r' --port [0-9]+', '', command)} --port 0"
         command = re.sub(r"(--http|--listen) (\S+):\d+", r"\1 \2:0", command)
@@ -236,7 +236,7 @@ class Prepared:
 
     @contextmanager
     def shell(self) -> Iterator[Shell]:
-        """A shell in a new folder, with a copy of the prepared home."""
+        """Return a shell in a new folder, with a copy of the prepared home."""
         with tempfile.TemporaryDirectory(dir=self.folder) as temporary:
             folder = Path(temporary) / "me"
             shutil.copytree(self.folder / "files", folder)
@@ -251,7 +251,7 @@ class Prepared:
 
 
 def variables(tools: Path, folder: Path, url: str) -> dict[str, str]:
-    """Return the environment of a user who follows the index at `url`."""
+    """Return the environment of a user that follows the index at `url`."""
     return {
         "PATH": f"{tools / 'bin'}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(folder),
@@ -270,7 +270,7 @@ def variables(tools: Path, folder: Path, url: str) -> dict[str, str]:
 
 @contextmanager
 def prepared(folder: Path) -> Iterator[Prepared]:
-    """Serve the example index, and crawl and publish it into the home that shells begin with."""
+    """Serve the example index, and crawl and publish it into the home with which shells begin."""
     with served_index(folder / "served") as index:
         fill(index)
         write_files(folder / "files", index)
@@ -298,11 +298,11 @@ PASSING = re.compile(
     r"|\b\d+(?:\.\d+)? (?:s|bytes)\b"
     r'|"(?:bytes|seconds)": [\d.]+|"(?:set|request_id)":"[^"]+"'
 )
-"""What differs from run to run: the time of now, and how long something takes."""
+"""Parts of the output that differ between runs: the current time, and durations."""
 
 
 def equal(shown: list[str], printed: str) -> bool:
-    """Return whether a page shows what was printed. A line of `...` stands for any lines."""
+    """Return whether the shown lines equal the printed ones. A line of `...` stands for any lines."""
     pattern = "".join(
         r"(?:.*\n)*?" if line == "..." else re.escape(PASSING.sub("~", line.rstrip())) + r"\n" for line in shown
     )
@@ -311,7 +311,7 @@ def equal(shown: list[str], printed: str) -> bool:
 
 
 def shown_lines(printed: str) -> list[str]:
-    """Return the lines that a page shows: all but those of progress."""
+    """Return the lines that a page shows: all except progress."""
     lines = (line.rstrip() for line in printed.splitlines())
     return [line for line in lines if line and not PROGRESS.fullmatch(line)]
 
@@ -330,7 +330,7 @@ def sections(page: str) -> Iterator[str]:
 
 
 def rewritten(text: str, world: Prepared) -> str:
-    """Return the page with what its commands print now. Blocks with a line of `...` stay as they are."""
+    """Return the page with the current output of its commands. Blocks with a line of `...` are unchanged."""
     with world.shell() as shell:
 
         def block(found: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Every command that a page shows runs in a fresh home, and prints what the page shows."""
+"""Every command shown on a page runs in a fresh home, and prints the output shown on the page."""
 
 import os
 import re
@@ -32,7 +32,7 @@ COMPARED = {
     "time-travel.md",
     "resolving.md",
 }
-"""The pages whose outputs are those of the example index. On the others, commands must only succeed."""
+"""The pages whose outputs are from the example index. On other pages, commands must only succeed."""
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", PAGES)
-def test_commands_of_the_page_run(name: str, world: Prepared) -> None:
+def test_commands_of_pages_run(name: str, world: Prepared) -> None:
     text = page_path(name).read_text()
     problems = []
     with world.shell() as shell:
@@ -62,7 +62,7 @@ def test_commands_of_the_page_run(name: str, world: Prepared) -> None:
 
 
 @pytest.mark.nightly
-def test_commands_that_the_readme_lists_run(world: Prepared) -> None:
+def test_commands_listed_in_the_readme_run(world: Prepared) -> None:
     listed = re.findall(r"(?m)^\|.*\| `(pypi-assets [^`]+)` \|$", page_path("README.md").read_text())
     assert len(listed) == 8
     with world.shell() as shell:
@@ -71,7 +71,7 @@ def test_commands_that_the_readme_lists_run(world: Prepared) -> None:
 
 
 @pytest.mark.nightly
-def test_the_steps_of_the_python_client_run(world: Prepared) -> None:
+def test_python_client_example_runs(world: Prepared) -> None:
     [section] = re.findall(r"\n## Python\n(.*?)\n## ", page_path("service.md").read_text(), re.DOTALL)
     program = "\n".join(re.findall(r"```python\n(.*?)```", section, re.DOTALL))
     with world.shell() as shell:
@@ -84,7 +84,7 @@ def test_the_steps_of_the_python_client_run(world: Prepared) -> None:
     assert re.search(r"\d+ changes up to ", printed.text)
 
 
-def test_most_commands_are_tried() -> None:
+def test_most_commands_are_run() -> None:
     shown = [command for name in PAGES for command in commands(page_path(name).read_text())]
     own = [command for command in shown if command.text.startswith("pypi-assets ")]
     untried = [command.text for command in own if command.untried]
@@ -92,13 +92,13 @@ def test_most_commands_are_tried() -> None:
     assert len(untried) < len(own) / 4, untried
 
 
-def test_every_exception_is_needed() -> None:
+def test_exceptions_are_needed() -> None:
     shown = [command.text for name in PAGES for command in commands(page_path(name).read_text())]
     assert [text for text in FAILING if text not in shown] == []
     assert [pattern for pattern in UNTRIED if not any(re.search(pattern, text) for text in shown)] == []
 
 
-def test_what_differs_from_run_to_run_is_not_compared() -> None:
+def test_times_and_durations_are_not_compared() -> None:
     assert equal(["took 0.1 s at 2026-11-28T13:35:22Z"], "took 2 s at 2027-01-02T03:04:05Z\nreads: 3 of 3\n")
     assert equal(["a", "...", "c"], "a\nb\nb\nc\n")
     assert equal(["a", "...", "c"], "a\nc\n")

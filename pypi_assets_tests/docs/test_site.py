@@ -1,4 +1,4 @@
-"""The site of docs/ is built without a broken link, loads nothing from another host, and has current pictures."""
+"""The site of docs/ is built without broken links, loads nothing from other hosts, and has current pictures."""
 
 import json
 import os
@@ -15,12 +15,12 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src", "audio": "src"}
-"""The attributes by which elements load something."""
+"""The attributes by which elements load resources."""
 LOADED_LINKS = {"stylesheet", "icon", "preload", "modulepreload", "preconnect", "dns-prefetch", "manifest"}
 
 
 class Loads(HTMLParser):
-    """Collects the addresses that a page loads, and the identifiers of its elements and links to others."""
+    """A parser that collects the URLs that a page loads, and the IDs and links of its elements."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -56,19 +56,19 @@ def pages(site: Path) -> Iterator[tuple[Path, Loads]]:
         yield path, Loads(path.read_text(encoding="utf-8"))
 
 
-def test_it_has_every_page(site: Path) -> None:
+def test_site_has_every_page(site: Path) -> None:
     for page in (ROOT / "docs").glob("*.md"):
         assert (site / page.with_suffix(".html").name).is_file()
 
 
-def test_it_loads_nothing_from_another_host(site: Path) -> None:
+def test_site_loads_nothing_from_another_host(site: Path) -> None:
     for path, page in pages(site):
         assert [address for address in page.loaded if re.match(r"(?:\w+:)?//", address)] == [], path
     for path in site.rglob("*.css"):
         assert re.findall(r"(?:url\(|@import)\s*['\"]?(?:https?:)?//[^)]*", path.read_text()) == [], path
 
 
-def test_every_link_leads_to_a_file_and_its_anchor(site: Path) -> None:
+def test_links_lead_to_existing_files_and_anchors(site: Path) -> None:
     known = dict(pages(site))
     for path, page in known.items():
         if path.name == "404.html":
@@ -83,7 +83,7 @@ def test_every_link_leads_to_a_file_and_its_anchor(site: Path) -> None:
             assert not anchor or anchor in known[target].ids, f"{path.name}: {link}"
 
 
-def test_it_can_be_searched_and_switched_to_dark_colours(site: Path) -> None:
+def test_site_has_a_search_and_dark_colours(site: Path) -> None:
     index = json.loads((site / "search" / "search_index.json").read_text())
     assert any("serial" in entry["text"] for entry in index["docs"])
     home = (site / "index.html").read_text()
@@ -91,7 +91,7 @@ def test_it_can_be_searched_and_switched_to_dark_colours(site: Path) -> None:
     assert 'data-md-color-scheme="slate"' in home
 
 
-def test_the_navigation_has_every_page_once() -> None:
+def test_navigation_has_every_page_once() -> None:
     text = (ROOT / "mkdocs.yml").read_text()
     nav = yaml.safe_load(text[text.index("\nnav:") :])["nav"]
     listed = list(names(nav))
@@ -110,7 +110,7 @@ def names(item: object) -> Iterator[str]:
             yield from names(value)
 
 
-def test_the_pictures_are_those_that_the_script_draws(tmp_path: Path) -> None:
+def test_pictures_match_the_script(tmp_path: Path) -> None:
     script = runpy.run_path(str(ROOT / "demo" / "concept_pictures.py"))
     drawn = script["draw_all"](tmp_path)
     folder = ROOT / "docs" / "pictures"

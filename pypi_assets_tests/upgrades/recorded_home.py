@@ -1,7 +1,7 @@
-"""A home that a release has written, with the index that it follows and the answers that the release gave.
+"""A home written by a release, with the index that it follows and the answers of that release.
 
 `make release` records one for each release in `homes/`. Later versions must upgrade it, give the same answers, and
-follow the same index further. The archive contains `index/` (a folder of devindex), `home/` and `answers.json`.
+continue to follow the same index. The archive contains `index/` (a folder of devindex), `home/` and `answers.json`.
 """
 
 import json
@@ -21,7 +21,7 @@ from pypi_assets_tests.builders import make_sdist, make_wheel
 
 HOMES = Path(__file__).parent / "homes"
 INDEX_URL = "http://index.example/simple/"
-"""The address that the home belongs to. Requests reach the served index because it is used as the proxy."""
+"""The URL that the home belongs to. Requests reach the served index because it is configured as the proxy."""
 
 QUESTIONS = (
     "lookup module alpha --json",
@@ -38,7 +38,7 @@ QUESTIONS = (
     "owners alpha --json",
     "resolve alpha --json",
 )
-"""Commands that are asked of the newest serial, and of each serial of `AT` with `--at`."""
+"""Commands that are run for the newest serial, and for each serial of `AT` with `--at`."""
 
 CURRENT_ONLY = frozenset({"lookup command alpha-run --json", "owners alpha --json"})
 """The questions that the catalog does not answer for an earlier serial."""
@@ -60,7 +60,7 @@ for line in sys.stdin:
                 sys.exit(f"{line.strip()} exited with {exit.code}: {printed.getvalue()}")
     print(json.dumps(printed.getvalue()), flush=True)
 """
-"""Runs a command for each line of its input, in one process, since each process would take a second to start."""
+"""Runs a command for each line of its input, in one process, since each new process would take a second to start."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class RecordedHome:
     environment: Mapping[str, str]
 
     def run(self, *commands: str) -> list[str]:
-        """Return what each command prints. Raises AssertionError with all messages if one fails."""
+        """Return the output of each command. Raise AssertionError with all messages if a command fails."""
         done = subprocess.run(
             [self.python, "-c", PROGRAM],
             input="\n".join(commands),
@@ -86,13 +86,13 @@ class RecordedHome:
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     def answers(self, serials: Sequence[int]) -> dict[str, str]:
-        """Return the answer of each question: the newest one, and the one at each of the serials."""
+        """Return the answer to each question: the newest one, and the one at each of the serials."""
         past = [f"{question} --at {at}" for at in serials for question in QUESTIONS if question not in CURRENT_ONLY]
         questions = (*QUESTIONS, *past)
         return dict(zip(questions, self.run(*questions), strict=True))
 
     def update(self) -> None:
-        """Follow the index to its last serial, and publish that."""
+        """Follow the index to its last serial, and publish the result."""
         self.run("crawl incremental", "dump incremental", "leveldb update", "journal write")
 
 
@@ -155,7 +155,7 @@ def record(archive: Path, folder: Path, python: Path) -> None:
 
 
 def unpack(archive: Path, folder: Path) -> tuple[list[int], dict[str, str]]:
-    """Unpack a recorded home. Return the earlier serials that were asked, and the recorded answers."""
+    """Unpack a recorded home. Return the earlier serials of its questions, and the recorded answers."""
     with tarfile.open(archive) as packed:
         packed.extractall(folder, filter="data")
     recorded = json.loads((folder / "answers.json").read_text())

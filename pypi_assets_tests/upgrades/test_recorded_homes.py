@@ -1,4 +1,4 @@
-"""The home of each release is upgraded, gives the same answers as before, and follows its index further."""
+"""The home of each release is upgraded, gives the same answers as before, and continues to follow its index."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.nightly
 
 @pytest.fixture(scope="module")
 def own_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home of this version, so that the checks below are tried before there is another release."""
+    """Record a home with this version, so that the checks are tested before there is another release."""
     folder = tmp_path_factory.mktemp("own")
     record(folder / "own.tar.gz", folder / "recorded", PYTHON)
     return folder / "own.tar.gz"
@@ -30,7 +30,7 @@ def archives(own_home: Path) -> Iterator[Path]:
     return iter([own_home, *sorted(HOMES.glob("*.tar.gz"))])
 
 
-def test_each_recorded_home_answers_as_before_and_follows_further(archives: Iterator[Path], tmp_path: Path) -> None:
+def test_recorded_home_answers_as_before_and_continues_to_follow(archives: Iterator[Path], tmp_path: Path) -> None:
     for archive in archives:
         folder = tmp_path / archive.name
         serials, answers = unpack(archive, folder)
