@@ -49,12 +49,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--tier",
         choices=("quick", "all"),
         default="all",
-        help="quick: a share of the tests that are marked nightly, and all others; all (the default): every test",
+        help="quick: all quick tests and a share of the nightly ones; all: every test (default)",
     )
     parser.addoption(
         "--record-durations",
         metavar="FOLDER",
-        help="write what each test takes to FOLDER, for pypi_assets_tests.durations",
+        help="write the duration of each test to FOLDER, for pypi_assets_tests.durations",
     )
 
 
@@ -144,14 +144,14 @@ def postgres_url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _statements_are_compiled_once() -> Iterator[None]:
+def _share_compiled_statements() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         prepare_catalogs(patch)
         yield
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _the_clock_ends_no_pack() -> Iterator[None]:
+def _commit_packs_by_size_only() -> Iterator[None]:
     """Commit reads by count and bytes only. On a busy machine, the time limit would split them into more packs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pypi_assets.crawl.reading._COMMIT_EVERY_S", 3_600.0)
@@ -166,7 +166,7 @@ def lock_order() -> Iterator[LockOrder]:
 
 
 @pytest.fixture(autouse=True)
-def _locks_are_taken_in_order(lock_order: LockOrder) -> Iterator[None]:
+def _require_lock_order(lock_order: LockOrder) -> Iterator[None]:
     """Fail each test in which a transaction locks tables in the wrong order."""
     lock_order.breaches.clear()
     yield
@@ -182,7 +182,7 @@ def waiting_transactions() -> Iterator[WaitingTransactions]:
 
 
 @pytest.fixture(autouse=True)
-def _no_transaction_waits_for_a_network(waiting_transactions: WaitingTransactions) -> Iterator[None]:
+def _forbid_requests_within_transactions(waiting_transactions: WaitingTransactions) -> Iterator[None]:
     """Fail each test in which a request is sent within a transaction."""
     waiting_transactions.forget()
     yield

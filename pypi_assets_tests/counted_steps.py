@@ -23,7 +23,7 @@ def steps_of(work: Callable[[], object]) -> int:
         work()
     finally:
         sys.settrace(before)
-    assert steps, "nothing was counted"
+    assert steps, "no instruction was counted"
     return steps
 
 

@@ -115,8 +115,8 @@ def _processor_seconds() -> float:
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="what `pytest --record-durations` has written")
-    parser.add_argument("--write", action="store_true", help="put the table of packages into benchmarks/README.md")
+    parser.add_argument("folder", type=Path, help="the folder written by `pytest --record-durations`")
+    parser.add_argument("--write", action="store_true", help="write the table of packages to benchmarks/README.md")
     options = parser.parse_args()
     tables = Durations.read(options.folder).tables()
     print(tables)  # noqa: T201

@@ -189,19 +189,19 @@ def _limit_memory() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0)
-    parser.add_argument("--target", action="append", help="one of the targets by its name; all by default")
+    parser.add_argument("--target", action="append", help="fuzz only the target of this name (default: all)")
     parser.add_argument("--findings", type=Path, default=Path("fuzz-findings"))
-    parser.add_argument("--seeds", type=Path, help="a folder of real wheels and sdists to start from, too")
+    parser.add_argument("--seeds", type=Path, help="a folder of real wheels and sdists to use as additional seeds")
     parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--by-chance", action="store_true", help="without atheris, even where it is installed")
-    parser.add_argument("--apart", action="store_true", help="each target in a process of its own")
-    parser.add_argument("--current", type=Path, help="where each input is written before it is run")
+    parser.add_argument("--by-chance", action="store_true", help="mutate at random, even if atheris is installed")
+    parser.add_argument("--apart", action="store_true", help="run each target in a separate process")
+    parser.add_argument("--current", type=Path, help="the file to write each input to before it runs")
     chosen = parser.parse_args(arguments)
     guided = not (chosen.by_chance or chosen.apart) and importlib.util.find_spec("atheris") is not None
     module, all_targets = load_targets(instrumented=guided)
     targets = [target for target in all_targets if not chosen.target or target.name in chosen.target]
     if not targets:
-        parser.error(f"no such target; there are {', '.join(target.name for target in all_targets)}")
+        parser.error(f"unknown target; choose from {', '.join(target.name for target in all_targets)}")
     if chosen.apart:
         sys.exit(fuzz_apart([target.name for target in targets], chosen.findings, chosen.minutes, chosen.seed))
     fuzzing = Fuzzing(targets, chosen.findings, chosen.minutes * 60, chosen.current)

@@ -134,9 +134,9 @@ class ScopedFollower(Follower):
 
     def members(self, name: str = "mine") -> dict[str, tuple[int, bool, int, bool]]:
         """Return the stored rows of a scope by project: (depth, is beyond the scope, first serial, is late)."""
-        of = scope_projects.c
-        query = select(projects.c.normalized, of.depth, of.is_beyond, of.first_serial, of.is_late)
-        query = query.join(scope_projects, of.project_id == projects.c.id).where(of.scope_id == self.scope(name).id)
+        rows = scope_projects.c
+        query = select(projects.c.normalized, rows.depth, rows.is_beyond, rows.first_serial, rows.is_late)
+        query = query.join(scope_projects, rows.project_id == projects.c.id).where(rows.scope_id == self.scope(name).id)
         with self.catalog.read() as connection:
             return {project: tuple(found) for project, *found in connection.execute(query)}  # type: ignore[misc]
 
@@ -149,10 +149,10 @@ class ScopedFollower(Follower):
 
     def queued(self, workload: str) -> set[str]:
         """Return the projects that a workload has yet to visit."""
-        of = visit_queue.c
-        query = select(projects.c.normalized).join(visit_queue, of.project_id == projects.c.id)
+        rows = visit_queue.c
+        query = select(projects.c.normalized).join(visit_queue, rows.project_id == projects.c.id)
         with self.catalog.read() as connection:
-            return set(connection.scalars(query.where(of.workload == workload, of.state == "todo")))
+            return set(connection.scalars(query.where(rows.workload == workload, rows.state == "todo")))
 
     def names(self, serial: int | None = None) -> set[str]:
         """Return the names of the live files."""

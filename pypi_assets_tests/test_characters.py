@@ -43,7 +43,7 @@ def test_tables_match_their_digests(name):
     assert hashlib.sha256(getattr(characters, name).encode()).hexdigest() == DIGESTS[name]
 
 
-@pytest.mark.skipif(unicodedata.unidata_version != UNICODE_VERSION, reason="needs the Unicode of the tables")
+@pytest.mark.skipif(unicodedata.unidata_version != UNICODE_VERSION, reason="requires the Unicode version of the tables")
 def test_tables_match_interpreter_with_same_unicode_version():
     assert [char for char in ALL if is_printable(char) != char.isprintable()] == []
     assert [char for char in ALL if is_identifier(char) != char.isidentifier()] == []

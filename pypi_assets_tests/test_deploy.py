@@ -553,10 +553,10 @@ def test_make_secrets_writes_a_complete_environment_file(tmp_path: Path, subtest
             DEPLOY / "env.example", {"PYPI_ASSETS_CONTACT": contact}
         )
         assert dotenv_values(folder / ".env")["PYPI_ASSETS_CONTACT"] == contact
-        with subtests.test("nothing that exists is changed", contact=contact):
+        with subtests.test("existing files are unchanged", contact=contact):
             assert make_secrets(folder, "other@example.org").returncode == 0
             assert (folder / ".env").read_text() == written
-        with subtests.test("an empty contact is filled in, and all else is kept", contact=contact):
+        with subtests.test("an empty contact is filled in, and other lines are kept", contact=contact):
             (folder / ".env").write_text("PYPI_ASSETS_PROJECTS=demo\nPYPI_ASSETS_CONTACT=\n")
             assert make_secrets(folder, contact).returncode == 0
             found = read_environment(folder / ".env")

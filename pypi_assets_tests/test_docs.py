@@ -75,7 +75,7 @@ def test_tests_named_by_the_rules_exist():
         path, tests = "", 0
         for file, test in re.findall(r"`([\w/]+\.py)?(?:::)?(test_\w+)?`", rule):
             path = file or path
-            assert path, f"no file is named before {test}"
+            assert path, f"no file precedes {test}"
             found = files_that_end_in(f"pypi_assets_tests/{path}")
             assert len(found) == 1, path
             assert not test or test in defined_in(found), f"{path}::{test}"

@@ -32,20 +32,20 @@ LATER = 4 * AGE
 NOISE = 40
 """Tolerated difference in steps of the same statement, because rows lie on different pages of the database."""
 
-_NO_CHECKPOINT = "a small project has no checkpoint, and is folded from its first event"
+_NO_CHECKPOINT = "a small project has no checkpoint and is folded from its first event"
 GROWING = {
     r"SELECT events\.project_id, events\.name": _NO_CHECKPOINT,
     r"SELECT sightings\.": _NO_CHECKPOINT,
-    r"WITH RECURSIVE chain": _NO_CHECKPOINT + "; of others a chain is at most 16 long",
+    r"WITH RECURSIVE chain": _NO_CHECKPOINT + "; chains of other projects have at most 16 rows",
     r"SELECT distributions\.id, distributions\.project_id, distributions\.filename": _NO_CHECKPOINT
-    + "; of others with a new file",
+    + "; other projects only with a new file",
     r"SELECT (live|yanked)_intervals\.distribution_id": _NO_CHECKPOINT,
-    r"SELECT changes\.id, changes\.distribution_id": _NO_CHECKPOINT + "; of others with what a visit touches",
+    r"SELECT changes\.id, changes\.distribution_id": _NO_CHECKPOINT + "; other projects only for changed files",
 }
 """Statements that may take more steps on an older catalog, with the reason."""
 
 
-_OF_SCOPES = "what a project requires, and since when, counts since its scope was created or pruned"
+_OF_SCOPES = "requirements of a project are stored since its scope was created or pruned"
 GROWING_SCOPES = GROWING | {
     r"SELECT distributions\.id, distributions\.project_id, distributions\.kind": _OF_SCOPES,
     r"SELECT scope_edges\.": _OF_SCOPES,

@@ -36,8 +36,8 @@ IN_TABLES = {
 }
 """The methods called on patterns that are in tables."""
 MADE_LATER = {
-    "characters.py": "of constant tables",
-    "distributions/path_patterns.py": "of shell patterns: test_globs.py and test_path_patterns.py",
+    "characters.py": "patterns of constant tables",
+    "distributions/path_patterns.py": "shell patterns: test_globs.py and test_path_patterns.py",
     "distributions/metadata.py": "plain_requirement(), whose patterns have names",
 }
 """Modules that compile patterns in functions, with the reason."""
@@ -145,6 +145,6 @@ def test_patterns_are_compiled_at_module_level() -> None:
             if not isinstance(node.func.value, ast.Name) or node.func.value.id != "re":
                 continue
             place = f"{path}:{node.lineno}: re.{node.func.attr}"
-            assert node.func.attr in {"compile", "escape"}, f"{place}: compile it at the top of the module"
+            assert node.func.attr in {"compile", "escape"}, f"{place}: compile it at module level"
             is_later = node.func.attr == "compile" and id(node) in in_functions
-            assert not is_later or path in MADE_LATER, f"{place} in a function is pumped by no test"
+            assert not is_later or path in MADE_LATER, f"{place} in a function is not covered by the test"

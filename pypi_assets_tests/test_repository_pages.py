@@ -85,7 +85,7 @@ def test_hooks_run_existing_programs() -> None:
         assert all((ROOT / one).exists() for one in arguments if one.endswith(".py"))
 
 
-@pytest.mark.skipif(importlib.util.find_spec("proselint") is None, reason="proselint is installed by pre-commit alone")
+@pytest.mark.skipif(importlib.util.find_spec("proselint") is None, reason="proselint is installed only by pre-commit")
 def test_prose_check_names_the_line_and_fails(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("It is read.\n\nThe text is no name.\n")

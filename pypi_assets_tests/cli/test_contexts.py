@@ -51,7 +51,7 @@ def test_crawler_reports_progress_and_messages_on_the_terminal(
     assert [stage.partition(":")[0] for stage in stages] == ["listing", "visits", "reads"]
 
 
-@pytest.mark.skipif(not kernel.IS_LINUX, reason="only Linux has it")
+@pytest.mark.skipif(not kernel.IS_LINUX, reason="requires Linux")
 def test_process_is_undumpable_only_while_a_command_reads(index: ServedIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[bool] = []
     monkeypatch.setattr(kernel, "set_undumpable", lambda: done.append(True))

@@ -154,7 +154,7 @@ def misbehaving(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader_pool, "READER_PROGRAM", "pypi_assets_tests.distributions.misbehaving_reader")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the layers are Linux's")
+@pytest.mark.skipif(sys.platform != "linux", reason="the containment layers require Linux")
 @pytest.mark.usefixtures("misbehaving")
 def test_file_that_takes_over_its_reader_is_contained(
     commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -22,7 +22,7 @@ def file_system(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder)]
     if os.geteuid() or subprocess.run(mount, check=False, capture_output=True).returncode:
-        pytest.skip("no file system can be mounted here")
+        pytest.skip("cannot mount a file system here")
     try:
         yield
     finally:
@@ -64,7 +64,7 @@ def test_error_names_the_folder_and_its_setting(
     """With a remote storage, LevelDBs are built below the home, otherwise within the storage."""
     folder = {"home": commands.home, "storage": tmp_path / "shared", "leveldbs": commands.home / "leveldbs"}[part]
     if (part == "storage" and remote) or (part == "leveldbs" and not remote):
-        pytest.skip("there is no such folder")
+        pytest.skip("this folder does not exist with this storage")
     setting = "PYPI_ASSETS_STORAGE_URL" if part == "storage" else "PYPI_ASSETS_HOME"
     with file_system(folder):
         url = f"s3://{BUCKET}/shared" if remote else (tmp_path / "shared").as_uri()

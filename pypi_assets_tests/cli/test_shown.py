@@ -128,17 +128,17 @@ RUNS: dict[str, list[list[str]]] = {
 
 Commands that write come before those that read, and before those that delete.
 """
-LEFT_OUT = {
-    "admin settings": "lists what does not depend on an index",
+SKIPPED = {
+    "admin settings": "lists settings, which do not depend on an index",
     "init": "writes a file of settings from its own options",
-    "devindex": "serves an index of one's own, for development",
+    "devindex": "serves a development index",
     "serve": "answers over HTTP: the tests of service/",
-    "mcp": "answers a client of the protocol: test_mcp_server.py",
+    "mcp": "answers clients of MCP: test_mcp_server.py",
     "export": "prints data in the formats of other tools",
-    "follow": "goes on until it is stopped: the tests of following/",
-    "up": "starts processes that go on until they are stopped: the tests of stack/ and deploy/test_up.py",
-    "mirror": "copies what another instance has published: the tests of mirror/",
-    "lookup collisions": "needs a lock: the tests of export/",
+    "follow": "runs until it is stopped: the tests of following/",
+    "up": "starts processes that run until they are stopped: the tests of stack/ and deploy/test_up.py",
+    "mirror": "copies the files of another instance: the tests of mirror/",
+    "lookup collisions": "requires a lock file: the tests of export/",
 }
 WITH_THE_INDEX = ["crawl full", "crawl incremental", "failures retry", "admin audit", "status", "admin metrics"]
 """Commands that send requests and print the results."""
@@ -165,11 +165,11 @@ def hostile(commands: Commands, index: ServedIndex, tmp_path: Path) -> HostileAn
 
 def test_every_command_is_run_or_skipped() -> None:
     names = {" ".join(path) for path, _ in every_command()}
-    assert names == set(RUNS) | {name for name in names if is_left_out(name)}
+    assert names == set(RUNS) | {name for name in names if is_skipped(name)}
 
 
-def is_left_out(name: str) -> bool:
-    return name in LEFT_OUT or name.partition(" ")[0] in LEFT_OUT
+def is_skipped(name: str) -> bool:
+    return name in SKIPPED or name.partition(" ")[0] in SKIPPED
 
 
 @pytest.mark.nightly
@@ -190,8 +190,8 @@ def test_names_from_an_index_are_inert_in_the_output(
                 documents = result.stdout.splitlines() if name in A_LINE_EACH else [result.stdout]
                 texts.update(text for document in documents for text in texts_of(json.loads(document)))
     assert found == {}
-    assert shown > 60, "the texts of the index are shown"
-    assert {STORED, XML_TEXT, FILENAME} <= texts, "JSON has the exact texts"
+    assert shown > 60, "the texts of the index are not in the output"
+    assert {STORED, XML_TEXT, FILENAME} <= texts, "JSON lacks the exact texts"
 
 
 def results(commands: Commands, names: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Result, str]]:
@@ -245,7 +245,7 @@ def test_metrics_of_hostile_index_are_parsed_by_prometheus(
 def test_hostile_arguments_are_inert_in_errors(commands: Commands, text: str) -> None:
     """A name can come from a pipe, and a file can have any name. There is no catalog, so each command ends early."""
     for path, command in every_command():
-        if is_left_out(" ".join(path)):
+        if is_skipped(" ".join(path)):
             continue
         for arguments in (
             [*path, text],

@@ -294,7 +294,7 @@ class Deployment:
                 if probe.connect_ex((address or LOOPBACK, int(port))) == 0:
                     return
             pause.wait(0.2)
-        raise AssertionError(f"{name} does not answer\n{self.last_logs()}")
+        raise AssertionError(f"{name} does not accept connections\n{self.last_logs()}")
 
 
 def free_ports(count: int) -> list[int]:

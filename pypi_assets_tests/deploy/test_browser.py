@@ -27,7 +27,7 @@ from pypi_assets_tests.served_index import served_index
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="there is no chromium, or no chromedriver"),
+    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="chromium or chromedriver is not installed"),
 ]
 LIVE_ELEMENTS = """
 return [...document.querySelectorAll('[src], [srcset], [poster], [background], a[href], link[href], form[action]')]
@@ -171,4 +171,4 @@ def test_dagster_pages_send_no_request_to_other_hosts(dagster: ServedDagster) ->
                 (screens / f"{number:03}.txt").write_text(f"{page}\n{text}")
     assert browser.elsewhere == []
     assert live == []
-    assert shown >= 2, "the texts of the index are shown"
+    assert shown >= 2, "the texts of the index are not on the page"

@@ -18,7 +18,7 @@ from pypi_assets_tests.service.published import Client
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="there is no chromium, or no chromedriver"),
+    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="chromium or chromedriver is not installed"),
 ]
 VIOLATIONS = """
 const done = arguments[0];

@@ -100,7 +100,7 @@ class Site:
         until(self.deployment, lambda: job in runs(self.deployment, "STARTED"))
         received = self.troubles.received
         until(self.deployment, lambda: self.troubles.received > received)
-        assert job in runs(self.deployment, "STARTED"), "the index was too quick for this machine"
+        assert job in runs(self.deployment, "STARTED"), "the run ended before the fault"
 
     def failures(self) -> dict[str, str]:
         """Return the failed runs, with the error that the UI shows for each."""

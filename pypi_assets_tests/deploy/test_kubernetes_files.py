@@ -24,7 +24,7 @@ def has_kubectl() -> bool:
     return int(version["clientVersion"]["minor"].rstrip("+")) >= FIRST_WITH_COMPONENTS
 
 
-needs_kubectl = pytest.mark.skipif(not has_kubectl(), reason="there is no kubectl of 1.21 or newer: make kubectl")
+needs_kubectl = pytest.mark.skipif(not has_kubectl(), reason="kubectl 1.21 or newer is not installed: make kubectl")
 
 
 def built(folder: Path) -> list[dict[str, Any]]:

@@ -115,7 +115,7 @@ def test_alerts_for_a_failed_run_and_a_full_disk(tmp_path: Path, monkeypatch: py
             [failed] = prometheus.raised()["PypiAssetsRunsFail"]
             assert float(failed["value"]) == 1
             if not has_disk:
-                pytest.skip("no file system can be mounted, so no disk is filled")
+                pytest.skip("cannot mount a file system to fill")
             assert "PypiAssetsDiskFull" not in prometheus.raised()
             filling = fill_disk(tmp_path / "home")
             until(lambda: "PypiAssetsDiskFull" in prometheus.raised())

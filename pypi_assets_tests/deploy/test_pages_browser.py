@@ -17,7 +17,7 @@ from pypi_assets_tests.service.solvable_days import write_days
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="there is no chromium, or no chromedriver"),
+    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="chromium or chromedriver is not installed"),
 ]
 PAGES = (
     *("/", "/search/?q=demo", "/search/?q=never-was", "/import/yaml/", "/project/demo/", "/project/gone/", "/nowhere"),

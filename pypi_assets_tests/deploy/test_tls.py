@@ -126,7 +126,7 @@ def database(certificates: Certificates, tmp_path: Path) -> Iterator[str]:
         shutil.rmtree(folder)
 
 
-@pytest.mark.skipif(not SERVERS or sys.platform != "linux", reason="there is no PostgreSQL of the system's packages")
+@pytest.mark.skipif(not SERVERS or sys.platform != "linux", reason="PostgreSQL is not installed from system packages")
 def test_database_is_verified_by_its_ca_file(certificates: Certificates, database: str) -> None:
     url = f"{database}?sslmode=verify-full&sslrootcert={certificates.ca}"
     open_catalog(url).close()

@@ -92,7 +92,7 @@ class Up:
         begun, pause = time.monotonic(), threading.Event()
         while not condition():
             if time.monotonic() - begun > within_s:
-                raise AssertionError(f"not after {within_s} s\n{self.run('up', '--status').stdout}\n{self.logs()}")
+                raise AssertionError(f"not met after {within_s} s\n{self.run('up', '--status').stdout}\n{self.logs()}")
             pause.wait(0.5)
         return time.monotonic() - begun
 

@@ -30,7 +30,7 @@ def until(deployment: Deployment, look: Callable[[], T | None]) -> T:
     deadline = time.monotonic() + STEP_WITHIN_S
     while not (found := look()):
         if time.monotonic() > deadline:
-            pytest.fail(f"not there after {STEP_WITHIN_S} s\n{deployment.last_logs()}")
+            pytest.fail(f"not found after {STEP_WITHIN_S} s\n{deployment.last_logs()}")
         pause.wait(1)
     return found
 

@@ -303,7 +303,7 @@ def test_listed_differences_are_needed(
 ) -> None:
     for place in difference.places:
         recorded, _, answer = answers[place]
-        assert answer != recorded, f"{place} is answered as recorded now: take it off the list"
+        assert answer != recorded, f"{place} now matches the recording: remove it from the list"
 
 
 def test_docs_list_the_differences() -> None:

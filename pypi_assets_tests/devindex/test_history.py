@@ -94,7 +94,7 @@ def test_other_history_reads_only_new_operations(demo: History, tmp_path: Path) 
     state = reader.state()
     assert reader.state() is state
     demo.yank("demo", "1.0")
-    assert reader.state() is state, "it went on from where it was"
+    assert reader.state() is state, "the history was read from scratch"
     assert actions(reader) == actions(demo)
 
 
@@ -146,7 +146,7 @@ def test_torn_last_line_is_ignored_and_removed_by_the_next_writer(demo: History)
     for kept in range(1, len(line)):
         path.write_bytes(whole + line[:kept])
         assert actions(History(demo.folder)) == actions(demo)[:5]
-        assert path.read_bytes() == whole + line[:kept], "a reader changes nothing"
+        assert path.read_bytes() == whole + line[:kept], "a reader has changed the file"
     assert History(demo.folder).quarantine("demo") == 6
     assert actions(History(demo.folder))[5:] == [("Demo", None, "project quarantined")]
     assert path.read_bytes().startswith(whole)

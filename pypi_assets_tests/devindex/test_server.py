@@ -135,4 +135,4 @@ def test_port_in_use_is_an_error(served_history: History) -> None:
         pytest.raises(OSError, match="in use"),
         running(served_history.folder, taken.getsockname()[1]),
     ):
-        pytest.fail("it cannot run")
+        pytest.fail("a second server must not start")
