@@ -52,7 +52,7 @@ def write(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Write:
     return write
 
 
-def test_without_file_there_is_no_other_index(write: Write) -> None:
+def test_index_without_a_file_is_the_only_one(write: Write) -> None:
     assert (read_variables().index, read_all_indexes(), load_settings().index) == (None, None, None)
     with (
         selected_index("company"),

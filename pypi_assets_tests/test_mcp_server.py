@@ -161,7 +161,7 @@ def test_http_server_answers_like_the_service(published: Published, client: Clie
             assert rejected.status_code in {403, 421}, foreign
 
 
-def test_each_question_with_a_route_is_a_read_only_tool(published: Published) -> None:
+def test_questions_with_a_route_are_read_only_tools(published: Published) -> None:
     async def run(service: Service) -> types.ListToolsResult:
         async with McpClient(tool_server(service)) as tools:
             return await tools.list_tools()

@@ -64,7 +64,7 @@ def test_failed_service_is_reported_and_others_receive_the_notice() -> None:
     assert len(received) == 1
 
 
-def test_without_urls_nothing_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notice_without_urls_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "apprise", None)
     assert send_notice([], "title", "text") == []
     (problem,) = send_notice(["json://127.0.0.1"], "title", "text")

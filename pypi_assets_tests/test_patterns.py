@@ -99,7 +99,7 @@ def uses() -> list[tuple[str, re.Pattern[Any], str]]:
 USES = uses()
 
 
-def test_the_patterns_are_found() -> None:
+def test_patterns_are_found() -> None:
     assert len({pattern for _, pattern, _ in USES}) > 70
     assert {"index.pages._SHA256", "distributions.script_text._TOKEN", "distributions.backends.cmake_text._TOKEN"} <= {
         place for place, _, _ in USES

@@ -123,7 +123,7 @@ def test_deliver_follows_until_stopped(commands: Commands, journal: ServedIndex,
     assert files(receiver) == ["2.0"]
 
 
-def test_error_without_webhooks_or_journal_names_what_is_missing(
+def test_error_without_webhooks_or_journal_names_the_missing_one(
     commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
 ):
     index.wheel("demo", "1.0")
