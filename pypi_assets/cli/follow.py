@@ -5,9 +5,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +17,10 @@ from pypi_assets.cli.options import command
 from pypi_assets.logs import are_json
 from pypi_assets.terminal import print_json_line
 from pypi_assets.times import utc_text
+
+if TYPE_CHECKING:
+    from pypi_assets.crawl.crawler import Crawler
+    from pypi_assets.index.protocol import Observation
 
 _log = logging.getLogger(__name__)
 
@@ -50,15 +55,29 @@ def follow_command(once: bool, begin: bool, now: bool) -> None:
     pace = FollowerPace(settings.follow_interval_s, settings.follow_leveldb_interval_s)
     builds = Builds(settings.leveldbs_dir, settings.leveldb_write_buffer_bytes, settings.leveldb_memory_bytes)
     if once or begin:
-        with opened_crawler(creates=True) as crawler:
+        rounds: list[Observation] = []
+        with opened_crawler(creates=True, observed=rounds.append) as crawler:
             if once or not is_begun(crawler.catalog):
                 concurrency = settings.dump_concurrency
                 follow_once(crawler, builds, print_step, declared, everything=now, dump_concurrency=concurrency)
+            if once and crawler.index.is_observed:
+                _print_polls(crawler, rounds, settings.poll_confirm_s)
     if once:
         return
     with opened_crawler() as crawler, stop_by_signals() as stopping:
         if not follow(crawler, builds, pace, print_step, stopping, declared):
             os._exit(0)  # safe at any moment; a normal exit would wait for the threads
+
+
+def _print_polls(crawler: "Crawler", rounds: Sequence["Observation"], confirm_after_s: float) -> None:
+    """Print how many projects were polled, and when the next one is due: its changes are not seen before that."""
+    from pypi_assets.catalog.reports.catalog_status import observed_state
+
+    with crawler.catalog.read() as connection:
+        state = observed_state(connection, crawler.catalog.clock(), confirm_after_s)
+    polled = sum(one.looked_at for one in rounds)
+    counts = {"polled": polled, "projects": state.projects, "unconfirmed": state.unconfirmed}
+    print_step({"step": "poll", **counts, "next_due_at": utc_text(state.next_due_at)})
 
 
 def print_step(step: Mapping[str, object]) -> None:

@@ -75,7 +75,11 @@ def _describe_state(status: "Status") -> str:
     remarks = [f"{' and '.join(counts)} failed: `pypi-assets failures list`"] if counts else []
     if status.lag.serials or status.answers.serials:
         remarks.append("the lag is recent: `pypi-assets follow --once` ends it now")
-    return f"nothing to do yet ({'; '.join(remarks)})" if remarks else "all is well"
+    if remarks:
+        return f"nothing to do yet ({'; '.join(remarks)})"
+    if status.catalog.followed.observed_serial is None:
+        return "all is well"
+    return "all is well as of the last polls: `pypi-assets follow --once --now` polls all projects now"
 
 
 def _print_as_json(status: "Status") -> None:

@@ -5,13 +5,16 @@ import os
 import signal
 import socket
 import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from pypi_assets.cli.follow import stop_by_signals
-from pypi_assets_tests.cli.commands import PROCESS, Commands
+from pypi_assets_tests.cli.commands import PROCESS, Commands, commands_in
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
+from pypi_assets_tests.served_pages import served_pages
 
 
 def test_follow_requires_a_catalog(commands: Commands):
@@ -73,3 +76,24 @@ def test_port_in_use_is_named(commands: Commands):
 def test_serve_accepts_port_and_workers(commands: Commands):
     assert "--port" in commands.refused("serve", "--port", "70000", exit_code=2)
     assert "--workers" in commands.refused("serve", "--workers", "0", exit_code=2)
+
+
+def test_follow_once_prints_polls_of_an_index_without_serials(
+    commands: Commands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    def last_step(*options: str) -> dict[str, object]:
+        step: dict[str, object] = json.loads(commands.done("follow", "--once", *options).stdout.splitlines()[-1])
+        return step
+
+    with served_pages(tmp_path / "pages") as pages:
+        for project in ("alpha", "beta"):
+            pages.wheel(project, "1.0")
+        monkeypatch.setenv("PYPI_ASSETS_INDEX_URL", pages.url)
+        first, again = last_step(), last_step()
+        assert (first["step"], again["step"]) == ("poll", "poll")
+        assert (again["polled"], again["projects"], again["unconfirmed"]) == (0, 2, 0)
+        assert datetime.fromisoformat(str(again["next_due_at"])) > datetime.now(UTC)
+        assert "follow --once --now" in commands_in(commands.done("status").stdout)
+        pages.wheel("beta", "2.0")
+        assert last_step("--now")["polled"] == 2
+    assert {row["version"] for row in commands.json("lookup", "project", "beta")} == {"2.0", "1.0"}
