@@ -20,7 +20,7 @@ class Dataset:
     - `columns` are the dump columns that `change` reads. A dump that lacks one of them cannot be applied.
     - `format` must be raised whenever the records change. Versions in another format are rebuilt.
     - `description` is one sentence for people.
-    - `reader` is the dotted name of the module that reads the dataset and defines `READER` and `COMMANDS` (see
+    - `reader` is the dotted name of the module that reads the dataset and defines `READER` (see
       `pypi_assets.lookup.reader`).
     - `tallied` are two letters, such as `r` and `t`. For each second part X of the keys `r X ...`, the record `t X` has
       the number of these keys. Builds maintain these records, and `change` neither returns nor reads them. The second
