@@ -30,7 +30,7 @@ import orjson
 
 from benchmarks.corpora.download import FOLDER
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_facts import DumpFile, DumpKind
+from pypi_assets.catalog.publications.dump_columns import DumpFile, DumpKind
 from pypi_assets.distributions.reader import read_path
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets.dumps.dump_format import Row, write_rows

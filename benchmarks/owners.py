@@ -24,7 +24,7 @@ from pathlib import Path
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from benchmarks.owners_index import Truth, all_rows, generate, namesakes, read_truths
-from pypi_assets.catalog.publications.dump_facts import COLUMNS
+from pypi_assets.catalog.publications.dump_columns import COLUMNS
 from pypi_assets.distributions.reader import read_path
 from pypi_assets.dumps.dump_format import Row
 from pypi_assets.leveldbs.build.builder import Builder

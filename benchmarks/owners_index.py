@@ -28,7 +28,7 @@ from random import Random
 
 from packaging.utils import canonicalize_name
 
-from pypi_assets.catalog.publications.dump_facts import COLUMNS
+from pypi_assets.catalog.publications.dump_columns import COLUMNS
 from pypi_assets.dumps.dump_format import Row
 
 CORPORA = Path(__file__).parent / "corpora"

@@ -32,7 +32,7 @@ from benchmarks.size_rows import YEAR_S, CatalogRows
 from pypi_assets.catalog import pruning
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.derived.visits import recompute_stored
-from pypi_assets.catalog.publications.dump_facts import COLUMNS, DumpKind
+from pypi_assets.catalog.publications.dump_columns import COLUMNS, DumpKind
 from pypi_assets.catalog.publications.dump_registry import DumpState
 from pypi_assets.catalog.tables import dump_files, dumps, leveldb_builds, leveldb_versions, metadata, sightings
 from pypi_assets.leveldbs.datasets.registry import DATASETS

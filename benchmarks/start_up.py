@@ -22,7 +22,7 @@ from statistics import median
 from benchmarks.lookups import publish
 from pypi_assets.leveldbs.format.leveldb_binding import require_binding
 from pypi_assets.lookup import ModulesReader, open_latest
-from pypi_assets.setting_variables import ENV_PREFIX
+from pypi_assets.setting_sources import ENV_PREFIX
 from pypi_assets.storage.store import open_storage
 
 BASELINE = ("-c", f"import click, {require_binding().__name__}, orjson")

@@ -35,7 +35,7 @@ from pypi_assets.index.transport import Retries, Timeouts
 from pypi_assets.index.urls import addresses_of, redact, with_credentials_of
 from pypi_assets.progress import Progress
 from pypi_assets.scopes.plan import ScopePlan
-from pypi_assets.setting_variables import read_all_indexes, read_variables
+from pypi_assets.setting_sources import read_all_indexes, read_variables
 from pypi_assets.settings import AUTO_HOSTS, Settings, is_loopback
 from pypi_assets.storage.root_owner import NEW, RootOwner, claimed_on_write, require_claimable
 from pypi_assets.storage.store import Storage, open_storage

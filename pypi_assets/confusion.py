@@ -28,7 +28,7 @@ from pypi_assets.components import existing_catalog_from
 from pypi_assets.distributions.requirements import parsed_version
 from pypi_assets.errors import SettingsError
 from pypi_assets.indexes import IndexTable
-from pypi_assets.setting_variables import read_all_indexes, selected_index
+from pypi_assets.setting_sources import read_all_indexes, selected_index
 from pypi_assets.settings import load_settings
 
 SAME, ALIKE = "same", "alike"

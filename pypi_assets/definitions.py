@@ -36,7 +36,7 @@ from pypi_assets.defs.solvability_days import build_solvability, first_day
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.index.protocol import PackageIndex
 from pypi_assets.logs import set_up_logs
-from pypi_assets.setting_variables import read_all_indexes, read_variables, selected_index
+from pypi_assets.setting_sources import read_all_indexes, read_variables, selected_index
 from pypi_assets.settings import Settings, SettingsError, load_settings
 from pypi_assets.storage.store import Storage
 from pypi_assets.workspace import ATTRIBUTE_PREFIX, name_in_dagster

@@ -1,6 +1,6 @@
 """Read indexes.toml: the followed indexes, in order, with the settings of each. The values are not checked here.
 
-`setting_variables.py` merges an index's settings over the environment's, and `settings.py` checks the values. The file
+`setting_sources.py` merges an index's settings over the environment's, and `settings.py` checks the values. The file
 must not contain secrets: a value can name an environment variable, and credentials can be in netrc or the keyring.
 """
 

@@ -18,7 +18,7 @@ from typing import TextIO
 
 from pypi_assets.errors import SettingsError
 from pypi_assets.sanitize import make_logs_inert
-from pypi_assets.setting_variables import read_variables
+from pypi_assets.setting_sources import read_variables
 
 JSON = "json"
 OURS = "pypi_assets"

@@ -25,7 +25,7 @@ from pypi_assets.index.addresses import is_loopback as is_loopback
 from pypi_assets.index.kind_names import AUTO, WITH_CHANGELOG_NEXT_TO_IT, require_kind
 from pypi_assets.index.urls import base_of
 from pypi_assets.indexes import INDEXES_ACCEPTS
-from pypi_assets.setting_variables import (
+from pypi_assets.setting_sources import (
     DEFAULT_HOME,
     ENV_FILE,
     ENV_FILE_ACCEPTS,
@@ -35,7 +35,7 @@ from pypi_assets.setting_variables import (
     checked_storage_url,
     read_variables,
 )
-from pypi_assets.setting_variables import ENV_PREFIX as ENV_PREFIX
+from pypi_assets.setting_sources import ENV_PREFIX as ENV_PREFIX
 
 AUTO_HOSTS = "auto"
 CATALOG_URL_FILE = "catalog_url"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pypi_assets.catalog.database import Catalog, NoCatalogError, open_catalog
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE
-from pypi_assets.catalog.publications.dump_facts import DumpKind
+from pypi_assets.catalog.publications.dump_columns import DumpKind
 from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reports.catalog_status import CatalogStatus, Followed, catalog_status
 from pypi_assets.catalog.scopes.scope_status import ScopeStatus
@@ -26,7 +26,7 @@ from pypi_assets.index.models import ChangelogEvent
 from pypi_assets.index.urls import shown_host
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.build_need import Need
-from pypi_assets.setting_variables import read_variables
+from pypi_assets.setting_sources import read_variables
 from pypi_assets.settings import Settings, SettingsError
 from pypi_assets.storage.root_owner import MIRROR
 from pypi_assets.storage.store import Storage, StorageError

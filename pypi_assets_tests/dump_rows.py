@@ -7,7 +7,7 @@ from operator import itemgetter
 from hypothesis import strategies as st
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_facts import COLUMNS, DumpKind
+from pypi_assets.catalog.publications.dump_columns import COLUMNS, DumpKind
 from pypi_assets.dumps.dump_format import Row, write_rows
 from pypi_assets.dumps.dump_manifest import DumpManifest, file_path, shard_of, write_manifest
 from pypi_assets.dumps.dump_writer import put_file

@@ -7,7 +7,7 @@ from functools import partial
 from sqlalchemy import select, update
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.dump_facts import COLUMNS
+from pypi_assets.catalog.publications.dump_columns import COLUMNS
 from pypi_assets.catalog.tables import dump_files, dumps
 from pypi_assets.dumps.dump_format import Row, write_rows
 from pypi_assets.dumps.dump_manifest import file_path, read_manifest, write_manifest

@@ -11,7 +11,7 @@ import pytest
 
 from pypi_assets.catalog.tables import metadata
 from pypi_assets.cli import cli
-from pypi_assets.setting_variables import FILE_SUFFIX
+from pypi_assets.setting_sources import FILE_SUFFIX
 from pypi_assets.settings import ENV_PREFIX, Settings
 
 ROOT = Path(__file__).parent.parent

@@ -8,7 +8,7 @@ import pytest
 
 from pypi_assets.errors import SettingsError
 from pypi_assets.indexes import read_indexes
-from pypi_assets.setting_variables import (
+from pypi_assets.setting_sources import (
     load_locations,
     read_all_indexes,
     read_variables,

@@ -5,7 +5,7 @@ from pathlib import Path
 import yaml
 
 from pypi_assets.indexes import read_indexes
-from pypi_assets.setting_variables import setting_names
+from pypi_assets.setting_sources import setting_names
 from pypi_assets.workspace import CodeLocation, code_location, name_in_dagster, workspace_yaml
 
 ROOT = Path(__file__).parent.parent

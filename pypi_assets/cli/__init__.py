@@ -183,7 +183,7 @@ class _Commands(click.Group):
 
     def _invoke_for_all(self, ctx: click.Context) -> None:
         """Run a command once for each index, and print the answers as one. A failure does not stop the next indexes."""
-        from pypi_assets.setting_variables import read_all_indexes
+        from pypi_assets.setting_sources import read_all_indexes
 
         arguments: list[str] = ctx.meta[_ARGUMENTS]
         words = [word for word in arguments if not word.startswith("-")][:2]
@@ -224,7 +224,7 @@ class _IndexName(click.types.StringParamType):
         param: click.Parameter,  # noqa: ARG002
         incomplete: str,
     ) -> list[CompletionItem]:
-        from pypi_assets.setting_variables import read_all_indexes
+        from pypi_assets.setting_sources import read_all_indexes
 
         try:
             indexes = read_all_indexes()
@@ -299,7 +299,7 @@ def cli(context: click.Context, index: str | None) -> None:
     Settings come from environment variables (PYPI_ASSETS_...) and from the file .env. Exit codes: 0 success, 1 failure,
     2 wrong usage or settings. An empty answer is a success.
     """
-    from pypi_assets.setting_variables import read_variables, selected_index  # not needed for help and completion
+    from pypi_assets.setting_sources import read_variables, selected_index  # not needed for help and completion
 
     if index is not None:
         context.with_resource(selected_index(index))

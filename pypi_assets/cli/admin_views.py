@@ -133,7 +133,7 @@ def where_command(project: str, output: Output) -> None:
     from packaging.utils import canonicalize_name
 
     from pypi_assets.catalog.observed.projects import project_part_key, project_shard
-    from pypi_assets.catalog.publications.dump_facts import MOST_SHARDS, DumpKind
+    from pypi_assets.catalog.publications.dump_columns import MOST_SHARDS, DumpKind
     from pypi_assets.components import storage_from
     from pypi_assets.dumps.dump_manifest import file_path, read_manifest, shard_key, shard_of
     from pypi_assets.dumps.full_dump import newest_dump
@@ -160,7 +160,7 @@ def indexes_command(workspace: bool, output: Output) -> None:
 
     It checks the settings of every index, and reports errors. It sends no request.
     """
-    from pypi_assets.setting_variables import read_all_indexes, read_variables
+    from pypi_assets.setting_sources import read_all_indexes, read_variables
     from pypi_assets.workspace import workspace_yaml
 
     indexes = read_all_indexes()
@@ -182,7 +182,7 @@ def _index_row(table: "IndexTable | None") -> dict[str, Any]:
     from sqlalchemy.engine import make_url
 
     from pypi_assets.index.urls import redact
-    from pypi_assets.setting_variables import selected_index
+    from pypi_assets.setting_sources import selected_index
     from pypi_assets.settings import load_settings
 
     with selected_index(table.name if table else None):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pypi_assets import terminal
-from pypi_assets.catalog.publications.dump_facts import FULL_DUMP_SHARDS, MOST_SHARDS
+from pypi_assets.catalog.publications.dump_columns import FULL_DUMP_SHARDS, MOST_SHARDS
 from pypi_assets.cli.contexts import existing_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.progress import Progress
@@ -66,7 +66,7 @@ def dump_redo_command(shards: str | None, concurrency: int | None, as_json: bool
 
 
 def _dump_full(wanted: str | None, concurrency: int | None, as_json: bool, *, from_scratch: bool = False) -> None:
-    from pypi_assets.catalog.publications.dump_facts import DumpKind
+    from pypi_assets.catalog.publications.dump_columns import DumpKind
     from pypi_assets.components import storage_from
     from pypi_assets.dumps.full_dump import full_dump, newest_dump
     from pypi_assets.settings import load_settings

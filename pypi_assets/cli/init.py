@@ -1,6 +1,6 @@
 """The command `init`, which writes the first settings into `.env`: the index, the projects to follow, and a contact.
 
-`setting_variables.py` reads the file.
+`setting_sources.py` reads the file.
 """
 
 import os
@@ -15,7 +15,7 @@ import click
 
 from pypi_assets.cli.options import command
 from pypi_assets.errors import SettingsError
-from pypi_assets.setting_variables import ENV_FILE, ENV_PREFIX
+from pypi_assets.setting_sources import ENV_FILE, ENV_PREFIX
 from pypi_assets.terminal import counted, plain, print_message
 
 _PYPI = "PyPI"

@@ -226,7 +226,7 @@ def opened_versions(refresh_every_s: float | None = None) -> Iterator[Asking]:
     """Open the newest LevelDB versions. Each dataset is opened when a question needs it."""
     from pypi_assets.lookup.published_sets import NeededDatasets, PublishedSets
     from pypi_assets.questions.published_snapshot import PublishedSnapshot
-    from pypi_assets.setting_variables import load_locations
+    from pypi_assets.setting_sources import load_locations
     from pypi_assets.storage.store import open_storage
 
     locations = load_locations()

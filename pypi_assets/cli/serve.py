@@ -24,7 +24,7 @@ def serve_command(host: str, port: int, workers: int, *, allow_quarantined: bool
     earlier serials.
     """
     from pypi_assets.service.server import serve
-    from pypi_assets.setting_variables import ENV_PREFIX, read_variables
+    from pypi_assets.setting_sources import ENV_PREFIX, read_variables
     from pypi_assets.settings import load_settings
 
     if allow_quarantined:

@@ -76,7 +76,7 @@ def up_command(
     crawl. Processes that end are restarted. Run `pypi-assets init` first. `--status`, `--logs` and `--stop` are for
     use in another terminal.
     """
-    from pypi_assets.setting_variables import ENV_PREFIX
+    from pypi_assets.setting_sources import ENV_PREFIX
     from pypi_assets.settings import load_settings
     from pypi_assets.stack.layout import Layout
     from pypi_assets.stack.programs import Ports
@@ -106,7 +106,7 @@ def up_command(
 
 def _require_contacts() -> None:
     """Raise SettingsError if an index has wrong settings, with which its follower would fail again and again."""
-    from pypi_assets.setting_variables import read_all_indexes, selected_index
+    from pypi_assets.setting_sources import read_all_indexes, selected_index
     from pypi_assets.settings import load_settings
 
     indexes = read_all_indexes()
@@ -151,7 +151,7 @@ def _run(layout: "Layout", ports: "Ports | None", make_plan: Callable[[], "Stack
 
 def _variables() -> dict[str, str]:
     """Return settings of all programs: sensors are on unless a setting says otherwise, and the index is selected."""
-    from pypi_assets.setting_variables import ENV_PREFIX, read_variables
+    from pypi_assets.setting_sources import ENV_PREFIX, read_variables
 
     found, variables = read_variables(), {}
     if "sensors_on" not in found.texts:
@@ -165,7 +165,7 @@ def _plan(
     settings: "Settings", layout: "Layout", database: str | None, ports: "Ports", options: dict[str, Any]
 ) -> "StackPlan":
     """Return the plan of the stack. `options` are the arguments of `StackPlan` from the command line."""
-    from pypi_assets.setting_variables import ENV_PREFIX, read_all_indexes
+    from pypi_assets.setting_sources import ENV_PREFIX, read_all_indexes
     from pypi_assets.stack.postgres import prepared_server
     from pypi_assets.stack.programs import COLORED, JSON, StackPlan
     from pypi_assets.workspace import CodeLocation, code_location
@@ -283,7 +283,7 @@ def _write_unit() -> None:
         f"  systemctl --user enable --now {UNIT}\n"
         f"  loginctl enable-linger          # so that it runs without a login"
     )
-    from pypi_assets.setting_variables import ENV_PREFIX
+    from pypi_assets.setting_sources import ENV_PREFIX
 
     variables = sorted(name for name in os.environ if name.startswith((ENV_PREFIX, "AWS_")))
     if variables:

@@ -188,7 +188,7 @@ def _home(settings: Any, cache_dir: Path | None) -> AnswerSource:
 
 def _storage(url: str, cache_dir: Path | None) -> AnswerSource:
     from pypi_assets.client.local_sources import PublishedSource
-    from pypi_assets.setting_variables import STORAGE_URL_ACCEPTS, checked_storage_url
+    from pypi_assets.setting_sources import STORAGE_URL_ACCEPTS, checked_storage_url
     from pypi_assets.storage.store import open_storage
 
     try:

@@ -6,7 +6,7 @@ Checks of freshness and failures, which also run on a schedule, are in `health.p
 import dagster as dg
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.dump_facts import DumpKind
+from pypi_assets.catalog.publications.dump_columns import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump
 from pypi_assets.catalog.reports.catalog_status import ledger_faults
 from pypi_assets.catalog.reports.live_files import count_live

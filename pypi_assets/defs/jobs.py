@@ -29,7 +29,7 @@ from pypi_assets.defs.policy import (
     scope_names,
     with_tag,
 )
-from pypi_assets.setting_variables import read_all_indexes, selected_index
+from pypi_assets.setting_sources import read_all_indexes, selected_index
 from pypi_assets.settings import load_settings
 from pypi_assets.workspace import name_in_dagster
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import dagster as dg
 
 from pypi_assets.catalog.observed.projects import PROJECT_SHARDS, SHARDS_IN_A_PART, project_part_key
-from pypi_assets.catalog.publications.dump_facts import MOST_SHARDS
+from pypi_assets.catalog.publications.dump_columns import MOST_SHARDS
 from pypi_assets.dumps.dump_manifest import shard_key
 
 RETRIES = dg.RetryPolicy(max_retries=2, delay=10, backoff=dg.Backoff.EXPONENTIAL)

@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from pypi_assets.catalog.coordination.leases import lease, renewing
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.dump_facts import all_leaves
+from pypi_assets.catalog.publications.dump_columns import all_leaves
 from pypi_assets.catalog.publications.dump_registry import (
     Dump,
     DumpDroppedError,

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_facts import DumpKind, all_leaves
+from pypi_assets.catalog.publications.dump_columns import DumpKind, all_leaves
 from pypi_assets.catalog.publications.dump_registry import Dump, DumpState, committed_dumps
 
 

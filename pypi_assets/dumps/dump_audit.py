@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.dump_facts import DumpKind
+from pypi_assets.catalog.publications.dump_columns import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump, count_changed
 from pypi_assets.catalog.reports.live_files import count_live
 from pypi_assets.dumps.dump_manifest import read_manifest

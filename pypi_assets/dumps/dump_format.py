@@ -10,7 +10,7 @@ import msgspec
 import orjson
 from isal import igzip, igzip_lib
 
-from pypi_assets.catalog.publications.dump_facts import COLUMNS, TOMBSTONE_COLUMNS
+from pypi_assets.catalog.publications.dump_columns import COLUMNS, TOMBSTONE_COLUMNS
 from pypi_assets.catalog.reads.stored_json import to_utf8_json
 from pypi_assets.errors import ExpectedError
 

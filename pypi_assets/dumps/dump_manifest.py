@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
-from pypi_assets.catalog.publications.dump_facts import COLUMNS, DumpFile, DumpKind, Leaves
+from pypi_assets.catalog.publications.dump_columns import COLUMNS, DumpFile, DumpKind, Leaves
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.storage.store import ObjectNotFoundError, Storage
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 import orjson
 
-from pypi_assets.catalog.publications.dump_facts import DumpFile
+from pypi_assets.catalog.publications.dump_columns import DumpFile
 from pypi_assets.dumps.dump_format import DumpDamagedError, HashingReader, Row, read_rows
 from pypi_assets.dumps.dump_manifest import file_path, read_manifest
 from pypi_assets.storage.store import ObjectNotFoundError, Storage

@@ -16,7 +16,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import RangeState, recent_ranges
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.followed import count_answered
-from pypi_assets.catalog.publications.dump_facts import DumpFile, DumpKind
+from pypi_assets.catalog.publications.dump_columns import DumpFile, DumpKind
 from pypi_assets.catalog.publications.dump_registry import (
     Dump,
     DumpDroppedError,

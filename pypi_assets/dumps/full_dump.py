@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 from sqlalchemy.exc import DBAPIError
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.dump_facts import DumpFile, DumpKind
+from pypi_assets.catalog.publications.dump_columns import DumpFile, DumpKind
 from pypi_assets.catalog.publications.dump_registry import (
     Dump,
     DumpError,

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from pypi_assets.catalog.coordination.leases import Deadlines
 from pypi_assets.catalog.database import Catalog, CatalogError
-from pypi_assets.catalog.publications.dump_facts import DumpKind
+from pypi_assets.catalog.publications.dump_columns import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump, DumpState, drop_unused_dumps, files_of_dumps
 from pypi_assets.dumps.cover import cover, covered_since
 from pypi_assets.dumps.dump_manifest import DUMPS, MANIFEST_NAME, dump_path, manifest_path, read_manifest

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.dump_facts import FULL_DUMP_SHARDS, MOST_SHARDS
+from pypi_assets.catalog.publications.dump_columns import FULL_DUMP_SHARDS, MOST_SHARDS
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental

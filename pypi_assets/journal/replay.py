@@ -25,7 +25,7 @@ from pypi_assets.catalog.derived.replayed_records import (
     has_rows,
 )
 from pypi_assets.catalog.derived.stored_files import SHOWN_FACTS
-from pypi_assets.catalog.publications.dump_facts import DumpKind
+from pypi_assets.catalog.publications.dump_columns import DumpKind
 from pypi_assets.catalog.publications.dump_rows import CONTENT
 from pypi_assets.catalog.publications.journal_deliveries import find_consumer, put_consumer
 from pypi_assets.catalog.reports.journal_format import GAP, JournalStream, Record

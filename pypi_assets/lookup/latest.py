@@ -18,7 +18,7 @@ from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.private_copy import copy_published, private_folder, private_parent
 from pypi_assets.lookup.reader import AnyReader, Closing, DatasetReader, OpenVersion
-from pypi_assets.setting_variables import load_locations
+from pypi_assets.setting_sources import load_locations
 from pypi_assets.storage.store import Storage, open_storage
 
 CACHE_BYTES = 256 * 1024**2

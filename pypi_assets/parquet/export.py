@@ -18,7 +18,7 @@ import orjson
 from pypi_assets.catalog.coordination.leases import lease, renewing
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.allocated_names import allocate_export
-from pypi_assets.catalog.publications.dump_facts import DumpFile
+from pypi_assets.catalog.publications.dump_columns import DumpFile
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_format import Row
 from pypi_assets.dumps.dump_manifest import DumpManifest, read_manifest, shard_of

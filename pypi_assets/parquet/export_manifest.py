@@ -8,7 +8,7 @@ from itertools import pairwise
 import orjson
 
 from pypi_assets.catalog.coordination.leases import Deadlines
-from pypi_assets.catalog.publications.dump_facts import COLUMNS, DumpFile
+from pypi_assets.catalog.publications.dump_columns import COLUMNS, DumpFile
 from pypi_assets.dumps.dump_manifest import (
     COLUMNS_FORMAT,
     MANIFEST_NAME,

@@ -97,8 +97,8 @@ def resolution(
 
 def _parsed(texts: Sequence[str], name: str, ends: float) -> "tuple[Wanted, ...]":
     """Parse requirements. Thousands of them can take seconds."""
-    from pypi_assets.resolve.provider import ResolutionLimitError
     from pypi_assets.resolve.questions import ResolveError, parse_wanted
+    from pypi_assets.resolve.solver_data import ResolutionLimitError
 
     found = []
     for text in texts:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pypi_assets.resolve.provider import UnknownRequirementsError
 from pypi_assets.resolve.questions import ResolutionQuestion
 from pypi_assets.resolve.releases import ReleaseIndex, past_index
 from pypi_assets.resolve.resolving import MOST_SECONDS, MOST_STEPS, UnsolvableError, resolve
+from pypi_assets.resolve.solver_data import UnknownRequirementsError
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog

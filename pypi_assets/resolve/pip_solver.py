@@ -13,8 +13,8 @@ from resolvelib.resolvers import Resolution
 from resolvelib.structs import RequirementInformation, State
 
 from pypi_assets.resolve.proofs import NoInstallerSolutionError, Proof
-from pypi_assets.resolve.provider import ResolutionLimitError, SolverProvider, Watch
 from pypi_assets.resolve.questions import Wanted
+from pypi_assets.resolve.solver_data import ResolutionLimitError, SolverProvider, Watch
 from pypi_assets.resolve.version_sets import Notes, VersionSet
 
 _CONFLICTS = 5

@@ -7,11 +7,11 @@ from itertools import groupby
 from typing import cast
 
 from pypi_assets.resolve.candidates import Candidates
-from pypi_assets.resolve.provider import SolverProvider
 from pypi_assets.resolve.pubgrub import Incompatibility
 from pypi_assets.resolve.pubgrub_solver import ROOT, Constrained, Package
 from pypi_assets.resolve.questions import Wanted
 from pypi_assets.resolve.releases import ReleaseIndex
+from pypi_assets.resolve.solver_data import SolverProvider
 
 _Fact = Incompatibility[Package]
 _MOST_RUNS = 4

@@ -16,9 +16,9 @@ from packaging.markers import Marker
 from packaging.utils import canonicalize_name
 
 from pypi_assets.resolve.candidates import TOO_NEW
-from pypi_assets.resolve.provider import ResolutionLimitError, SolverProvider, Watch
 from pypi_assets.resolve.pubgrub import ROOT_BITS, Incompatibility, PartialSolution
 from pypi_assets.resolve.questions import ReleaseRequirements, Wanted
+from pypi_assets.resolve.solver_data import ResolutionLimitError, SolverProvider, Watch
 from pypi_assets.resolve.version_sets import Notes, VersionSet
 
 _CONFLICTS = 5

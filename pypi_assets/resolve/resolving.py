@@ -9,17 +9,17 @@ from pypi_assets.locks.lock_content import shown
 from pypi_assets.resolve.candidates import Candidate
 from pypi_assets.resolve.pip_solver import solve_as_pip
 from pypi_assets.resolve.proofs import NoInstallerSolutionError, Proof, prove, prove_alone
-from pypi_assets.resolve.provider import (
+from pypi_assets.resolve.pubgrub import NoSolutionError
+from pypi_assets.resolve.pubgrub_solver import solve_as_uv, solve_by_facts
+from pypi_assets.resolve.questions import ResolutionQuestion, ResolveError, Semantics, Unknown, Wanted, parse_wanted
+from pypi_assets.resolve.releases import ReleaseIndex, past_index
+from pypi_assets.resolve.solver_data import (
     ResolutionLimitError,
     SolverProvider,
     UnknownRequirementsError,
     Watch,
     WrongSolutionError,
 )
-from pypi_assets.resolve.pubgrub import NoSolutionError
-from pypi_assets.resolve.pubgrub_solver import solve_as_uv, solve_by_facts
-from pypi_assets.resolve.questions import ResolutionQuestion, ResolveError, Semantics, Unknown, Wanted, parse_wanted
-from pypi_assets.resolve.releases import ReleaseIndex, past_index
 from pypi_assets.resolve.version_sets import VersionSet
 
 __all__ = [

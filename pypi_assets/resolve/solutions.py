@@ -13,10 +13,10 @@ from packaging.version import Version
 
 from pypi_assets.lookup.exposure import Undecided
 from pypi_assets.lookup.release_impact import Verdict
-from pypi_assets.resolve.provider import ResolutionLimitError
 from pypi_assets.resolve.questions import ResolutionQuestion, ResolveError, parse_wanted
 from pypi_assets.resolve.releases import ReleaseIndex
 from pypi_assets.resolve.resolving import UnsolvableError, resolve
+from pypi_assets.resolve.solver_data import ResolutionLimitError
 
 MOST_STEPS, MOST_SECONDS = 50_000, 10.0
 _NOT_DECIDED = (ResolutionLimitError, ResolveError)

@@ -24,10 +24,10 @@ from pypi_assets.errors import ExpectedError
 from pypi_assets.locks.environments import named_environment
 from pypi_assets.resolve import blame
 from pypi_assets.resolve.blame import CatalogHistory
-from pypi_assets.resolve.provider import UnknownRequirementsError
 from pypi_assets.resolve.questions import ResolutionQuestion, ResolveError, parse_wanted
 from pypi_assets.resolve.releases import ReleaseIndex, past_index
 from pypi_assets.resolve.resolving import ResolutionLimitError, UnsolvableError, resolve
+from pypi_assets.resolve.solver_data import UnknownRequirementsError
 from pypi_assets.storage.store import ObjectNotFoundError, Storage, StoredObject
 from pypi_assets.storage.sweeping import is_older, sweep_objects
 

@@ -19,8 +19,8 @@ from pypi_assets.distributions.path_patterns import matches_glob
 from pypi_assets.distributions.pyproject import parse_toml
 from pypi_assets.errors import ExpectedError
 from pypi_assets.scopes import LEAST_NICE, MOST_NICE
+from pypi_assets.scopes.closure import Spans, difference, intersection, union
 from pypi_assets.scopes.root_files import read_bytes
-from pypi_assets.scopes.spans import Spans, difference, intersection, union
 
 Kind = Literal["wheel", "sdist", "egg"]
 _RULE = re.compile(r"rule\[(\d+)\](?:\.(\w+).*)?")

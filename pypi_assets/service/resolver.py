@@ -24,8 +24,8 @@ from pypi_assets.lookup.published_sets import OpenSet, PublishedSets
 from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
 from pypi_assets.questions.snapshot import Snapshot
-from pypi_assets.resolve.provider import ResolutionLimitError
 from pypi_assets.resolve.releases import ReleaseIndex
+from pypi_assets.resolve.solver_data import ResolutionLimitError
 from pypi_assets.service.client_limits import Places
 from pypi_assets.service.problems import ProblemError, problem_of, unavailable
 from pypi_assets.settings import Settings

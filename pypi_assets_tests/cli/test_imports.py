@@ -27,7 +27,7 @@ PARTS_OF_LOOKUP = {
     "lookup",
     "progress",
     "questions",
-    "setting_variables",
+    "setting_sources",
     "short_texts",
     "storage",
     "terminal",

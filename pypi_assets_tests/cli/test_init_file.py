@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pypi_assets.cli.init import LOGIN_FILE, FirstSettings, check_setting, write_env_file, write_first_settings
 from pypi_assets.errors import SettingsError
-from pypi_assets.setting_variables import read_variables
+from pypi_assets.setting_sources import read_variables
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.environment import clear_settings
 

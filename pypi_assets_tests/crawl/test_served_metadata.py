@@ -24,10 +24,10 @@ from pypi_assets.distributions.served_metadata import SERVED_METADATA, metadata_
 from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.extracts.reprocess import reprocess
-from pypi_assets.resolve.provider import UnknownRequirementsError
 from pypi_assets.resolve.questions import ResolutionQuestion, Semantics, parse_wanted
 from pypi_assets.resolve.releases import ReleaseIndex, past_index
 from pypi_assets.resolve.resolving import UnsolvableError, resolve
+from pypi_assets.resolve.solver_data import UnknownRequirementsError
 from pypi_assets_tests.file_faults import is_sidecar
 from pypi_assets_tests.installers import resolve_by_pip, resolve_by_uv
 from pypi_assets_tests.resolve.made_index import LINUX

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pypi_assets.catalog.publications.dump_facts import DumpKind
+from pypi_assets.catalog.publications.dump_columns import DumpKind
 from pypi_assets.catalog.publications.dump_registry import committed_dumps
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.dumps.dump_writer import write_missing_ranges

@@ -11,7 +11,7 @@ from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.definitions import _of_index, build_defs
 from pypi_assets.defs.naming import Naming
 from pypi_assets.defs.resources import Resources, build_resources
-from pypi_assets.setting_variables import selected_index
+from pypi_assets.setting_sources import selected_index
 from pypi_assets.settings import Settings, load_settings
 from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.named import unnamed

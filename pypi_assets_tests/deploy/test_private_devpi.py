@@ -9,7 +9,7 @@ import pytest
 
 from pypi_assets.definitions import build_defs
 from pypi_assets.defs.naming import Naming
-from pypi_assets.setting_variables import selected_index
+from pypi_assets.setting_sources import selected_index
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.builders import make_wheel
 from pypi_assets_tests.cli.commands import Commands

@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.dump_facts import COLUMNS
+from pypi_assets.catalog.publications.dump_columns import COLUMNS
 from pypi_assets.catalog.publications.dump_registry import committed_dumps
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental

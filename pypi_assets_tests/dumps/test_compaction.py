@@ -12,7 +12,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_facts import COLUMNS, DumpFile, DumpKind, Leaves, all_leaves
+from pypi_assets.catalog.publications.dump_columns import COLUMNS, DumpFile, DumpKind, Leaves, all_leaves
 from pypi_assets.catalog.publications.dump_registry import (
     Dump,
     DumpDroppedError,

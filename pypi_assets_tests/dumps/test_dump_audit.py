@@ -1,6 +1,6 @@
 """Dumps are compared with the counts of the catalog."""
 
-from pypi_assets.catalog.publications.dump_facts import DumpKind
+from pypi_assets.catalog.publications.dump_columns import DumpKind
 from pypi_assets.dumps.dump_audit import audit_dump
 from pypi_assets.dumps.dump_writer import write_missing_ranges
 from pypi_assets.dumps.full_dump import dump_each_shard, newest_dump

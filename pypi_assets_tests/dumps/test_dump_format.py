@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_facts import COLUMNS, COLUMNS_VERSION, DumpFile, DumpKind
+from pypi_assets.catalog.publications.dump_columns import COLUMNS, COLUMNS_VERSION, DumpFile, DumpKind
 from pypi_assets.dumps.dump_format import DumpDamagedError, Row, RowError, read_rows, write_rows
 from pypi_assets.dumps.dump_manifest import DumpManifest, manifest_path, read_manifest, shard_of
 from pypi_assets.dumps.full_dump import full_dump

@@ -6,7 +6,7 @@ import hashlib
 import orjson
 import pytest
 
-from pypi_assets.catalog.publications.dump_facts import DumpFile
+from pypi_assets.catalog.publications.dump_columns import DumpFile
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import file_path, manifest_path, read_manifest
 from pypi_assets.dumps.dump_reader import READ_BYTES, first_rows, iter_dump

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_facts import COLUMNS, DumpKind
+from pypi_assets.catalog.publications.dump_columns import COLUMNS, DumpKind
 from pypi_assets.catalog.publications.dump_registry import (
     DumpError,
     DumpState,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pypi_assets.journal
-from pypi_assets.catalog.publications.dump_facts import COLUMNS
+from pypi_assets.catalog.publications.dump_columns import COLUMNS
 from pypi_assets.catalog.publications.dump_rows import CONTENT, EARLIEST_CONTENT
 
 SCHEMA = Path(pypi_assets.journal.__file__).parent / "record.schema.json"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-from pypi_assets.catalog.publications.dump_facts import COLUMNS
+from pypi_assets.catalog.publications.dump_columns import COLUMNS
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_manifest import manifest_path as dump_manifest_path
 from pypi_assets.dumps.dump_manifest import read_manifest

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pypi_assets.resolve.blame import OutcomeHistory, ResolutionOutcome, all_changes, blame
-from pypi_assets.resolve.provider import ResolutionLimitError
 from pypi_assets.resolve.questions import Semantics
+from pypi_assets.resolve.solver_data import ResolutionLimitError
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.naming import mentions, naming
 from pypi_assets_tests.resolve.made_index import MadeIndex, question

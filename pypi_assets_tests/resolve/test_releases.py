@@ -12,10 +12,10 @@ from pypi_assets.catalog.reports.moments import InexactSerialError
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.resolve.blame import CatalogHistory, OutcomeHistory, all_changes, blame
 from pypi_assets.resolve.candidates import Row
-from pypi_assets.resolve.provider import SolverProvider
 from pypi_assets.resolve.questions import ReleaseRequirements, Wanted
 from pypi_assets.resolve.releases import ReleaseIndex, past_index
 from pypi_assets.resolve.resolving import resolve
+from pypi_assets.resolve.solver_data import SolverProvider
 from pypi_assets_tests.lookup.conftest import publisher  # noqa: F401 - a fixture
 from pypi_assets_tests.lookup.publisher import Publisher
 from pypi_assets_tests.naming import mentions, naming

@@ -10,7 +10,6 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.epochs import note_change
 from pypi_assets.catalog.reports.moments import InexactSerialError
 from pypi_assets.resolve import solvability
-from pypi_assets.resolve.provider import UnknownRequirementsError
 from pypi_assets.resolve.questions import ResolutionQuestion, parse_wanted
 from pypi_assets.resolve.releases import past_index
 from pypi_assets.resolve.resolving import ResolutionLimitError, UnsolvableError, resolve
@@ -30,6 +29,7 @@ from pypi_assets.resolve.solvability import (
     solve_day,
     stored_days,
 )
+from pypi_assets.resolve.solver_data import UnknownRequirementsError
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.kills import run_and_kill
 from pypi_assets_tests.naming import mentions, naming

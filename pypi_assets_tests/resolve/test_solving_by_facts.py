@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from pypi_assets.resolve.provider import ResolutionLimitError, SolverProvider, Watch
 from pypi_assets.resolve.pubgrub import NoSolutionError
 from pypi_assets.resolve.pubgrub_solver import solve_by_facts
+from pypi_assets.resolve.solver_data import ResolutionLimitError, SolverProvider, Watch
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.resolve.made_index import MadeIndex, Release, question
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypi_assets.scopes.spans import EVER, OPEN_END, Reached, Spans, closure, shortest_path, union
+from pypi_assets.scopes.closure import EVER, OPEN_END, Reached, Spans, closure, shortest_path, union
 
 NODES = "abcdef"
 LAST = 8

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import InvalidVersion, Version
 
+from pypi_assets.scopes.closure import EVER, OPEN_END, union
 from pypi_assets.scopes.ruleset import RequirementRules, ScopeFile, selected_spans
-from pypi_assets.scopes.spans import EVER, OPEN_END, union
 
 LAST = 12
 SPANS = st.lists(st.tuples(st.integers(0, LAST), st.integers(0, LAST)), max_size=3).map(union)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypi_assets.scopes.spans import EVER, OPEN_END, Spans, difference, intersection, union
+from pypi_assets.scopes.closure import EVER, OPEN_END, Spans, difference, intersection, union
 
 LAST = 30
 SPANS = st.lists(st.tuples(st.integers(0, LAST), st.integers(0, LAST))).map(union)

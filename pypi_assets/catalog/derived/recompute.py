@@ -48,8 +48,8 @@ from pypi_assets.catalog.tables import (
 )
 from pypi_assets.catalog.work.read_queue import queue_reads
 from pypi_assets.index.models import ProjectPage
+from pypi_assets.scopes.closure import Spans, span
 from pypi_assets.scopes.ruleset import RuledFile, ScopeFile
-from pypi_assets.scopes.spans import Spans, span
 
 UNEXPLAINED_CHANGES = "unexplained changes"
 """The name of the count of unexplained changes."""

@@ -25,7 +25,7 @@ from pypi_assets.catalog.ledger.range_ledger import (
     sealed_end,
 )
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_facts import (
+from pypi_assets.catalog.publications.dump_columns import (
     COLUMNS,
     FULL_DUMP_SHARDS,
     DumpFile,

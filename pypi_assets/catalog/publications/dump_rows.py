@@ -16,7 +16,7 @@ from sqlalchemy import BindParameter, ColumnElement, Connection, FromClause, Sel
 from pypi_assets.catalog.database import Catalog, at_a_time, bare_rows, read_by_index, sent_values, storable
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.observed.projects import QUARANTINED
-from pypi_assets.catalog.publications.dump_facts import COLUMNS, FIRST_EXTRACTOR, READ_COLUMNS
+from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_EXTRACTOR, READ_COLUMNS
 from pypi_assets.catalog.reads.past_generations import contents_at, counts_later, has_past_generations, rejected_then
 from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reads.stored_contents import (

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, insert, select, update
 from pypi_assets.catalog.database import Catalog, upsert
 from pypi_assets.catalog.ledger.range_ledger import lock_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_facts import DumpFile, DumpKind, Leaves
+from pypi_assets.catalog.publications.dump_columns import DumpFile, DumpKind, Leaves
 from pypi_assets.catalog.publications.dump_registry import DumpState
 from pypi_assets.catalog.tables import catalog_state, dump_files, dumps
 

@@ -37,7 +37,7 @@ from pypi_assets.catalog.tables import (
 from pypi_assets.catalog.work.read_queue import queue_reads
 from pypi_assets.catalog.work.visit_queue import LEAST_NICE, MOST_NICE, queue_visits
 from pypi_assets.index.actions import NO_FILE_CHANGE
-from pypi_assets.scopes.spans import OPEN_END, Reached, Spans, closure, intersection, union
+from pypi_assets.scopes.closure import OPEN_END, Reached, Spans, closure, intersection, union
 
 _MARKS_AT_ONCE = 5_000
 _MEMBERSHIP = ("depth", "is_beyond", "first_serial", "entered_serial", "is_late", "entered_at")

@@ -24,8 +24,8 @@ from pypi_assets.catalog.tables import (
 )
 from pypi_assets.distributions.metadata import normalized_extra
 from pypi_assets.distributions.requirement_names import CONDITIONS, parse_requirement
+from pypi_assets.scopes.closure import OPEN_END, Span, Spans, intersection, span, union
 from pypi_assets.scopes.ruleset import RequirementRules, ScopeFile, selected_spans
-from pypi_assets.scopes.spans import OPEN_END, Span, Spans, intersection, span, union
 
 Edges = dict[str, Spans]
 """The requirements of a project: the serials at which it requires another, by that project's normalized name."""

@@ -26,8 +26,8 @@ from pypi_assets.catalog.tables import (
 )
 from pypi_assets.catalog.work.finished_workloads import queue_done
 from pypi_assets.catalog.work.read_queue import queue_reads, remove_reads
+from pypi_assets.scopes.closure import OPEN_END, Spans, intersection
 from pypi_assets.scopes.ruleset import RuledFile, ScopeFile, selected_spans
-from pypi_assets.scopes.spans import OPEN_END, Spans, intersection
 
 _NOW: Spans = ((OPEN_END - 1, OPEN_END),)
 

@@ -25,7 +25,7 @@ from pypi_assets.catalog.tables import (
 )
 from pypi_assets.catalog.work.read_queue import count_pending_reads
 from pypi_assets.catalog.work.visit_queue import TaskState, WorkloadProgress, scope_workload, workload_progress
-from pypi_assets.scopes.spans import OPEN_END, shortest_path
+from pypi_assets.scopes.closure import OPEN_END, shortest_path
 from pypi_assets.scopes.states import ScopeState
 
 

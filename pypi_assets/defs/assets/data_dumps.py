@@ -9,7 +9,7 @@ import dagster as dg
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_facts import COLUMNS, COLUMNS_VERSION, DumpFile
+from pypi_assets.catalog.publications.dump_columns import COLUMNS, COLUMNS_VERSION, DumpFile
 from pypi_assets.catalog.reports.range_states import count_causes, first_changes
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.factories import asset

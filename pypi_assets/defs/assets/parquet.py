@@ -4,7 +4,7 @@ import time
 
 import dagster as dg
 
-from pypi_assets.catalog.publications.dump_facts import COLUMNS_VERSION
+from pypi_assets.catalog.publications.dump_columns import COLUMNS_VERSION
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.factories import asset
 from pypi_assets.defs.reporting import count_log

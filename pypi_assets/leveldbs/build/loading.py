@@ -18,7 +18,7 @@ from typing import BinaryIO, Self, TypeVar, cast
 
 import msgspec
 
-from pypi_assets.catalog.publications.dump_facts import DumpFile
+from pypi_assets.catalog.publications.dump_columns import DumpFile
 from pypi_assets.dumps.dump_manifest import DumpManifest
 from pypi_assets.leveldbs.build.builder import Loaded, Tallies
 from pypi_assets.leveldbs.build.reduce_process import (

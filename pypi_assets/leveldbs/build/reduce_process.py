@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from pypi_assets.catalog.publications.dump_facts import DumpFile
+from pypi_assets.catalog.publications.dump_columns import DumpFile
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import file_path
 from pypi_assets.dumps.dump_reader import iter_rows

@@ -7,7 +7,7 @@ from typing import Any, TypedDict, cast
 import msgspec
 import orjson
 
-from pypi_assets.catalog.publications.dump_facts import COLUMNS, TOMBSTONE_COLUMNS
+from pypi_assets.catalog.publications.dump_columns import COLUMNS, TOMBSTONE_COLUMNS
 from pypi_assets.dumps.dump_format import Row
 
 _KEPT_LISTS = 64

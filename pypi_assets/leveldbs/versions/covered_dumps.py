@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_facts import NO_LEAVES, Leaves, all_leaves
+from pypi_assets.catalog.publications.dump_columns import NO_LEAVES, Leaves, all_leaves
 from pypi_assets.catalog.publications.dump_registry import Dump
 
 _RANGES = re.compile(r"([0-9]+-[0-9]+):([0-9]+):([0-9a-f]{64})")

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from pypi_assets.catalog.coordination.leases import Lease, lease, renewing
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.allocated_names import Build, allocate_version, begin_build, mark_published
-from pypi_assets.catalog.publications.dump_facts import DumpKind
+from pypi_assets.catalog.publications.dump_columns import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump, committed_dumps
 from pypi_assets.dumps.cover import Cover, cover_of
 from pypi_assets.dumps.dump_manifest import DumpManifest, file_path, read_manifest

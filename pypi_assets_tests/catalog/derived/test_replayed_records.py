@@ -20,7 +20,7 @@ from pypi_assets.catalog.derived.replayed_records import (
 from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, inexact_spans, read_state, sealed_end
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_facts import COLUMNS, FIRST_EXTRACTOR
+from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_EXTRACTOR
 from pypi_assets.catalog.publications.dump_rows import CONTENT, content_rows
 from pypi_assets.catalog.reports.catalog_status import count_differences
 from pypi_assets.catalog.tables import changes, distribution_data, distributions, events, live_intervals

@@ -19,7 +19,7 @@ from pypi_assets.catalog.publications.allocated_names import (
     allocate_version,
     require_version,
 )
-from pypi_assets.catalog.publications.dump_facts import NO_LEAVES, DumpFile, DumpKind, Leaves, all_leaves
+from pypi_assets.catalog.publications.dump_columns import NO_LEAVES, DumpFile, DumpKind, Leaves, all_leaves
 from pypi_assets.catalog.publications.dump_registry import (
     DumpError,
     DumpState,

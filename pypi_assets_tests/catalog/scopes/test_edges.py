@@ -5,7 +5,7 @@ import pytest
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.projects import project_ids
 from pypi_assets.catalog.scopes.edges import load_edges, required_with
-from pypi_assets.scopes.spans import OPEN_END
+from pypi_assets.scopes.closure import OPEN_END
 from pypi_assets_tests.scoped_index import SDIST, ScopedFollower, scoped
 
 

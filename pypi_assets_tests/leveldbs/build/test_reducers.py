@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypi_assets.catalog.publications.dump_facts import DumpFile
+from pypi_assets.catalog.publications.dump_columns import DumpFile
 from pypi_assets.dumps.dump_format import DumpDamagedError, Row, as_dumped
 from pypi_assets.dumps.dump_manifest import DumpManifest, file_path
 from pypi_assets.leveldbs.build.loading import REDUCER_PROGRAM, Reducers

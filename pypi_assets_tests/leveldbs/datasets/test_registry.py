@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.catalog.publications.dump_facts import COLUMNS
+from pypi_assets.catalog.publications.dump_columns import COLUMNS
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import DATASETS, require_dataset
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError

@@ -9,7 +9,7 @@ import pytest
 
 from pypi_assets.catalog.coordination.leases import LeaseTakenError, lease
 from pypi_assets.catalog.publications.allocated_names import UnknownVersionError, allocate_version
-from pypi_assets.catalog.publications.dump_facts import Leaves
+from pypi_assets.catalog.publications.dump_columns import Leaves
 from pypi_assets.catalog.publications.dump_registry import committed_dumps
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import file_path

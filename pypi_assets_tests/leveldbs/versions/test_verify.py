@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
-from pypi_assets.catalog.publications.dump_facts import DumpKind, Leaves
+from pypi_assets.catalog.publications.dump_columns import DumpKind, Leaves
 from pypi_assets.catalog.publications.dump_registry import Dump, DumpState
 from pypi_assets.dumps.cover import Cover, cover
 from pypi_assets.dumps.dump_format import DumpDamagedError

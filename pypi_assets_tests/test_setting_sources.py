@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pypi_assets.errors import SettingsError
-from pypi_assets.setting_variables import (
+from pypi_assets.setting_sources import (
     ENV_PREFIX,
     Locations,
     describe_unknown,
@@ -38,7 +38,7 @@ def test_setting_names_match_the_settings() -> None:
 
 
 def test_setting_names_without_source_text_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pypi_assets.setting_variables.find_spec", lambda _: None)
+    monkeypatch.setattr("pypi_assets.setting_sources.find_spec", lambda _: None)
     assert setting_names.__wrapped__() == set(Settings.model_fields)
 
 
@@ -175,7 +175,7 @@ def test_settings_have_the_values_of_the_variables(
 
 def test_neither_pydantic_nor_dotenv_is_imported_without_a_file() -> None:
     program = (
-        "import sys; from pypi_assets.setting_variables import read_variables; read_variables();"
+        "import sys; from pypi_assets.setting_sources import read_variables; read_variables();"
         "assert not {'pydantic', 'dotenv', 'dagster', 'sqlalchemy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
