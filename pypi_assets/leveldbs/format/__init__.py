@@ -1,0 +1,1 @@
+"""The format of LevelDB files: how records are encoded, opened and ordered."""
