@@ -19,8 +19,8 @@ from pypi_assets.components import catalog_from, storage_from
 from pypi_assets.definitions import build_defs
 from pypi_assets.dumps.dump_manifest import read_manifest
 from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.leveldb_manifest import file_sha256
 from pypi_assets.lookup import CommandsReader, DepgraphReader, HashesReader, ModulesReader, open_latest
-from pypi_assets.lookup.hashes_reader import hash_of_file
 from pypi_assets.settings import load_settings
 from pypi_assets.storage.store import Storage
 
@@ -96,7 +96,7 @@ class Pipeline:
     def owners(self, file: Path) -> str:
         """Return the projects and versions with a live file that has the bytes of `file`, as text."""
         with open_latest(HashesReader, self._storage) as reader:
-            answers = reader.file(hash_of_file(file)).results
+            answers = reader.file(file_sha256(file)).results
         return "; ".join(f"{answer['project']} {answer['version']}" for answer in answers)
 
     def requirements(self, project: str) -> str:
