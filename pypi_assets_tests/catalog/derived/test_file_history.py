@@ -521,6 +521,21 @@ def test_add_event_after_an_early_page_changes_the_past():
     assert after is not None
 
 
+def test_event_with_earlier_time_extends_what_the_first_page_can_show():
+    """Events are in order of serial, and their times can be out of order: the fold then begins from scratch."""
+    seen = page(50, {SDIST: False, WHEEL: False}, seen_at=1_000.0)
+    late = event(51, f"add py3 file {WHEEL}", at=9_000)
+    first = fold([late], [seen], known_since=50, events_through=51, version_of=version_of)
+    assert first is not None
+    assert live(first.histories[WHEEL]) == [(50, None)]
+    early = event(52, "add Owner someone", at=1_200)
+    later = {"known_since": 50, "events_through": 52, "version_of": version_of}
+    assert fold([early], [], checkpoint=first.checkpoint, **later) is None
+    whole = fold([late, early], [seen], **later)
+    assert whole is not None
+    assert live(whole.histories[WHEEL]) == [(51, None)]
+
+
 def test_file_removed_by_event_was_live_before():
     """A page at the event's serial no longer shows the file, and neither does a page newer than its own serial."""
     removed = event(55, f"remove file {WHEEL}")
