@@ -28,6 +28,7 @@ from pypi_assets.defs.maintenance_jobs import prune_runs
 from pypi_assets.following.follower import GRACE_S
 from pypi_assets.journal.webhooks import SETTING
 from pypi_assets.service import health_routes, server
+from pypi_assets.service.problems import TITLES
 from pypi_assets.settings import ENV_PREFIX, Settings, load_settings
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.dagster_instance.instances import anything
@@ -661,3 +662,9 @@ def test_kubernetes_pods_have_no_token_read_only_root_and_limited_network():
     assert {"10.0.0.0/8", "169.254.0.0/16", "192.168.0.0/16"} <= set(index["to"][0]["ipBlock"]["except"])
     labels = {"pypi-assets/requests-index": "true"}
     assert user["labels"] == launcher["podTemplateSpecMetadata"]["labels"] == labels
+
+
+def test_nginx_answers_with_the_titles_of_the_service():
+    found = re.findall(r'"type":"/docs#([\w-]+)","title":"([^"]*)"', (DEPLOY / "nginx.conf").read_text())
+    assert len(found) >= 3
+    assert dict(found) == {kind: TITLES[kind] for kind, _ in found}
