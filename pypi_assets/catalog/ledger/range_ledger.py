@@ -326,7 +326,8 @@ def seal(connection: Connection, serials: SerialRange) -> None:
     """
     connection.execute(
         update(serial_ranges)
-        .where(serial_ranges.c.start >= serials.start, serial_ranges.c.end <= serials.end)
+        # both limits of the start, or the databases may search by the end from the first range on
+        .where(serial_ranges.c.start.between(serials.start, serials.end), serial_ranges.c.end <= serials.end)
         .values(sealed=True)
     )
 
