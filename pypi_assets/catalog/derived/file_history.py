@@ -151,7 +151,7 @@ class _Folding:
         self.state = ProjectState(self.version_of)
         if pages:
             self.first_page = pages[0].serial
-            if any(event.serial > pages[0].may_show_through for event, _ in known):
+            if known and known[-1][0].serial > pages[0].may_show_through:
                 self._leave_open(pages[0])  # a later event with an earlier time can extend what the page can show
         returned = _enter_baseline(self.state, known, pages)
         newest = len(self.sightings) - 1
