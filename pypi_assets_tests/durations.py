@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from pypi_assets_tests.generated_part import with_generated
 from pypi_assets_tests.tiers import TOP, package_of
 
 PAGE = Path(__file__).parent.parent / "benchmarks" / "README.md"
-BEGIN, END = "<!-- durations -->\n", "<!-- end of durations -->\n"
 _ROOT = "pypi_assets_tests/"
 
 
@@ -121,9 +121,8 @@ def main() -> None:
     tables = Durations.read(options.folder).tables()
     print(tables)  # noqa: T201
     if options.write:
-        before, _, rest = PAGE.read_text().partition(BEGIN)
         packages = tables.partition("\n\n")[0]
-        PAGE.write_text(f"{before}{BEGIN}\n{packages}\n\n{END}{rest.partition(END)[2]}")
+        PAGE.write_text(with_generated(PAGE.read_text(), "durations", f"{packages}\n"))
 
 
 if __name__ == "__main__":

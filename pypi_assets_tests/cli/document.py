@@ -7,9 +7,9 @@ import click
 
 from pypi_assets.cli import _COMMANDS
 from pypi_assets_tests.cli.commands import every_command
+from pypi_assets_tests.generated_part import with_generated
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "cli.md"
-_BEGIN, _END = "<!-- commands -->\n", "<!-- end of commands -->\n"
 OF_ALL = {"--json", "--csv", "--header", "--help"}
 """Options that the page describes once for all commands."""
 ELSEWHERE = {"devindex": "development.md"}
@@ -56,9 +56,7 @@ def _option(option: click.Option) -> str:
 
 def rendered(page: str) -> str:
     """Return the page with the current table."""
-    before, _, rest = page.partition(_BEGIN)
-    _, _, after = rest.partition(_END)
-    return f"{before}{_BEGIN}\n{table()}\n{_END}{after}"
+    return with_generated(page, "commands", table())
 
 
 if __name__ == "__main__":

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from pypi_assets.questions.question import Question, all_questions
+from pypi_assets_tests.generated_part import with_generated
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "ask.md"
-_BEGIN, _END = "<!-- questions -->\n", "<!-- end of questions -->\n"
 
 
 def table() -> str:
@@ -43,9 +43,7 @@ def _parameter(question: Question[Any], name: str) -> str:
 
 def rendered(page: str) -> str:
     """Return the page with the current table."""
-    before, _, rest = page.partition(_BEGIN)
-    _, _, after = rest.partition(_END)
-    return f"{before}{_BEGIN}\n{table()}\n{_END}{after}"
+    return with_generated(page, "questions", table())
 
 
 if __name__ == "__main__":
