@@ -4,11 +4,12 @@ import os
 import subprocess
 import sys
 import zipfile
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from pypi_assets_tests.ci_scripts import load_script
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / ".ci" / "install.py"
@@ -16,12 +17,7 @@ SCRIPT = ROOT / ".ci" / "install.py"
 
 @pytest.fixture(scope="module")
 def installer() -> Any:
-    spec = spec_from_file_location("install", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("install")
 
 
 @pytest.fixture

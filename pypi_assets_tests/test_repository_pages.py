@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 import yaml
 
+from pypi_assets_tests.ci_scripts import load_script
 from pypi_assets_tests.test_docs import ROOT, anchors, names
 
 PAGES = [
@@ -24,13 +25,7 @@ PAGES = [
 
 @pytest.fixture(scope="module")
 def check_prose() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("check_prose", ROOT / ".ci" / "check_prose.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_script("check_prose")
 
 
 def test_links_lead_to_files_and_headings(subtests: pytest.Subtests) -> None:
