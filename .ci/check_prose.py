@@ -19,11 +19,13 @@ SKIPPED = re.compile(
     r"^(```|~~~).*?^ *\1|^ {2,}```.*?^ *```|<!--.*?-->|`[^`\n]+`|\]\([^)]*\)|https?://\S+", re.MULTILINE | re.DOTALL
 )
 """Code, comments of HTML, and addresses."""
+KINDS = ("pages", "docstrings", "others")
+"""Pages, docstrings of functions, and other docstrings, which begin with a noun."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One habit, and the kinds of text that it is searched in: pages, docstrings or both."""
+    """One habit, and the kinds of `Text` that it is searched in."""
 
     name: str
     pattern: str
@@ -55,7 +57,7 @@ def read_rules() -> tuple[list[str], list[Rule]]:
             name=rule["name"],
             pattern=rule["pattern"],
             message=rule["message"],
-            kinds=frozenset([rule["in"]] if "in" in rule else ["pages", "docstrings"]),
+            kinds=frozenset([rule["in"]] if "in" in rule else KINDS),
             wrong=tuple(rule["wrong"]),
             right=tuple(rule["right"]),
         )
@@ -109,10 +111,7 @@ def problems(paths: Iterable[Path]) -> Iterator[str]:
         message = rule.message.replace("{", "{{").replace("}", "}}")
         registry.register(Check(check_type=pattern, engine=engine.Fancy(), path=f"ours.{rule.name}", message=message))
     for text in (text for path in files_of(paths) for text in texts_of(path)):
-        kinds = {"docstrings"} if text.kind == "others" else {text.kind}
-        ours = {f"ours.{rule.name}": True for rule in rules if rule.kinds & kinds}
-        if text.kind == "others":  # a class or a module begins with a noun
-            ours.pop("ours.opener", None)
+        ours = {f"ours.{rule.name}": True for rule in rules if text.kind in rule.kinds}
         checks = dict.fromkeys(names, True) | ours
         if text.content.strip():
             for found in LintFile(str(text.path), text.content).lint({"max_errors": 1000, "checks": checks}):
