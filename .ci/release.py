@@ -3,13 +3,13 @@
 The version is in pyproject.toml, and CHANGELOG.md must describe it as "Unreleased". The steps:
 
 1. Date the changelog's section.
-2. Build the sdist and the wheel twice, in different folders; their bytes must be equal.
-3. Write the bill of materials and the provenance statement (SLSA in an in-toto statement), both as JSON.
+2. Record a home with a wheel of this commit, from which the tests of later releases upgrade, and commit it.
+3. Build the sdist and the wheel twice, in different folders; their bytes must be equal.
 4. Install the wheel with pip, uv and pipx on each installed Python from 3.11 to 3.14, and run all stages there.
-5. Record a home of this release, from which the tests of later releases upgrade.
-6. Commit, tag with a sign-off, and fetch both into this repository. A dry run leaves only the files in `dist/`.
+5. Write the bill of materials and the provenance statement (SLSA in an in-toto statement), both as JSON.
+6. Tag with a sign-off, and fetch commits and tag into this repository. A dry run leaves only the files in `dist/`.
 
-Nothing is uploaded: a workflow publishes the tag when it is pushed. `--build-only` repeats steps 2 and 3 for HEAD,
+Nothing is uploaded: a workflow publishes the tag when it is pushed. `--build-only` repeats steps 3 and 5 for HEAD,
 which must be a tag.
 """
 
@@ -30,6 +30,8 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+
+from try_wheel import Environment
 
 ROOT = Path(__file__).resolve().parent.parent
 DISTRIBUTIONS = ROOT / "dist"
@@ -178,11 +180,8 @@ def tool_installs(wheel: Path, base: str) -> dict[str, Sequence[str | Path]]:
 
 def record_home(project: Path, wheel: Path, folder: Path, version: str) -> Path:
     """Record a home of this release with the installed wheel. Return the archive, a file of the tests."""
-    environment = folder / "recording"
-    run(sys.executable, "-m", "venv", environment)
-    python = environment / "bin" / "python"
-    options = ("--quiet", "--only-binary", ":all:", "--constraint", ROOT / "constraints.txt")
-    run(python, "-m", "pip", "install", *options, f"{wheel}[journal]")
+    (folder / "recording").mkdir()
+    python = Environment(folder / "recording", f"{wheel}[journal]").python
     archive = project / "pypi_assets_tests" / "upgrades" / "homes" / f"{version}.tar.gz"
     program = (
         "import sys; sys.path.insert(0, sys.argv.pop(1)); from pathlib import Path; "

@@ -44,6 +44,10 @@ class Environment:
         pip = ["python", "-m", "pip", "--quiet", "--quiet", "--disable-pip-version-check", "install", "--no-compile"]
         self.run(*pip, "--only-binary", ":all:", "--constraint", str(CONSTRAINTS), requirement)
 
+    @property
+    def python(self) -> Path:
+        return self._bin / "python"
+
     def run(self, *command: str, exit_code: int = 0) -> str:
         """Return the output of a command. End the program if the command has another exit code."""
         done = subprocess.run(

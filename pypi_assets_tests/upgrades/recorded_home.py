@@ -38,7 +38,7 @@ QUESTIONS = (
     "owners alpha --json",
     "resolve alpha --json",
 )
-"""Commands that are run for the newest serial, and for each serial of `AT` with `--at`."""
+"""Commands that are run for the newest serial, and with `--at` for earlier ones."""
 
 CURRENT_ONLY = frozenset({"lookup command alpha-run --json", "owners alpha --json"})
 """The questions that the catalog does not answer for an earlier serial."""
@@ -109,7 +109,9 @@ def opened(folder: Path, python: Path) -> Iterator[RecordedHome]:
             "ENV_FILE": os.devnull,
         }
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PYPI_ASSETS_")}
-        yield RecordedHome(folder, python, kept | {f"PYPI_ASSETS_{name}": str(it) for name, it in settings.items()})
+        yield RecordedHome(
+            folder, python, kept | {f"PYPI_ASSETS_{name}": str(value) for name, value in settings.items()}
+        )
 
 
 def record(archive: Path, folder: Path, python: Path) -> None:

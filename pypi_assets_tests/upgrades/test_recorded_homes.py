@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,11 +25,11 @@ def own_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def archives(own_home: Path) -> Iterator[Path]:
-    return iter([own_home, *sorted(HOMES.glob("*.tar.gz"))])
+def archives(own_home: Path) -> list[Path]:
+    return [own_home, *sorted(HOMES.glob("*.tar.gz"))]
 
 
-def test_recorded_home_answers_as_before_and_continues_to_follow(archives: Iterator[Path], tmp_path: Path) -> None:
+def test_recorded_home_answers_as_before_and_continues_to_follow(archives: list[Path], tmp_path: Path) -> None:
     for archive in archives:
         folder = tmp_path / archive.name
         serials, answers = unpack(archive, folder)
