@@ -17,6 +17,7 @@ from pypi_assets.catalog.coordination.rates import SharedRate
 from pypi_assets.catalog.database import Catalog, NoCatalogError, open_catalog, open_existing_catalog, open_to_read
 from pypi_assets.catalog.observed.observations import Observations, observed_instance
 from pypi_assets.catalog.observed.projects import Selection
+from pypi_assets.catalog.publications.dump_columns import DumpFormat
 from pypi_assets.catalog.work.full_crawls import catalog_identity, followed_index
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.distributions.limits import ReadLimits
@@ -151,13 +152,19 @@ def _wait_for_turn(longest_s: float, url: str, seconds: float) -> None:
 
 def catalog_from(settings: Settings) -> Catalog:
     """Return the catalog, and create its tables if there are none. Raises CatalogError."""
-    return open_catalog(settings.resolved_database_url)
+    return _with_settings(open_catalog(settings.resolved_database_url), settings)
+
+
+def _with_settings(catalog: Catalog, settings: Settings) -> Catalog:
+    return replace(catalog, dump_ending=DumpFormat(settings.dump_format).ending)
 
 
 def existing_catalog_from(settings: Settings) -> Catalog:
     """Return the catalog for readers, which create nothing. Raises CatalogError; NoCatalogError names the place."""
     try:
-        return open_existing_catalog(settings.resolved_database_url)
+        return replace(
+            open_existing_catalog(settings.resolved_database_url), dump_format=DumpFormat(settings.dump_format)
+        )
     except NoCatalogError as error:
         place = f"in {settings.resolved_home}"
         if settings.database_url:

@@ -306,6 +306,10 @@ class Settings(BaseSettings):
             description="percent of exhausted visits and reads that makes a check fail, above 0 to 100",
         ),
     ] = 5.0
+    dump_format: Annotated[
+        Literal["gzip", "zstd"],
+        Field(description="how new dump files are compressed: gzip, or zstd with about a third of the bytes"),
+    ] = "gzip"
     dump_concurrency: Annotated[
         int, Field(ge=1, le=12, description="shards of a full dump that one process writes at a time, 1 to 12")
     ] = 2

@@ -107,6 +107,8 @@ class MachineClock:
 class Catalog:
     """An open catalog. `clock` returns unix seconds, by the server's clock if there is a server; tests replace it.
 
+    `dump_ending` ends the names of new dump files, and so selects their compression.
+
     For example:
 
         with catalog.read() as connection:
@@ -115,6 +117,7 @@ class Catalog:
 
     engine: Engine
     clock: Callable[[], float] = field(default=time.time)
+    dump_ending: str = ".json.gz"
 
     @property
     def is_sqlite(self) -> bool:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import orjson
 
 from pypi_assets.catalog.publications.dump_columns import DumpFile
-from pypi_assets.dumps.dump_format import DumpDamagedError, HashingReader, Row, read_rows
+from pypi_assets.dumps.dump_format import DumpDamagedError, HashingReader, Row, beginning, read_rows
 from pypi_assets.dumps.dump_manifest import file_path, read_manifest
 from pypi_assets.storage.store import ObjectNotFoundError, Storage
 
 if TYPE_CHECKING:
     import pandas as pd
-import zlib
 from itertools import islice, takewhile
 
 
@@ -62,13 +61,13 @@ def read_rows_frame(storage: Storage, directory: str, columns: Sequence[str] | N
     return pd.DataFrame([[row.get(column) for column in columns] for row in rows], columns=list(columns))
 
 
-READ_BYTES = 64 * 1024
+READ_BYTES = 144 * 1024
+"""More than one block of zstd, which has up to 128 KiB and is decompressed as a whole."""
 _INFLATED_BYTES = 1024 * 1024
-_GZIP = 31
 
 
 def first_rows(storage: Storage, directory: str, file: DumpFile, count: int = 10) -> list[Row]:
-    """Return at most `count` rows: those within the first 64 KiB of the file and the first MiB of its decompressed
+    """Return at most `count` rows: those within the first 144 KiB of the file and the first MiB of its decompressed
     text.
 
     Does not check the whole file; use `iter_rows` for this. Raises DumpDamagedError if the file is missing or its
@@ -77,11 +76,11 @@ def first_rows(storage: Storage, directory: str, file: DumpFile, count: int = 10
     path = file_path(directory, file.name)
     try:
         start = storage.get_range(path, 0, min(file.size, READ_BYTES))
-        text = zlib.decompressobj(_GZIP).decompress(start, _INFLATED_BYTES)
+        text = beginning(start, storage.uri(path), _INFLATED_BYTES)
         whole = text.split(b"\n")[1:-1]  # after the line with the bracket; the last line can be incomplete
         rows = takewhile(lambda line: line != b"]", whole)
         return [orjson.loads(line.removesuffix(b",")) for line in islice(rows, count)]
     except ObjectNotFoundError as error:
         raise DumpDamagedError(f"{storage.uri(path)} is missing, though its manifest names it") from error
-    except (zlib.error, orjson.JSONDecodeError) as error:
+    except orjson.JSONDecodeError as error:
         raise DumpDamagedError(f"the beginning of {storage.uri(path)} cannot be read: {error}") from error

@@ -16,7 +16,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import RangeState, recent_ranges
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.followed import count_answered
-from pypi_assets.catalog.publications.dump_columns import DumpFile, DumpKind
+from pypi_assets.catalog.publications.dump_columns import DumpFile, DumpKind, format_of
 from pypi_assets.catalog.publications.dump_registry import (
     Dump,
     DumpDroppedError,
@@ -72,7 +72,7 @@ def write_file(
 ) -> DumpFile:
     """Write `rows` as one shard of an open dump, under a new name, and record the file."""
     name = allocate_file_name(catalog, dump, shard)
-    write = partial(write_rows, rows=rows, progress=progress, columns=dump.columns)
+    write = partial(write_rows, rows=rows, progress=progress, columns=dump.columns, form=format_of(name))
     file = put_file(storage, file_path(dump.directory, name), shard, write)
     record_file(catalog, dump, file)
     return file

@@ -10,11 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_columns import COLUMNS, COLUMNS_VERSION, DumpFile, DumpKind
+from pypi_assets.catalog.publications.dump_columns import COLUMNS, COLUMNS_VERSION, DumpFile, DumpFormat, DumpKind
 from pypi_assets.dumps.dump_format import DumpDamagedError, Row, RowError, read_rows, write_rows
 from pypi_assets.dumps.dump_manifest import DumpManifest, manifest_path, read_manifest, shard_of
 from pypi_assets.dumps.full_dump import full_dump
@@ -37,39 +38,57 @@ def tombstone(filename: str) -> Row:
     return _FIRST | {"filename": filename, "tombstone": True}
 
 
-def write(path: Path, rows: Iterable[Row], progress: Callable[[int], None] | None = None) -> int:
+def write(
+    path: Path,
+    rows: Iterable[Row],
+    progress: Callable[[int], None] | None = None,
+    form: DumpFormat = DumpFormat.GZIP,
+) -> int:
     with path.open("wb") as target:
-        return write_rows(target, rows, progress)
+        return write_rows(target, rows, progress, form=form)
 
 
-def read(content: bytes) -> list[Row]:
-    return list(read_rows(io.BytesIO(content), "some/file.json.gz"))
+def read(content: bytes, form: DumpFormat = DumpFormat.GZIP) -> list[Row]:
+    return list(read_rows(io.BytesIO(content), f"some/file{form.ending}"))
 
 
-def test_dump_file_is_one_json_array_with_a_row_per_line(tmp_path: Path) -> None:
+def decompressed(content: bytes, form: DumpFormat) -> bytes:
+    return (
+        gzip.decompress(content)
+        if form is DumpFormat.GZIP
+        else zstandard.ZstdDecompressor().decompressobj().decompress(content)
+    )
+
+
+@pytest.fixture(params=list(DumpFormat))
+def form(request: pytest.FixtureRequest) -> DumpFormat:
+    return DumpFormat(request.param)
+
+
+def test_dump_file_is_one_json_array_with_a_row_per_line(tmp_path: Path, form: DumpFormat) -> None:
     rows = [row(modules=["demo", "démo"], filename="a"), tombstone("b")]
     counts: list[int] = []
-    assert write(tmp_path / "x", rows, counts.append) == 2
+    assert write(tmp_path / "x", rows, counts.append, form) == 2
     assert counts == [2]
-    text = gzip.decompress((tmp_path / "x").read_bytes()).decode()
+    text = decompressed((tmp_path / "x").read_bytes(), form).decode()
     assert json.loads(text) == rows
     lines = text.splitlines()
     assert (lines[0], lines[-1]) == ("[", "]")
     assert [json.loads(line.rstrip(",")) for line in lines[1:-1]] == rows
     assert list(json.loads(lines[1].rstrip(","))) == list(COLUMNS)
-    assert read((tmp_path / "x").read_bytes()) == rows
+    assert read((tmp_path / "x").read_bytes(), form) == rows
 
 
-def test_no_rows_are_an_empty_array(tmp_path: Path) -> None:
-    assert write(tmp_path / "x", []) == 0
-    assert json.loads(gzip.decompress((tmp_path / "x").read_bytes())) == []
-    assert read((tmp_path / "x").read_bytes()) == []
+def test_no_rows_are_an_empty_array(tmp_path: Path, form: DumpFormat) -> None:
+    assert write(tmp_path / "x", [], form=form) == 0
+    assert json.loads(decompressed((tmp_path / "x").read_bytes(), form)) == []
+    assert read((tmp_path / "x").read_bytes(), form) == []
 
 
-def test_equal_rows_give_equal_bytes(tmp_path: Path) -> None:
+def test_equal_rows_give_equal_bytes(tmp_path: Path, form: DumpFormat) -> None:
     rows = [row(filename=f"{number:05}", modules=["m"] * number) for number in range(200)]
-    write(tmp_path / "x", iter(rows))
-    write(tmp_path / "y", iter(rows))
+    write(tmp_path / "x", iter(rows), form=form)
+    write(tmp_path / "y", iter(rows), form=form)
     assert (tmp_path / "x").read_bytes() == (tmp_path / "y").read_bytes()
 
 
@@ -99,26 +118,52 @@ def test_other_files_are_rejected(tmp_path: Path) -> None:
     for text in ("", "{}\n", "[]", "[\n", "[\n{}\n", "[\n1\n]\n", '[\n{"a": \n]\n', "[\n]\n]\n"):
         with pytest.raises(DumpDamagedError, match=r"some/file\.json\.gz"):
             read(gzip.compress(text.encode()))
-    with pytest.raises(DumpDamagedError, match=naming("some/file.json.gz", 0)):
-        read(b"not gzip at all")
+        with pytest.raises(DumpDamagedError, match=r"some/file\.json\.zst"):
+            read(zstandard.ZstdCompressor().compress(text.encode()), DumpFormat.ZSTD)
+    for form in DumpFormat:
+        with pytest.raises(DumpDamagedError, match=naming(f"some/file{form.ending}", 0)):
+            read(b"not compressed at all", form)
+
+
+def test_zstd_file_that_needs_much_memory_is_rejected() -> None:
+    text = b"[\n]\n"
+    for window_log, is_read in ((21, True), (23, True), (24, False), (27, False)):
+        parameters = zstandard.ZstdCompressionParameters.from_level(3, window_log=window_log)
+        compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+        content = compressor.compress(text) + compressor.flush()  # without its size, which would reduce the window
+        if is_read:
+            assert read(content, DumpFormat.ZSTD) == []
+        else:
+            with pytest.raises(DumpDamagedError):
+                read(content, DumpFormat.ZSTD)
+
+
+def test_zstd_file_continued_by_other_bytes_is_rejected(tmp_path: Path) -> None:
+    write(tmp_path / "x", [row()], form=DumpFormat.ZSTD)
+    content = (tmp_path / "x").read_bytes()
+    for more in (b"more", content):
+        with pytest.raises(DumpDamagedError):
+            read(content + more, DumpFormat.ZSTD)
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(at=st.integers(0, 10_000), flip=st.integers(1, 255), cut=st.booleans())
-def test_any_corruption_is_reported(tmp_path_factory: pytest.TempPathFactory, at: int, flip: int, cut: bool) -> None:
+@given(form=st.sampled_from(DumpFormat), at=st.integers(0, 10_000), flip=st.integers(1, 255), cut=st.booleans())
+def test_any_corruption_is_reported(
+    tmp_path_factory: pytest.TempPathFactory, form: DumpFormat, at: int, flip: int, cut: bool
+) -> None:
     path = tmp_path_factory.getbasetemp() / "damaged"
     rows = [row(filename=f"{number:05}", sha256=f"{number * 7919:064x}") for number in range(50)]
-    write(path, rows)
+    write(path, rows, form=form)
     content = bytearray(path.read_bytes())
     at %= len(content)
     if cut:
-        del content[at:]
-    elif at in {3, 4, 5, 6, 7, 8, 9}:  # gzip's flags, time and system: some values have no effect
+        del content[min(at, len(content) - 5) if form is DumpFormat.ZSTD else at :]  # a cut checksum has no effect
+    elif at in {3, 4, 5, 6, 7, 8, 9}:  # gzip's flags, time and system, zstd's window: some values have no effect
         return
     else:
         content[at] ^= flip
     with pytest.raises(DumpDamagedError):
-        read(bytes(content))
+        read(bytes(content), form)
 
 
 MANIFEST = b"""{

@@ -5,6 +5,7 @@ import hashlib
 
 import orjson
 import pytest
+import zstandard
 
 from pypi_assets.catalog.publications.dump_columns import DumpFile
 from pypi_assets.dumps.dump_format import DumpDamagedError
@@ -90,6 +91,16 @@ def test_only_the_beginning_of_a_large_file_is_read(storage: Storage, monkeypatc
 def test_endlessly_inflating_file_is_cut(storage: Storage) -> None:
     file = stored(storage, dumped(3, {2: "a" * 20_000_000}), 3)
     assert len(first_rows(storage, DIRECTORY, file)) == 2
+
+
+def test_first_rows_of_a_zstd_file_are_read_from_its_beginning(storage: Storage) -> None:
+    random = b"".join(hashlib.sha256(str(number).encode()).digest() for number in range(20_000)).hex()
+    text = gzip.decompress(dumped(13, {3: random}))
+    content = zstandard.ZstdCompressor().compress(text)
+    storage.put(file_path(DIRECTORY, "0.json.zst"), content)
+    file = DumpFile(0, "0.json.zst", 13, len(content), "")
+    assert file.size > 4 * READ_BYTES
+    assert [row["filename"] for row in first_rows(storage, DIRECTORY, file)] == ["0", "1", "2"]
 
 
 def test_missing_or_corrupt_file_is_reported(storage: Storage) -> None:

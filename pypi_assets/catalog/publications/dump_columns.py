@@ -96,6 +96,22 @@ MOST_SHARDS = max(FULL_DUMP_SHARDS)
 """The default number of files of a full dump, and the number of partitions of its asset."""
 
 
+class DumpFormat(StrEnum):
+    """How the JSON of a dump file is compressed. The name of the file ends with `ending`, by which readers choose."""
+
+    GZIP = "gzip"
+    ZSTD = "zstd"
+
+    @property
+    def ending(self) -> str:
+        return ".json.gz" if self is DumpFormat.GZIP else ".json.zst"
+
+
+def format_of(name: str) -> DumpFormat:
+    """Return the format of a dump file by the end of its name. A name without a known ending is read as gzip."""
+    return next((form for form in DumpFormat if name.endswith(form.ending)), DumpFormat.GZIP)
+
+
 class DumpKind(StrEnum):
     FULL = "full"
     INCREMENTAL = "incremental"

@@ -36,7 +36,7 @@ from pypi_assets.catalog.publications.dump_columns import (
 from pypi_assets.catalog.publications.dump_rows import rows_at, shard_at, stream_rows
 from pypi_assets.catalog.tables import catalog_state, changes, distributions, dump_files, dumps, full_crawls
 
-FILE_NAME = "python_distribution_data{shard:04d}{suffix}.json.gz"
+FILE_NAME = "python_distribution_data{shard:04d}{suffix}{ending}"
 
 
 class DumpState(StrEnum):
@@ -272,7 +272,9 @@ def allocate_file_name(catalog: Catalog, dump: Dump, shard: int) -> str:
         allocated = connection.scalar(
             select(func.count()).where(dump_files.c.dump_id == dump.id, dump_files.c.shard == shard)
         )
-        name = FILE_NAME.format(shard=shard, suffix=f".{allocated + 1}" if allocated else "")
+        name = FILE_NAME.format(
+            shard=shard, suffix=f".{allocated + 1}" if allocated else "", ending=catalog.dump_ending
+        )
         connection.execute(insert(dump_files).values(dump_id=dump.id, shard=shard, name=name))
         return name
 
