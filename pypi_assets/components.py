@@ -162,9 +162,7 @@ def _with_settings(catalog: Catalog, settings: Settings) -> Catalog:
 def existing_catalog_from(settings: Settings) -> Catalog:
     """Return the catalog for readers, which create nothing. Raises CatalogError; NoCatalogError names the place."""
     try:
-        return replace(
-            open_existing_catalog(settings.resolved_database_url), dump_format=DumpFormat(settings.dump_format)
-        )
+        return _with_settings(open_existing_catalog(settings.resolved_database_url), settings)
     except NoCatalogError as error:
         place = f"in {settings.resolved_home}"
         if settings.database_url:

@@ -52,6 +52,11 @@ def _pypi_url() -> str:
     return PYPI_SIMPLE_ENDPOINT
 
 
+def _as_number(value: object) -> object:
+    """Return the number in a text of digits. The type of a field with a few numbers accepts no text."""
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
+
+
 def _in_lower_case(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
@@ -310,6 +315,11 @@ class Settings(BaseSettings):
         Literal["gzip", "zstd"],
         Field(description="how new dump files are compressed: gzip, or zstd with about a third of the bytes"),
     ] = "gzip"
+    dump_shards: Annotated[
+        Literal[1, 4, 16, 64, 256, 1024, 4096],
+        BeforeValidator(_as_number),
+        Field(description="files of a full dump: 1, 4, 16, 64, 256, 1024 or 4096"),
+    ] = 256
     dump_concurrency: Annotated[
         int, Field(ge=1, le=12, description="shards of a full dump that one process writes at a time, 1 to 12")
     ] = 2

@@ -54,6 +54,8 @@ WRONG = {
     "kafka_properties": ["no/such/file.properties"],
     "kafka_topic_prefix": ["a topic", "a/b"],
     "containment": ["none", "true"],
+    "dump_format": ["gz", "none"],
+    "dump_shards": ["0", "2", "100", "8192", "many"],
     "service_public_url": ["packages", "ftp://host/", "https://user@host/", "https://host/?a=1", "https://host/$(x)"],
     "owners": ["somebody", "me@localhost", "team:", "team:data,me@example"],
     "notify_urls": ["me@example.org", "mailto://me:secret@example.org secret"],
@@ -85,6 +87,8 @@ RIGHT = {
     "kafka_topic_prefix": ("pypi.changes", "pypi.changes"),
     "kafka_properties": (__file__, Path(__file__)),
     "containment": ("required", "required"),
+    "dump_format": ("zstd", "zstd"),
+    "dump_shards": ("1024", 1024),
     "service_public_url": ("https://packages.example.org/pypi", "https://packages.example.org/pypi/"),
     "notify_urls": (
         "json://127.0.0.1/  mailto://me:secret@example.org",

@@ -133,7 +133,7 @@ def where_command(project: str, output: Output) -> None:
     from packaging.utils import canonicalize_name
 
     from pypi_assets.catalog.observed.projects import project_part_key, project_shard
-    from pypi_assets.catalog.publications.dump_columns import MOST_SHARDS, DumpKind
+    from pypi_assets.catalog.publications.dump_columns import DEFAULT_SHARDS, DumpKind
     from pypi_assets.components import storage_from
     from pypi_assets.dumps.dump_manifest import file_path, read_manifest, shard_key, shard_of
     from pypi_assets.dumps.full_dump import newest_dump
@@ -147,7 +147,7 @@ def where_command(project: str, output: Output) -> None:
             storage = storage_from(settings, catalog)
             files = {one.shard: one.name for one in read_manifest(storage, newest.directory).files}
             file = storage.uri(file_path(newest.directory, files[shard_of(normalized, newest.shards)]))
-    crawled, dumped = project_part_key(project_shard(normalized)), shard_key(shard_of(normalized, MOST_SHARDS))
+    crawled, dumped = project_part_key(project_shard(normalized)), shard_key(shard_of(normalized, DEFAULT_SHARDS))
     rows = [("crawled_projects, crawled_distribution_data", crawled, None), ("full_dump", dumped, file)]
     print_rows(_PARTITION_COLUMNS, [dict(zip(_PARTITION_COLUMNS, row, strict=True)) for row in rows], output)
 

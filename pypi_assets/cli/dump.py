@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pypi_assets import terminal
-from pypi_assets.catalog.publications.dump_columns import FULL_DUMP_SHARDS, MOST_SHARDS
+from pypi_assets.catalog.publications.dump_columns import FULL_DUMP_SHARDS
 from pypi_assets.cli.contexts import existing_catalog
 from pypi_assets.cli.options import JSON, command
 from pypi_assets.progress import Progress
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 _SHARDS = click.option(
     "--shards",
     type=click.Choice([str(shards) for shards in FULL_DUMP_SHARDS]),
-    help="Number of files; 1 or 16 are enough for a small index. Default: as in the newest full dump, or else 256.",
+    help="Number of files; 1 or 16 are enough for a small index. Default: as in the newest full dump, or else"
+    " PYPI_ASSETS_DUMP_SHARDS.",
 )
 _CONCURRENCY = click.option(
     "--concurrency",
@@ -76,7 +77,7 @@ def _dump_full(wanted: str | None, concurrency: int | None, as_json: bool, *, fr
         storage = storage_from(settings, catalog)
         since = catalog.clock() if from_scratch else None
         newest = newest_dump(catalog, DumpKind.FULL)
-        shards = int(wanted) if wanted else newest.shards if newest else MOST_SHARDS
+        shards = int(wanted) if wanted else newest.shards if newest else settings.dump_shards
         manifest = full_dump(
             catalog,
             storage,

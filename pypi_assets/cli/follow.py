@@ -58,8 +58,15 @@ def follow_command(once: bool, begin: bool, now: bool) -> None:
         rounds: list[Observation] = []
         with opened_crawler(creates=True, observed=rounds.append) as crawler:
             if once or not is_begun(crawler.catalog):
-                concurrency = settings.dump_concurrency
-                follow_once(crawler, builds, print_step, declared, everything=now, dump_concurrency=concurrency)
+                follow_once(
+                    crawler,
+                    builds,
+                    print_step,
+                    declared,
+                    everything=now,
+                    dump_shards=settings.dump_shards,
+                    dump_concurrency=settings.dump_concurrency,
+                )
             if once and crawler.index.is_observed:
                 _print_polls(crawler, rounds, settings.poll_confirm_s)
     if once:

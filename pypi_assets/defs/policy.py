@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import dagster as dg
 
 from pypi_assets.catalog.observed.projects import PROJECT_SHARDS, SHARDS_IN_A_PART, project_part_key
-from pypi_assets.catalog.publications.dump_columns import MOST_SHARDS
+from pypi_assets.catalog.publications.dump_columns import DEFAULT_SHARDS
 from pypi_assets.dumps.dump_manifest import shard_key
 
 RETRIES = dg.RetryPolicy(max_retries=2, delay=10, backoff=dg.Backoff.EXPONENTIAL)
@@ -59,7 +59,7 @@ def leveldb_asset(dataset: str) -> str:
     return f"{dataset}_leveldb"
 
 
-DUMP_SHARDS = MOST_SHARDS
+DUMP_PARTITIONS = DEFAULT_SHARDS
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 PARTITION_TAG = "dagster/partition"
@@ -67,7 +67,7 @@ PARTITION_TAG = "dagster/partition"
 project_parts = dg.StaticPartitionsDefinition(
     [project_part_key(shard) for shard in range(0, PROJECT_SHARDS, SHARDS_IN_A_PART)]
 )
-dump_shards = dg.StaticPartitionsDefinition([shard_key(shard) for shard in range(DUMP_SHARDS)])
+dump_shards = dg.StaticPartitionsDefinition([shard_key(shard) for shard in range(DUMP_PARTITIONS)])
 serial_ranges = dg.DynamicPartitionsDefinition(name="serial_ranges")
 leveldb_versions = dg.DynamicPartitionsDefinition(name="leveldb_versions")
 scope_names = dg.DynamicPartitionsDefinition(name="scopes")

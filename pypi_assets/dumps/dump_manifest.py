@@ -30,11 +30,11 @@ def manifest_path(directory: str) -> str:
 
 
 def shard_of(normalized: str, shards: int) -> int:
-    """Return a project's shard, out of 256, 16 or 1: the first hex digits of the SHA-256 of the normalized project
-    name.
+    """Return a project's shard: the first bits of the SHA-256 of the normalized project name, eight for 256 shards.
+
+    `shards` is a power of two, up to 65,536.
     """
-    digits = len(f"{shards:x}") - 1
-    return int(hashlib.sha256(normalized.encode()).hexdigest()[:digits] or "0", 16)
+    return int.from_bytes(hashlib.sha256(normalized.encode()).digest()[:2], "big") * shards >> 16
 
 
 def shard_key(shard: int) -> str:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.dump_columns import FULL_DUMP_SHARDS, MOST_SHARDS
+from pypi_assets.catalog.publications.dump_columns import DEFAULT_SHARDS, FULL_DUMP_SHARDS
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
@@ -36,6 +36,7 @@ def follow_once(
     declared: Sequence[ScopePlan] = (),
     *,
     everything: bool = False,
+    dump_shards: int = DEFAULT_SHARDS,
     dump_concurrency: int = 1,
 ) -> None:
     """Run each due step once: crawl, journal, dumps, LevelDBs. `log` receives a mapping for each step with a result.
@@ -47,7 +48,7 @@ def follow_once(
     keep_in_line(crawler, declared)
     once.crawl(everything=everything)
     once.publish_journal()
-    once.dump(dump_concurrency)
+    once.dump(dump_shards, dump_concurrency)
     once.build()
 
 
@@ -91,9 +92,9 @@ class _Once:
             for written in publishing.write_missing(self._catalog, self._storage, self._show("journal")):
                 self._log({"step": "journal", "range": written.serials.key, "records": dict(written.records)})
 
-    def dump(self, concurrency: int) -> None:
+    def dump(self, most_shards: int, concurrency: int) -> None:
         if due_full_dump(self._catalog).is_due:
-            shards = shards_for(live_totals(self._catalog).live)
+            shards = shards_for(live_totals(self._catalog).live, most_shards)
             with self._step("full dump") as numbers:
                 written = self._show("shards", shards)
                 manifest = full_dump(self._catalog, self._storage, shards, written, concurrency=concurrency)
@@ -125,8 +126,8 @@ class _Once:
         self._log({"step": step, **names, "seconds": round(time.monotonic() - started, 3), **numbers})
 
 
-def shards_for(files: int) -> int:
-    """Return the number of shards for a full dump of `files` distributions: about 20,000 rows or fewer a shard, if
-    possible.
+def shards_for(files: int, most: int) -> int:
+    """Return the number of shards for a full dump of `files` distributions: the least with about 20,000 rows a shard,
+    but `most` at most.
     """
-    return next((shards for shards in sorted(FULL_DUMP_SHARDS) if files <= shards * _FILES_A_SHARD), MOST_SHARDS)
+    return min(next((shards for shards in FULL_DUMP_SHARDS if files <= shards * _FILES_A_SHARD), most), most)

@@ -10,7 +10,7 @@ import pytest
 from pypi_assets.catalog.observed.projects import PROJECT_SHARDS, SHARDS_IN_A_PART, project_part_key
 from pypi_assets.definitions import defs
 from pypi_assets.defs.policy import (
-    DUMP_SHARDS,
+    DUMP_PARTITIONS,
     RANGE_END_TAG,
     RANGE_START_TAG,
     all_of,
@@ -38,7 +38,7 @@ def test_steps_with_index_requests_or_large_catalog_reads_have_a_pool() -> None:
 
 
 def test_shard_keys_sort_as_numbers() -> None:
-    for partitions, count in ((project_parts, PROJECT_SHARDS // SHARDS_IN_A_PART), (dump_shards, DUMP_SHARDS)):
+    for partitions, count in ((project_parts, PROJECT_SHARDS // SHARDS_IN_A_PART), (dump_shards, DUMP_PARTITIONS)):
         keys = list(partitions.get_partition_keys())
         assert (len(keys), set(keys[0]), keys) == (count, {"0"}, sorted(keys))
         assert list(parse_shards(partitions, reversed(keys)).items()) == list(enumerate(keys))

@@ -56,4 +56,5 @@ def test_error_ends_the_pass_and_the_next_pass_continues(index: ServedIndex, cat
 
 
 def test_dump_has_more_files_for_more_distributions() -> None:
-    assert [shards_for(files) for files in (0, 20_000, 20_001, 320_000, 320_001, 10**8)] == [1, 1, 16, 16, 256, 256]
+    for most, expected in ((256, [1, 1, 4, 16, 64, 256]), (4096, [1, 1, 4, 16, 64, 4096]), (4, [1, 1, 4, 4, 4, 4])):
+        assert [shards_for(files, most) for files in (0, 20_000, 20_001, 320_000, 320_001, 10**8)] == expected

@@ -20,6 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from pypi_assets.catalog.coordination.leases import LeaseTakenError
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import read_state
+from pypi_assets.catalog.publications.dump_columns import DumpFormat
 from pypi_assets.catalog.publications.dump_registry import (
     Dump,
     DumpDroppedError,
@@ -217,16 +218,20 @@ class Published(RuleBasedStateMachine):
         if ranges := [dump for dump in cover(self.catalog).dumps[1:] if not dump.inputs and not dump.is_late]:
             write_range(self.catalog, self.storage, choose.choice(ranges).serials, again=True)
 
+    @rule(form=st.sampled_from(DumpFormat))
+    def write_dumps_in_another_format(self, form: DumpFormat) -> None:
+        self.catalog = self.small.catalog = replace(self.catalog, dump_ending=form.ending)
+
     @rule(growth=st.integers(1, 2), is_held=st.booleans())
     def compact(self, growth: int, is_held: bool) -> None:
         held = newest_serials(self.storage, DATASETS) if is_held else []
         list(compact(self.catalog, self.storage, held=held, growth=growth))
 
-    @rule(shards=st.sampled_from([1, 1, 16]))
+    @rule(shards=st.sampled_from([1, 1, 4, 16]))
     def go_on_with_a_full_dump(self, shards: int) -> None:
         full_dump(self.catalog, self.storage, shards)
 
-    @rule(shards=st.sampled_from([1, 1, 16]))
+    @rule(shards=st.sampled_from([1, 1, 4, 16]))
     def redo_the_full_dump(self, shards: int) -> None:
         full_dump(self.catalog, self.storage, shards, since=self.catalog.clock())
 

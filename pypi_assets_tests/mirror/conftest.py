@@ -2,11 +2,12 @@
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
+from pypi_assets.catalog.publications.dump_columns import DumpFormat
 from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.journal.publishing import write_missing
 from pypi_assets.journal.record_reader import Journal
@@ -41,9 +42,10 @@ class Origin:
         return self.published.storage
 
     def publish(self) -> int:
-        """Upload a file, publish all stages, and return the serial."""
+        """Upload a file, publish all stages, and return the serial. The new dump has another format than the first."""
         self.uploads += 1
         self.published.add("wheel", "demo", f"3.{self.uploads}", files={"demo/__init__.py": "", "demo/later.py": ""})
+        self.published.catalog = replace(self.published.catalog, dump_ending=DumpFormat.ZSTD.ending)
         serial = self.published.publish()
         list(write_missing(self.published.catalog, self.storage))
         return serial

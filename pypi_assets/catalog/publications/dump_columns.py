@@ -90,9 +90,9 @@ COLUMNS = (
 """All columns. An unknown value is null; an empty list means that there are none."""
 
 
-FULL_DUMP_SHARDS = (1, 16, 256)
+FULL_DUMP_SHARDS = (1, 4, 16, 64, 256, 1024, 4096)
 """The numbers of files that a full dump can have."""
-MOST_SHARDS = max(FULL_DUMP_SHARDS)
+DEFAULT_SHARDS = 256
 """The default number of files of a full dump, and the number of partitions of its asset."""
 
 

@@ -94,7 +94,7 @@ def open_full_dump(catalog: Catalog, shards: int = 256, since: float = 0.0) -> D
     catalog is not exact yet at its complete serial.
     """
     if shards not in FULL_DUMP_SHARDS:
-        raise DumpError(f"a full dump cannot have {shards} shards; use 1, 16 or 256")
+        raise DumpError(f"a full dump cannot have {shards} shards; use {', '.join(map(str, FULL_DUMP_SHARDS))}")
 
     def join_or_open(connection: Connection) -> Dump:
         serial = require_exact(connection)

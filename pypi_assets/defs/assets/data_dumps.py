@@ -1,7 +1,8 @@
 """The assets of data dumps: all live files in 256 shards, and the changes of each serial range."""
 
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,7 @@ from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.factories import asset
 from pypi_assets.defs.policy import (
     DATABASE_POOL,
-    DUMP_SHARDS,
+    DUMP_PARTITIONS,
     FROM_SCRATCH_TAG,
     dump_shards,
     parse_shards,
@@ -44,8 +45,8 @@ _READ = ("crawled", "changed", "scope")
 """The kinds of work that read distributions: a full crawl, serial ranges, scopes."""
 _FULL_DUMP = """All files on the package index, one row each, with their contents and requirements.
 
-A partition is one of 256 shards: the first two hex digits of the SHA-256 of the normalized project name, such as `ec`
-for `requests`. `pypi-assets admin where PROJECT` prints it. The dump is published with its last shard.
+A partition has a 256th of the projects, by the first two hex digits of the SHA-256 of the normalized project name, such
+as `ec` for `requests`. `pypi-assets admin where PROJECT` prints it. The dump is published with its last shard.
 
 To make a new dump, run the job `full_dump`, or all partitions. **A run of some partitions continues an incomplete
 dump.** If no dump is incomplete, it writes and materializes nothing: it checks these files of the newest dump against
@@ -76,7 +77,7 @@ def write_full_dump(
 ) -> Iterator[dg.MaterializeResult[None]]:
     """Write or verify the shards of the run. The name differs from the job's, as Dagster requires of an op."""
     with marking(context) as mark:
-        shards = parse_shards(dump_shards, context.partition_keys)
+        files = PartitionFiles(parse_shards(dump_shards, context.partition_keys), settings.get().dump_shards)
         progress = count_log(context, "rows")
         since = _started_at(context) if FROM_SCRATCH_TAG in context.run.tags else None
         started = time.monotonic()
@@ -84,30 +85,62 @@ def write_full_dump(
         for finished in dump_each_shard(
             catalog.get(),
             storage.get(),
-            list(shards),
-            DUMP_SHARDS,
+            files.wanted,
+            files.shards,
             progress,
             since,
             concurrency=settings.get().dump_concurrency,
         ):
-            key = shards[finished.file.shard]
             mark.data_version = finished.directory
-            metadata: dict[str, Any] = {
-                "dagster/partition_row_count": finished.file.rows,
-                "bytes": finished.file.size,
-                "seconds": round(time.monotonic() - started, 3),
-                "written": finished.written,
-                "directory": finished.directory,
-                **_look(storage.get(), finished.directory, finished.file),
-            }
-            if finished.is_verified:
-                verified = True
-                context.log_event(dg.AssetObservation(context.asset_key, partition=key, metadata=metadata))
-            else:
-                mark(key, metadata)
-            started = time.monotonic()
+            for key, of_partition in files.finish(finished.file):
+                metadata: dict[str, Any] = {
+                    "dagster/partition_row_count": sum(file.rows for file in of_partition),
+                    "bytes": sum(file.size for file in of_partition),
+                    "seconds": round(time.monotonic() - started, 3),
+                    "written": finished.written,
+                    "directory": finished.directory,
+                    **_look(storage.get(), finished.directory, *of_partition),
+                }
+                if finished.is_verified:
+                    verified = True
+                    context.log_event(dg.AssetObservation(context.asset_key, partition=key, metadata=metadata))
+                else:
+                    mark(key, metadata)
+                started = time.monotonic()
     if not verified:
         yield mark.result()
+
+
+class PartitionFiles:
+    """The files of a full dump of `shards` files, by partition of the asset.
+
+    If there are more files than partitions, a partition has several. If there are fewer, several partitions share a
+    file, and each of them displays it.
+    """
+
+    def __init__(self, keys: Mapping[int, str], shards: int) -> None:
+        self.shards = shards
+        self.files_of_partition, self._partitions_of_file = (
+            max(shards // DUMP_PARTITIONS, 1),
+            max(DUMP_PARTITIONS // shards, 1),
+        )
+        self._keys = keys
+        self._finished: defaultdict[int, list[DumpFile]] = defaultdict(list)
+        self.wanted = sorted({shard for partition in keys for shard in self._shards_of(partition)})
+
+    def finish(self, file: DumpFile) -> Iterator[tuple[str, Sequence[DumpFile]]]:
+        """Yield the wanted partitions that are complete with this file, each as its key and its files in order."""
+        first = file.shard // self.files_of_partition * self._partitions_of_file
+        for partition in range(first, first + self._partitions_of_file):
+            if partition in self._keys:
+                files = self._finished[partition]
+                files.append(file)
+                if len(files) == self.files_of_partition:
+                    yield self._keys[partition], sorted(files, key=lambda one: one.shard)
+
+    def _shards_of(self, partition: int) -> range:
+        first = partition // self._partitions_of_file * self.files_of_partition
+        return range(first, first + self.files_of_partition)
 
 
 def _started_at(context: dg.AssetExecutionContext) -> float:

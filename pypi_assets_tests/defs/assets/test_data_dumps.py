@@ -1,12 +1,15 @@
 """The assets of dumps: all shards, selected shards, redone dumps, and compactions."""
 
+from itertools import chain
 from typing import Any
 
 import dagster as dg
 import pytest
 
+from pypi_assets.catalog.publications.dump_columns import DumpFile
 from pypi_assets.catalog.publications.dump_registry import committed_dumps, open_full_dump
 from pypi_assets.crawl.full_crawl import crawl_full
+from pypi_assets.defs.assets.data_dumps import PartitionFiles
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_manifest import committed_directories, file_path, read_manifest, shard_key, shard_of
 from pypi_assets_tests.defs.conftest import Pipeline, failure_text
@@ -45,6 +48,25 @@ def test_one_run_makes_all_dump_shards_and_checks_them(index: ServedIndex, pipel
     assert check.passed
     assert check.metadata["rows"].value == 4
     assert len(committed_dumps(pipeline.catalog)) == 2
+
+
+def test_partitions_have_all_files_of_any_number_of_shards() -> None:
+    for shards, wanted in (
+        (1, [0]),
+        (16, [0, 1, 15]),
+        (256, [0, 17, 255]),
+        (1024, [0, 1, 2, 3, *range(68, 72), *range(1020, 1024)]),
+    ):
+        files = PartitionFiles({0: "00", 17: "11", 255: "ff"}, shards)
+        assert files.wanted == wanted
+        made = [DumpFile(shard, f"{shard}", shard, 1, "") for shard in wanted]
+        found = dict(chain.from_iterable(files.finish(file) for file in reversed(made)))
+        assert sorted(found) == ["00", "11", "ff"]
+        for name in (*(f"project{number}" for number in range(200)), "requests"):
+            of_name = shard_key(shard_of(name, 256))
+            if of_name in found:
+                assert shard_of(name, shards) in [file.shard for file in found[of_name]]
+        assert [file.shard for file in found["ff"]] == wanted[-max(shards // 256, 1) :]
 
 
 @pytest.mark.nightly
