@@ -251,6 +251,9 @@ async def respond(
     """Send the answer to a request. `headers` are the headers of the request, with lower-case names."""
     accept_encoding = headers.get("accept-encoding", "")
     if isinstance(answer, StreamedAnswer):
+        if answer.is_known(headers.get("if-none-match"), headers.get("if-modified-since")):
+            await _respond_as_known(service, send, answer, best_encoding(accept_encoding))
+            return
         gone = asyncio.ensure_future(_disconnected(receive))
         try:
             await _respond_with_stream(service, scope, send, answer, accept_encoding, gone)
@@ -294,6 +297,14 @@ async def _respond_with_stream(
             chunk = await service.threads.run_part(_next_chunk, chunks)
     finally:
         await service.threads.run_part(_close, chunks, answer.chunks)
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _respond_as_known(service: Service, send: Send, answer: StreamedAnswer, encoding: str) -> None:
+    """Send that the client has this stream already, which is then never begun."""
+    head = [header for header in answer.head(encoding) if header[0] in _NOT_MODIFIED]
+    await service.threads.run_part(_close, answer.chunks)
+    await send({"type": "http.response.start", "status": 304, "headers": head})
     await send({"type": "http.response.body", "body": b""})
 
 

@@ -51,7 +51,8 @@ class Lasting(StrEnum):
 class WholeAnswer(msgspec.Struct, gc=False):  # the collector would traverse thousands of cached answers
     """An answer that is whole in memory.
 
-    `serial` is the serial of the answer, and `modified` is the time since which it is valid. `varies` are the request
+    `serial` is the serial of the answer, and `modified` is the time since which it is valid. `last_serial` replaces it
+    in the header X-PyPI-Last-Serial, which has the last event of a project on its page. `varies` are the request
     headers that it depends on, besides Accept-Encoding. `set_id` is the set of datasets, if the answer depends on
     nothing else: then it is cached as long as this set is the current one.
     """
@@ -65,6 +66,7 @@ class WholeAnswer(msgspec.Struct, gc=False):  # the collector would traverse tho
     headers: Sequence[tuple[str, str]] = ()
     varies: Sequence[str] = ()
     set_id: str | None = None
+    last_serial: int | None = None
     _tag: str = ""
     _forms: tuple[_Form, ...] = ()
 
@@ -103,21 +105,15 @@ class WholeAnswer(msgspec.Struct, gc=False):  # the collector would traverse tho
 
     def is_known(self, if_none_match: str | None, if_modified_since: str | None) -> bool:
         """Check whether the client has this answer, in any encoding. Dates only count if no tag is sent (RFC 9110)."""
-        if self.status != 200:
-            return False
-        if if_none_match is not None:
-            return if_none_match.strip() == "*" or f'"{self.tag}-' in if_none_match
-        if if_modified_since is None or self.modified is None:
-            return False
-        since = _parsed_date(if_modified_since)
-        return since is not None and self.modified.replace(microsecond=0) <= since
+        return self.status == 200 and _is_known(self.tag, self.modified, if_none_match, if_modified_since)
 
 
 @dataclass(slots=True)
 class StreamedAnswer:
     """An answer that is sent in chunks.
 
-    Each chunk is made in a thread once the client has taken the previous one. The iterator is always closed.
+    Each chunk is made in a thread once the client has taken the previous one. The iterator is always closed. `tag` is
+    the first part of its entity tags, if the content is known before it is made: then requests can be conditional.
     """
 
     chunks: Iterator[bytes]
@@ -128,10 +124,18 @@ class StreamedAnswer:
     headers: Sequence[tuple[str, str]] = ()
     varies: Sequence[str] = ()
     status: int = 200
+    tag: str | None = None
 
     def head(self, encoding: str) -> list[Header]:
         """Return the headers of the response."""
-        return _headers(self, encoding)
+        headers = _headers(self, encoding)
+        if self.tag is not None:
+            headers.append((b"etag", f'"{self.tag}-{encoding}"'.encode()))
+        return headers
+
+    def is_known(self, if_none_match: str | None, if_modified_since: str | None) -> bool:
+        """Check whether the client has this answer, as `WholeAnswer.is_known` does."""
+        return self.tag is not None and _is_known(self.tag, self.modified, if_none_match, if_modified_since)
 
 
 def redirect(location: str, lasting: Lasting = Lasting.REDIRECT, status: int = 307) -> WholeAnswer:
@@ -193,9 +197,9 @@ def quality(parameters: str) -> float:
 
 
 def _headers(answer: WholeAnswer | StreamedAnswer, encoding: str) -> list[Header]:
-    shared = _shared_headers(
-        answer.media_type, answer.lasting, tuple(answer.varies), answer.serial, answer.modified, encoding
-    )
+    last_serial = answer.last_serial if isinstance(answer, WholeAnswer) else None
+    serial = answer.serial if last_serial is None else last_serial
+    shared = _shared_headers(answer.media_type, answer.lasting, tuple(answer.varies), serial, answer.modified, encoding)
     own = [(name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in answer.headers]
     return [*shared, *own]
 
@@ -229,6 +233,15 @@ def _shared_headers(
 def serial_header(serial: int) -> Header:
     """Return the header with the serial of an answer."""
     return b"x-pypi-last-serial", str(serial).encode()
+
+
+def _is_known(tag: str, modified: datetime | None, if_none_match: str | None, if_modified_since: str | None) -> bool:
+    if if_none_match is not None:
+        return if_none_match.strip() == "*" or f'"{tag}-' in if_none_match
+    if if_modified_since is None or modified is None:
+        return False
+    since = _parsed_date(if_modified_since)
+    return since is not None and modified.replace(microsecond=0) <= since
 
 
 def _parsed_date(text: str) -> datetime | None:

@@ -1,19 +1,26 @@
-"""The routes of the Simple API: pages of projects, and the list of projects with files, by normalized name.
+"""The routes of the Simple API: pages of projects, and the list of projects.
 
-They answer from the published datasets, and at a past serial from the catalog. With the list, other indexes and
-pypi-assets itself can follow this service.
+Pages come from the published datasets, and at a past serial from the catalog. Serials and the list come from the
+catalog. With them, other indexes and pypi-assets itself can follow this service as they follow PyPI.
 """
 
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from urllib.parse import quote
 
 from packaging.utils import canonicalize_name
+from sqlalchemy.exc import SQLAlchemyError
 
 from pypi_assets.catalog.database import CatalogError
-from pypi_assets.catalog.reports.live_files import live_projects
+from pypi_assets.catalog.ledger.epochs import epoch_of
+from pypi_assets.catalog.observed.projects import find_project
 from pypi_assets.catalog.reports.moments import answerable_serial
 from pypi_assets.catalog.reports.past_pages import page_at
+from pypi_assets.catalog.reports.past_statuses import last_serial_at
 from pypi_assets.catalog.reports.project_following import require_answered
+from pypi_assets.catalog.reports.project_list import ListedAt, projects_at
 from pypi_assets.catalog.reports.simple_page import SimplePage
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.lookup.simple_reader import SimpleReader, in_page_order
@@ -57,9 +64,26 @@ def _page(service: Service, call: Call[PageParameters]) -> WholeAnswer:
         page, set_id = _page_without_files(service, datasets, project), None
     if page is None:
         raise _no_page(project, datasets.serial)
+    if page.last_serial is None:
+        page = replace(page, last_serial=_last_serial(service, datasets.serial, project))
+    if page.last_serial is None and service.has_catalog:
+        set_id = None  # the next request may find a catalog that answers
     answer = _rendered(page, media_type)
     answer.serial, answer.modified, answer.set_id = datasets.serial, datasets.published.published_at, set_id
     return answer
+
+
+def _last_serial(service: Service, serial: int, project: str) -> int | None:
+    """Return the serial of a project's last event up to `serial`, or None if the catalog has no answers there."""
+    if service.catalog is None:
+        return None
+    try:
+        answerable_serial(service.catalog, serial)
+        with service.catalog.read() as connection:
+            found = find_project(connection, project)
+            return None if found is None else last_serial_at(connection, found.id, serial)
+    except (CatalogError, SQLAlchemyError):
+        return None
 
 
 def _past_page(service: Service, pinned: Pinned, project: str, media_type: str) -> WholeAnswer:
@@ -94,8 +118,17 @@ def _rendered(
     page: SimplePage, media_type: str, *, has_sdist_metadata: bool = True, is_pinned: bool = False
 ) -> WholeAnswer:
     body = render_page(page, media_type, has_sdist_metadata=has_sdist_metadata, is_pinned=is_pinned)
-    headers = () if media_type == V1_JSON else _HTML_HEADERS
-    return WholeAnswer(body, _content_type(media_type), varies=("Accept",), headers=headers)
+    return WholeAnswer(
+        body,
+        _content_type(media_type),
+        varies=("Accept",),
+        headers=_headers(media_type),
+        last_serial=page.last_serial,
+    )
+
+
+def _headers(media_type: str) -> Sequence[tuple[str, str]]:
+    return () if media_type == V1_JSON else _HTML_HEADERS
 
 
 def _content_type(media_type: str) -> str:
@@ -112,15 +145,47 @@ def _with_slash(_service: Service, call: Call[PageParameters]) -> WholeAnswer:
 
 def _list(service: Service, call: Call[ListParameters]) -> StreamedAnswer:
     media_type, pinned = negotiate(call.headers.get("accept")), call.pinned
-    shown = _content_type(media_type)
     if pinned is not None:
-        chunks = render_list(live_projects(pinned.catalog, pinned.serial), media_type)
-        return StreamedAnswer(chunks, shown, serial=pinned.serial, modified=pinned.at, varies=("Accept",))
+        projects = projects_at(pinned.catalog, pinned.serial)
+        return _streamed(projects, media_type, pinned.serial, pinned.at, f"at {pinned.serial}.{pinned.epoch}")
     datasets = service.datasets()
-    names = (one["name"] for one in datasets.reader(SimpleReader).listed())
-    chunks = render_list(names, media_type)
-    modified = datasets.published.published_at
-    return StreamedAnswer(chunks, shown, serial=datasets.serial, modified=modified, varies=("Accept",))
+    modified: datetime | None = datasets.published.published_at
+    epoch = _epoch(service, datasets.serial)
+    if service.catalog is None or epoch is None:
+        listed = (one["name"] for one in datasets.reader(SimpleReader).listed())
+        unnumbered = (ListedAt(name, name, None) for name in listed)
+        return _streamed(unnumbered, media_type, datasets.serial, modified, datasets.id)
+    if epoch != datasets.serial:
+        modified = None  # the list may have changed after the datasets were published
+    projects = projects_at(service.catalog, datasets.serial)
+    return _streamed(projects, media_type, datasets.serial, modified, f"{datasets.id} {epoch}")
+
+
+def _epoch(service: Service, serial: int) -> int | None:
+    """Return the epoch of a serial, or None if the catalog has no answers at this serial, as on a mirror that lags."""
+    if service.catalog is None:
+        return None
+    try:
+        answerable_serial(service.catalog, serial)
+        with service.catalog.read() as connection:
+            return epoch_of(connection, serial)
+    except (CatalogError, SQLAlchemyError):
+        return None
+
+
+def _streamed(
+    projects: Iterable[ListedAt], media_type: str, serial: int, modified: datetime | None, content: str
+) -> StreamedAnswer:
+    """Return the list as a stream. `content` determines the listed projects, so the entity tag is made from it."""
+    return StreamedAnswer(
+        render_list(projects, media_type, serial),
+        _content_type(media_type),
+        serial=serial,
+        modified=modified,
+        varies=("Accept",),
+        headers=_headers(media_type),
+        tag=hashlib.sha256(f"{media_type} {content}".encode()).hexdigest()[:32],
+    )
 
 
 def _list_with_slash(_service: Service, _call: Call[ListParameters]) -> WholeAnswer:
@@ -156,10 +221,14 @@ LIST = Operation(
     path="/simple/",
     handler=_list,
     summary="List the projects in the Simple API",
-    description="All projects with files, by normalized name. Installers do not need it, but mirrors and indexes do.",
+    description=(
+        "All projects that have a page and are not quarantined, each with the serial of its last event. Mirrors and"
+        " indexes follow it; installers do not need it."
+    ),
     parameters=ListParameters,
     media_types=MEDIA_TYPES,
     tag="simple",
+    options=OPTIONS,
 )
 LIST_WITHOUT_SLASH = Operation(
     path="/simple",
@@ -169,5 +238,6 @@ LIST_WITHOUT_SLASH = Operation(
     media_types=MEDIA_TYPES,
     problems=(301,),
     tag="simple",
+    options=OPTIONS,
 )
 OPERATIONS = (PAGE, PAGE_WITHOUT_SLASH, LIST, LIST_WITHOUT_SLASH)

@@ -14,6 +14,7 @@ from urllib.parse import quote
 import orjson
 
 from pypi_assets.catalog.reads.stored_json import to_utf8_json
+from pypi_assets.catalog.reports.project_list import ListedAt
 from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
 from pypi_assets.distributions.record import DistributionKind
 from pypi_assets.lookup.simple_reader import page_versions
@@ -44,7 +45,7 @@ _AT_ONCE = 2_000
 """The number of projects in a chunk, which has about 50 KB."""
 _HTML_START = (
     '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-    f'<meta name="pypi:repository-version" content="{API_VERSION_WITHOUT_SIZES}">\n'
+    f'<meta name="pypi:repository-version" content="{API_VERSION}">\n'
     "<title>Simple index</title>\n</head>\n<body>\n"
 )
 _HTML_END = "</body>\n</html>\n"
@@ -70,30 +71,37 @@ def render_page(
     return (_as_json if media_type == V1_JSON else _as_html)(page, without_metadata, up)
 
 
-def render_list(names: Iterable[str], media_type: str) -> Iterator[bytes]:
-    """Yield the list of these projects (normalized names) in one of MEDIA_TYPES, in chunks."""
-    parts = _json_parts(names) if media_type == V1_JSON else _html_parts(names)
-    return (part.encode() for part in parts)
+def render_list(projects: Iterable[ListedAt], media_type: str, serial: int) -> Iterator[bytes]:
+    """Yield the list of these projects at `serial` in one of MEDIA_TYPES, in chunks."""
+    return _json_parts(projects, serial) if media_type == V1_JSON else _html_parts(projects)
 
 
-def _json_parts(names: Iterable[str]) -> Iterator[str]:
-    yield f'{{"meta":{{"api-version":"{API_VERSION_WITHOUT_SIZES}"}},"projects":['
-    separator = ""
-    for some in _in_parts(names):
-        yield separator + ",".join(to_utf8_json({"name": name}).decode() for name in some)
-        separator = ","
-    yield "]}"
+def _json_parts(projects: Iterable[ListedAt], serial: int) -> Iterator[bytes]:
+    meta = to_utf8_json({"_last-serial": serial, "api-version": API_VERSION})
+    yield b'{"meta":' + meta + b',"projects":['
+    separator = b""
+    for some in _in_parts(projects):
+        yield separator + b",".join(map(_json_project, some))
+        separator = b","
+    yield b"]}"
 
 
-def _html_parts(names: Iterable[str]) -> Iterator[str]:
-    yield _HTML_START
-    for some in _in_parts(names):  # normalized names need no escaping in HTML
-        yield "".join(f'<a href="{quote(name)}/">{name}</a><br>\n' for name in some)
-    yield _HTML_END
+def _json_project(project: ListedAt) -> bytes:
+    if project.serial is None:
+        return to_utf8_json({"name": project.name})
+    return to_utf8_json({"_last-serial": project.serial, "name": project.name})
 
 
-def _in_parts(names: Iterable[str]) -> Iterator[list[str]]:
-    rest = iter(names)
+def _html_parts(projects: Iterable[ListedAt]) -> Iterator[bytes]:
+    yield _HTML_START.encode()
+    for some in _in_parts(projects):
+        links = (f'<a href="{quote(one.normalized)}/">{escape(one.name)}</a><br>\n' for one in some)
+        yield "".join(links).encode(errors="replace")
+    yield _HTML_END.encode()
+
+
+def _in_parts(projects: Iterable[ListedAt]) -> Iterator[list[ListedAt]]:
+    rest = iter(projects)
     while some := list(islice(rest, _AT_ONCE)):
         yield some
 

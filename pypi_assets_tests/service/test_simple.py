@@ -6,9 +6,11 @@ from urllib.parse import urljoin
 
 import pytest
 import requests
+from packaging.utils import canonicalize_name
 from sqlalchemy import insert
 
-from pypi_assets.catalog.reports import live_files
+from pypi_assets.catalog.reports import project_list
+from pypi_assets.catalog.reports.project_list import ListedAt
 from pypi_assets.catalog.tables import epochs
 from pypi_assets.index.observing.html_pages import read_html_list
 from pypi_assets.service.simple_pages import HTML, render_list
@@ -108,45 +110,95 @@ def test_option_omits_metadata_of_sdists(changing: Published) -> None:
         assert [bool(one) for one in offered] == [True, False, False, True]
 
 
-def listed(client: Client, path: str) -> list[str]:
+def listed(client: Client, path: str) -> dict[str, int]:
+    """Return the serial of each project on a list, by displayed name."""
     answer = client.get(path, headers=ACCEPT, allow_redirects=True)
     assert (answer.status_code, answer.headers["content-type"]) == (200, V1_JSON)
     assert "Accept" in answer.headers["vary"]
     document = answer.json()
-    assert document["meta"]["api-version"] == "1.0"
-    return [project["name"] for project in document["projects"]]
+    assert document["meta"]["api-version"] == "1.4"
+    assert answer.headers["x-pypi-last-serial"] == str(document["meta"]["_last-serial"])
+    return {project["name"]: project["_last-serial"] for project in document["projects"]}
 
 
-def test_list_has_the_projects_with_files(client: Client, published: Published, monkeypatch) -> None:
-    monkeypatch.setattr(live_files, "_AT_ONCE", 2)  # so that several transactions are needed
-    latest = listed(client, "/simple/")
-    assert latest == sorted(set(latest)) != []
-    for serial in range(1, published.index.serial + 1):
-        names = listed(client, f"/at/{serial}/simple/")
-        pages = [client.get(f"/at/{serial}/simple/{name}/", headers=ACCEPT, allow_redirects=True) for name in latest]
-        assert set(names) & set(latest) == {
-            name for name, page in zip(latest, pages, strict=True) if page.status_code == 200 and page.json()["files"]
-        }, serial
-    assert listed(client, f"/at/{published.index.serial}/simple/") == latest
+def test_list_at_each_serial_equals_the_list_of_the_index(changing: Published, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(project_list, "_AT_ONCE", 2)  # so that several transactions are needed
+    index, history = changing.index, changing.index.history
+    truth = {}
+
+    def note(serial: int) -> None:
+        document = requests.get(index.url, headers=ACCEPT, timeout=60).json()
+        truth[serial] = {one["name"]: one["_last-serial"] for one in document["projects"]}
+
+    note(index.serial)
+    for change in (
+        lambda: history.quarantine("Other.App", at=changing.at()),
+        lambda: changing.add("wheel", "gone", "2.0"),
+        lambda: history.remove_file(changing.add("wheel", "Empty_One", "1.0"), at=changing.at()),
+        lambda: history.unquarantine("Other.App", at=changing.at()),
+        lambda: changing.add("wheel", "other-app", "0.2"),
+        lambda: history.remove_project("PyYAML", at=changing.at()),
+    ):
+        change()
+        note(index.serial)
+    last = changing.publish()
+    assert last == index.serial
+    with changing.client() as client:
+        for serial, projects in truth.items():
+            assert listed(client, f"/at/{serial}/simple/") == projects, serial
+        assert listed(client, "/simple/") == truth[last]
+        for path in (f"/at/{last}", ""):
+            for name, serial in truth[last].items():
+                page = client.get(f"{path}/simple/{canonicalize_name(name)}/", headers=ACCEPT, allow_redirects=True)
+                shown = page.json()["meta"]["_last-serial"], int(page.headers["X-PyPI-Last-Serial"])
+                assert shown == (serial, serial), (path, name)
+
+
+def test_list_without_a_catalog_has_names_alone(changing: Published) -> None:
+    (changing.home / "catalog.sqlite").rename(changing.home / "elsewhere.sqlite")
+    with changing.client() as client:
+        document = client.get("/simple/", headers=ACCEPT).json()
+        assert document["projects"] == [{"name": name} for name in ("demo", "other-app", "pyyaml", "yaml-copy")]
+        assert "_last-serial" not in client.get("/simple/demo/", headers=ACCEPT).json()["meta"]
+
+
+def test_list_is_conditional(client: Client, published: Published) -> None:
+    serial = published.index.serial
+    for path in ("/simple/", f"/at/{serial}.{serial}/simple/"):
+        found = client.get(path, headers=ACCEPT)
+        assert found.headers["etag"] != client.get(path).headers["etag"]
+        for condition in (
+            {"If-None-Match": found.headers["etag"]},
+            {"If-Modified-Since": found.headers["last-modified"]},
+        ):
+            again = client.get(path, headers=ACCEPT | condition)
+            assert (again.status_code, again.content, again.headers["x-pypi-last-serial"]) == (304, b"", str(serial))
+            assert again.headers["etag"] == found.headers["etag"]
+        other = client.get(path, headers=ACCEPT | {"If-None-Match": '"other-identity"'})
+        assert (other.status_code, other.content) == (200, found.content)
+        head = client.request("HEAD", path, headers=ACCEPT)
+        assert (head.status_code, head.content, head.headers["etag"]) == (200, b"", found.headers["etag"])
 
 
 def test_html_list_links_to_the_pages(client: Client) -> None:
     answer = client.get("/simple/")
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.headers["content-security-policy"] == "default-src 'none'"
     parsed = read_html_list(answer.content, url="http://x/simple/", charset="utf-8", index_url="http://x/simple/")
-    assert [project.name for project in parsed] == listed(client, "/simple/")
+    assert [project.name for project in parsed] == list(listed(client, "/simple/"))
     moved = client.get("/simple")
     assert (moved.status_code, urljoin("/simple", moved.headers["location"])) == (301, "/simple/")
 
 
 def test_long_list_is_complete() -> None:
     for count in (0, 1, 2_000, 2_001, 4_000):
-        names = [f"p{number}" for number in range(count)]
-        document = json.loads(b"".join(render_list(names, V1_JSON)))
-        assert [project["name"] for project in document["projects"]] == names
-        html = b"".join(render_list(names, HTML))
+        projects = [ListedAt(f"p{number}", f"P{number}", number) for number in range(count)]
+        document = json.loads(b"".join(render_list(projects, V1_JSON, count)))
+        assert document["projects"] == [{"_last-serial": one.serial, "name": one.name} for one in projects]
+        assert document["meta"] == {"_last-serial": count, "api-version": "1.4"}
+        html = b"".join(render_list(projects, HTML, count))
         parsed = read_html_list(html, url="http://x/", charset="utf-8", index_url="http://x/")
-        assert [project.name for project in parsed] == names
+        assert [project.name for project in parsed] == [project.name for project in projects]
 
 
 ACCEPTED = {"Accept": "application/vnd.pypi.simple.v1+json"}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from packaging.utils import canonicalize_name
-from sqlalchemy import ColumnElement, Connection, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
 from pypi_assets.catalog.database import Catalog, read_by_index, sent_values
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
@@ -112,33 +112,6 @@ def count_live(connection: Connection, serial: int) -> int:
         query = query.join(distributions, distributions.c.id == live.distribution_id)
         query = query.where(answered_at(connection, distributions.c.project_id, serial))
     return int(connection.scalar(query) or 0)
-
-
-_AT_ONCE = 5_000
-
-
-def live_projects(catalog: Catalog, serial: int) -> Iterator[str]:
-    """Yield the normalized names of the projects with a file live at `serial`, in the order of the database.
-
-    Each batch of a few thousand has its own transaction, so that no transaction stays open for a slow reader.
-    """
-    live = live_intervals
-    is_live = exists(
-        select(distributions.c.id)
-        .join(live, live.c.distribution_id == distributions.c.id)
-        .where(distributions.c.project_id == projects.c.id, holds_at(live.c.start, live.c.end, serial))
-    )
-    last: str | None = None
-    while True:
-        with catalog.read() as connection:
-            query = select(projects.c.normalized).where(and_(is_live, answered_at(connection, projects.c.id, serial)))
-            if last is not None:
-                query = query.where(projects.c.normalized > last)
-            found = connection.scalars(query.order_by(projects.c.normalized).limit(_AT_ONCE)).all()
-        yield from found
-        if len(found) < _AT_ONCE:
-            return
-        last = found[-1]
 
 
 @dataclass(frozen=True, slots=True)

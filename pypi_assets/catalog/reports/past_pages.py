@@ -20,7 +20,7 @@ from pypi_assets.catalog.publications.dump_rows import holds_at
 from pypi_assets.catalog.reads.past_generations import PastGeneration, contents_at, counts_later, has_past_generations
 from pypi_assets.catalog.reads.stored_contents import StoredContents, StoredLists
 from pypi_assets.catalog.reads.stored_json import from_json
-from pypi_assets.catalog.reports.past_statuses import YankedFile, last_event_at, page_status_at, yank_reasons
+from pypi_assets.catalog.reports.past_statuses import YankedFile, last_serial_at, page_status_at, yank_reasons
 from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
 from pypi_assets.catalog.tables import (
     changes,
@@ -240,7 +240,7 @@ def page_at(
         for id_, is_yanked in _yanked(connection, project.id, serial, yanked, files).items():
             files[id_] = files[id_]._replace(yanked=is_yanked)
         return SimplePage(
-            project.normalized, status, tuple(files.values()), last_event_at(connection, project.id, serial)
+            project.normalized, status, tuple(files.values()), last_serial_at(connection, project.id, serial)
         )
 
 

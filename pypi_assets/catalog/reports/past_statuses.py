@@ -11,7 +11,7 @@ after it have all known reasons, since they show what any other page showed of t
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import BindParameter, ColumnElement, Connection, Select, and_, bindparam, or_, select
+from sqlalchemy import BindParameter, ColumnElement, Connection, Select, and_, bindparam, func, or_, select, union_all
 
 from pypi_assets.catalog.database import storable
 from pypi_assets.catalog.observed.projects import QUARANTINED, CatalogProject
@@ -32,11 +32,11 @@ _DECIDING = (
 _PROJECT: BindParameter[int] = bindparam("project")
 _SERIAL: BindParameter[int] = bindparam("serial")
 _AFTER: BindParameter[int] = bindparam("after")
-_LAST_EVENT = (
-    select(events.c.serial)
-    .where(events.c.project_id == _PROJECT, events.c.serial <= _SERIAL)
-    .order_by(events.c.serial.desc())
-    .limit(1)
+_LAST_SERIALS = union_all(
+    select(func.max(events.c.serial)).where(events.c.project_id == _PROJECT, events.c.serial <= _SERIAL),
+    select(func.max(sightings.c.page_serial)).where(
+        sightings.c.project_id == _PROJECT, sightings.c.page_serial <= _SERIAL
+    ),
 )
 _NEXT_EVENT = (
     select(events.c.serial)
@@ -110,9 +110,13 @@ def status_at(connection: Connection, project: CatalogProject, serial: int) -> s
     return _again(connection, project.id, shown.serial, serial) if shown.status is None else shown.status
 
 
-def last_event_at(connection: Connection, project_id: int, serial: int) -> int | None:
-    """Return the serial of the project's last stored event up to `serial`; None if there is none."""
-    return connection.scalar(_LAST_EVENT, {"project": project_id, "serial": serial})
+def last_serial_at(connection: Connection, project_id: int, serial: int) -> int | None:
+    """Return the serial of the project's last event up to `serial`, from stored events and seen pages.
+
+    Return None if neither is known.
+    """
+    found = connection.scalars(_LAST_SERIALS, {"project": project_id, "serial": serial})
+    return max((one for one in found if one is not None), default=None)
 
 
 def _page_until(connection: Connection, project_id: int, serial: int) -> _ShownStatus | None:

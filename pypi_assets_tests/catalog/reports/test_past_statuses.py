@@ -5,7 +5,7 @@ import pytest
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.projects import find_project
 from pypi_assets.catalog.reports.past_pages import page_at
-from pypi_assets.catalog.reports.past_statuses import last_event_at, status_at
+from pypi_assets.catalog.reports.past_statuses import last_serial_at, status_at
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets_tests.served_index import ServedIndex
@@ -48,7 +48,7 @@ def test_quarantines_and_removals_count_from_their_events(index: ServedIndex, ca
     with catalog.read() as connection:
         demo = find_project(connection, "demo")
         assert demo is not None
-        assert [last_event_at(connection, demo.id, serial) for serial in serials] == [
+        assert [last_serial_at(connection, demo.id, serial) for serial in serials] == [
             *serials[:3],
             serials[2],
             serials[4],
