@@ -370,7 +370,7 @@ past_generations = Table(
     Column("distribution_id", ForeignKey("distributions.id"), primary_key=True),
     Column("generation", Integer, primary_key=True, autoincrement=False),
     Column("until", Serial, nullable=False, comment="first serial at which the next generation counts"),
-    Column("sha256", Short),
+    Column("sha256", Short, index=True),
     Column("content", LargeBinary, nullable=False, comment="zlib-compressed JSON: its facts and its record"),
     comment="Known contents of files that were replaced under the same name.",
 )

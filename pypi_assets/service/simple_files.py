@@ -46,6 +46,12 @@ class HashedParameters(OperationParameters, frozen=True):
     filename: Filename
 
 
+class HashParameters(OperationParameters, frozen=True):
+    """Bytes, by their SHA-256 alone."""
+
+    sha256: Sha256
+
+
 class UnhashedParameters(OperationParameters, frozen=True):
     """A file, by its project and filename."""
 
@@ -61,11 +67,26 @@ def _file(service: Service, call: Call[HashedParameters] | Call[UnhashedParamete
     found = next(_published_files(datasets, place), None)
     if found is not None and is_of_metadata:
         return _published_metadata(datasets, *found)
-    if not is_of_metadata and _is_hidden(service, place):
-        raise _refused(place)
-    if found is None:
+    is_hidden = not is_of_metadata and _is_hidden(service, place)
+    if found is None and not is_hidden:
         raise _no_file(place, datasets.serial)
-    return _to_origin(found[1].url)
+    return _bytes_of(service, place, None if found is None else found[1].url, is_hidden=is_hidden)
+
+
+def _file_of_hash(service: Service, call: Call[HashParameters]) -> WholeAnswer:
+    """Return the bytes with this hash, whatever their name, if they were ever on the index."""
+    place = FilePlace(sha256=call.parameters.sha256.lower())
+    if service.catalog is not None:
+        try:
+            known = files_of_hash(service.catalog, place)
+        except (CatalogError, SQLAlchemyError):  # the datasets have the live files
+            known = []
+        if known:
+            return _answer_of(service, place, known, is_of_metadata=False)
+    found = next(_published_files(service.datasets(), place), None)
+    if found is None:
+        raise not_found("no file with this SHA-256 is known", parameter="sha256")
+    return _bytes_of(service, place, found[1].url, is_hidden=False)
 
 
 def _place(parameters: HashedParameters | UnhashedParameters) -> tuple[FilePlace, bool]:
@@ -107,21 +128,27 @@ def _answer_of(service: Service, place: FilePlace, found: list[PastFile], *, is_
         if file.has_index_metadata:
             return _to_origin(file.url, METADATA_SUFFIX)
         raise not_found(f"there are no metadata for {file.filename}", parameter="filename")
-    if any(one.is_hidden for one in found) and not service.settings.service_allow_quarantined:
+    url = next((one.url for one in found if one.url is not None), None)
+    return _bytes_of(service, place, url, is_hidden=any(one.is_hidden for one in found))
+
+
+def _bytes_of(service: Service, place: FilePlace, url: str | None, *, is_hidden: bool) -> WholeAnswer:
+    """Return the answer to each request for the bytes of a file: a redirect to the index, or 451 in a quarantine."""
+    if is_hidden and not service.settings.service_allow_quarantined:
         raise _refused(place)
-    return _to_origin(file.url)
+    return _to_origin(url)
 
 
 def _published_files(datasets: OpenSet, place: FilePlace) -> Iterator[tuple[str, SimpleFile]]:
     """Yield the live files at this place, mostly one, with their projects."""
     simple = datasets.reader(SimpleReader)
     if place.sha256 is None:
-        projects = [place.project or ""]
+        places = [(place.project or "", place.filename or "")]
     else:
         by_hash = datasets.reader(HashesReader).file(place.sha256).results
-        projects = [one["normalized"] for one in by_hash if one["filename"] == place.filename]
-    for project in projects:
-        page = simple.page(project, place.filename)
+        places = [(one["normalized"], one["filename"]) for one in by_hash if place.filename in {None, one["filename"]}]
+    for project, filename in places:
+        page = simple.page(project, filename)
         if page is not None:
             yield from ((project, file) for file in page.files)
 
@@ -183,9 +210,9 @@ def _refused(place: FilePlace) -> ProblemError:
     return ProblemError(
         451,
         "refused",
-        f"{place.filename} is quarantined on the index now, so its bytes are not served; start `pypi-assets serve"
-        " --allow-quarantined` to serve them",
-        parameter="filename",
+        f"{place.filename or 'the file'} is quarantined on the index now, so its bytes are not served; start"
+        " `pypi-assets serve --allow-quarantined` to serve them",
+        parameter="filename" if place.filename else "sha256",
     )
 
 
@@ -226,4 +253,15 @@ UNHASHED_FILE = _operation(
     " This route is for files without a SHA-256 on the index.",
     options=OPTIONS,
 )
-OPERATIONS = (UNHASHED_FILE, FILE, FILE_OF_ANY_TIME)
+FILE_OF_HASH = Operation(
+    path="/files/sha256/{sha256}",
+    handler=_file_of_hash,
+    summary="Redirect to the file with this SHA-256",
+    description="The file may have been removed from the index, or replaced, since it was seen.",
+    parameters=HashParameters,
+    media_types=("application/octet-stream",),
+    problems=(307, 404, 451),
+    tag="simple",
+    at_serial=False,
+)
+OPERATIONS = (UNHASHED_FILE, FILE, FILE_OF_ANY_TIME, FILE_OF_HASH)

@@ -288,3 +288,36 @@ def test_file_addresses_outlast_the_epoch(changing: Published) -> None:
             assert (answer.status_code, answer.headers["location"]) == (307, location)
         for wrong in (f"/at/files/{'0' * 64}/{file['filename']}", f"/at/files/{sha256}/other.whl"):
             assert client.get(wrong).status_code == 404
+
+
+def test_file_of_a_hash_redirects_to_the_index(changing: Published) -> None:
+    index, history = changing.index, changing.index.history
+    removed = changing.add("wheel", "short-lived", "1.0")
+    content = (index.folder / "built" / removed).read_bytes()
+    changing.publish()
+    address = f"/files/sha256/{hashlib.sha256(content).hexdigest()}"
+    history.remove_project("short-lived", at=changing.at())
+    changing.publish()
+    with changing.service() as service, client_of(service) as client:
+        answer = client.get(address)
+        assert (answer.status_code, answer.headers["cache-control"]) == (307, "no-store")
+        assert requests.get(answer.headers["location"], timeout=60).content == content
+        assert client.get(address.upper().replace("/FILES/SHA256", "/files/sha256")).status_code == 307
+        head = client.request("HEAD", address)
+        assert (head.status_code, head.headers["location"]) == (307, answer.headers["location"])
+        unknown = client.get(f"/files/sha256/{'0' * 64}")
+        assert (unknown.status_code, unknown.json()["parameter"]) == (404, "sha256")
+        assert client.get("/files/sha256/short").status_code == 400
+        of_demo = page(client, "/simple/demo/")["files"][0]["hashes"]["sha256"]  # type: ignore[index]
+        location = client.get(f"/files/sha256/{of_demo}").headers["location"]
+        history.quarantine("demo", at=changing.at())
+        changing.publish()
+        assert client.get(f"/files/sha256/{of_demo}").status_code == 451
+    with changing.client(service_allow_quarantined=True) as client:
+        assert client.get(f"/files/sha256/{of_demo}").headers["location"] == location
+    history.unquarantine("demo", at=changing.at())
+    changing.publish()
+    (changing.home / "catalog.sqlite").rename(changing.home / "elsewhere.sqlite")
+    with changing.client() as client:  # the datasets have live files alone
+        assert client.get(f"/files/sha256/{of_demo}").headers["location"] == location
+        assert client.get(address).status_code == 404

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Table, and_, exists, func, or_, select, true
 
 from pypi_assets.catalog.database import Catalog, bare_rows, read_by_index, sent_values, storable
 from pypi_assets.catalog.ledger.epochs import newest_epoch
@@ -43,9 +43,9 @@ _MOST_STORED_FILES = 32_768
 
 
 class FilePlace(NamedTuple):
-    """A file by its name, and by its sha256 or else by its project (normalized)."""
+    """A file by its name, and by its sha256 or else by its project (normalized). None: any name with the sha256."""
 
-    filename: str
+    filename: str | None = None
     sha256: str | None = None
     project: str | None = None
 
@@ -257,7 +257,7 @@ def past_files(catalog: Catalog, serial: int, place: FilePlace) -> list[PastFile
 
 
 def files_of_hash(catalog: Catalog, place: FilePlace) -> list[PastFile]:
-    """Return all files with the name and the sha256 of the place that were ever seen, whether live or not."""
+    """Return all files with the sha256 of the place, and its name if it has one, that were ever seen, live or not."""
     with catalog.read() as connection:
         read_by_index(connection)
         ids = _ids_of(connection, place)
@@ -473,7 +473,7 @@ def _simple_files(described: Iterable[tuple[_Row, dict[str, Any]]]) -> dict[int,
 
 def _ids_of(connection: Connection, place: FilePlace) -> list[int]:
     """Return the distributions at this place, including those that had the hash before they were replaced."""
-    is_named = distributions.c.filename == storable(place.filename)
+    is_named = true() if place.filename is None else distributions.c.filename == storable(place.filename)
     if place.sha256 is None:
         of_project = select(projects.c.id).where(projects.c.normalized == storable(place.project or ""))
         is_of_it = distributions.c.project_id == of_project.scalar_subquery()

@@ -280,7 +280,7 @@ def upgrade() -> None:
         Column("distribution_id", ForeignKey("distributions.id"), primary_key=True),
         Column("generation", Integer, primary_key=True, autoincrement=False),
         Column("until", Serial, nullable=False),
-        Column("sha256", Short),
+        Column("sha256", Short, index=True),
         Column("content", LargeBinary, nullable=False),
     )
     Table(
