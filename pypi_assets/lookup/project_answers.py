@@ -227,6 +227,18 @@ def rows_at(catalog: "Catalog", serial: int, name: str) -> list[Mapping[str, Any
     return sorted(rows, key=lambda row: (version_key(row["version"]), row["filename"]))
 
 
+def release_rows_at(catalog: "Catalog", serial: int, project: str, version: str) -> list[Mapping[str, Any]]:
+    """Return the files of one release that were live at `serial`, as rows of dumps, by filename.
+
+    The project is normalized, and the version is the text of the release.
+    """
+    from pypi_assets.catalog.publications.dump_rows import releases_rows_at  # the database is slow to import
+    from pypi_assets.dumps.dump_format import as_dumped
+
+    rows = map(as_dumped, releases_rows_at(catalog, serial, [(project, version)]))
+    return sorted(rows, key=itemgetter("filename"))
+
+
 def commands_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return all commands that the files install, sorted."""
     return sorted({command for row in rows for command in command_names(row["console_scripts"] or ())})

@@ -23,6 +23,7 @@ from pypi_assets.service import (
     completions,
     health_routes,
     openapi,
+    project_documents,
     questions,
     simple,
     simple_files,
@@ -45,7 +46,7 @@ _OBJECTS_BETWEEN_COLLECTIONS = 10_000
 def _operations() -> Iterator[Operation]:
     """Yield all operations except the two that describe the others."""
     yield from questions.all_operations()  # the most requested routes first
-    for module in (health_routes, completions, solvability, simple, simple_files):
+    for module in (health_routes, completions, solvability, simple, simple_files, project_documents):
         yield from module.OPERATIONS
     yield from changes.OPERATIONS
     yield from home.operations()

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 from urllib.parse import quote
 
 from packaging.utils import canonicalize_name
@@ -49,14 +50,22 @@ class ListParameters(OperationParameters, frozen=True):
     """The list has no parameters."""
 
 
-def _page(service: Service, call: Call[PageParameters]) -> WholeAnswer:
-    given, pinned = call.parameters.project, call.pinned
-    project = canonicalize_name(given)
-    if project != given:
-        return redirect(f"../{quote(project)}/", status=301)
-    media_type = negotiate(call.headers.get("accept"))
+class ShownPage(NamedTuple):
+    """A page at `serial`, valid since `modified`. `set_id` is the set of datasets, if it determines the page."""
+
+    page: SimplePage
+    serial: int
+    modified: datetime | None
+    set_id: str | None
+
+
+def shown_page(service: Service, pinned: Pinned | None, project: str) -> ShownPage:
+    """Return the page of a project (normalized): the latest page, or the page at a pinned serial.
+
+    Raises a ProblemError if there is none.
+    """
     if pinned is not None:
-        return _past_page(service, pinned, project, media_type)
+        return ShownPage(_past_page(service, pinned, project), pinned.serial, pinned.at, None)
     datasets = service.datasets()
     page = datasets.reader(SimpleReader).page(project)
     set_id: str | None = datasets.id
@@ -67,9 +76,33 @@ def _page(service: Service, call: Call[PageParameters]) -> WholeAnswer:
     if page.last_serial is None:
         page = replace(page, last_serial=_last_serial(service, datasets.serial, project))
     if page.last_serial is None and service.has_catalog:
-        set_id = None  # the next request may find a catalog that answers
-    answer = _rendered(page, media_type)
-    answer.serial, answer.modified, answer.set_id = datasets.serial, datasets.published.published_at, set_id
+        set_id = None  # the catalog may answer the next request
+    return ShownPage(page, datasets.serial, datasets.published.published_at, set_id)
+
+
+def _page(service: Service, call: Call[PageParameters]) -> WholeAnswer:
+    given, pinned = call.parameters.project, call.pinned
+    project = canonicalize_name(given)
+    if project != given:
+        return redirect(f"../{quote(project)}/", status=301)
+    shown = shown_page(service, pinned, project)
+    media_type = negotiate(call.headers.get("accept"))
+    options = () if pinned is None else pinned.options
+    body = render_page(
+        shown.page, media_type, has_sdist_metadata=NO_SDIST_METADATA not in options, is_pinned=pinned is not None
+    )
+    answer = WholeAnswer(
+        body,
+        _content_type(media_type),
+        serial=shown.serial,
+        modified=shown.modified,
+        varies=("Accept",),
+        headers=_headers(media_type),
+        set_id=shown.set_id,
+        last_serial=shown.page.last_serial,
+    )
+    if SAFE in options:
+        answer.lasting = Lasting.REDIRECT  # it depends on what is quarantined today
     return answer
 
 
@@ -86,7 +119,7 @@ def _last_serial(service: Service, serial: int, project: str) -> int | None:
         return None
 
 
-def _past_page(service: Service, pinned: Pinned, project: str, media_type: str) -> WholeAnswer:
+def _past_page(service: Service, pinned: Pinned, project: str) -> SimplePage:
     with pinned.catalog.read() as connection:
         following = require_answered(connection, project, pinned.serial)
     is_safe = SAFE in pinned.options
@@ -94,12 +127,7 @@ def _past_page(service: Service, pinned: Pinned, project: str, media_type: str) 
     if page is None:
         reason = None if following is None else following.sentence()
         raise _no_page(project, pinned.serial, reason)
-    page = replace(page, files=tuple(in_page_order(page.files)))
-    has_sdist_metadata = NO_SDIST_METADATA not in pinned.options
-    answer = _rendered(page, media_type, has_sdist_metadata=has_sdist_metadata, is_pinned=True)
-    if is_safe:
-        answer.lasting = Lasting.REDIRECT  # it depends on what is quarantined today
-    return answer
+    return replace(page, files=tuple(in_page_order(page.files)))
 
 
 def _page_without_files(service: Service, datasets: OpenSet, project: str) -> SimplePage | None:
@@ -112,19 +140,6 @@ def _page_without_files(service: Service, datasets: OpenSet, project: str) -> Si
     except CatalogError:
         return None
     return None if page is None or page.files else page
-
-
-def _rendered(
-    page: SimplePage, media_type: str, *, has_sdist_metadata: bool = True, is_pinned: bool = False
-) -> WholeAnswer:
-    body = render_page(page, media_type, has_sdist_metadata=has_sdist_metadata, is_pinned=is_pinned)
-    return WholeAnswer(
-        body,
-        _content_type(media_type),
-        varies=("Accept",),
-        headers=_headers(media_type),
-        last_serial=page.last_serial,
-    )
 
 
 def _headers(media_type: str) -> Sequence[tuple[str, str]]:

@@ -45,6 +45,10 @@ PATHS = [
     "/v1/changes",
     "/v1/changes?kind=none",
     "/v1/changes/stream",
+    "/pypi/demo/json",
+    "/pypi/none/json",
+    "/pypi/demo/1.0/json",
+    "/pypi/demo/9/json",
     "/healthz",
     "/readyz",
     "/openapi.json",
@@ -85,7 +89,7 @@ def answers(client: Client, published: Published) -> Iterator[tuple[str, request
     serial = published.index.serial
     for prefix in ("", f"/at/{serial}.{serial}", f"/at/{serial}"):
         for path in PATHS:
-            if not prefix or path.startswith("/v1/"):
+            if not prefix or path.startswith(("/v1/", "/pypi/")):
                 yield "get", client.get(prefix + path)
         for path, body in BODIES:
             yield "post", client.post(prefix + path, body)
