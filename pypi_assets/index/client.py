@@ -38,6 +38,7 @@ from pypi_assets.index.models import (
 from pypi_assets.index.pages import read_listed_projects, read_listing_serial, read_project_page
 from pypi_assets.index.protocol import Observation, Report
 from pypi_assets.index.rate import RateLimit, Rates
+from pypi_assets.index.rate_headers import pause_of
 from pypi_assets.index.transport import (
     CHUNK_BYTES,
     CLOCK,
@@ -319,6 +320,8 @@ class IndexClient:
         self._changelog_rate.wait()
         try:
             with self._transport.exchange("POST", url, headers, body=call_body(method, *params)) as response:
+                if pause_s := pause_of(response.headers):
+                    self._changelog_rate.hold(min(pause_s, LONGEST_PAUSE_S))
                 _require_media_type(response, "xml", url)
                 return read_answer(self._transport.chunks(response, MAX_ANSWER_BYTES, url), url)
         except NotOnIndexError as error:

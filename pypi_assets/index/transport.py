@@ -38,6 +38,7 @@ from pypi_assets.index.errors import (
     requested_pause_s,
 )
 from pypi_assets.index.rate import Rate, Unpaced
+from pypi_assets.index.rate_headers import pause_of
 from pypi_assets.index.urls import HostRule, redact, split_credentials
 
 MAX_REDIRECTS = 5
@@ -333,6 +334,8 @@ class Transport:
             raise NotOnIndexError(text, url)
         if status < 200 or status >= 500 or status in {408, 425, 429}:
             pause_s = retry_after_s(response.headers.get("Retry-After"))
+            if status == HTTPStatus.TOO_MANY_REQUESTS:
+                pause_s = pause_s or pause_of(response.headers) or None
             if status == HTTPStatus.TOO_MANY_REQUESTS and pause_s:
                 self._rate.hold(min(pause_s, LONGEST_PAUSE_S))  # the index counts all threads as one client
             raise TransientError(text, url, pause_s)
