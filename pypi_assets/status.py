@@ -218,7 +218,12 @@ class Status:
             )
         lines += [f"the ledger is broken: {fault}" for fault in catalog.ledger_faults]
         if self.due.crawl.open is not None:
-            if not self.is_crawling_full:
+            if self.due.crawl.open.limited_to is not None:
+                lines.append(
+                    f"only a trial of {self.due.crawl.open.limited_to} projects was crawled: run `pypi-assets crawl"
+                    " full` to crawl the whole index"
+                )
+            elif not self.is_crawling_full:
                 lines.append("a full crawl was interrupted: run `pypi-assets crawl full` to continue it")
         elif self.no_catalog:
             lines.append(self.no_catalog)

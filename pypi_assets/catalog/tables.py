@@ -580,6 +580,7 @@ full_crawls = Table(
         server_default=text("0"),
         comment="the last id of read_attempts when the crawl was opened",
     ),
+    Column("limited_to", Integer, comment="most projects that a trial visits; null: the crawl is of the whole index"),
     _visited(),
     CheckConstraint("(open IS NULL) = (completed_at IS NOT NULL)", name="open_until_completed"),
 )

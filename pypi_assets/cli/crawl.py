@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from pypi_assets.index.protocol import Observation
 
 
+MOST_OF_A_TRIAL = 10_000
+"""A trial queues its projects in one transaction, and a larger part of an index has better ways to be selected."""
+
+
 @click.group("crawl")
 def crawl_group() -> None:
     """Bring the catalog up to date with the index."""
@@ -25,8 +29,15 @@ def crawl_group() -> None:
 @click.option(
     "--with-history", is_flag=True, help="Store the whole changelog first, so that answers are exact from serial 0 on."
 )
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MOST_OF_A_TRIAL),
+    metavar="N",
+    help="Visit only the N projects that changed last, as a trial in a new catalog. The crawl stays partial until"
+    " `crawl full` continues it.",
+)
 @JSON
-def crawl_full_command(with_history: bool, as_json: bool) -> None:
+def crawl_full_command(with_history: bool, limit: int | None, as_json: bool) -> None:
     """Visit every project and read every distribution.
 
     Continues an open full crawl.
@@ -34,8 +45,10 @@ def crawl_full_command(with_history: bool, as_json: bool) -> None:
     from pypi_assets.catalog.ledger.range_ledger import complete_serial
     from pypi_assets.crawl.full_crawl import crawl_full
 
+    if with_history and limit is not None:
+        raise click.UsageError("--limit is for a trial without history: leave out --with-history")
     with opened_crawler(creates=True) as crawler:
-        result = crawl_full(crawler, with_history=with_history)
+        result = crawl_full(crawler, with_history=with_history, limit=limit)
         with crawler.catalog.read() as connection:
             complete = complete_serial(connection)
     answer = {
@@ -43,6 +56,7 @@ def crawl_full_command(with_history: bool, as_json: bool) -> None:
         "complete_serial": complete,
         "projects": result.listing.projects,
         "missing_projects": list(result.listing.missing),
+        "partial": limit is not None,
         "visits_given_up": result.visits.exhausted,
         "reads": reads_to_json(result.reads),
     }
@@ -51,11 +65,14 @@ def crawl_full_command(with_history: bool, as_json: bool) -> None:
     if as_json:
         print_json(answer)
     else:
+        kind = "full" if limit is None else "partial"
         click.echo(
-            f"full crawl at serial {result.crawl.serial}: {counted(result.listing.projects, 'project')} visited,"
+            f"{kind} crawl at serial {result.crawl.serial}: {counted(result.listing.projects, 'project')} visited,"
             f" {describe_reads(result.reads)}"
         )
     report_failed(result.reads, result.visits.exhausted)
+    if limit is not None:
+        print_message("this trial completes nothing: run `pypi-assets crawl full` to continue to the whole index")
 
 
 @command("incremental", group=crawl_group)

@@ -266,4 +266,9 @@ def _describe_crawl(crawl: "OpenCrawl") -> str:
         f"{crawl.projects_done} of {counted(crawl.projects, 'project')}, {crawl.projects_per_second:.1f} a second"
     )
     expected_end = "not known yet" if crawl.expected_end is None else local_time(crawl.expected_end)
+    if crawl.limited_to is not None:
+        return (
+            f"partial, open at serial {crawl.serial}: a trial of {counted(crawl.limited_to, 'project')}, {projects};"
+            " the rest of the index was not visited"
+        )
     return f"open at serial {crawl.serial}: {shards}, {projects}, expected end {expected_end}"

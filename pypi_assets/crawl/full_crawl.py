@@ -27,15 +27,19 @@ from pypi_assets.catalog.work.full_crawls import (
     CrawlListing,
     FullCrawl,
     complete_crawl,
+    end_trial,
     find_open_crawl,
     is_crawl_drained,
     last_completed_crawl,
+    limit_trial,
+    list_first,
     list_named,
     list_projects,
     names_without_page,
     open_crawl,
     read_crawl,
     require_last_crawl,
+    require_trial,
 )
 from pypi_assets.catalog.work.visit_queue import (
     WorkloadProgress,
@@ -69,7 +73,9 @@ class FullCrawlResult:
     reads: ReadCounts
 
 
-def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCrawl, CrawlListing]:
+def list_index(
+    crawler: Crawler, *, with_history: bool = False, limit: int | None = None
+) -> tuple[FullCrawl, CrawlListing]:
     """Join the open full crawl, or open one at the index's last serial and queue a visit of every project.
 
     The index's list is cached, so it may be older than the pinned serial. In that case, the events between the two
@@ -79,14 +85,22 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
     An index without serials is polled first, with all its projects. Its history is what polls have found so far, and it
     is always stored.
 
-    Raises CatalogError for `with_history` without a changelog, or if the open crawl was listed without history.
+    With a `limit`, the crawl is a trial: it visits only that many projects, and nothing completes it. A later call
+    without a limit makes it a crawl of the whole index.
+
+    Raises CatalogError for `with_history` without a changelog, or if the open crawl was listed without history; and for
+    a `limit` if the catalog already follows an index other than by a trial.
     """
     with crawler.catalog.read() as connection:
+        if limit is not None:
+            require_trial(connection, crawler.selection)
         joined = find_open_crawl(connection)
         is_followed = joined is not None or last_completed_crawl(connection) is not None
     observe(crawler, everything=joined is None, with_list=joined is None)
     with_history = with_history or crawler.index.is_observed
     index, catalog = crawler.index, crawler.catalog
+    if joined is not None and limit is not None and limit_trial(catalog, joined, limit) >= limit:
+        return joined, CrawlListing(limit, ())
     if is_followed:
         serial = query_changelog(crawler, partial(index_serial, crawler), again=True)
     else:
@@ -107,11 +121,16 @@ def list_index(crawler: Crawler, *, with_history: bool = False) -> tuple[FullCra
         if serial is None:
             serial = _list_serial(crawler, listing_serial)
         since = serial if listing_serial is None else min(listing_serial, serial)
-        crawl = open_crawl(catalog, serial, since, index.index_url, crawler.selection)
+        crawl = open_crawl(catalog, serial, since, index.index_url, crawler.selection, limit=limit)
         opened.enter_context(claiming(crawler, crawl.workload))
         _require_events_since(crawler, since)
         if not is_all:
             crawler.patiently(partial(catch_up, crawler, crawl.serial))
+        if limit is not None:
+            list_first(catalog, crawl, listed, listing_serial, limit, is_all=is_all)
+            return crawl, CrawlListing(limit_trial(catalog, crawl, limit), ())
+        if crawl.limited_to is not None:
+            end_trial(catalog, crawl)
         if with_history:
             crawler.patiently(partial(store_history, crawler))
             since = 0
@@ -258,15 +277,17 @@ def _explain_pages(crawler: Crawler, crawl: FullCrawl) -> None:
         catalog.transact(work)
 
 
-def crawl_full(crawler: Crawler, *, with_history: bool = False) -> FullCrawlResult:
-    """Run a full crawl, or the rest of the open one. `with_history` is as in `list_index`."""
-    crawl, listing = list_index(crawler, with_history=with_history)
+def crawl_full(crawler: Crawler, *, with_history: bool = False, limit: int | None = None) -> FullCrawlResult:
+    """Run a full crawl, or the rest of the open one. `with_history` and `limit` are as in `list_index`."""
+    crawl, listing = list_index(crawler, with_history=with_history, limit=limit)
     with claiming(crawler, crawl.workload):
         visits, reads = visit_shards(crawler, crawl, only_due=True), ReadCounts()
         if visits.todo:  # readable files do not wait for failing pages
             reads = read_workload(crawler, crawl.workload, only_due=True)
             rest = visit_shards(crawler, crawl)
             visits = replace(rest, lost=visits.lost + rest.lost)
+        if limit is not None:
+            return FullCrawlResult(crawl, listing, visits, reads + read_workload(crawler, crawl.workload))
         reads += read_shards(crawler, crawl)
         with crawler.catalog.read() as connection:
             missing = names_without_page(connection, crawl.selection)

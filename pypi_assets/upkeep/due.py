@@ -86,6 +86,8 @@ class CrawlDue:
         """Return the reason why ranges cannot be crawled yet, or None if they can."""
         if self.is_followable:
             return None
+        if self.open is not None and self.open.limited_to is not None:
+            return f"only a trial of {self.open.limited_to} projects was crawled"
         if self.open is not None:
             return f"the full crawl at serial {self.open.serial} is not complete yet"
         return f"no {'scope' if self.is_scoped else 'full crawl'} is complete yet"

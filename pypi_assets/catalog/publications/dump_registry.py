@@ -142,6 +142,12 @@ def exact_serial(connection: Connection) -> int:
     serial = complete_serial(connection)
     has_crawl = select(full_crawls.c.id).where(full_crawls.c.completed_at.is_not(None)).limit(1)
     if serial == 0 and connection.scalar(has_crawl) is None:
+        limit = connection.scalar(select(full_crawls.c.limited_to).where(full_crawls.c.open == 1))
+        if limit is not None:
+            raise DumpError(
+                f"the full crawl is partial, a trial of {limit} projects, so there is nothing complete to dump: run"
+                " `pypi-assets crawl full` to continue to the whole index"
+            )
         raise DumpError(
             "nothing is complete yet: finish a full crawl first (pypi-assets crawl full), or a scope (pypi-assets scope"
             " run)"

@@ -256,7 +256,10 @@ MOST_SPANS = 100
 
 @dataclass(frozen=True, slots=True)
 class OpenCrawl:
-    """The progress of an open full crawl. `expected_end` is in unix seconds; None until a visit has ended."""
+    """The progress of an open full crawl. `expected_end` is in unix seconds; None until a visit has ended.
+
+    `limited_to` is the limit of a trial; None if the crawl is of the whole index.
+    """
 
     serial: int
     shards_done: int
@@ -265,6 +268,7 @@ class OpenCrawl:
     projects: int
     projects_per_second: float
     expected_end: float | None
+    limited_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,6 +361,7 @@ def _open_crawl(connection: Connection, now: float) -> OpenCrawl | None:
         projects=progress.total,
         projects_per_second=done / seconds,
         expected_end=_expected_end(now, seconds, progress.todo, done, pending, read),
+        limited_to=crawl.limited_to,
     )
 
 

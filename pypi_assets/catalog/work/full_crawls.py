@@ -7,6 +7,7 @@ import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 
 from sqlalchemy import Connection, exists, func, insert, select, update
 
@@ -42,7 +43,14 @@ from pypi_assets.catalog.tables import (
 )
 from pypi_assets.catalog.work.listed_projects import has_live_files, is_any_unseen, rename_listed
 from pypi_assets.catalog.work.read_queue import is_read_pending
-from pypi_assets.catalog.work.visit_queue import crawl_workload, is_visit_pending, queue_visits, workload_progress
+from pypi_assets.catalog.work.visit_queue import (
+    crawl_workload,
+    is_visit_pending,
+    queue_visits,
+    queued_names,
+    unqueue_visits,
+    workload_progress,
+)
 from pypi_assets.index.models import BrokenEntry, ListedProject
 
 _LISTED_AT_A_TIME = 50_000
@@ -55,7 +63,8 @@ class FullCrawl:
     """One full crawl, pinned at `serial`. Times are unix seconds.
 
     `with_history`: all events since serial 0 are stored, and each project that one of them changes is visited.
-    `attempts_before` is the number of the last attempt to read a distribution when the crawl was opened.
+    `attempts_before` is the number of the last attempt to read a distribution when the crawl was opened. `limited_to`
+    is the most projects that a trial visits. It is None if the crawl is of the whole index.
     """
 
     id: int
@@ -67,6 +76,7 @@ class FullCrawl:
     completed_at: float | None
     with_history: bool = False
     attempts_before: int = 0
+    limited_to: int | None = None
 
     @property
     def workload(self) -> str:
@@ -81,8 +91,12 @@ class CrawlListing:
     missing: tuple[str, ...]
 
 
-def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, selection: Selection) -> FullCrawl:
+def open_crawl(
+    catalog: Catalog, serial: int, since: int, index_url: str, selection: Selection, *, limit: int | None = None
+) -> FullCrawl:
     """Join the open full crawl, or open one pinned at `serial`. An empty catalog will store events above `since`.
+
+    `limit` makes a new crawl a trial of that many projects.
 
     Raises CatalogError if the catalog follows another index, if its serials are beyond the index's, or if the open
     crawl has another selection.
@@ -106,9 +120,12 @@ def open_crawl(catalog: Catalog, serial: int, since: int, index_url: str, select
                 )
         names = json.dumps(sorted(selection.names))
         before = connection.scalar(select(func.max(read_attempts.c.id))) or 0
-        row = insert(full_crawls).values(serial=serial, selection=names, opened_at=now, open=1, attempts_before=before)
+        common = {"serial": serial, "opened_at": now, "attempts_before": before, "limited_to": limit}
+        row = insert(full_crawls).values(selection=names, open=1, **common)
         crawl_id = connection.execute(row.returning(full_crawls.c.id)).scalar_one()
-        return FullCrawl(crawl_id, serial, selection, now, None, None, None, attempts_before=before)
+        return FullCrawl(
+            id=crawl_id, selection=selection, listed_at=None, listed_serial=None, completed_at=None, **common
+        )
 
     return catalog.transact(join_or_open)
 
@@ -271,6 +288,78 @@ def list_projects(
     return catalog.transact(end)
 
 
+def list_first(
+    catalog: Catalog,
+    crawl: FullCrawl,
+    listed: Iterable[ListedProject | BrokenEntry],
+    listed_serial: int | None,
+    limit: int,
+    *,
+    is_all: bool = False,
+) -> None:
+    """Queue visits for a trial: of the `limit` projects that changed last, by their serials on the list.
+
+    Among equal serials, names ascend. Projects that the trial has already queued count. The crawl does not become
+    listed, so nothing completes it. `is_all` is as in `list_projects`.
+    """
+    with catalog.read() as connection:
+        queued = set(queued_names(connection, crawl.workload))
+    named = ((project.normalized, project) for project in listed if isinstance(project, ListedProject))
+    others = ((name, project) for name, project in named if name and name not in queued)
+    first = nsmallest(limit - len(queued), others, key=lambda pair: (-(pair[1].last_serial or 0), pair[0]))
+    _enter_listed(catalog, crawl, dict(first), listed_serial if is_all else None)
+
+
+def limit_trial(catalog: Catalog, crawl: FullCrawl, limit: int) -> int:
+    """Record the limit of a trial, and unqueue pending visits beyond it. Return how many projects are then queued.
+
+    Raises CatalogError if the crawl is of the whole index.
+    """
+
+    def limited(connection: Connection) -> int:
+        _is_listed(connection, crawl, lock_exclusive=True)
+        if read_crawl(connection, crawl.id).limited_to is None:
+            raise CatalogError(TRIAL_TOO_LATE)
+        connection.execute(update(full_crawls).where(full_crawls.c.id == crawl.id).values(limited_to=limit))
+        queued = workload_progress(connection, crawl.workload).total
+        return queued - unqueue_visits(connection, crawl.workload, queued - limit)
+
+    return catalog.transact(limited)
+
+
+def end_trial(catalog: Catalog, crawl: FullCrawl) -> None:
+    """Make a trial a full crawl of the whole index, which visits the projects of the trial again.
+
+    Their pages are older than the list of projects that follows, so the crawl must not rely on them.
+    """
+
+    def end(connection: Connection) -> None:
+        _is_listed(connection, crawl, lock_exclusive=True)
+        if read_crawl(connection, crawl.id).limited_to is not None:
+            unqueue_visits(connection, crawl.workload)
+            connection.execute(update(full_crawls).where(full_crawls.c.id == crawl.id).values(limited_to=None))
+
+    catalog.transact(end)
+
+
+def require_trial(connection: Connection, selection: Selection) -> None:
+    """Raise CatalogError unless the catalog is empty, or its open full crawl is a trial."""
+    if selection.names:
+        raise CatalogError(
+            "PYPI_ASSETS_PROJECTS already names the projects of the full crawl: unset it for a trial with --limit, or"
+            " name fewer projects"
+        )
+    crawl = find_open_crawl(connection)
+    if (crawl is None and followed_index(connection) is not None) or (crawl is not None and crawl.limited_to is None):
+        raise CatalogError(TRIAL_TOO_LATE)
+
+
+TRIAL_TOO_LATE = (
+    "a trial with --limit needs a new catalog, and this one already follows an index: continue with"
+    " `pypi-assets crawl full`, or set another PYPI_ASSETS_HOME (and PYPI_ASSETS_DATABASE_URL) for the trial"
+)
+
+
 def list_named(
     catalog: Catalog, crawl: FullCrawl, tasks: Sequence[tuple[int, int, int]], *, with_history: bool
 ) -> CrawlListing:
@@ -406,6 +495,7 @@ def _crawl_where(connection: Connection, condition: object) -> FullCrawl | None:
         completed_at=row.completed_at,
         with_history=row.with_history,
         attempts_before=row.attempts_before,
+        limited_to=row.limited_to,
     )
 
 

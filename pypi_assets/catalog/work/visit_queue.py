@@ -339,6 +339,33 @@ def requeue_visits(connection: Connection, workload: str, shards: Sequence[int] 
     connection.execute(update(visit_queue).where(is_over).values(error_text=None, **RESET))
 
 
+def unqueue_visits(connection: Connection, workload: str, count: int | None = None) -> int:
+    """Remove visits of `workload` from the queue. Return how many were removed.
+
+    By default these are all its visits. With a `count`, they are at most that many pending visits that no worker has
+    claimed, those with the smallest serials first.
+    """
+    if count is not None and count <= 0:
+        return 0
+    these = visit_queue.c.workload == workload
+    if count is not None:
+        last = (
+            select(visit_queue.c.project_id)
+            .where(_todo(workload, None), visit_queue.c.claimed_by.is_(None))
+            .order_by(visit_queue.c.min_serial, visit_queue.c.project_id.desc())
+            .limit(count)
+        )
+        these = and_(these, visit_queue.c.project_id.in_(list(connection.scalars(last))))
+    lock_rows(connection, visit_queue, these)
+    return connection.execute(delete(visit_queue).where(these)).rowcount
+
+
+def queued_names(connection: Connection, workload: str) -> list[str]:
+    """Return the normalized names of all projects that the queue has for `workload`."""
+    query = select(projects.c.normalized).join(visit_queue, visit_queue.c.project_id == projects.c.id)
+    return list(connection.scalars(query.where(visit_queue.c.workload == workload)))
+
+
 def claim_visits(
     connection: Connection,
     workload: str,

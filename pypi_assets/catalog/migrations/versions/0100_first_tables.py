@@ -411,6 +411,7 @@ def upgrade() -> None:
         Column("with_history", Boolean, nullable=False, server_default=false()),
         Column("open", SmallInteger, unique=True),
         Column("attempts_before", Key, nullable=False, server_default=text("0")),
+        Column("limited_to", Integer),
         _visited(),
         CheckConstraint("(open IS NULL) = (completed_at IS NOT NULL)", name="open_until_completed"),
     )
