@@ -40,6 +40,7 @@ from pypi_assets.setting_sources import read_all_indexes, read_variables
 from pypi_assets.settings import AUTO_HOSTS, Settings, is_loopback
 from pypi_assets.storage.root_owner import NEW, RootOwner, claimed_on_write, require_claimable
 from pypi_assets.storage.store import Storage, open_storage
+from pypi_assets.visit_policies import VISIT_POLICIES, VisitPolicy
 
 _CHANGELOG_CALLS_PER_SECOND = 1.0  # PyPI asks for this limit
 _DETECTION_ATTEMPTS = 2
@@ -88,6 +89,7 @@ def index_from(
             shortest_s=settings.poll_shortest_s,
             longest_s=max(settings.poll_longest_s, settings.poll_shortest_s),
             confirm_after_s=settings.poll_confirm_s,
+            visits=_visit_policy(settings),
         ),
         at_once=settings.max_connections,
         round_s=None if patience_s == math.inf else patience_s,
@@ -144,6 +146,10 @@ def _rates(settings: Settings, catalog: Catalog | None, patience_s: float) -> Ra
     )
 
 
+def _visit_policy(settings: Settings) -> VisitPolicy:
+    return VISIT_POLICIES[settings.visit_policy]
+
+
 def _wait_for_turn(longest_s: float, url: str, seconds: float) -> None:
     if seconds > longest_s:
         raise TransientError(f"no request is allowed for another {seconds:.0f} s", url)
@@ -156,7 +162,8 @@ def catalog_from(settings: Settings) -> Catalog:
 
 
 def _with_settings(catalog: Catalog, settings: Settings) -> Catalog:
-    return replace(catalog, dump_ending=DumpFormat(settings.dump_format).ending)
+    ending = DumpFormat(settings.dump_format).ending
+    return replace(catalog, dump_ending=ending, visit_policy=_visit_policy(settings))
 
 
 def existing_catalog_from(settings: Settings) -> Catalog:
@@ -177,7 +184,7 @@ def catalog_to_read(settings: Settings) -> Catalog:
     Raises CatalogError, and NoCatalogError if there is none.
     """
     existing_catalog_from(settings).close()  # for its error messages, and the check of the version of the tables
-    return open_to_read(settings.resolved_database_url, settings.service_timeout_s)
+    return _with_settings(open_to_read(settings.resolved_database_url, settings.service_timeout_s), settings)
 
 
 def storage_from(settings: Settings, catalog: Catalog | None = None, *, read_only: bool = False) -> Storage:

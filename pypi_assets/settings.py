@@ -229,6 +229,11 @@ class Settings(BaseSettings):
             description="projects visited again in addition to a serial range, in percent of its visits, 0 to 100",
         ),
     ] = 1.0
+    visit_policy: Annotated[
+        Literal["balanced", "age", "activity", "lag"],
+        BeforeValidator(_in_lower_case),
+        Field(description="which projects are visited and polled first: balanced, age, activity or lag"),
+    ] = "balanced"
     max_attempts: Annotated[int, Field(ge=1, le=10_000, description="attempts of one visit or read, 1 to 10000")] = 50
     in_flight: Annotated[
         int, Field(ge=1, le=10_000, description="visits or reads that one process claims at a time, 1 to 10000")

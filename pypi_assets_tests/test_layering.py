@@ -159,7 +159,7 @@ MAY_IMPORT = {
 }
 """The parts that each part may import: only parts listed above it. The skins, listed below, import all parts."""
 
-EVERYWHERE = {"errors", "extras", "short_texts", "times"}
+EVERYWHERE = {"errors", "extras", "short_texts", "times", "visit_policies"}
 """Parts that every part may import, and that import no other part."""
 
 CATALOG_ROOMS = {

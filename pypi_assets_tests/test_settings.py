@@ -56,6 +56,7 @@ WRONG = {
     "containment": ["none", "true"],
     "dump_format": ["gz", "none"],
     "dump_shards": ["0", "2", "100", "8192", "many"],
+    "visit_policy": ["oldest", "age,lag"],
     "service_public_url": ["packages", "ftp://host/", "https://user@host/", "https://host/?a=1", "https://host/$(x)"],
     "owners": ["somebody", "me@localhost", "team:", "team:data,me@example"],
     "notify_urls": ["me@example.org", "mailto://me:secret@example.org secret"],
@@ -89,6 +90,7 @@ RIGHT = {
     "containment": ("required", "required"),
     "dump_format": ("zstd", "zstd"),
     "dump_shards": ("1024", 1024),
+    "visit_policy": ("Activity", "activity"),
     "service_public_url": ("https://packages.example.org/pypi", "https://packages.example.org/pypi/"),
     "notify_urls": (
         "json://127.0.0.1/  mailto://me:secret@example.org",

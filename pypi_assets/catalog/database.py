@@ -40,6 +40,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 
 from pypi_assets.errors import ExpectedError
 from pypi_assets.interrupts import Uninterrupted
+from pypi_assets.visit_policies import BALANCED, VisitPolicy
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _FIRST_RELEASED = "0100"  # later schemas have greater numbers
@@ -108,6 +109,7 @@ class Catalog:
     """An open catalog. `clock` returns unix seconds, by the server's clock if there is a server; tests replace it.
 
     `dump_ending` ends the names of new dump files, and so selects their compression.
+    Visits that its transactions queue are placed by `visit_policy`.
 
     For example:
 
@@ -118,6 +120,7 @@ class Catalog:
     engine: Engine
     clock: Callable[[], float] = field(default=time.time)
     dump_ending: str = ".json.gz"
+    visit_policy: VisitPolicy = BALANCED
 
     @property
     def is_sqlite(self) -> bool:
@@ -127,7 +130,7 @@ class Catalog:
     def write(self) -> Iterator[Connection]:
         """Open a writing transaction that is not retried, for tests and migrations. Other code calls `transact`."""
         with Uninterrupted(), self.engine.connect() as connection:
-            connection = connection.execution_options(sqlite_begin="IMMEDIATE")
+            connection = connection.execution_options(sqlite_begin="IMMEDIATE", catalog=self)
             with connection.begin():
                 yield connection
 
@@ -166,7 +169,7 @@ class Catalog:
                     connection.close()  # if Ctrl-C came just before that block began
 
     def _begin_reading(self) -> Connection:
-        connection = self.engine.connect()
+        connection = self.engine.connect().execution_options(catalog=self)
         if not self.is_sqlite:
             connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
         connection.begin()
@@ -190,6 +193,12 @@ class Catalog:
     def close(self) -> None:
         with Uninterrupted():
             self.engine.dispose()
+
+
+def catalog_of(connection: Connection) -> Catalog:
+    """Return the catalog that opened this connection."""
+    catalog: Catalog = connection.get_execution_options()["catalog"]
+    return catalog
 
 
 class _TransactionAttempt(Generic[_T]):

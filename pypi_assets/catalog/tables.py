@@ -498,7 +498,17 @@ visit_statistics = Table(
         comment="number of consecutive visits with this outcome",
     ),
     Column("next_due_at", Time, comment="when the last failed visit is retried; null: never"),
+    Column("last_changed_at", Time, comment="when its files last changed, since it is followed"),
+    Column("change_gap_s", Float, comment="smoothed seconds between two changes of its files"),
+    Column(
+        "pace",
+        SmallInteger,
+        nullable=False,
+        server_default=text("10"),
+        comment="at its last visit, one change was expected in 2 ** pace hours",
+    ),
     Index(None, "last_visited_at", "project_id"),
+    Index(None, "pace", "last_visited_at", "project_id"),
     Index(
         "ix_visit_statistics_failing",
         "project_id",
@@ -606,6 +616,7 @@ visit_queue = Table(
         "listed_at", Serial, comment="the list of projects with this serial contains it, with min_serial as its serial"
     ),
     Column("unlisted_at", Serial, comment="the list of projects with this serial does not contain it"),
+    Column("queued_at", Time, comment="since when it waits"),
     *_claims(),
     _partial_index("ix_visit_queue_todo", "workload", "nice", "due_at", "project_id", where="state = 'todo'"),
     _partial_index("ix_visit_queue_exhausted", "project_id", where=_IS_EXHAUSTED),
@@ -670,6 +681,8 @@ observed_projects = Table(
     Column("looked_at", Time, comment="when its page, or a 404, was last seen"),
     Column("failures", Integer, nullable=False, server_default=text("0"), comment="number of consecutive failures"),
     Column("error_text", Text),
+    Column("changed_at", Time, comment="when a poll last showed a change"),
+    Column("change_gap_s", Float, comment="smoothed seconds between two changes"),
     Index(None, "due_at"),
     comment="The state of the projects of an index without serials; see catalog/observed/observations.py.",
 )

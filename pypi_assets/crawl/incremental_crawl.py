@@ -56,16 +56,14 @@ from pypi_assets.catalog.work.finished_workloads import (
 from pypi_assets.catalog.work.full_crawls import require_all_followed, require_followable
 from pypi_assets.catalog.work.listed_projects import exact_again_from
 from pypi_assets.catalog.work.read_queue import is_read_pending
+from pypi_assets.catalog.work.revisits import abandoned_visits, queue_revisits, revisit_soon
 from pypi_assets.catalog.work.visit_queue import (
     REVISITS,
     WorkloadProgress,
     abandoned_projects,
-    abandoned_visits,
     is_visit_pending,
-    queue_revisits,
     queue_visits,
     range_workload,
-    revisit_soon,
 )
 from pypi_assets.crawl.crawler import Crawler, observe
 from pypi_assets.crawl.draining import claiming
@@ -170,7 +168,7 @@ def visit_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -
     For a listed range, these are the projects with a new serial on the list. First, earlier listed ranges are corrected
     if their events have arrived. Projects of a complete range are visited again, unless `again` is False.
 
-    As an audit, it also visits some projects whose last visit is longest ago. The range does not wait for them.
+    As an audit, it also visits some projects that the visit policy chooses. The range does not wait for them.
     """
     workload = range_workload(serials)
     explain_ranges(crawler)
@@ -186,7 +184,10 @@ def visit_range(crawler: Crawler, serials: SerialRange, *, again: bool = True) -
 def _visit_again(crawler: Crawler) -> None:
     """Visit each due revisit once: the audit share of ranges, and visits that were abandoned before."""
     with crawler.catalog.read() as connection:
-        abandoned = abandoned_visits(connection, crawler.catalog.clock())
+        now = crawler.catalog.clock()
+        abandoned = [
+            (one.project_id, one.shard, one.min_serial) for one in abandoned_visits(connection) if one.due_at <= now
+        ]
     if abandoned:
         crawler.catalog.transact(partial(revisit_soon, tasks=abandoned))
     with crawler.catalog.read() as connection:

@@ -1,6 +1,6 @@
 """Audits: compare the serial of every listed project with the catalog, and visit the projects that differ.
 
-An audit also visits a share of the projects whose last visit is longest ago. Only a visit finds changes without an
+An audit also visits a share of the projects, which the visit policy chooses. Only a visit finds changes without an
 event and without a new serial, for example that a project was archived.
 """
 
@@ -27,7 +27,8 @@ from pypi_assets.catalog.work.audits import (
 from pypi_assets.catalog.work.finished_workloads import forget_visits
 from pypi_assets.catalog.work.full_crawls import last_completed_crawl, require_all_followed, require_followable
 from pypi_assets.catalog.work.listed_projects import ComparedProject, known_serials, queue_listed, rename_listed
-from pypi_assets.catalog.work.visit_queue import WorkloadProgress, exhausted_visits, longest_unvisited, queue_visits
+from pypi_assets.catalog.work.revisits import choose_projects
+from pypi_assets.catalog.work.visit_queue import WorkloadProgress, exhausted_visits, queue_visits
 from pypi_assets.crawl.crawler import Crawler, observe
 from pypi_assets.crawl.listers import query_changelog
 from pypi_assets.crawl.reading import ReadCounts, read_workload
@@ -142,8 +143,8 @@ class _ListComparison:
         differing = [project for project, _ in self.differing]
         queue_listed(connection, [*differing, *unlisted], self.list.serial, audit.workload)
         share = math.ceil(self.list.projects * audit.share_percent / 100)
-        chosen = longest_unvisited(connection, share, is_wanted=self.list.has)
-        tasks = known_serials(connection, [project_id for project_id, _ in chosen])
+        chosen = choose_projects(connection, share, is_wanted=self.list.has)
+        tasks = known_serials(connection, [one.project_id for one in chosen])
         queue_visits(connection, audit.workload, tasks)
         gone = [(id_, shard, 0) for id_, shard in exhausted_visits(connection) if not self.list.has(id_)]
         queue_visits(connection, audit.workload, gone)

@@ -26,10 +26,10 @@ from pypi_assets.catalog.observed.projects import find_project, project_shard
 from pypi_assets.catalog.reports.failures import BROKEN, VISIT
 from pypi_assets.catalog.work.finished_workloads import forget_visits, retry_failed_reads, retry_failed_visits
 from pypi_assets.catalog.work.full_crawls import find_open_crawl, require_followable
+from pypi_assets.catalog.work.revisits import revisit_soon
 from pypi_assets.catalog.work.visit_queue import (
     WorkloadProgress,
     range_workload,
-    revisit_soon,
     workload_progress,
     workloads_to_visit,
 )

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, last_allocated_serial
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.index_state import Content, OvertakenError, read_lister_state, replace_list
-from pypi_assets.catalog.observed.visit_statistics import note_seen
+from pypi_assets.catalog.observed.visit_statistics import note_changes, note_seen
 from pypi_assets.catalog.work.listed_projects import (
     ComparedProject,
     allocate_listed_range,
@@ -109,7 +109,9 @@ class SimpleLister:
         ahead = [project for project in compared if (project.listed_serial or 0) > project.known_serial]
         queue_listed(connection, ahead, self._list.serial)
         rename_listed(connection, page)
-        note_seen(connection, dict.fromkeys((one.id for one in ahead), self._crawler.catalog.clock()))
+        now = self._crawler.catalog.clock()
+        note_seen(connection, dict.fromkeys((one.id for one in ahead), now))
+        note_changes(connection, dict.fromkeys((one.id for one in ahead), (now,)))
         return {"serial": self._list.serial, "projects": self._list.projects}
 
     def finalize(self, connection: Connection) -> Content:

@@ -191,10 +191,10 @@ def record_verdicts(
     log_renamed(connection, renamed)
     note_statuses(connection, [verdict.project for verdict in conclusive], pages, seen)
     _exhaust_unseen(connection, [verdict for verdict in conclusive if verdict.status in _WITHOUT_PAGE])
-    ended = (
+    ended = [
         EndedVisit(verdict.project.id, verdict.status, verdict.status in SUCCESSFUL, verdict.due_at)
         for verdict in verdicts
-    )
+    ]
     note_ended(connection, ended, now)  # after the state is locked, in the same order as when events are stored
 
 

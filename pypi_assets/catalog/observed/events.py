@@ -19,7 +19,7 @@ from pypi_assets.catalog.observed.projects import (
     project_ids,
     rename_projects,
 )
-from pypi_assets.catalog.observed.visit_statistics import note_seen
+from pypi_assets.catalog.observed.visit_statistics import note_changes, note_seen
 from pypi_assets.catalog.tables import catalog_state, checkpoints, events, projects
 from pypi_assets.index.actions import NO_FILE_CHANGE, Action, file_change
 from pypi_assets.index.models import ChangelogEvent
@@ -111,10 +111,15 @@ def _followed(page: Iterable[ChangelogEvent], through: int, selection: Selection
 
 def _insert_events(connection: Connection, wanted: Sequence[_Followed], ids: Mapping[str, int]) -> None:
     named_at: dict[int, float] = {}
-    for event, project in wanted:
+    changed_at: dict[int, list[float]] = {}
+    kinds = [file_change(event).action for event, _ in wanted]
+    for (event, project), kind in zip(wanted, kinds, strict=True):
         project_id = ids[project]
         named_at[project_id] = max(event.timestamp, named_at.get(project_id, 0.0))
+        if kind not in NO_FILE_CHANGE:
+            changed_at.setdefault(project_id, []).append(event.timestamp)
     note_seen(connection, named_at)
+    note_changes(connection, changed_at)
     insert_missing(
         connection,
         events,
@@ -126,9 +131,9 @@ def _insert_events(connection: Connection, wanted: Sequence[_Followed], ids: Map
                 "version": event.version,
                 "timestamp": event.timestamp,
                 "action": event.action,
-                "kind": file_change(event).action,
+                "kind": kind,
             }
-            for event, project in wanted
+            for (event, project), kind in zip(wanted, kinds, strict=True)
         ],
     )
 

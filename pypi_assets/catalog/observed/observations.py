@@ -30,6 +30,7 @@ from pypi_assets.index.models import LONGEST_ACTION, LONGEST_NAME, ChangelogEven
 from pypi_assets.index.observing.comparison import KnownPage
 from pypi_assets.index.observing.round_state import KnownList, KnownProject, Look
 from pypi_assets.index.observing.shown_pages import ShownProject, Validators
+from pypi_assets.visit_policies import ChangeTimes
 
 PAGE_DECODER = msgspec.json.Decoder(KnownPage)
 _LONGEST_VALIDATOR = 1_000
@@ -275,6 +276,7 @@ def _known(row: Row[Any]) -> KnownProject:
         row.pause_s,
         row.looked_at,
         row.failures,
+        ChangeTimes(row.changed_at, row.change_gap_s),
     )
 
 
@@ -355,6 +357,8 @@ def _saved(look: Look, serial: int, before: int) -> dict[str, Any]:
         "looked_at": look.at,
         "failures": 0,
         "error_text": None,
+        "changed_at": look.changes.last_at,
+        "change_gap_s": look.changes.every_s,
         "etag": etag if etag and len(etag) <= _LONGEST_VALIDATOR else None,
         "last_modified": modified if modified and len(modified) <= _LONGEST_VALIDATOR else None,
     }

@@ -1,13 +1,13 @@
-"""Statistics of the visits of each project, updated as visits end, and the priority of the next visit.
+"""Statistics of the visits and the changes of each project: the facts from which a visit policy places its next visit.
 
-They can all be derived from visits, their statuses and the queue, except the time when the index last named a project.
+They can be derived from visits, their statuses, the queue and events, except the time when the index last named a
+project.
 
-A priority only orders visits: full crawls, ranges and audits decide which projects are visited. The due visit with the
-lowest nice value runs first. Among visits with the same nice value, the one that has been due for longest runs first.
+A place only orders visits: full crawls, ranges and audits decide how many projects are visited.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, case, func, literal_column, select
@@ -16,58 +16,7 @@ from pypi_assets.catalog.database import at_a_time, upsert
 from pypi_assets.catalog.observed.followed import follows_all
 from pypi_assets.catalog.tables import events, followed_intervals, projects, visit_statistics
 from pypi_assets.index.actions import NO_FILE_CHANGE
-
-
-@dataclass(frozen=True, slots=True)
-class Prospect:
-    """The known facts about a project when a visit of it is queued.
-
-    `lag` is the number of serials since its first change that no page has shown yet; None if no change is known.
-    `failures` is the number of its last visits that failed in a row, and `next_due_at` (unix seconds) is the time of
-    the next retry.
-    """
-
-    is_known: bool
-    lag: int | None
-    failures: int = 0
-    next_due_at: float | None = None
-
-
-NEVER_VISITED = Prospect(is_known=False, lag=None)
-
-
-@dataclass(frozen=True, slots=True)
-class VisitWeights:
-    """The amounts by which priorities change, in nice values.
-
-    A visit comes sooner by `unknown` before the project's first successful visit, by `changed` after a change, and by
-    `lag` each time that the lag doubles. Each failure in a row delays it by `failure`, for at most `most_failures` of
-    them.
-    """
-
-    unknown: int = 12_000
-    changed: int = 5_000
-    lag: int = 100
-    failure: int = 200
-    most_failures: int = 20
-
-
-WEIGHTS = VisitWeights()
-
-
-def nice_of(prospect: Prospect, weights: VisitWeights = WEIGHTS) -> int:
-    """Return the nice value of a visit. Lower values run first, and may be negative."""
-    gain = 0
-    if not prospect.is_known:
-        gain = weights.unknown
-    elif prospect.lag is not None:
-        gain = weights.changed + round(weights.lag * math.log2(1 + max(prospect.lag, 0)))
-    return weights.failure * min(prospect.failures, weights.most_failures) - gain
-
-
-def due_at(prospect: Prospect) -> float:
-    """Return when the project may be visited (unix seconds). A pause after a failure applies to all workloads."""
-    return prospect.next_due_at or 0.0
+from pypi_assets.visit_policies import NO_CHANGES, ChangeTimes, VisitFacts
 
 
 def revisits_for(visits: int, share: float, draw: float) -> int:
@@ -117,12 +66,42 @@ def note_seen(connection: Connection, seen_at: Mapping[int, float]) -> None:
     )
 
 
-def note_ended(connection: Connection, ended: Iterable[EndedVisit], now: float) -> None:
+def note_changes(connection: Connection, changed_at: Mapping[int, Collection[float]]) -> None:
+    """Record the times (unix seconds) at which the files of projects changed, by project id.
+
+    The transaction has called `note_seen` for these projects, which locks their rows. Times that are not after the last
+    known change are skipped, so events can be stored again.
+    """
+    for ids in at_a_time(sorted(changed_at)):
+        known = _change_times(connection, ids)
+        rows = []
+        for project_id in ids:
+            before = times = known.get(project_id, NO_CHANGES)
+            for at in sorted(changed_at[project_id]):
+                times = times.with_change(at)
+            if times != before:
+                rows.append({"project_id": project_id, "last_changed_at": times.last_at, "change_gap_s": times.every_s})
+        upsert(connection, visit_statistics, rows, key=("project_id",), update=("last_changed_at", "change_gap_s"))
+
+
+def _change_times(connection: Connection, project_ids: Collection[int]) -> dict[int, ChangeTimes]:
+    c = visit_statistics.c
+    return {
+        row.project_id: ChangeTimes(row.last_changed_at, row.change_gap_s)
+        for ids in at_a_time(project_ids)
+        for row in connection.execute(
+            select(c.project_id, c.last_changed_at, c.change_gap_s).where(c.project_id.in_(ids))
+        )
+    }
+
+
+def note_ended(connection: Connection, ended: Collection[EndedVisit], now: float) -> None:
     """Record ended visits, at most one of each project.
 
     No other transaction may end visits of these projects at the same time.
     """
     known = visit_statistics.c
+    changes = _change_times(connection, sorted(visit.project_id for visit in ended))
     upsert(
         connection,
         visit_statistics,
@@ -134,6 +113,7 @@ def note_ended(connection: Connection, ended: Iterable[EndedVisit], now: float) 
                 "last_outcome": visit.outcome,
                 "successive_outcomes": 1,
                 "next_due_at": visit.due_at,
+                "pace": changes.get(visit.project_id, NO_CHANGES).pace(now),
             }
             for visit in sorted(ended, key=lambda visit: visit.project_id)
         ],
@@ -146,11 +126,12 @@ def note_ended(connection: Connection, ended: Iterable[EndedVisit], now: float) 
                 (known.last_outcome == new.last_outcome, known.successive_outcomes + 1), else_=1
             ),
             "next_due_at": new.next_due_at,
+            "pace": new.pace,
         },
     )
 
 
-def prospects(connection: Connection, min_serials: Mapping[int, int], through: int) -> dict[int, Prospect]:
+def visit_facts(connection: Connection, min_serials: Mapping[int, int], through: int) -> dict[int, VisitFacts]:
     """Return the known facts for visits of these projects. `min_serials` has the serials that their pages must reach.
 
     Projects that were never visited are skipped. The lag of a project is counted from the first event that no page of
@@ -172,7 +153,9 @@ def prospects(connection: Connection, min_serials: Mapping[int, int], through: i
     columns = (
         projects.c.id,
         projects.c.page_serial,
+        known.last_visited_at,
         known.last_successful_at,
+        known.pace,
         case((_FAILING, known.successive_outcomes), else_=0).label("failures"),
         known.next_due_at,
         first_unseen.label("first_unseen"),
@@ -183,11 +166,13 @@ def prospects(connection: Connection, min_serials: Mapping[int, int], through: i
         .where(known.last_visited_at.is_not(None))
     )
     return {
-        row.id: Prospect(
+        row.id: VisitFacts(
             is_known=row.last_successful_at is not None,
             lag=_lag(row.first_unseen, row.page_serial, min_serials[row.id], through),
+            last_visited_at=row.last_visited_at,
+            pace=row.pace,
             failures=row.failures,
-            next_due_at=row.next_due_at,
+            retry_at=row.next_due_at,
         )
         for ids in at_a_time(min_serials)
         for row in connection.execute(visited.where(known.project_id.in_(ids)))

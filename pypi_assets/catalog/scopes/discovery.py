@@ -35,9 +35,10 @@ from pypi_assets.catalog.tables import (
     scope_projects,
 )
 from pypi_assets.catalog.work.read_queue import queue_reads
-from pypi_assets.catalog.work.visit_queue import LEAST_NICE, MOST_NICE, queue_visits
+from pypi_assets.catalog.work.visit_queue import queue_visits
 from pypi_assets.index.actions import NO_FILE_CHANGE
 from pypi_assets.scopes.closure import OPEN_END, Reached, Spans, closure, intersection, union
+from pypi_assets.visit_policies import LEAST_NICE, MOST_NICE
 
 _MARKS_AT_ONCE = 5_000
 _MEMBERSHIP = ("depth", "is_beyond", "first_serial", "entered_serial", "is_late", "entered_at")

@@ -1,17 +1,16 @@
 """The queue of visits: the projects that a full crawl, a serial range, an audit or a scope still has to visit.
 
 A *workload* is the set of visits of one of them: `crawl:7`, `range:1200-1350`, `audit:3`, `scope:2`, or `revisits`,
-which regularly visits a few of the projects that were not visited for longest. Workloads are stored, so they continue
-after any stop.
+which regularly visits a few projects that the visit policy chooses (`revisits.py`). Workloads are stored, so they
+continue after any stop.
 
 The queue contains pending and exhausted visits, and finished visits of incomplete workloads. `finished_workloads.py`
 removes finished visits.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -25,33 +24,27 @@ from sqlalchemy import (
     exists,
     func,
     literal_column,
-    or_,
     select,
     update,
 )
 
 from pypi_assets.catalog.coordination.claims import RELEASED, claim_values, failures_at_claim, is_claimable, ready_at
-from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows, storable
+from pypi_assets.catalog.database import at_a_time, catalog_of, insert_missing, lock_rows, storable
 from pypi_assets.catalog.ledger.range_ledger import read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.observed.followed import is_followed
 from pypi_assets.catalog.observed.projects import PROJECT_COLUMNS, CatalogProject
-from pypi_assets.catalog.observed.visit_statistics import NEVER_VISITED, due_at, nice_of, prospects
+from pypi_assets.catalog.observed.visit_statistics import visit_facts
 from pypi_assets.catalog.tables import (
     full_crawls,
     projects,
-    read_queue,
     scope_projects,
     scopes,
     serial_ranges,
     visit_queue,
-    visit_statistics,
 )
+from pypi_assets.visit_policies import LEAST_NICE, MOST_NICE, NEVER_VISITED
 
-LEAST_NICE, MOST_NICE = -32_000, 32_000
 REVISITS = "revisits"
-_REVISIT_FAILED_S = 600.0
-_LONGEST_PAUSE_S = 86_400.0
 LISTING = "listing"
 """The workload of visits from the list of projects that no range has taken yet. They are not made before."""
 
@@ -175,7 +168,7 @@ def queue_visits(
 ) -> int:
     """Add visits, given as (project id, shard, least serial), to `workload`. Return how many are new.
 
-    The policy in `visit_statistics` sets their priorities, to which `nice` adds a value by project id. `listed_at` and
+    The visit policy of the catalog places them, and `nice` adds a value to priorities by project id. `listed_at` and
     `unlisted_at` are as in VisitTask.
     """
     common = {"workload": workload, "state": TaskState.TODO, "listed_at": listed_at, "unlisted_at": unlisted_at}
@@ -193,108 +186,17 @@ def queue_visits(
 
 
 def turns_of(connection: Connection, min_serials: Mapping[int, int]) -> dict[int, dict[str, float]]:
-    """Return the priority and the due time of visits of these projects, as queue columns by project id.
+    """Return the queue columns of new visits of these projects by project id: their places, and when they are queued.
 
-    The policy in `visit_statistics` sets them.
+    The visit policy of the catalog places them.
     """
-    found = prospects(connection, min_serials, read_state(connection)["events_through"])
+    catalog = catalog_of(connection)
+    now, place = catalog.clock(), catalog.visit_policy.place
+    facts = visit_facts(connection, min_serials, read_state(connection)["events_through"])
     return {
-        project_id: {"nice": nice_of(prospect), "due_at": due_at(prospect)}
+        project_id: place(facts.get(project_id, NEVER_VISITED), now)._asdict() | {"queued_at": now}
         for project_id in min_serials
-        for prospect in [found.get(project_id, NEVER_VISITED)]
     }
-
-
-def queue_revisits(connection: Connection, count: int, excluded_workload: str) -> int:
-    """Queue visits of the `count` projects that were not visited for longest. Return how many are new.
-
-    Projects that `excluded_workload` visits anyway are skipped. Completed revisits are removed from the queue, and
-    exhausted ones are retried when they are chosen again.
-    """
-    if not count:
-        return 0
-    is_pending = exists().where(read_queue.c.project_id == visit_queue.c.project_id)
-    is_over = and_(visit_queue.c.workload == REVISITS, visit_queue.c.state == TaskState.DONE, ~is_pending)
-    lock_rows(connection, visit_queue, is_over)
-    connection.execute(delete(visit_queue).where(is_over))
-    chosen = longest_unvisited(connection, count, excluded_workloads=(REVISITS, excluded_workload))
-    again = 0
-    for ids in at_a_time(sorted(project_id for project_id, _ in chosen)):
-        of_these = (visit_queue.c.workload == REVISITS, visit_queue.c.project_id.in_(ids), IS_EXHAUSTED)
-        lock_rows(connection, visit_queue, *of_these)
-        again += connection.execute(update(visit_queue).where(*of_these).values(error_text=None, **RESET)).rowcount
-    return again + queue_visits(connection, REVISITS, [(project_id, shard, 0) for project_id, shard in chosen])
-
-
-def revisit_soon(connection: Connection, tasks: Collection[tuple[int, int, int]]) -> None:
-    """Queue revisits, given as (project id, shard, least serial), even of projects that were revisited before."""
-    for ids in at_a_time(sorted(project_id for project_id, _, _ in tasks)):
-        is_over = (visit_queue.c.workload == REVISITS, visit_queue.c.project_id.in_(ids))
-        connection.execute(delete(visit_queue).where(*is_over, visit_queue.c.state != TaskState.TODO))
-    queue_visits(connection, REVISITS, tasks)
-
-
-def abandoned_visits(connection: Connection, now: float) -> list[tuple[int, int, int]]:
-    """Return (project id, shard, least serial) of projects whose visits were abandoned, for `revisit_soon`.
-
-    A project is due after a pause that doubles with each failure, up to a day. Projects with a queued revisit are
-    skipped.
-    """
-    known = visit_statistics.c
-    columns = (visit_queue.c.project_id, visit_queue.c.shard, visit_queue.c.min_serial)
-    query = (
-        select(*columns, known.last_visited_at, known.successive_outcomes)
-        .join(visit_statistics, known.project_id == visit_queue.c.project_id)
-        .where(IS_EXHAUSTED, is_followed(connection, visit_queue.c.project_id))
-    )
-    due: dict[int, tuple[int, int]] = {}
-    for row in connection.execute(query):
-        pause = min(_REVISIT_FAILED_S * 2.0 ** min(row.successive_outcomes - 1, 20), _LONGEST_PAUSE_S)
-        if row.last_visited_at is None or row.last_visited_at + pause <= now:
-            _, serial = due.get(row.project_id, (0, 0))
-            due[row.project_id] = row.shard, max(serial, row.min_serial)
-    if not due:
-        return []
-    queued = select(visit_queue.c.project_id).where(
-        visit_queue.c.workload == REVISITS, visit_queue.c.state == TaskState.TODO
-    )
-    for project_id in connection.scalars(queued):
-        due.pop(project_id, None)
-    return [(project_id, shard, serial) for project_id, (shard, serial) in due.items()]
-
-
-def longest_unvisited(
-    connection: Connection,
-    count: int,
-    *,
-    excluded_workloads: Sequence[str] = (),
-    is_wanted: Callable[[int], bool] | None = None,
-) -> list[tuple[int, int]]:
-    """Return (project id, shard) of the `count` projects that were not visited for longest, never visited ones first.
-
-    A project is skipped if one of `excluded_workloads` visits or has visited it, unless that is an exhausted revisit.
-    It is also skipped if `is_wanted` returns False for its id.
-    """
-    known = visit_statistics.c
-    is_queued = exists().where(
-        visit_queue.c.workload.in_(excluded_workloads),
-        visit_queue.c.project_id == known.project_id,
-        or_(visit_queue.c.workload != REVISITS, visit_queue.c.state != TaskState.EXHAUSTED),
-    )
-    found: list[tuple[int, int]] = []
-    for are_these in (known.last_visited_at.is_(None), known.last_visited_at.is_not(None)):
-        left = count - len(found)
-        query = (
-            select(known.project_id, projects.c.shard)
-            .join(projects, projects.c.id == known.project_id)
-            .where(are_these, ~is_queued, is_followed(connection, known.project_id))
-            .order_by(known.last_visited_at, known.project_id)
-            .limit(left if is_wanted is None else None)
-        )
-        with connection.execute(query, execution_options={"yield_per": 1_000}) as rows:
-            wanted = ((row.project_id, row.shard) for row in rows if is_wanted is None or is_wanted(row.project_id))
-            found += islice(wanted, left)
-    return found
 
 
 def move_projects(
@@ -336,7 +238,8 @@ def requeue_visits(connection: Connection, workload: str, shards: Sequence[int] 
     """Make finished and exhausted visits of `workload` due again."""
     is_over = and_(_in_workload(workload, shards), visit_queue.c.state != TaskState.TODO)
     lock_rows(connection, visit_queue, is_over)
-    connection.execute(update(visit_queue).where(is_over).values(error_text=None, **RESET))
+    values = RESET | {"error_text": None, "queued_at": catalog_of(connection).clock()}
+    connection.execute(update(visit_queue).where(is_over).values(values))
 
 
 def unqueue_visits(connection: Connection, workload: str, count: int | None = None) -> int:

@@ -44,6 +44,7 @@ from pypi_assets.index.observing.round_state import (
 )
 from pypi_assets.index.observing.shown_pages import NO_VALIDATORS, PageSource, ShownPage, ShownProject
 from pypi_assets.index.protocol import Observation, Report
+from pypi_assets.visit_policies import PollFacts
 
 EVENTS_A_PAGE = 50_000
 _AT_ONCE = 100
@@ -236,12 +237,16 @@ class ObservedIndex:
         if page.doubts:
             is_calm = page.calm + 1 >= CALM
             page = msgspec.structs.replace(page, doubts=page.doubts - is_calm, calm=0 if is_calm else page.calm + 1)
-        due = next_look(self._policy, known.pause_s, at, has_changed=False, is_waiting=False)
+        facts = PollFacts(at, known.pause_s, known.changes, has_changed=False, is_waiting=False)
+        due = next_look(self._policy, facts)
         return Look(known, page, (), known.validators, at, due.due_at, due.pause_s)
 
     def _compared(self, known: KnownProject, shown: ShownPage | None, at: float) -> Look:
         found = compare(known.page, shown, at, self._policy.confirm_after_s)
-        due = next_look(self._policy, known.pause_s, at, has_changed=bool(found.events), is_waiting=found.is_waiting)
+        has_changed = bool(found.events)
+        changes = known.changes.with_change(at) if has_changed else known.changes
+        facts = PollFacts(at, known.pause_s, changes, has_changed=has_changed, is_waiting=found.is_waiting)
+        due = next_look(self._policy, facts)
         is_plain = shown is not None and not found.is_waiting and not found.events
         validators = shown.validators if is_plain and shown is not None else NO_VALIDATORS
         return Look(known, found.known, found.events, validators, at, due.due_at, due.pause_s)

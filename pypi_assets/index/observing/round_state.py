@@ -1,6 +1,6 @@
 """Stores the state of an observed index between rounds, and decides when each project is polled next.
 
-Projects that change often are polled often, and every project within a maximum interval. `Memory` is the protocol of
+A visit policy decides when, and every project is polled within a maximum interval. `Memory` is the protocol of
 the storage.
 """
 
@@ -11,6 +11,7 @@ from typing import Protocol
 from pypi_assets.index.models import ChangelogEvent, ListedProject
 from pypi_assets.index.observing.comparison import KnownPage, NewEvent
 from pypi_assets.index.observing.shown_pages import NO_VALIDATORS, ShownProject, Validators
+from pypi_assets.visit_policies import BALANCED, NO_CHANGES, ChangeTimes, PollFacts, VisitPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class KnownProject:
     `serial` is the serial of its last event, and `url` the URL of its page (None for the default URL). `revision`
     counts the saves; a save names the revision that its new state is based on. `looked_at` is when the page was last
     seen, either as a page or as a 404 (unix seconds, None for never). `failures` counts the failed polls in a row since
-    then.
+    then. `changes` has the times of the polls that showed changes.
     """
 
     project: str
@@ -32,6 +33,7 @@ class KnownProject:
     pause_s: float = 0.0
     looked_at: float | None = None
     failures: int = 0
+    changes: ChangeTimes = NO_CHANGES
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,11 @@ class Look:
     due_at: float
     pause_s: float
     error: str | None = None
+
+    @property
+    def changes(self) -> ChangeTimes:
+        """The change times of the project, including this poll."""
+        return self.known.changes.with_change(self.at) if self.events else self.known.changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +124,6 @@ class Memory(Protocol):
         """Record that the index has serials. Returns whether this was not known before."""
 
 
-_FASTER = 0.5
-_SLOWER = 1.5
 _LONGEST_FAILURE_S = 3600.0
 
 
@@ -127,13 +132,14 @@ class PollingPolicy:
     """The limits of polling: intervals of a project in seconds, and the most requests in a round.
 
     `confirm_after_s` is how long a change must be shown before it is accepted if it needs confirmation. See
-    PYPI_ASSETS_POLL_... in docs/operations.md.
+    PYPI_ASSETS_POLL_... in docs/operations.md. `visits` decides the intervals within the limits.
     """
 
     requests: int = 1_000
     shortest_s: float = 300.0
     longest_s: float = 86_400.0
     confirm_after_s: float = 300.0
+    visits: VisitPolicy = BALANCED
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,15 +150,13 @@ class NextLook:
     pause_s: float
 
 
-def next_look(policy: PollingPolicy, pause_s: float, now: float, *, has_changed: bool, is_waiting: bool) -> NextLook:
-    """Return when to poll a project again that was last polled at an interval of `pause_s` seconds.
+def next_look(policy: PollingPolicy, facts: PollFacts) -> NextLook:
+    """Return when to poll a project again, by the visit policy.
 
-    The interval is halved if the project has changed, and grows by half if not. A change that waits for confirmation is
-    polled as soon as it can be confirmed.
+    A change that waits for confirmation is polled as soon as it can be confirmed.
     """
-    pause_s = pause_s * (_FASTER if has_changed or is_waiting else _SLOWER)
-    pause_s = min(max(pause_s, policy.shortest_s), policy.longest_s)
-    return NextLook(now + (min(policy.confirm_after_s, pause_s) if is_waiting else pause_s), pause_s)
+    pause_s = min(max(policy.visits.pause_s(facts), policy.shortest_s), policy.longest_s)
+    return NextLook(facts.now + (min(policy.confirm_after_s, pause_s) if facts.is_waiting else pause_s), pause_s)
 
 
 def look_after_failure(policy: PollingPolicy, failures: int, now: float, requested_pause_s: float = 0.0) -> float:

@@ -15,6 +15,7 @@ from pypi_assets.index.models import IndexFile
 from pypi_assets.index.observing.comparison import KnownFile, KnownPage, NewEvent
 from pypi_assets.index.observing.round_state import KnownList, KnownProject, Look
 from pypi_assets.index.observing.shown_pages import NO_VALIDATORS, ShownProject, Validators
+from pypi_assets.visit_policies import HOUR_S, ChangeTimes
 from pypi_assets_tests.naming import naming
 
 URL = "https://pages.example.org/simple/"
@@ -48,17 +49,25 @@ def test_poll_is_stored_completely(memory: Observations) -> None:
     assert known == KnownProject("demo", KnownPage("demo"))
     page = page_of("demo", "demo-1.0.tar.gz")
     assert memory.save([look(known, "create", "add source file demo-1.0.tar.gz", page=page)]) == (2, 0)
-    assert memory.load("demo") == KnownProject("demo", page, None, 1, 2, Validators('"x"', "yesterday"), 50.0, 100.0)
+    stored = memory.load("demo")
+    assert stored == KnownProject(
+        "demo", page, None, 1, 2, Validators('"x"', "yesterday"), 50.0, 100.0, changes=ChangeTimes(100.0)
+    )
+    assert memory.save([look(stored, "yank release", page=page, at=100.0 + HOUR_S)]) == (1, 0)
+    changed = memory.load("demo")
+    assert changed is not None
+    assert changed.changes == ChangeTimes(100.0 + HOUR_S, HOUR_S)
     assert memory.load("other") is None
-    assert memory.last_serial() == 2
+    assert memory.last_serial() == 3
     assert [
         (event.serial, event.name, event.version, event.action, event.timestamp) for event in memory.events(0, 10)
     ] == [
         (1, "demo", "1.0", "create", 100),
         (2, "demo", "1.0", "add source file demo-1.0.tar.gz", 100),
+        (3, "demo", "1.0", "yank release", 3_700),
     ]
     assert [event.serial for event in memory.events(1, 1)] == [2]
-    assert [(one.name, one.last_serial) for one in memory.listed()[1]] == [("demo", 2)]
+    assert [(one.name, one.last_serial) for one in memory.listed()[1]] == [("demo", 3)]
 
 
 def test_overtaken_poll_is_dropped(memory: Observations) -> None:

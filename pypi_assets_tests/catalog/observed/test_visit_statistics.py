@@ -1,4 +1,4 @@
-"""Statistics of visits are derived from the visits, and the visit policy uses them."""
+"""Statistics of visits are derived from the visits, and change times from events."""
 
 import math
 from dataclasses import replace
@@ -6,72 +6,25 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, select, update
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.observed.events import store_events
 from pypi_assets.catalog.observed.projects import CatalogProject, project_ids
 from pypi_assets.catalog.observed.visit_statistics import (
-    WEIGHTS,
-    Prospect,
     VisitedProjects,
-    due_at,
-    nice_of,
+    note_changes,
     note_seen,
-    prospects,
     revisits_for,
+    visit_facts,
     visited_projects,
 )
-from pypi_assets.catalog.tables import projects
+from pypi_assets.catalog.tables import projects, visit_statistics
 from pypi_assets.index.models import ChangelogEvent
+from pypi_assets.visit_policies import UNKNOWN_PACE
 from pypi_assets_tests.catalog.ended_visits import enter, visit
 from pypi_assets_tests.derived_statistics import derived_statistics, find_visit_statistics, kept_statistics
 from pypi_assets_tests.examples import examples
-
-GREATEST_SERIAL = 2**50
-LEAST_SMALLINT, GREATEST_SMALLINT = -(2**15), 2**15 - 1
-
-lags = st.integers(0, GREATEST_SERIAL)
-failures = st.integers(0, 10**6)
-drawn_prospects = st.builds(Prospect, st.booleans(), st.one_of(st.none(), lags), failures)
-
-
-@given(drawn_prospects)
-def test_nice_values_fit_their_column(prospect: Prospect):
-    assert LEAST_SMALLINT <= nice_of(prospect) <= GREATEST_SMALLINT
-
-
-@given(lags, lags, failures)
-@example(0, 2**63 - 1, 0)
-def test_order_is_unknown_then_changed_then_others(lag: int, other_lag: int, failed: int):
-    unknown = Prospect(is_known=False, lag=lag, failures=failed)
-    changed = Prospect(is_known=True, lag=other_lag, failures=failed)
-    rest = Prospect(is_known=True, lag=None, failures=failed)
-    assert nice_of(unknown) < nice_of(changed) < nice_of(rest)
-
-
-@given(lags, lags)
-def test_greater_lag_never_lowers_priority(lag: int, other_lag: int):
-    nearer, further = sorted((lag, other_lag))
-    assert nice_of(Prospect(True, further)) <= nice_of(Prospect(True, nearer))
-
-
-@given(lags)
-def test_double_lag_raises_priority(lag: int):
-    assert nice_of(Prospect(True, 2 * lag + 1)) < nice_of(Prospect(True, lag))
-
-
-@given(drawn_prospects, failures)
-def test_consecutive_failures_count_up_to_a_bound(prospect: Prospect, more: int):
-    failed = replace(prospect, failures=prospect.failures + more)
-    counted = min(failed.failures, WEIGHTS.most_failures) - min(prospect.failures, WEIGHTS.most_failures)
-    assert nice_of(failed) - nice_of(prospect) == counted * WEIGHTS.failure
-
-
-@given(drawn_prospects, st.floats(1, 1e10))
-def test_project_is_paused_until_its_next_due_time(prospect: Prospect, later: float):
-    assert due_at(prospect) == 0.0
-    assert due_at(replace(prospect, next_due_at=later)) == later
 
 
 @given(st.integers(0, 10**6), st.floats(0, 100), st.floats(0, 1, exclude_max=True))
@@ -151,12 +104,44 @@ def test_lag_counts_from_the_first_event_missing_from_pages(catalog: Catalog):
     with catalog.write() as connection:
         store_events(connection, sorted(distinct, key=lambda one: one.serial), 1_000, 1_200)
     with catalog.read() as connection:
-        found = prospects(connection, {lagging.id: 1_090, seen.id: 1_092, owned.id: 0, unknown.id: 1_094}, 1_200)
-        with_list = prospects(connection, {owned.id: 1_150}, 1_200)
+        found = visit_facts(connection, {lagging.id: 1_090, seen.id: 1_092, owned.id: 0, unknown.id: 1_094}, 1_200)
+        with_list = visit_facts(connection, {owned.id: 1_150}, 1_200)
     assert [found[one.id].lag for one in (lagging, seen, owned)] == [180, None, None]
     assert with_list[owned.id].lag == 50
     assert found[lagging.id].is_known
     assert unknown.id not in found
+
+
+def test_change_times_of_events_set_the_pace_at_the_next_visit(catalog: Catalog):
+    hour = 3_600
+    with catalog.write() as connection:
+        daily, idle, owned = enter(connection, 3)
+    events = [
+        ChangelogEvent(daily.name, "1.0", day * 24 * hour + minute * 60, f"add source file d-{day}.{minute}.zip", 0)
+        for day in range(1, 5)
+        for minute in (0, 5)  # the files of one release
+    ]
+    events += [ChangelogEvent(owned.name, None, 96 * hour, "add Owner somebody", 0)]
+    numbered = [replace(event, serial=1_001 + number) for number, event in enumerate(events)]
+    with catalog.write() as connection:
+        store_events(connection, numbered, 1_000, 1_100)
+        visit(connection, [daily, idle, owned], "page", 96.0 * hour)
+        note_seen(connection, {daily.id: 1.0})
+        note_changes(connection, {daily.id: [1.0 * hour, 25.0 * hour]})  # stored again
+    with catalog.read() as connection:
+        found = visit_facts(connection, dict.fromkeys((daily.id, idle.id, owned.id), 0), 1_100)
+        stored = connection.execute(
+            select(visit_statistics.c.last_changed_at, visit_statistics.c.change_gap_s).where(
+                visit_statistics.c.project_id == daily.id
+            )
+        ).one()
+    assert {one: found[one.id].pace for one in (daily, idle, owned)} == {
+        daily: 5,  # one change in 2 ** 5 hours, the power next to 24
+        idle: UNKNOWN_PACE,
+        owned: UNKNOWN_PACE,
+    }
+    assert stored.last_changed_at == 96 * hour + 300
+    assert stored.change_gap_s == pytest.approx(24 * hour - 300)
 
 
 def test_never_visited_and_failing_projects_are_counted(catalog: Catalog):

@@ -368,7 +368,11 @@ def upgrade() -> None:
         Column("last_outcome", Short),
         Column("successive_outcomes", Integer, nullable=False, server_default=text("0")),
         Column("next_due_at", Time),
+        Column("last_changed_at", Time),
+        Column("change_gap_s", Float),
+        Column("pace", SmallInteger, nullable=False, server_default=text("10")),
         Index(None, "last_visited_at", "project_id"),
+        Index(None, "pace", "last_visited_at", "project_id"),
         Index(
             "ix_visit_statistics_failing",
             "project_id",
@@ -427,6 +431,7 @@ def upgrade() -> None:
         Column("was_gone", Boolean, nullable=False, server_default=false()),
         Column("listed_at", Serial),
         Column("unlisted_at", Serial),
+        Column("queued_at", Time),
         *_claims(),
         _partial_index("ix_visit_queue_todo", "workload", "nice", "due_at", "project_id", where="state = 'todo'"),
         _partial_index("ix_visit_queue_exhausted", "project_id", where="state = 'gave up'"),
@@ -480,6 +485,8 @@ def upgrade() -> None:
         Column("looked_at", Time),
         Column("failures", Integer, nullable=False, server_default=text("0")),
         Column("error_text", Text),
+        Column("changed_at", Time),
+        Column("change_gap_s", Float),
         Index(None, "due_at"),
     )
     Table(
