@@ -70,7 +70,7 @@ _COMMANDS = {
     },
     "Publish": {
         "dump": ("cli.dump:dump_group", "Write data dumps from the catalog, and Parquet from the dumps."),
-        "leveldb": ("cli.leveldb:leveldb_group", "Build, list and verify LevelDB versions."),
+        "leveldb": ("cli.leveldb:leveldb_group", "Build, list, fetch and verify LevelDB versions."),
         "mirror": ("cli.mirror:mirror_group", "Follow another instance's published files, without crawling."),
         "journal": ("cli.journal:journal_group", "Write, read and check the journal of all changes."),
         "export": ("cli.export:export_group", "Write files for other tools."),

@@ -1,8 +1,9 @@
-"""The commands `pypi-assets leveldb ...`, which build, list and verify LevelDB versions."""
+"""The commands `pypi-assets leveldb ...`, which build, list, fetch and verify LevelDB versions."""
 
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -25,7 +26,7 @@ _DATASET = click.option(
 
 @click.group("leveldb")
 def leveldb_group() -> None:
-    """Build, list and verify LevelDB versions.
+    """Build, list, fetch and verify LevelDB versions.
 
     A LevelDB is a small database in files. Each dataset, such as modules, has numbered versions, each as of a serial.
     Lookups read the newest version.
@@ -131,6 +132,56 @@ def _listed_version(storage: "Storage", dataset: str, version: int) -> dict[str,
         "base_version": manifest.base_version,
         "dumps": list(manifest.cover),
     }
+
+
+@command("fetch", "modules --into modules-leveldb", group=leveldb_group)
+@click.argument("dataset", type=click.Choice(list(DATASETS)))
+@click.option("--version", type=click.IntRange(1), help="The version to fetch; default: the newest.")
+@click.option(
+    "--into",
+    "folder",
+    metavar="DIR",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The folder to write: a new or empty one, or one that was fetched before.",
+)
+@JSON
+def leveldb_fetch_command(dataset: str, version: int | None, folder: Path, as_json: bool) -> None:
+    """Make DIR one LevelDB with the records of a version, for any program that reads LevelDBs.
+
+    Tables are hard links if the storage is on the same disk. Each file is compared with its hash. A DIR that was
+    fetched before is replaced by the version; if nothing has changed, it stays. Neither DIR nor its readers can change
+    the storage.
+    """
+    from pypi_assets.components import storage_from
+    from pypi_assets.leveldbs.format.leveldb_errors import NoVersionError
+    from pypi_assets.leveldbs.versions.fetched_folder import FetchState, fetch_version
+    from pypi_assets.leveldbs.versions.input_lists import published_versions
+    from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
+    from pypi_assets.leveldbs.versions.missing_version import no_version
+    from pypi_assets.settings import load_settings
+
+    settings = load_settings()
+    storage = storage_from(settings, read_only=True)
+    versions = published_versions(storage, dataset)
+    if not versions:
+        raise no_version(DATASETS[dataset], storage)
+    if version is not None and version not in versions:
+        raise NoVersionError(
+            f"there is no version {version} of {dataset} in {storage.url}: see `pypi-assets leveldb list`"
+        )
+    published = read_published(storage, dataset, version or versions[-1])
+    fetched = fetch_version(storage, published, folder, settings.leveldbs_dir)
+    if as_json:
+        print_json(asdict(fetched))
+        return
+    result = {
+        FetchState.FETCHED: f"{counted(fetched.files, 'file')}, {fetched.linked} of them linked,"
+        f" {fetched.bytes} bytes in {fetched.folder}",
+        FetchState.UNCHANGED: f"{fetched.folder} is up to date",
+        FetchState.IN_USE: f"{fetched.folder} is open in another program, and stays as it is",
+    }[fetched.state]
+    click.echo(f"{dataset} version {fetched.version} at serial {fetched.serial}: {result}")
 
 
 @command("verify", "--dataset modules --version 3 --deep", group=leveldb_group)

@@ -58,6 +58,7 @@ RUNS: dict[str, list[list[str]]] = {
     "admin restore": [[]],
     "leveldb update": [["--force"]],
     "leveldb list": [[]],
+    "leveldb fetch": [["modules", "--into", "fetched"], ["modules", "--into", BAD]],
     "leveldb verify": [[]],
     **{
         question.command: BY_ARGUMENT.get(question.argument, [["good"], [XML_TEXT]])

@@ -80,13 +80,13 @@ def _fetch(storage: Storage, path: str, file: LeveldbFile, kept: Path) -> None:
     while not kept.exists():
         with part.open("ab") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX)
-            if not _is_at(stream, part):  # the previous holder of the lock has finished it
+            if not is_at(stream, part):  # the previous holder of the lock has finished it
                 continue
             resumed = 0 < stream.seek(0, os.SEEK_END) <= file.size
             if not resumed:
                 stream.truncate(0)
             _append_rest(storage, path, file, stream)
-            if not _is_at(stream, part):  # deleted by a process that uses newer versions
+            if not is_at(stream, part):  # deleted by a process that uses newer versions
                 continue
             try:
                 _check_downloaded(storage, path, file, part)
@@ -98,7 +98,8 @@ def _fetch(storage: Storage, path: str, file: LeveldbFile, kept: Path) -> None:
             part.rename(kept)
 
 
-def _is_at(stream: BinaryIO, path: Path) -> bool:
+def is_at(stream: BinaryIO, path: Path) -> bool:
+    """Check whether an open file is still the file at `path`, and not one that was deleted or renamed."""
     try:
         return os.path.samestat(path.stat(), os.fstat(stream.fileno()))
     except FileNotFoundError:
@@ -206,13 +207,13 @@ def copy_published(
         if source := storage.local_path(path):
             check_file(source, file, hashes=hashes)
             try:
-                _link_or_copy(source, copied_to, file)
+                _link_or_copy(source, copied_to, file, hashes=hashes)
             except FileNotFoundError as error:
                 raise LeveldbDamagedError(f"{source} is missing: it was deleted in the meantime") from error
         elif cache is not None:
             while not copied_to.exists():
                 with suppress(FileNotFoundError):  # another process has deleted it
-                    _link_or_copy(cache.get(storage, path, file, hashes=hashes), copied_to, file)
+                    _link_or_copy(cache.get(storage, path, file, hashes=hashes), copied_to, file, hashes=hashes)
         else:
             download(storage, path, file, copied_to)
         return file.name
@@ -238,14 +239,17 @@ def keep_published(storage: Storage, published: PublishedVersion, folder: Path, 
                 cache.keep(file, folder / file.name)
 
 
-def _link_or_copy(source: Path, target: Path, file: LeveldbFile) -> None:
+def _link_or_copy(source: Path, target: Path, file: LeveldbFile, *, hashes: bool) -> None:
+    """Link or copy a file that was checked. A copy is checked, too."""
     if file.is_table:
         try:
             os.link(source, target)
         except OSError:  # another disk, or a file system without hard links
-            shutil.copyfile(source, target)
-    else:
-        shutil.copyfile(source, target)
+            pass
+        else:
+            return
+    shutil.copyfile(source, target)
+    check_file(target, file, hashes=hashes)
 
 
 @contextmanager
