@@ -75,6 +75,7 @@ def test_json_fields_are_unchanged(
     monkeypatch.setenv("PYPI_ASSETS_SUPERSEDED_KEPT_HOURS", "0")
     run("dump clean", "--dry-run")
     run("leveldb list")
+    run("leveldb fetch", "modules", "--into", tmp_path / "fetched")
     run("leveldb verify")
     run("lookup module", "demo_module")
     run("owners", "demo_module")

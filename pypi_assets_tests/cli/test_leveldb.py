@@ -1,6 +1,9 @@
 """`pypi-assets leveldb`: corruption is found, listed and repaired."""
 
 import json
+from pathlib import Path
+
+import plyvel
 
 from pypi_assets.components import catalog_from, storage_from
 from pypi_assets.leveldbs.datasets.registry import DATASETS
@@ -85,3 +88,28 @@ def test_dataset_without_a_version_is_not_built_yet(commands: Commands, index: S
         assert any(names(line, "hashes", "leveldb update") for line in lines)
     assert names(commands.refused("leveldb", "verify", "--dataset", "hashes"), "hashes", "leveldb update")
     assert names(commands.refused("lookup", "hash", "00" * 32), "hashes", "leveldb update")
+
+
+def test_fetch_makes_one_folder_and_repeats_safely(commands: Commands, index: ServedIndex, tmp_path: Path) -> None:
+    folder = tmp_path / "fetched"
+    index.wheel("demo", "1.0")
+    commands.done("crawl", "full")
+    commands.done("dump", "full", "--shards", "1")
+    missing = commands.refused("leveldb", "fetch", "hashes", "--into", folder)
+    assert (unnamed(missing, "hashes"), commands_in(missing)) == ([], ["leveldb update"])
+    commands.done("leveldb", "update")
+    fetched = commands.json("leveldb", "fetch", "hashes", "--into", folder)
+    [listed] = commands.json("leveldb", "list", "--dataset", "hashes")
+    assert {name: fetched[name] for name in ("dataset", "version", "serial", "bytes")} == {
+        name: listed[name] for name in ("dataset", "version", "serial", "bytes")
+    }
+    assert (fetched["folder"], fetched["state"], fetched["linked"]) == (str(folder), "fetched", 1)
+    with plyvel.DB(str(folder)) as db:
+        assert len(list(db.iterator(prefix=b"h\0"))) == 1
+    for state in ("fetched", "unchanged"):
+        assert commands.json("leveldb", "fetch", "hashes", "--version", "1", "--into", folder)["state"] == state
+    assert unnamed(commands.done("leveldb", "fetch", "hashes", "--into", folder).stdout, "hashes", str(folder)) == []
+    missing = commands.refused("leveldb", "fetch", "hashes", "--version", "7", "--into", folder)
+    assert (unnamed(missing, "7", "hashes"), commands_in(missing)) == ([], ["leveldb list"])
+    assert unnamed(commands.refused("leveldb", "fetch", "hashes", "--into", tmp_path), str(tmp_path)) == []
+    assert commands.run("leveldb", "fetch", "hashes").exit_code == 2

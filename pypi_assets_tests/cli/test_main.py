@@ -343,6 +343,7 @@ READING = [
     ("lookup", "hash", "0" * 64),
     ("lookup", "hash", "0" * 64, "--all"),
     ("leveldb", "list"),
+    ("leveldb", "fetch", "modules", "--into", "fetched"),
     ("leveldb", "verify"),
     ("journal", "verify"),
     ("journal", "tail", "--since", "1"),
