@@ -51,6 +51,23 @@ def call_body(method: str, *params: int) -> bytes:
     return xmlrpc.client.dumps(params, method).encode()
 
 
+UNMARSHAL_ERRORS = (ExpatError, xmlrpc.client.Error, ArithmeticError, LookupError, TypeError, ValueError)
+"""The errors of broken XML-RPC. If a value does not fit its tag, the error is the same as of the value's conversion."""
+
+
+def unmarshal(chunks: Iterable[bytes]) -> tuple[Sequence[object], str | None]:
+    """Return the values of an XML-RPC call or answer that arrives in `chunks`, and the method of a call.
+
+    Raises a Fault of the answer, DefusedXmlException for a document type declaration, and UNMARSHAL_ERRORS.
+    """
+    target = _Unmarshaller()
+    parser = DefusedExpatParser(target, forbid_dtd=True)
+    for chunk in chunks:
+        parser.feed(chunk)
+    parser.close()
+    return target.close(), target.getmethodname()
+
+
 def read_answer(chunks: Iterable[bytes], url: str) -> object:
     """Return the value of an XML-RPC answer that arrives in `chunks`.
 
@@ -58,19 +75,13 @@ def read_answer(chunks: Iterable[bytes], url: str) -> object:
     for any other fault, and for a document type declaration: entity bombs need one, and valid XML-RPC answers have
     none.
     """
-    target = _Unmarshaller()
-    parser = DefusedExpatParser(target, forbid_dtd=True)
     try:
-        for chunk in chunks:
-            parser.feed(chunk)
-        parser.close()
-        values = target.close()
+        values, _ = unmarshal(chunks)
     except xmlrpc.client.Fault as fault:
         raise _fault_error(fault, url) from fault
     except DefusedXmlException as error:
         raise RefusedError("the XML-RPC answer declares a document type or entities", url) from error
-    except (ExpatError, xmlrpc.client.Error, ArithmeticError, LookupError, TypeError, ValueError) as error:
-        # If a value does not fit its tag, the unmarshaller raises the same error as the value's conversion.
+    except UNMARSHAL_ERRORS as error:
         raise TransientError(f"a broken XML-RPC answer: {type(error).__name__}", url) from error
     if len(values) != 1:
         raise TransientError(f"an XML-RPC answer of {len(values)} values instead of one", url)

@@ -6,10 +6,10 @@ All readers of the journal use `Scan`: the command `journal tail`, the service, 
 import re
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
@@ -162,7 +162,7 @@ class Tail:
     """
 
     journal: Journal
-    _kept: "OrderedDict[tuple[Cursor, object], tuple[float, _Running]]" = field(default_factory=OrderedDict)
+    _kept: "OrderedDict[tuple[Cursor, object, int | None], tuple[float, _Running]]" = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def batch(
@@ -171,27 +171,28 @@ class Tail:
         wanted: RecordFilter,
         limit: int,
         *,
+        through: int | None = None,
         most_looked_at: int = MOST_LOOKED_AT,
         most_seconds: float = MOST_SECONDS,
         most_bytes: int = MOST_BATCH_BYTES,
     ) -> RecordBatch:
-        """Return at most `limit` records after a cursor.
+        """Return at most `limit` records after a cursor, up to the serial `through` (None: to the end).
 
         Raises NoJournalError if there is no journal, BeginsLaterError and JournalDamagedError.
         """
-        key = after, wanted.question
-        running = self._taken(key) or _Running(Scan(self.journal, after, wanted))
+        key = after, wanted.question, through
+        running = self._taken(key) or _Running(Scan(self.journal, after, wanted, through=through))
         found = running.batch(limit, most_looked_at, most_bytes, time.monotonic() + most_seconds)
         if not found.is_last:
-            self._keep((found.cursor, wanted.question), running)
+            self._keep((found.cursor, wanted.question, through), running)
         return found
 
-    def _taken(self, key: tuple[Cursor, object]) -> "_Running | None":
+    def _taken(self, key: tuple[Cursor, object, int | None]) -> "_Running | None":
         with self._lock:
             _, running = self._kept.pop(key, (0.0, None))
             return running
 
-    def _keep(self, key: tuple[Cursor, object], running: "_Running") -> None:
+    def _keep(self, key: tuple[Cursor, object, int | None], running: "_Running") -> None:
         now = time.monotonic()
         with self._lock:
             self._kept[key] = now, running
@@ -240,6 +241,28 @@ def look_back(journal: Journal, stream: str, wanted: RecordFilter, most_bytes: i
     since = _reached(journal, head, most_bytes)
     lines = journal.lines(Cursor.after_serial(since), [head])
     return LookBack(since, head.through, (line for _, line in lines if wanted.wants_line(line)))
+
+
+def newest_lines(
+    journal: Journal, stream: str, wants_line: Callable[[bytes], bool], count: int, through: int | None = None
+) -> list[bytes]:
+    """Return the `count` newest records of a stream that `wants_line` accepts, in order, up to the serial `through`.
+
+    It reads whole segments, the newest first, and at most LOOK_BACK_SEGMENTS of them. Raises NoJournalError and
+    JournalDamagedError.
+    """
+    head = journal.head(stream)
+    end = head.through if through is None else min(head.through, through)
+    found: deque[bytes] = deque()
+    for segment in islice(_backwards(journal, head), LOOK_BACK_SEGMENTS):
+        if segment.serials.start >= end:
+            continue
+        lines = journal.lines(Cursor.after_serial(segment.serials.start), [head], min(segment.serials.end, end))
+        newest = deque((line for _, line in lines if wants_line(line)), maxlen=count - len(found))
+        found.extendleft(reversed(newest))
+        if len(found) >= count:
+            break
+    return list(found)
 
 
 def _reached(journal: Journal, head: Head, most_bytes: int) -> int:

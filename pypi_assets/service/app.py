@@ -21,7 +21,9 @@ from pypi_assets.logs import set_up_logs
 from pypi_assets.service import (
     changes,
     completions,
+    feeds,
     health_routes,
+    mirror_methods,
     openapi,
     project_documents,
     questions,
@@ -49,6 +51,7 @@ def _operations() -> Iterator[Operation]:
     for module in (health_routes, completions, solvability, simple, simple_files, project_documents):
         yield from module.OPERATIONS
     yield from changes.OPERATIONS
+    yield from (*mirror_methods.OPERATIONS, *feeds.OPERATIONS)
     yield from home.operations()
 
 

@@ -147,7 +147,8 @@ def _operation(path: str, operation: Operation, schemas: _Schemas) -> dict[str, 
     if parameters:
         described["parameters"] = parameters
     if operation.body is not None:
-        described["requestBody"] = {"required": True, "content": {JSON: {"schema": schemas.of(operation.body)}}}
+        content = {operation.body_media_type: {"schema": schemas.of(operation.body)}}
+        described["requestBody"] = {"required": True, "content": content}
     return described
 
 

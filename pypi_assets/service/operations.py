@@ -70,6 +70,7 @@ class Operation:
 
     - `answer` is the type of its JSON. None: the answer is not JSON, and has one of the `media_types`.
     - `line` is the type of one line, if the route can also answer with JSON lines.
+    - `body` is the type of the request's JSON. With another `body_media_type`, the `endpoint` reads it.
     - `at_serial`: the route also exists below `/at/{at}`, where the handler gets a `pinned` serial. `options` may
       follow this serial after commas.
     - `problems` are its error and redirect statuses, besides the ones that every route has.
@@ -87,6 +88,7 @@ class Operation:
     answer: Any = None
     method: str = "GET"
     body: Any = None
+    body_media_type: str = JSON
     line: Any = None
     media_types: tuple[str, ...] = (JSON,)
     problems: tuple[int, ...] = ()
@@ -163,7 +165,7 @@ class Endpoint:
                 return known
         query = query_fields(scope["query_string"].decode("latin-1"))
         parameters = convert_parameters(self.operation.parameters, path, query)
-        body = None if self.operation.body is None else await read_body(scope, receive, self.operation.body)
+        body = None if self.operation.body is None else await self.read_body(scope, receive)
         call = Call(parameters, headers, body, client=client_of(scope["client"][0] if scope.get("client") else ""))
         answer = self._quick_answer(call) if pin is None and self.operation.few is not None else None
         if answer is None:
@@ -171,6 +173,10 @@ class Endpoint:
         if target is not None and isinstance(answer, WholeAnswer):
             self.service.cache.keep(target, answer)
         return answer
+
+    async def read_body(self, scope: Scope, receive: Receive) -> Any:
+        """Return the parsed body. Raises a ProblemError."""
+        return await read_body(scope, receive, self.operation.body)
 
     def _quick_answer(self, call: Call[Any]) -> WholeAnswer | StreamedAnswer | None:
         """Return the answer if it takes a few reads. None: it takes more, or fails, which the handler will report."""

@@ -51,15 +51,16 @@ class Published:
         """Crawl the index to its last serial, publish a version of each dataset, and return its serial."""
         crawl_incremental(self.index.crawler(self.catalog))
         list(write_missing_ranges(self.catalog, self.storage))
-        return self._build()
+        return self.build()
 
     def publish_first(self, *, with_history: bool = True) -> int:
         """Crawl the index from scratch and publish the first version of each dataset."""
         crawl_full(self.index.crawler(self.catalog), with_history=with_history)
         full_dump(self.catalog, self.storage, 1)
-        return self._build()
+        return self.build()
 
-    def _build(self) -> int:
+    def build(self) -> int:
+        """Publish a version of each dataset from the dumps, and return its serial."""
         return [build_version(name, storage=self.storage, catalog=self.catalog) for name in DATASETS][-1].serial
 
     def settings(self, **overrides: object) -> Settings:

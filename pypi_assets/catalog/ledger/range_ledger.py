@@ -290,6 +290,12 @@ def inexact_spans(connection: Connection, *, around: int | None = None, until: i
     return [SerialRange(start, end) for start, end in connection.execute(_inexact_spans(around, until))]
 
 
+def next_inexact_span(connection: Connection, after: int) -> SerialRange | None:
+    """Return the first span without known events that ends above the serial `after`; None if there is none."""
+    query = _inexact_spans().where(serial_ranges.c.exact_from > after).limit(1)
+    return next((SerialRange(start, end) for start, end in connection.execute(query)), None)
+
+
 def newest_inexact_spans(connection: Connection, count: int) -> list[SerialRange]:
     """Return at most `count` of the newest inexact spans, in order.
 
