@@ -70,9 +70,12 @@ LOCK_ORDER = (
     "leases",
     "rates",
 )
-GUARDED = frozenset({"sightings", "checkpoints", "dumps", "dump_files", "leveldb_builds", "leveldb_versions"})
-"""Tables that need no place in the order. Only the holder of the lock on the project, or of the exclusive lock on the
-state, touches their rows together with other transactions, so nothing waits for them.
+GUARDED = frozenset(
+    {"sightings", "checkpoints", "dumps", "dump_files", "leveldb_builds", "leveldb_versions"}
+    | {"kept_files", "kept_in_scopes", "forgotten_files"}
+)
+"""Tables that need no place in the order. Only the holder of the lock on the project, of the exclusive lock on the
+state, or of the name of kept files touches their rows together with other transactions, so nothing waits for them.
 """
 
 

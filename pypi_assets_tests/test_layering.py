@@ -36,7 +36,8 @@ MAY_IMPORT = {
     "terminal": {"progress", "sanitize", "logs"},
     "catalog": {"index", "distributions", "scopes", "interrupts"},
     "extracts": {"catalog", "distributions", "storage", "progress"},
-    "crawl": {"extracts", "catalog", "index", "distributions", "scopes", "storage", "progress"},
+    "keeping": {"catalog", "storage"},
+    "crawl": {"extracts", "keeping", "catalog", "index", "distributions", "scopes", "storage", "progress"},
     "dumps": {"catalog", "storage"},
     "leveldbs": {"dumps", "storage", "catalog", "distributions"},
     "parquet": {"dumps", "storage", "catalog"},
@@ -88,6 +89,7 @@ MAY_IMPORT = {
         "distributions",
         "catalog",
         "extracts",
+        "keeping",
         "dumps",
         "leveldbs",
         "parquet",
@@ -138,6 +140,7 @@ MAY_IMPORT = {
         "settings",
         "components",
         "index",
+        "keeping",
         "distributions",
         "catalog",
         "journal",
@@ -229,6 +232,7 @@ LINKS_OF_DELETIONS = [
     "dumps.unused_dumps.clean_dumps",
     "resolve.solvability.clean_days",
     "journal.unused_segments.clean_journal",
+    "keeping.unwanted_files.clean_files",
 ]
 """Functions that only `upkeep/deletion.py` may import."""
 

@@ -841,8 +841,52 @@ scopes = Table(
     Column("completed_at", Time, comment="when it had no pending work left; null: it has pending work"),
     Column("pruned_at", Time, comment="when projects that its roots no longer lead to were removed"),
     Column("pruned_serial", Serial, comment="since the last prune, requirements before this serial do not count"),
+    Column("keep_files", Boolean, nullable=False, server_default=false(), comment="true: the bytes of files are kept"),
+    Column("most", BigInteger, comment="greatest number of bytes of kept files; null: no limit"),
+    Column("kept_bytes", BigInteger, nullable=False, server_default=text("0"), comment="sum over kept_in_scopes"),
+    Column("evicted_files", BigInteger, nullable=False, server_default=text("0"), comment="number of all evictions"),
+    Column("evicted_bytes", BigInteger, nullable=False, server_default=text("0")),
     _visited(),
     comment="Scopes: root projects, and how their requirements are followed.",
+)
+
+kept_files = Table(
+    "kept_files",
+    metadata,
+    Column("sha256", Short, primary_key=True),
+    Column("attempt", Short, nullable=False, comment="last part of the path of its object, never used again"),
+    Column("size", BigInteger, nullable=False),
+    Column("state", Short, nullable=False, comment="writing, kept, corrupt or deleting"),
+    Column("worker", Short, nullable=False, comment="name of the worker that writes or wrote it"),
+    Column("until", Time, nullable=False, comment="after this time another worker may write it, if it is not kept yet"),
+    Column("kept_at", Time, comment="null: not completely written yet"),
+    Column("blocks", LargeBinary, comment="sha256 of each MiB, one after the other; null: not completely written yet"),
+    Column("standing", SmallInteger, nullable=False, comment="0: on the index, 1: yanked, 2: gone, when last checked"),
+    Column("uploaded", Text, nullable=False, comment="time of its upload; empty: unknown"),
+    Index("ix_kept_files_order", "standing", "uploaded", "sha256"),
+    _partial_index("ix_kept_files_unfinished", "state", "sha256", where="state <> 'kept'"),
+    comment="The files whose bytes are in the storage for scopes with keep_files, below files/.",
+)
+
+kept_in_scopes = Table(
+    "kept_in_scopes",
+    metadata,
+    Column("scope_id", ForeignKey("scopes.id"), primary_key=True),
+    Column("sha256", ForeignKey("kept_files.sha256"), primary_key=True, index=True),
+    comment="The scopes that want a kept file.",
+)
+
+forgotten_files = Table(
+    "forgotten_files",
+    metadata,
+    Column("sha256", Short, primary_key=True),
+    Column("forgotten_at", Time, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("takedown_id", Key, comment="the takedown of the journal that names it; null: forgotten by its hash"),
+    Column("had_bytes", Boolean, nullable=False, comment="true: its bytes were kept"),
+    Column("deleted_at", Time, comment="when the storage no longer had its bytes; null: they are still to be deleted"),
+    _partial_index("ix_forgotten_files_pending", "sha256", where="deleted_at IS NULL"),
+    comment="Files whose bytes must never be kept again.",
 )
 
 scope_rulesets = Table(

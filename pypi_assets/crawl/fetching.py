@@ -21,6 +21,7 @@ from pypi_assets.catalog.observed.index_state import first_file_urls, known_file
 from pypi_assets.catalog.reads.read_outcomes import GONE, FinishedRead, ReadOutcome, record_outcome
 from pypi_assets.catalog.work.read_queue import PendingRead
 from pypi_assets.crawl.crawler import Crawler
+from pypi_assets.crawl.keeping import ReadKeeping
 from pypi_assets.distributions.extract import ServedMetadata
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.reader_pool import FinishedReading, StoredExtract, WholeFile
@@ -70,12 +71,13 @@ def in_bundles(crawler: Crawler, reads: Sequence[PendingRead]) -> list[list[Pend
     return alone + [small[start : start + most] for start in range(0, len(small), most)]
 
 
-def fetch_and_read(crawler: Crawler, bundle: Iterable[PendingRead]) -> list[FinishedRead]:
+def fetch_and_read(crawler: Crawler, bundle: Iterable[PendingRead], keeping: ReadKeeping) -> list[FinishedRead]:
     """Attempt each distribution of a bundle once. Return the outcomes in order.
 
-    Small files are downloaded one after another, and then read together. Raises only errors that no file has caused.
+    Small files are downloaded one after another, and then read together. The bytes of files that `keeping` wants are
+    passed to it. Raises only errors that no file has caused.
     """
-    begun = [(attempt := _FetchAttempt(crawler, read), attempt.begin()) for read in bundle]
+    begun = [(attempt := _FetchAttempt(crawler, read, keeping), attempt.begin()) for read in bundle]
     fetched = [(attempt, file) for attempt, file in begun if file is not None]
     started = time.monotonic()
     readings = crawler.readers.read_together([file for _, file in fetched])
@@ -93,8 +95,9 @@ def _is_small(crawler: Crawler, read: PendingRead) -> bool:
 class _FetchAttempt:
     """An attempt at a distribution. Its cost includes all readings within the attempt, also failed ones."""
 
-    def __init__(self, crawler: Crawler, read: PendingRead) -> None:
+    def __init__(self, crawler: Crawler, read: PendingRead, keeping: ReadKeeping) -> None:
         self._crawler = crawler
+        self._keeping = keeping
         self._pending = read
         self._file: WholeFile | None = None
         self._result = _without_fetching(crawler, read)
@@ -178,6 +181,7 @@ class _FetchAttempt:
     def _fetch(self) -> WholeFile:
         with self._opened() as file:
             content = file.whole().read()
+        self._keeping.keep(self._pending, io.BytesIO(content))
         if self._pending.sha256 is None:
             self._sha256 = hashlib.sha256(content).hexdigest()
         return WholeFile(self._pending.filename, self._pending.project, content)
@@ -187,7 +191,7 @@ class _FetchAttempt:
         pending, crawler = self._pending, self._crawler
         reading, fetched = crawler.index.stream_file(
             pending.url,
-            have_read,
+            partial(self._keeping.copy_while_read, pending, have_read),
             sha256=pending.sha256,
             size=pending.size,
             max_bytes=crawler.readers.limits.max_file_bytes,
@@ -197,8 +201,12 @@ class _FetchAttempt:
         return reading
 
     def _read_in_parts(self, have_read: Callable[[BinaryIO | RangeSource], FinishedReading]) -> FinishedReading:
-        """Read a zip by the ranges of its directory and its metadata."""
+        """Read a zip by the ranges of its directory and its metadata, or whole if its bytes are kept."""
         with self._opened() as file:
+            if self._keeping.wants(self._pending):
+                reading = have_read(file.whole())
+                self._keeping.keep(self._pending, file.whole())
+                return reading
             try:
                 reading = have_read(file)
             except MismatchError:

@@ -6,6 +6,7 @@
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -21,6 +22,7 @@ from pypi_assets.catalog.work.read_queue import (
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import Pace, claiming, drain
 from pypi_assets.crawl.fetching import choose_file_origin, fetch_and_read, in_bundles
+from pypi_assets.crawl.keeping import ReadKeeping
 from pypi_assets.extracts.packs import PackedExtract, make_pack, pack_path
 from pypi_assets.progress import Progress
 from pypi_assets.storage.store import Storage
@@ -76,8 +78,8 @@ def read_workload(
     of files can be trusted: see `fetching.py`.
     """
     started = time.monotonic()
-    with claiming(crawler, workload) as worker:
-        reading = _WorkloadReading(crawler, worker, workload, shards, only_first)
+    with claiming(crawler, workload) as worker, closing(ReadKeeping(crawler)) as keeping:
+        reading = _WorkloadReading(crawler, worker, workload, shards, only_first, keeping)
         while reading.find_groups():
             choose_file_origin(crawler)
             drain(crawler, reading, only_due=only_due)
@@ -113,9 +115,16 @@ class _WorkloadReading:
     """
 
     def __init__(
-        self, crawler: Crawler, worker: str, workload: str | None, shards: Sequence[int] | None, only_first: bool
+        self,
+        crawler: Crawler,
+        worker: str,
+        workload: str | None,
+        shards: Sequence[int] | None,
+        only_first: bool,
+        keeping: ReadKeeping,
     ) -> None:
         self._crawler = crawler
+        self._keeping = keeping
         self._catalog = crawler.catalog
         self._worker = worker
         self._workload = workload
@@ -151,16 +160,18 @@ class _WorkloadReading:
                 break
             if not free:
                 self._look_again(group)
+        self._keeping.reserve(claimed)
         return in_bundles(self._crawler, claimed)
 
     def do(self, bundle: Iterable[PendingRead]) -> list[FinishedRead]:
-        return fetch_and_read(self._crawler, bundle)
+        return fetch_and_read(self._crawler, bundle, self._keeping)
 
     def is_enough(self, done: Sequence[tuple[PendingRead, FinishedRead]]) -> bool:
         return (
             time.monotonic() >= self._stored_at + _COMMIT_EVERY_S
             or len(done) >= _COMMIT_READS
             or sum(len(finished.extract or b"") for _, finished in done) >= _COMMIT_BYTES
+            or self._keeping.is_full
         )
 
     def store(self, done: Sequence[tuple[PendingRead, FinishedRead]]) -> None:
@@ -168,9 +179,11 @@ class _WorkloadReading:
         ordered = sorted(done, key=lambda pair: pair[0].distribution_id)
         pack = _store_extracts(self._crawler.storage, ordered)
         finished = [finished for _, finished in ordered]
+        self._keeping.finish([read.distribution_id for read in finished])
         stored = self._catalog.transact(
             lambda connection: finish_reads(connection, finished, self._worker, self._catalog.clock(), pack)
         )
+        self._keeping.store_unreserved()
         self._stored_at = time.monotonic()
         self.lost += len(finished) - len(stored)
         for read in stored:

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from sqlalchemy import Connection
@@ -40,6 +40,8 @@ from pypi_assets.catalog.work.visit_queue import (
 )
 from pypi_assets.crawl.crawler import Crawler, require_answer
 from pypi_assets.crawl.draining import claiming
+from pypi_assets.crawl.fetching import choose_file_origin
+from pypi_assets.crawl.keeping import KeptCounts, keep_missing_files
 from pypi_assets.crawl.listers import query_changelog
 from pypi_assets.crawl.reading import ReadCounts, read_workload
 from pypi_assets.crawl.stored_events import store_all_events
@@ -57,12 +59,16 @@ _RULED_AT_A_TIME = 200
 
 @dataclass(frozen=True, slots=True)
 class ScopeResult:
-    """A scope after a run: the state of its visits, and its reads. `is_complete` is set if no work is left."""
+    """A scope after a run: the state of its visits, and its reads. `is_complete` is set if no work is left.
+
+    `kept` are the files that were fetched only to keep them.
+    """
 
     scope: Scope
     visits: WorkloadProgress
     reads: ReadCounts
     is_complete: bool
+    kept: KeptCounts = field(default_factory=KeptCounts)
 
 
 def start_scope(crawler: Crawler, plan: ScopePlan) -> Scope:
@@ -132,12 +138,14 @@ def _exists(crawler: Crawler, name: str) -> bool:
 def run_scope(crawler: Crawler, name: str) -> ScopeResult:
     """Visit and read a scope's projects, and the projects that they lead to, until no work is left.
 
+    If the scope keeps files, the files that were read before are then fetched, as far as its budget has room.
+
     Requirements in the files of the newest releases are read first, to find all projects, before the other files.
     Raises CatalogError for an unknown, aborted or paused scope.
     """
     catalog = crawler.catalog
     crawler, scope = _for_scope(crawler, name)
-    counts = ReadCounts()
+    counts, kept = ReadCounts(), KeptCounts()
     report = partial(_report_discovered, crawler, scope)
     with claiming(crawler, scope.workload):
         discover_all(crawler)
@@ -151,11 +159,26 @@ def run_scope(crawler: Crawler, name: str) -> ScopeResult:
             with catalog.read() as connection:
                 if require_scope(connection, name).is_aborted:
                     break
+        kept = _keep_files(crawler, scope)
     forget_visits(catalog, scope.workload)
     with catalog.read() as connection:
         after = require_scope(connection, name)
         visits = workload_progress(connection, scope.workload)
-    return ScopeResult(after, visits, counts, after.completed_at is not None)
+    return ScopeResult(after, visits, counts, after.completed_at is not None, kept)
+
+
+def _keep_files(crawler: Crawler, scope: Scope) -> KeptCounts:
+    """Fetch the missing files of a complete scope that keeps files. It has pending work until all were tried."""
+    catalog = crawler.catalog
+    with catalog.read() as connection:
+        current = require_scope(connection, scope.name)
+    if not current.keep_files or current.completed_at is None:
+        return KeptCounts()
+    catalog.transact(partial(note_left, scope_id=scope.id))
+    choose_file_origin(crawler)
+    kept = keep_missing_files(crawler, scope.id)
+    catalog.transact(partial(_complete, scope, catalog.clock()))
+    return kept
 
 
 def find_scope_projects(crawler: Crawler, name: str) -> Scope:

@@ -12,6 +12,7 @@ from typing import Any
 
 from pypi_assets.errors import ExpectedError
 from pypi_assets.scopes import LEAST_NICE, MOST_NICE
+from pypi_assets.scopes.byte_sizes import ACCEPTED, is_limit, parse_limit
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}")
 _TAG = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
@@ -33,7 +34,8 @@ class ScopePlan:
     """A scope as a person describes it: its name, its roots, and how its work is done.
 
     `roots` maps each normalized name to the extras that are followed with it. If `most_depth` is None, there is no
-    limit. If `concurrency` is None, the setting applies; 0 pauses the scope. `stated` has the names of the fields that
+    limit. If `concurrency` is None, the setting applies; 0 pauses the scope. With `keep_files`, the bytes of files are
+    kept, up to `most` bytes (None: no limit). `stated` has the names of the fields that
     were stated, and `skipped` has a sentence for each requirement in the roots that refers to no project of an index.
     Raises PlanError if the plan is invalid.
     """
@@ -46,6 +48,8 @@ class ScopePlan:
     concurrency: int | None = None
     tag: str | None = None
     match_only: bool = False
+    keep_files: bool = False
+    most: int | None = None
     stated: frozenset[str] = frozenset()
     skipped: tuple[str, ...] = ()
 
@@ -103,6 +107,8 @@ def read_plan(name: str, fields: Mapping[str, Any], folder: Path = Path()) -> Sc
     if "depth" in how:
         depth = how.pop("depth")
         how["most_depth"] = None if depth == "all" else depth
+    if "most" in how:
+        how["most"] = parse_limit(how["most"])
     return ScopePlan(name, roots.extras, **how, stated=frozenset({"roots", *how}), skipped=roots.skipped)
 
 
@@ -136,6 +142,8 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
         lambda value: isinstance(value, str) and _TAG.fullmatch(value) is not None,
     ),
     "match_only": ("true or false", lambda value: isinstance(value, bool)),
+    "keep_files": ("true or false", lambda value: isinstance(value, bool)),
+    "most": (ACCEPTED, is_limit),
 }
 """For each field: the description of its valid values, for messages, and a function that checks a value."""
 

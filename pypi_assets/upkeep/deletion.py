@@ -2,7 +2,8 @@
 
 LevelDB versions are deleted first, then the dumps that no remaining version names, then Parquet exports: each of these
 steps needs the step before it. The other steps are independent, so they run even if an earlier step fails: packs, rows
-of the catalog, days of solvability, orphaned files of the journal, and old ranges, versions and runs in Dagster.
+of the catalog, days of solvability, orphaned files of the journal, unwanted kept files, and old ranges, versions and
+runs in Dagster.
 
 Every step keeps the objects that a reader can have open: objects that were in use within the grace time, or since the
 oldest active lease was taken. The rules of each step are in its own module; this module only has their order. The job
@@ -29,6 +30,7 @@ from pypi_assets.dumps.dump_manifest import DUMPS
 from pypi_assets.dumps.unused_dumps import clean_dumps
 from pypi_assets.extracts.packs import CleanedPacks, clean_packs
 from pypi_assets.journal.unused_segments import clean_journal
+from pypi_assets.keeping.unwanted_files import clean_files
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import leveldbs_path
 from pypi_assets.leveldbs.versions.leveldb_manifest import publish_leveldbs
@@ -85,25 +87,26 @@ class CleanedUp:
     rows: Mapping[str, int] | None = None
     days: list[StoredObject] | None = None
     journal: list[StoredObject] | None = None
+    kept_files: list[StoredObject] | None = None
     partitions: int | None = None
     runs: int | None = None
     failures: dict[str, Exception] = field(default_factory=dict)
 
     @property
     def deletions(self) -> int:
-        """Return the number of deleted folders, packs, days and journal files."""
+        """Return the number of deleted folders, packs, days, journal files and kept files."""
         return len(self.removals) + (len(self.packs.deleted) if self.packs else 0) + len(self._files)
 
     @property
     def _files(self) -> list[StoredObject]:
-        return [*(self.days or ()), *(self.journal or ())]
+        return [*(self.days or ()), *(self.journal or ()), *(self.kept_files or ())]
 
     @property
     def counts(self) -> dict[str, int]:
         """Return the number of deleted items by kind, and the files and bytes of all of them.
 
-        The kinds are folders by reason, packs, rows, days, journal files, partitions and runs. The kind of a failed
-        step is missing, but folders that were deleted before the failure are counted.
+        The kinds are folders by reason, packs, rows, days, journal files, kept files, partitions and runs. The kind of
+        a failed step is missing, but folders that were deleted before the failure are counted.
         """
         by_reason = {reason.value: sum(one.reason == reason for one in self.removals) for reason in DeletionReason}
         packs = self.packs or CleanedPacks(0, (), 0)
@@ -116,6 +119,7 @@ class CleanedUp:
             "rows": None if self.rows is None else sum(self.rows.values()),
             "days": None if self.days is None else len(self.days),
             "journal": None if self.journal is None else len(self.journal),
+            "kept_files": None if self.kept_files is None else len(self.kept_files),
             "partitions": self.partitions,
             "runs": self.runs,
         }
@@ -179,6 +183,9 @@ class DeletionChain:
         with link("journal"):
             cleaned.journal = self.clean_journal()
             progress(cleaned.deletions)
+        with link("kept files"):
+            cleaned.kept_files = self.clean_files()
+            progress(cleaned.deletions)
         with link("partitions"):
             cleaned.partitions = self.clean_partitions(pruning)
         with link("runs"):
@@ -239,6 +246,10 @@ class DeletionChain:
         """Delete and return orphaned journal files that are older than the grace time. A `dry_run` deletes nothing."""
         deadlines = deletion_deadlines(self.catalog, self.kept.grace_s, dry_run=dry_run)
         return clean_journal(self.catalog, self.storage, deadlines.since, dry_run=dry_run)
+
+    def clean_files(self) -> list[StoredObject]:
+        """Delete kept files that no scope wants, and orphaned objects of kept files. Return the deleted objects."""
+        return clean_files(self.catalog, self.storage, deletion_deadlines(self.catalog, self.kept.grace_s).old)
 
     def clean_partitions(self, pruning: Pruning) -> int:
         """Remove old ranges and versions from Dagster, and return the number of removed partitions."""

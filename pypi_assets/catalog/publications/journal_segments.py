@@ -18,6 +18,8 @@ from pypi_assets.catalog.ledger.epochs import NoticeKind, announce
 from pypi_assets.catalog.ledger.range_ledger import RangeState, lock_state, require_range, seal
 from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
 from pypi_assets.catalog.publications.written_segments import ChainedSegment, SegmentFile
+from pypi_assets.catalog.reads.forgotten_files import forget, hashes_of
+from pypi_assets.catalog.reads.kept_files import doom, lock_kept_files
 from pypi_assets.catalog.tables import journal_segments, journal_takedowns, serial_ranges
 
 
@@ -43,14 +45,22 @@ class Takedown:
 
 
 def add_takedown(catalog: Catalog, wanted: Takedown) -> Takedown:
-    """Store a takedown, and set its id and time. Segments that are recorded later omit its data."""
+    """Store a takedown, and set its id and time. Segments that are recorded later omit its data.
+
+    The bytes of the files that it names are forgotten. The caller deletes those that are kept (`keeping/`).
+    """
 
     def work(connection: Connection) -> Takedown:
+        lock_kept_files(connection)
         lock_state(connection, exclusive=True)  # see `newest_takedown`
         row = {name: getattr(wanted, name) for name in Takedown.__dataclass_fields__ if name != "id"}
         row |= {"added_at": catalog.clock(), "done_at": None}
         new = insert(journal_takedowns).values(row).returning(journal_takedowns.c.id)
-        return Takedown(**row, id=connection.execute(new).scalar_one())
+        added = Takedown(**row, id=connection.execute(new).scalar_one())
+        if added.project is not None:
+            hashes = hashes_of(connection, added.project, added.version, added.filename)
+            doom(connection, forget(connection, hashes, added.reason, added.added_at, added.id))
+        return added
 
     return catalog.transact(work)
 

@@ -23,6 +23,7 @@ from pypi_assets.catalog.observed.followed import (
     unfollowed_at,
 )
 from pypi_assets.catalog.observed.projects import load_projects, project_ids
+from pypi_assets.catalog.reads.kept_files import release_scope
 from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.scopes.discovery import search, store_members
 from pypi_assets.catalog.scopes.edges import load_edges
@@ -203,6 +204,7 @@ def prune_scope(connection: Connection, scope: Scope, now: float) -> list[str]:
 def remove_scope(connection: Connection, scope: Scope) -> list[str]:
     """Delete a scope. Return the names of the projects that no scope follows any longer."""
     lock_scopes(connection)
+    release_scope(connection, scope.id)
     c = scope_projects.c
     members = sorted(connection.scalars(select(c.project_id).where(c.scope_id == scope.id)))
     left = _leave(connection, scope, members)

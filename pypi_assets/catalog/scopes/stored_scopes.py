@@ -55,6 +55,11 @@ class Scope:
     completed_at: float | None
     pruned_at: float | None
     pruned_serial: int | None = None
+    keep_files: bool = False
+    most: int | None = None
+    kept_bytes: int = 0
+    evicted_files: int = 0
+    evicted_bytes: int = 0
 
     @property
     def since(self) -> int:
@@ -144,6 +149,8 @@ def _enter(connection: Connection, plan: ScopePlan, created_serial: int, now: fl
         "concurrency": plan.concurrency,
         "tag": plan.tag,
         "match_only": plan.match_only,
+        "keep_files": plan.keep_files,
+        "most": plan.most,
     }
     scope_id = connection.execute(insert(scopes).values(row).returning(scopes.c.id)).scalar_one()
     _enter_ruleset(connection, scope_id, StoredRuleset(1, created_serial, now, plan.rules))
@@ -314,14 +321,17 @@ def bring_in_line(connection: Connection, plan: ScopePlan, now: float) -> list[s
 
 
 def change_scope(connection: Connection, scope: Scope, values: Mapping[str, int | str | bool | None]) -> None:
-    """Change `nice`, `concurrency`, `tag` or `match_only` of a scope, for work that is queued from now on.
+    """Change fields of a scope, such as `nice` or `tag`, for work that is queued from now on.
 
-    Raises PlanError if the tag is invalid.
+    If it begins to keep files, or may keep more bytes, it has pending work. If it may keep fewer, the caller evicts
+    files (`enforce_budgets`). Raises PlanError if the tag is invalid.
     """
     lock_scopes(connection)
     if (tag := values.get("tag")) is not None:
         check_field(scope.name, "tag", tag)
     connection.execute(update(scopes).where(scopes.c.id == scope.id).values(dict(values)))
+    if {"keep_files", "most"} & values.keys() and values.get("keep_files", scope.keep_files):
+        note_left(connection, scope.id)
 
 
 def note_left(connection: Connection, scope_id: int) -> None:
@@ -351,4 +361,9 @@ def _scope(row: Row[Any]) -> Scope:
         completed_at=row.completed_at,
         pruned_at=row.pruned_at,
         pruned_serial=row.pruned_serial,
+        keep_files=row.keep_files,
+        most=row.most,
+        kept_bytes=row.kept_bytes,
+        evicted_files=row.evicted_files,
+        evicted_bytes=row.evicted_bytes,
     )

@@ -604,7 +604,45 @@ def upgrade() -> None:
         Column("completed_at", Time),
         Column("pruned_at", Time),
         Column("pruned_serial", Serial),
+        Column("keep_files", Boolean, nullable=False, server_default=false()),
+        Column("most", BigInteger),
+        Column("kept_bytes", BigInteger, nullable=False, server_default=text("0")),
+        Column("evicted_files", BigInteger, nullable=False, server_default=text("0")),
+        Column("evicted_bytes", BigInteger, nullable=False, server_default=text("0")),
         _visited(),
+    )
+    Table(
+        "kept_files",
+        metadata,
+        Column("sha256", Short, primary_key=True),
+        Column("attempt", Short, nullable=False),
+        Column("size", BigInteger, nullable=False),
+        Column("state", Short, nullable=False),
+        Column("worker", Short, nullable=False),
+        Column("until", Time, nullable=False),
+        Column("kept_at", Time),
+        Column("blocks", LargeBinary),
+        Column("standing", SmallInteger, nullable=False),
+        Column("uploaded", Text, nullable=False),
+        Index("ix_kept_files_order", "standing", "uploaded", "sha256"),
+        _partial_index("ix_kept_files_unfinished", "state", "sha256", where="state <> 'kept'"),
+    )
+    Table(
+        "kept_in_scopes",
+        metadata,
+        Column("scope_id", ForeignKey("scopes.id"), primary_key=True),
+        Column("sha256", ForeignKey("kept_files.sha256"), primary_key=True, index=True),
+    )
+    Table(
+        "forgotten_files",
+        metadata,
+        Column("sha256", Short, primary_key=True),
+        Column("forgotten_at", Time, nullable=False),
+        Column("reason", Text, nullable=False),
+        Column("takedown_id", Key),
+        Column("had_bytes", Boolean, nullable=False),
+        Column("deleted_at", Time),
+        _partial_index("ix_forgotten_files_pending", "sha256", where="deleted_at IS NULL"),
     )
     Table(
         "scope_rulesets",
