@@ -4,16 +4,11 @@ An interrupted export leaves files that no manifest names, and the next export u
 exports at a time.
 """
 
-import heapq
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import BinaryIO, Protocol
-
-import orjson
 
 from pypi_assets.catalog.coordination.leases import lease, renewing
 from pypi_assets.catalog.database import Catalog
@@ -21,9 +16,10 @@ from pypi_assets.catalog.publications.allocated_names import allocate_export
 from pypi_assets.catalog.publications.dump_columns import DumpFile
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_format import Row
-from pypi_assets.dumps.dump_manifest import DumpManifest, read_manifest, shard_of
+from pypi_assets.dumps.dump_manifest import DumpManifest, read_manifest
 from pypi_assets.dumps.dump_reader import iter_dump, iter_rows
 from pypi_assets.dumps.dump_writer import put_file
+from pypi_assets.dumps.later_rows import later_rows
 from pypi_assets.extras import install_command
 from pypi_assets.parquet.export_manifest import (
     FILE_NAME,
@@ -35,74 +31,6 @@ from pypi_assets.parquet.export_manifest import (
     newest_export,
 )
 from pypi_assets.storage.store import Storage
-
-_CACHE_KIB = 16 * 1024
-_TABLE = """
-CREATE TABLE later (
-    shard INTEGER NOT NULL, normalized TEXT NOT NULL, filename TEXT NOT NULL, version TEXT NOT NULL, row BLOB,
-    PRIMARY KEY (shard, normalized, filename)
-)
-"""
-
-
-class LaterRows:
-    """The newest row or tombstone of each file in the range dumps, by the shard of its project."""
-
-    def __init__(self, database: sqlite3.Connection, shards: int) -> None:
-        self._database, self._shards = database, shards
-
-    def add(self, rows: Iterable[Row]) -> None:
-        """Add the rows of one range dump. Ranges must be added in the order of the cover."""
-        self._database.executemany("REPLACE INTO later VALUES (?, ?, ?, ?, ?)", map(self._entry, rows))
-
-    def count_by_shard(self) -> dict[int, int]:
-        """Return the number of live files that the ranges have in each shard."""
-        counted = "SELECT shard, count(*) FROM later WHERE row IS NOT NULL GROUP BY shard"
-        return dict(self._database.execute(counted))
-
-    def applied_to(self, shard: int, rows: Iterable[Row]) -> Iterator[Row]:
-        """Yield the shard's `rows` of the full dump as they are after all ranges, by project, version and filename.
-
-        The names of the shard's changed files are held in memory, and at most one row of each side.
-        """
-        changed = set(self._database.execute("SELECT normalized, filename FROM later WHERE shard = ?", (shard,)))
-        if not changed:
-            yield from rows
-            return
-        unchanged = (row for row in rows if (row["normalized"], row["filename"]) not in changed)
-        yield from heapq.merge(unchanged, self._live(shard), key=_place)
-
-    def _live(self, shard: int) -> Iterator[Row]:
-        found = self._database.execute(
-            "SELECT row FROM later WHERE shard = ? AND row IS NOT NULL ORDER BY normalized, version, filename", (shard,)
-        )
-        for (row,) in found:
-            yield orjson.loads(row)
-
-    def _entry(self, row: Row) -> tuple[int, str, str, str, bytes | None]:
-        normalized = str(row["normalized"])
-        return (
-            shard_of(normalized, self._shards),
-            normalized,
-            str(row["filename"]),
-            str(row["version"]),
-            None if row["tombstone"] else orjson.dumps(row),
-        )
-
-
-@contextmanager
-def later_rows(shards: int) -> Iterator[LaterRows]:
-    """Yield an empty LaterRows. Beyond some 16 MiB, it uses an unnamed temporary file, which is deleted at the end."""
-    with closing(sqlite3.connect("", isolation_level=None)) as database:
-        for setting in ("journal_mode = OFF", "synchronous = OFF", f"cache_size = -{_CACHE_KIB}"):
-            database.execute(f"PRAGMA {setting}")
-        database.execute(_TABLE)
-        yield LaterRows(database, shards)
-
-
-def _place(row: Row) -> tuple[str, str, str]:
-    return str(row["normalized"]), str(row["version"]), str(row["filename"])
-
 
 LEASE_TTL_S = 600.0
 ROWS_OF_SEVERAL_SHARDS = 65_536

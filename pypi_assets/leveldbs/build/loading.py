@@ -171,14 +171,14 @@ _PARTS = 32  # a reducer holds this fraction of the memory before it writes a ru
 _SAMPLE_ROWS = 4_000
 _BATCH_BYTES = 4 * 1024**2
 _BATCHES_AHEAD = 2
-_LEAST_ROWS = 50_000  # fewer rows take less time than starting processes
+LEAST_ROWS = 50_000  # fewer rows take less time than starting processes
 
 RowsDone = Callable[[int], object]
 
 
-def is_worth_loading(storage: Storage, dump: DumpManifest) -> bool:
-    """Check whether reading the dump in several processes is possible and saves time."""
-    return dump.rows >= _LEAST_ROWS and not storage.url.startswith("memory:")
+def is_worth_loading(storage: Storage, rows: int) -> bool:
+    """Check whether reading this number of rows in several processes is possible and saves time."""
+    return rows >= LEAST_ROWS and not storage.url.startswith("memory:")
 
 
 def load_dump(
@@ -188,13 +188,14 @@ def load_dump(
     dump: DumpManifest,
     *,
     folder: Path,
+    later: Path | None = None,
     memory_bytes: int = MEMORY_BYTES,
     rows_done: RowsDone,
 ) -> Loaded:
     """Write all records of a full dump into the empty `db`, using the empty `folder` for sorting.
 
-    `rows_done` is called with the number of rows done. After a DumpDamagedError, StorageError or LeveldbError, discard
-    `db`.
+    `later` is a database of later rows, which replace rows of the dump. `rows_done` is called with the number of rows
+    done. After a DumpDamagedError, StorageError or LeveldbError, discard `db`.
     """
     count = max(1, min(len(os.sched_getaffinity(0)), memory_bytes // _PROCESS_BYTES))
     with Reducers(count) as reducers:
@@ -208,6 +209,8 @@ def load_dump(
                 path=str(folder / f"{number}.runs"),
                 bounds=bounds,
                 run_bytes=memory_bytes // _PARTS,
+                shards=dump.shards,
+                later=None if later is None else str(later),
             ),
             rows_done,
         )

@@ -8,6 +8,7 @@ import gc
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,6 +18,7 @@ from pypi_assets.catalog.publications.dump_columns import DumpFile
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import file_path
 from pypi_assets.dumps.dump_reader import iter_rows
+from pypi_assets.dumps.later_rows import LaterRows, read_later_rows
 from pypi_assets.leveldbs.build.builder import by_project
 from pypi_assets.leveldbs.build.row_decoder import RowDecoder
 from pypi_assets.leveldbs.build.sorted_runs import RunWriter
@@ -32,7 +34,10 @@ ERRORS: dict[str, type[Exception]] = {known.__name__: known for known in (DumpDa
 
 
 class ReducerSetup(msgspec.Struct, frozen=True):
-    """The first message to the reducer: the dataset, the dump, and the file for its runs."""
+    """The first message to the reducer: the dataset, the dump, and the file for its runs.
+
+    `later` is the path of a database of later rows, for a dump of this number of `shards`.
+    """
 
     dataset: str
     storage_url: str
@@ -40,6 +45,8 @@ class ReducerSetup(msgspec.Struct, frozen=True):
     path: str
     bounds: list[str]
     run_bytes: int
+    shards: int = 1
+    later: str | None = None
 
 
 class Rows(msgspec.Struct, frozen=True, tag=True):
@@ -68,15 +75,23 @@ FromReducer = Rows | Written | ReduceFailed
 
 
 def new_records(
-    dataset: Dataset, storage: Storage, directory: str, file: DumpFile, *, every: int = 1
+    dataset: Dataset,
+    storage: Storage,
+    directory: str,
+    file: DumpFile,
+    *,
+    every: int = 1,
+    later: LaterRows | None = None,
 ) -> Iterator[tuple[int, Records]]:
     """Yield the records from a file of a full dump, one project at a time, each with the number of its rows.
 
-    With `every` above 1, only the first of each `every` projects is yielded.
+    With `every` above 1, only the first of each `every` projects is yielded. `later` replaces rows of the file.
     """
     name = storage.uri(file_path(directory, file.name))
-    decode = RowDecoder(dataset.columns).decode
-    for number, (project, rows) in enumerate(by_project(iter_rows(storage, directory, file, decode), name)):
+    rows_of_file = iter_rows(storage, directory, file, RowDecoder(dataset.columns).decode)
+    if later is not None:
+        rows_of_file = later.applied_to(file.shard, rows_of_file, RowDecoder(dataset.columns).decode)
+    for number, (project, rows) in enumerate(by_project(rows_of_file, name)):
         if number % every == 0:
             yield len(rows), dataset.change(None, project, rows)[1]
 
@@ -104,11 +119,14 @@ def main() -> None:
 def _serve(setup: ReducerSetup, incoming: BinaryIO, outgoing: BinaryIO) -> FromReducer:
     dataset, storage = require_dataset(setup.dataset), open_storage(setup.storage_url, read_only=True)
     bounds = [bound.encode() for bound in setup.bounds]
-    with RunWriter(Path(setup.path), bounds, setup.run_bytes) as writer:
+    with ExitStack() as opened:
+        path = setup.later
+        later = None if path is None else opened.enter_context(read_later_rows(setup.shards, Path(path)))
+        writer = opened.enter_context(RunWriter(Path(setup.path), bounds, setup.run_bytes))
         for line in incoming:
             file = msgspec.json.decode(line, type=DumpFile)
             unreported = 0
-            for rows, records in new_records(dataset, storage, setup.directory, file):
+            for rows, records in new_records(dataset, storage, setup.directory, file, later=later):
                 writer.add(records)
                 unreported += rows
                 if unreported >= _REPORT_ROWS:

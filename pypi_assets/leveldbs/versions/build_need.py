@@ -140,6 +140,21 @@ def build_need(
     return answer(Need.NEW_DUMPS, f"{len(following)} dumps follow what {name} holds", following)
 
 
+ROWS_FOR_AN_UPDATED_ROW = 8
+"""How many rows a build from scratch applies in the time in which an update applies one: 5 to 9 were measured, for
+bases of 60,000 to 1,000,000 rows.
+"""
+
+
+def is_rebuild_cheaper(changed: int, total: int, least: int) -> bool:
+    """Check whether building from scratch takes less time than updating a version with `changed` rows.
+
+    `total` is the number of rows of all dumps. Below `least` rows both take little time, and an update shares the files
+    of its base.
+    """
+    return total >= least and changed * ROWS_FOR_AN_UPDATED_ROW > total
+
+
 @dataclass(frozen=True, slots=True)
 class Newest:
     """The newest readable version, and the problems of versions after it."""

@@ -1,8 +1,8 @@
 """Builds the next version of a dataset from the cover and publishes it, with its input list written last.
 
-A version is built on the newest version if the cover has only grown since then. Otherwise it is built from scratch, and
-its manifest has the reason. Tables of the previous version are not copied: the new manifest names them in place. Only
-one process at a time publishes a dataset.
+A version is built on the newest version if the cover has only grown since then, and not by much. Otherwise it is built
+from scratch, and its manifest has the reason. Tables of the previous version are not copied: the new manifest names
+them in place. Only one process at a time publishes a dataset.
 """
 
 import hashlib
@@ -18,7 +18,9 @@ from pypi_assets.catalog.publications.dump_columns import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump, committed_dumps
 from pypi_assets.dumps.cover import Cover, cover_of
 from pypi_assets.dumps.dump_manifest import DumpManifest, file_path, read_manifest
-from pypi_assets.dumps.dump_reader import iter_rows
+from pypi_assets.dumps.dump_reader import iter_dump, iter_rows
+from pypi_assets.dumps.later_rows import later_rows, read_later_rows
+from pypi_assets.leveldbs.build import loading
 from pypi_assets.leveldbs.build.builder import Builder, Loaded
 from pypi_assets.leveldbs.build.loading import MEMORY_BYTES, is_worth_loading, load_dump
 from pypi_assets.leveldbs.build.row_decoder import RowDecoder
@@ -34,7 +36,15 @@ from pypi_assets.leveldbs.format.open_leveldb import (
     open_leveldb,
 )
 from pypi_assets.leveldbs.format.records import Meta, read_meta
-from pypi_assets.leveldbs.versions.build_need import BuildNeed, Need, Newest, build_need, newest_version
+from pypi_assets.leveldbs.versions.build_need import (
+    ROWS_FOR_AN_UPDATED_ROW,
+    BuildNeed,
+    Need,
+    Newest,
+    build_need,
+    is_rebuild_cheaper,
+    newest_version,
+)
 from pypi_assets.leveldbs.versions.covered_dumps import HeldDumps
 from pypi_assets.leveldbs.versions.input_lists import (
     MANIFEST_NAME,
@@ -208,6 +218,8 @@ def _plan_unless_held(
     plan = _plan(newest, need, cover)
     if from_scratch:
         plan = plan.from_scratch("it was requested")
+    elif plan.base is not None and (cheaper := _reason_to_rebuild(storage, plan)):
+        plan = plan.from_scratch(cheaper)
     elif version is not None and plan.base is not None and version < plan.base.manifest.version:
         plan = plan.from_scratch(f"{plan.base.name} is newer")
     return plan
@@ -249,6 +261,17 @@ def _plan(newest: Newest, need: BuildNeed, cover: Cover) -> _Plan:
     return _Plan(cover, held, None, need.reason, need.dumps)
 
 
+def _reason_to_rebuild(storage: Storage, plan: _Plan) -> str | None:
+    """Return the reason if a build from scratch is cheaper than applying the planned dumps to the base, else None."""
+    changed = sum(read_manifest(storage, dump.directory).rows for dump in plan.dumps)
+    if changed * ROWS_FOR_AN_UPDATED_ROW < loading.LEAST_ROWS:
+        return None  # without reading the manifests of the other dumps
+    total = sum(read_manifest(storage, dump.directory).rows for dump in plan.cover.dumps)
+    if not is_rebuild_cheaper(changed, total, loading.LEAST_ROWS):
+        return None
+    return f"{changed} of {total} rows are new, and an update would take longer"
+
+
 def _build(attempt: _BuildAttempt, plan: _Plan) -> _Built:
     """Build on the planned version, or from scratch if that version is corrupt.
 
@@ -283,16 +306,18 @@ def _apply(attempt: _BuildAttempt, plan: _Plan) -> _Built:
     applied = tuple(read_manifest(storage, dump.directory) for dump in plan.dumps)
     create, buffer_bytes, renewed = plan.base is None, attempt.write_buffer_bytes, renewing(attempt.held)
     loaded: Loaded | None = None
-    if plan.base is None and is_worth_loading(storage, applied[0]):
-        loaded, create = _load(attempt, applied[0], name), False
+    later = _later_rows(attempt, applied) if plan.base is None else None
+    if plan.base is None and is_worth_loading(storage, sum(manifest.rows for manifest in applied)):
+        loaded, create = _load(attempt, applied[0], later, name), False
     with open_leveldb(attempt.path, name, create=create, write_buffer_bytes=buffer_bytes) as db:
         meta = read_meta(db, name, dataset=dataset.name, known_format=dataset.format) if plan.base else None
         builder = Builder(db, dataset, meta, attempt.flushed)
-        rest = applied
         if loaded is not None:
             builder.add_loaded(loaded)
-            rest = applied[1:]
-        apply_dumps(builder, storage, rest)
+        elif later is not None:
+            _apply_at_the_end(builder, storage, applied[0], later)
+        else:
+            apply_dumps(builder, storage, applied)
         meta = builder.finish(plan.cover.serial)
         if is_merge_due(db):  # a merge is usually running, and would be restarted after the next opening
             flush_and_merge(db, lambda: renewed(0))
@@ -303,7 +328,31 @@ def _apply(attempt: _BuildAttempt, plan: _Plan) -> _Built:
     return _Built(plan, builder, meta, applied)
 
 
-def _load(attempt: _BuildAttempt, dump: DumpManifest, name: str) -> Loaded:
+def _later_rows(attempt: _BuildAttempt, applied: Sequence[DumpManifest]) -> Path | None:
+    """Write the rows of the dumps after the full dump into a database, and return its path; None if there are none."""
+    full, *ranges = applied
+    if not ranges:
+        return None
+    path, renewed = attempt.folder / "later.sqlite", renewing(attempt.held)
+    with later_rows(full.shards, path) as later:
+        for manifest in ranges:
+            later.add(iter_dump(attempt.storage, manifest.directory))
+            renewed(0)
+    return path
+
+
+def _apply_at_the_end(builder: Builder, storage: Storage, full: DumpManifest, path: Path) -> None:
+    """Apply a full dump to an empty LevelDB, with the later rows of the database at `path`."""
+    with read_later_rows(full.shards, path) as later:
+        for file in full.files:
+            decode = RowDecoder(builder.dataset.columns).decode
+            rows = later.applied_to(
+                file.shard, iter_rows(storage, full.directory, file, decode), RowDecoder(builder.dataset.columns).decode
+            )
+            builder.apply(rows, storage.uri(file_path(full.directory, file.name)), fresh=True)
+
+
+def _load(attempt: _BuildAttempt, dump: DumpManifest, later: Path | None, name: str) -> Loaded:
     """Load a full dump into a new LevelDB. Few tables are kept open, since nothing is read back."""
     runs = attempt.folder / "runs"
     runs.mkdir()
@@ -316,6 +365,7 @@ def _load(attempt: _BuildAttempt, dump: DumpManifest, name: str) -> Loaded:
             attempt.storage,
             dump,
             folder=runs,
+            later=later,
             memory_bytes=attempt.memory_bytes,
             rows_done=attempt.flushed,
         )

@@ -10,10 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.generated import SERIAL, generate_projects, write_full_dump
+from benchmarks.generated import SERIAL, changed_rows, generate_projects, write_full_dump, write_range_dump
+from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.dumps.dump_format import Row
 from pypi_assets.dumps.dump_manifest import DumpManifest
+from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.dumps.later_rows import later_rows
 from pypi_assets.dumps.restore import restore_index
 from pypi_assets.leveldbs.build import loading
 from pypi_assets.leveldbs.build.builder import Builder, by_project
@@ -103,11 +106,43 @@ def test_loading_in_processes_gives_the_same_records(
     assert reported[-1] == dump.rows == max(reported)
 
 
+@pytest.mark.parametrize("dataset", DATASETS.values(), ids=DATASETS)
+def test_loading_with_later_rows_gives_the_records_after_all_ranges(
+    tmp_path: Path, storage: Storage, dump: DumpManifest, dataset: Dataset
+) -> None:
+    projects = list(generate_projects(dump.rows))
+    ranges = [
+        write_range_dump(
+            storage, changed_rows(projects, 40, SERIAL + end, seed=end), SerialRange(end - 1, end), sequence=end
+        )
+        for end in (2, 3)
+    ]
+    later_path = tmp_path / "later.sqlite"
+    with later_rows(dump.shards, later_path) as later:
+        for manifest in ranges:
+            later.add(iter_dump(storage, manifest.directory))
+    (tmp_path / "runs").mkdir()
+    found = []
+    for name in ("loaded", "applied"):
+        with open_leveldb(tmp_path / name, name, create=True) as db:
+            builder = Builder(db, dataset)
+            if name == "loaded":
+                loaded = load_dump(
+                    db, dataset, storage, dump, folder=tmp_path / "runs", later=later_path, rows_done=lambda _rows: None
+                )
+                builder.add_loaded(loaded)
+            else:
+                apply_dumps(builder, storage, [dump, *ranges])
+            builder.finish(9)
+            found.append(dict(db.iterator()))
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_build_by_processes_leaves_no_files_behind(
     small: SmallCatalog, monkeypatch: pytest.MonkeyPatch, storage: Storage, dataset: str
 ) -> None:
-    monkeypatch.setattr(loading, "_LEAST_ROWS", 1)
+    monkeypatch.setattr(loading, "LEAST_ROWS", 1)
     for number in range(20):
         small.add(number + 1, f"project{number}", "1", f"project{number}-1.tar.gz")
     small.complete(100)
@@ -132,16 +167,16 @@ def test_bounds_are_sampled_even_from_a_single_large_file(
 
 def test_few_rows_or_a_store_in_memory_use_no_processes(storage: Storage, dump: DumpManifest) -> None:
     many = replace(dump, files=dump.files * 1_000)
-    assert is_worth_loading(storage, many)
-    assert not is_worth_loading(storage, dump)
-    assert not is_worth_loading(open_storage("memory:///"), many)
+    assert is_worth_loading(storage, many.rows)
+    assert not is_worth_loading(storage, dump.rows)
+    assert not is_worth_loading(open_storage("memory:///"), many.rows)
 
 
 def test_build_from_scratch_keeps_few_tables_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, storage: Storage
 ) -> None:
     """Each open table keeps its index and filter in memory, which would take more memory for a larger index."""
-    monkeypatch.setattr(loading, "_LEAST_ROWS", 1)
+    monkeypatch.setattr(loading, "LEAST_ROWS", 1)
     monkeypatch.setattr(loading, "_BATCH_BYTES", 32 * 1024)
     write_full_dump(storage, generate_projects(8_000), shards=4)
     small = small_catalog(tmp_path)

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from pypi_assets.catalog.publications.dump_columns import Leaves
 from pypi_assets.catalog.publications.dump_registry import committed_dumps
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import file_path
+from pypi_assets.dumps.dump_writer import write_missing_ranges
 from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.build import loading
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.versions.covered_dumps import HeldDumps
@@ -25,7 +28,7 @@ from pypi_assets.leveldbs.versions.input_lists import (
 )
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.private_copy import copy_published
-from pypi_assets.leveldbs.versions.publish import NoCoverError
+from pypi_assets.leveldbs.versions.publish import BuildResult, NoCoverError
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.lookup import NoVersionError, open_latest
 from pypi_assets.storage.published import PUBLISHED, part_path
@@ -103,6 +106,32 @@ def test_storage_root_can_move(small: SmallCatalog, storage: Storage, tmp_path: 
 def test_build_without_a_full_dump_is_impossible(small: SmallCatalog, tmp_path: Path) -> None:
     with pytest.raises(NoCoverError, match=naming("pypi-assets dump full")):
         build(small, open_storage((tmp_path / "empty").as_uri()))
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_version_is_rebuilt_only_if_many_rows_have_changed(
+    small: SmallCatalog, storage: Storage, dataset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = build(small, storage, dataset)
+    serials = count(first.serial + 1)
+
+    def publish(files: int) -> BuildResult:
+        for _ in range(files):
+            serial = next(serials)
+            small.add(serial, f"project{serial}", "1", f"project{serial}-1.tar.gz")
+        small.complete(next(serials))
+        list(write_missing_ranges(small.catalog, storage))
+        return build(small, storage, dataset)
+
+    base = publish(40)
+    assert base.base_version == first.version  # so few rows are always applied
+    monkeypatch.setattr(loading, "LEAST_ROWS", 1)
+    for files, is_rebuilt in ((3, False), (12, True), (3, False)):
+        result = publish(files)
+        assert result.base_version == (None if is_rebuilt else base.version)
+        assert (result.rebuilt_because is not None) is is_rebuilt
+        assert_verified(storage, result)
+        base = result
 
 
 def test_new_full_dump_is_built_from_scratch(small: SmallCatalog, storage: Storage) -> None:
